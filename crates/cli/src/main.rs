@@ -1,0 +1,2 @@
+//! The quipu program.
+fn main() {}

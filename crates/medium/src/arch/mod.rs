@@ -1,0 +1,94 @@
+//! Persistence instructions, chosen at run time.
+//!
+//! There is one flush routine ([`flush_lines`]): it rounds down to the line before it walks, because a range
+//! that starts in the middle of a line also ends in one more (the mistake that style guides of PM code warn of).
+//! Only this room has processor instructions.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64 as cpu;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+use portable as cpu;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as cpu;
+
+/// Bytes in a cache line, the unit of a flush.
+pub const LINE: u64 = 64;
+
+/// Which instruction writes a line back to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlushKind {
+    /// No instruction: the caches survive what this medium promises to survive (a process crash on a mapped
+    /// file; a power loss where the platform proves that it flushes caches). Fences are compiler fences.
+    None,
+    /// x86-64 `clwb`: write back, keep the line.
+    Clwb,
+    /// x86-64 `clflushopt`: write back and evict, unordered.
+    ClflushOpt,
+    /// x86-64 `clflush`: write back and evict, ordered.
+    Clflush,
+    /// AArch64 `dc cvap`: clean to the point of persistence.
+    DcCvap,
+}
+
+impl FlushKind {
+    /// The best instruction that this processor has.
+    ///
+    /// `None` as an answer means that the processor has no way to write a line back, so no medium that needs
+    /// one can be used.
+    pub fn detect() -> Option<FlushKind> {
+        cpu::detect()
+    }
+}
+
+/// Writes back every line that `[start, start + len)` touches. Durable after the next [`fence`] of this thread.
+///
+/// # Safety
+/// The range must lie in a live mapping.
+#[inline]
+pub(crate) unsafe fn flush_lines(kind: FlushKind, start: *const u8, len: usize) {
+    if kind == FlushKind::None || len == 0 {
+        return;
+    }
+    let first = start as usize & !(LINE as usize - 1);
+    let end = start as usize + len;
+    let mut line = first;
+    while line < end {
+        // SAFETY: `line` is at most one line below `start` and shares its page, so it is mapped.
+        unsafe { cpu::flush_line(kind, line as *const u8) };
+        line += LINE as usize;
+    }
+}
+
+/// Waits until the earlier flushes and non-temporal stores of this thread have reached the medium.
+#[inline]
+pub(crate) fn fence(kind: FlushKind) {
+    if kind == FlushKind::None {
+        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    } else {
+        cpu::fence();
+    }
+}
+
+/// Copies `src` to `dst` past the caches. Durable after the next [`fence`] of this thread.
+///
+/// # Safety
+/// `dst` must be valid for `len` bytes of writes and not overlap `src`.
+#[inline]
+pub(crate) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: FlushKind) {
+    // SAFETY: forwarded.
+    unsafe { cpu::stream(dst, src, len, kind) }
+}
+
+/// Asks the processor for the line at `address`; a hint without effect on the program.
+#[inline]
+pub fn prefetch<T>(address: *const T) {
+    cpu::prefetch(address.cast());
+}

@@ -1,0 +1,84 @@
+//! x86-64: `clwb` where there is one, non-temporal stores from SSE2 (which every x86-64 has), `sfence`.
+
+use super::FlushKind;
+use std::arch::asm;
+use std::arch::x86_64::{
+    __cpuid, __cpuid_count, __m128i, _MM_HINT_T0, _mm_clflush, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
+    _mm_stream_si64, _mm_stream_si128,
+};
+
+pub(super) fn detect() -> Option<FlushKind> {
+    // The standard library's feature macro does not know clwb; leaf 7 of cpuid does.
+    let leaves = __cpuid(0).eax;
+    let ebx = if leaves >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
+    if ebx & (1 << 24) != 0 {
+        Some(FlushKind::Clwb)
+    } else if ebx & (1 << 23) != 0 {
+        Some(FlushKind::ClflushOpt)
+    } else {
+        Some(FlushKind::Clflush)
+    }
+}
+
+/// # Safety
+/// `line` must be mapped, and `kind` one that [`detect`] may return on this processor, or weaker.
+#[inline]
+pub(super) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
+    match kind {
+        // SAFETY: the caller's promise: mapped address, supported instruction.
+        FlushKind::Clwb => unsafe { asm!("clwb [{0}]", in(reg) line, options(nostack, preserves_flags)) },
+        // SAFETY: as above.
+        FlushKind::ClflushOpt => unsafe {
+            asm!("clflushopt [{0}]", in(reg) line, options(nostack, preserves_flags))
+        },
+        // SAFETY: as above.
+        FlushKind::Clflush => unsafe { _mm_clflush(line) },
+        FlushKind::None | FlushKind::DcCvap => {}
+    }
+}
+
+#[inline]
+pub(super) fn fence() {
+    // SAFETY: sfence has no precondition.
+    unsafe { _mm_sfence() }
+}
+
+/// # Safety
+/// `dst` must be valid for `len` writes, `src` for `len` reads, without overlap.
+#[inline]
+pub(super) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: FlushKind) {
+    let mut done = 0;
+    // SAFETY: every access below stays within `len` bytes of both pointers; the streaming stores are issued
+    // only at addresses aligned as they demand, and the unaligned ends take the cached route with a flush.
+    unsafe {
+        let head = (dst as usize).wrapping_neg() & 7;
+        if head != 0 || len < 8 {
+            let head = head.min(len);
+            std::ptr::copy_nonoverlapping(src, dst, head);
+            super::flush_lines(kind, dst, head);
+            done = head;
+        }
+        if (dst as usize + done) & 15 != 0 && len - done >= 8 {
+            _mm_stream_si64(dst.add(done).cast(), src.add(done).cast::<i64>().read_unaligned());
+            done += 8;
+        }
+        while len - done >= 16 {
+            _mm_stream_si128(dst.add(done).cast::<__m128i>(), _mm_loadu_si128(src.add(done).cast()));
+            done += 16;
+        }
+        if len - done >= 8 {
+            _mm_stream_si64(dst.add(done).cast(), src.add(done).cast::<i64>().read_unaligned());
+            done += 8;
+        }
+        if done < len {
+            std::ptr::copy_nonoverlapping(src.add(done), dst.add(done), len - done);
+            super::flush_lines(kind, dst.add(done), len - done);
+        }
+    }
+}
+
+#[inline]
+pub(super) fn prefetch(address: *const i8) {
+    // SAFETY: prefetching never faults.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address) }
+}

@@ -1,0 +1,5 @@
+//! placeholder
+/// placeholder
+pub enum Durability {}
+/// placeholder
+pub struct Statement;

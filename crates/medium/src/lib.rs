@@ -1,0 +1,33 @@
+//! The one door to persistent memory (PM).
+//!
+//! Everything above this crate reaches PM through a [`Region`]: a mapped stretch of bytes on some medium.
+//! Because no other code stores to PM, three things become possible that prototypes of PM stores lack:
+//! the persistence instructions are chosen once, when a pool is mapped, by what the medium can do; the
+//! simulated medium ([`sim`]) sees every store, flush and fence and can tear them as a power failure would; and
+//! what an operation costs is counted exactly, whatever the machine is doing.
+//!
+//! What a medium promises, and nothing else may be assumed (`docs/DURABILITY.md`):
+//!
+//! - a store is durable after a flush of its line and a later fence *of the same thread*; before that it may
+//!   or may not have arrived;
+//! - aligned 8-byte stores never tear;
+//! - within a line only 8-byte atomic stores and compare-and-swaps are ordered, with each other and after
+//!   earlier plain writes of that thread;
+//! - the words of one bulk write are unordered; non-temporal words are unordered against everything until
+//!   the fence.
+
+pub mod arch;
+mod copy;
+mod durability;
+mod error;
+mod map;
+mod region;
+pub mod sim;
+mod topology;
+
+pub use arch::{FlushKind, LINE};
+pub use durability::{Durability, Statement};
+pub use error::MediumError;
+pub use map::{DaxSource, MediumKind, PoolFile, probe};
+pub use region::{Region, WORD};
+pub use topology::{Node, Topology};

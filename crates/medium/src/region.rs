@@ -1,0 +1,272 @@
+//! [`Region`]: a mapped stretch of a medium, and the only way to change a byte of it.
+//!
+//! The medium is a value, not a type parameter: on real media each call is the bare instruction behind one
+//! predicted branch (is this the simulator?). Offsets are bytes from the start of the region; a range that
+//! leaves the region is a broken invariant of the caller and panics before any byte is touched.
+
+use crate::arch::{self, FlushKind, LINE};
+use crate::copy;
+use crate::error::MediumError;
+use crate::map::Mapping;
+use crate::sim::Sim;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes in a word, the unit that a medium never tears.
+pub const WORD: u64 = 8;
+
+/// A mapped region of a medium. Clones are cheap and name the same bytes.
+#[derive(Clone)]
+pub struct Region {
+    base: *mut u8,
+    len: u64,
+    flush: FlushKind,
+    sim: Option<Arc<Sim>>,
+    mapping: Arc<Mapping>,
+}
+
+// SAFETY: the pointer names a shared mapping kept alive by `mapping`; every safe access through it is either
+// atomic or, like a plain write, documented to need exclusion by the caller's protocol (see `write`).
+unsafe impl Send for Region {}
+// SAFETY: as for Send.
+unsafe impl Sync for Region {}
+
+impl Region {
+    pub(crate) fn new(mapping: Mapping, flush: FlushKind, sim: Option<Arc<Sim>>) -> Region {
+        Region { base: mapping.base(), len: mapping.len(), flush, sim, mapping: Arc::new(mapping) }
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the region has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The instruction that makes lines durable here.
+    pub fn flush_kind(&self) -> FlushKind {
+        self.flush
+    }
+
+    /// The simulator behind this region, if it is simulated. For what proves the store, not for the store.
+    pub fn simulator(&self) -> Option<&Arc<Sim>> {
+        self.sim.as_ref()
+    }
+
+    /// What is mapped here and what of it survives which failure.
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    #[inline]
+    fn at(&self, offset: u64, len: u64) -> *mut u8 {
+        assert!(
+            offset <= self.len && len <= self.len - offset,
+            "range {offset}+{len} leaves a region of {} bytes",
+            self.len
+        );
+        // SAFETY: in bounds by the assertion.
+        unsafe { self.base.add(offset as usize) }
+    }
+
+    /// Writes `src` with ordinary stores. Not durable before a [`flush`](Region::flush) and a
+    /// [`fence`](Region::fence); any subset of its words may have arrived before that.
+    ///
+    /// The caller's protocol must keep other threads from reading these bytes meanwhile, except through
+    /// [`read_racing`](Region::read_racing) and the atomics.
+    #[inline]
+    pub fn write(&self, offset: u64, src: &[u8]) {
+        let dst = self.at(offset, src.len() as u64);
+        if let Some(sim) = &self.sim {
+            return sim.write(offset, src);
+        }
+        // SAFETY: `dst` is in bounds for `src.len()` bytes; a shared slice cannot overlap the mapping, which is
+        // lent out only for bytes that no one writes (`bytes`).
+        unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), dst, src.len()) }
+    }
+
+    /// Writes `src` by the route that makes bulk data durable soonest: non-temporal stores, or ordinary ones where
+    /// caches survive. Durable after the next [`fence`](Region::fence) of this thread, without a flush; until
+    /// then unordered against everything. Readers as for [`write`](Region::write).
+    #[inline]
+    pub fn write_nt(&self, offset: u64, src: &[u8]) {
+        let dst = self.at(offset, src.len() as u64);
+        if let Some(sim) = &self.sim {
+            return sim.write_nt(offset, src);
+        }
+        // SAFETY: as in `write`.
+        unsafe {
+            if self.flush == FlushKind::None {
+                std::ptr::copy_nonoverlapping(src.as_ptr(), dst, src.len());
+            } else {
+                arch::stream(dst, src.as_ptr(), src.len(), self.flush);
+            }
+        }
+    }
+
+    /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).
+    pub fn zero(&self, offset: u64, len: u64) {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let mut done = 0;
+        while done < len {
+            let take = (len - done).min(ZEROS.len() as u64);
+            self.write_nt(offset + done, &ZEROS[..take as usize]);
+            done += take;
+        }
+    }
+
+    #[inline]
+    fn word(&self, offset: u64) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(WORD), "word at {offset} is not aligned");
+        // SAFETY: in bounds and aligned (mappings start on a page); all bit patterns are valid.
+        unsafe { &*self.at(offset, WORD).cast::<AtomicU64>() }
+    }
+
+    /// Loads an aligned word atomically (acquire).
+    #[inline]
+    pub fn load(&self, offset: u64) -> u64 {
+        let word = self.word(offset);
+        if let Some(sim) = &self.sim {
+            sim.note_read(offset, WORD);
+        }
+        u64::from_le(word.load(Ordering::Acquire))
+    }
+
+    /// Stores an aligned word atomically (release). Never torn; in its line ordered after this thread's earlier
+    /// writes and with other atomic stores.
+    #[inline]
+    pub fn store(&self, offset: u64, value: u64) {
+        let word = self.word(offset);
+        if let Some(sim) = &self.sim {
+            return sim.store(offset, value);
+        }
+        // On Arm, release orders visibility, not arrival; the barrier orders both (rule 4.2 of the design).
+        #[cfg(target_arch = "aarch64")]
+        arch::fence(self.flush);
+        word.store(value.to_le(), Ordering::Release);
+    }
+
+    /// Compares and swaps an aligned word. Like every locked instruction it is *not* a persistence fence.
+    ///
+    /// # Errors
+    /// The value found, if it is not `current`.
+    #[inline]
+    pub fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
+        let word = self.word(offset);
+        if let Some(sim) = &self.sim {
+            return sim.compare_exchange(offset, current, new);
+        }
+        #[cfg(target_arch = "aarch64")]
+        arch::fence(self.flush);
+        word.compare_exchange(current.to_le(), new.to_le(), Ordering::AcqRel, Ordering::Acquire)
+            .map(u64::from_le)
+            .map_err(u64::from_le)
+    }
+
+    /// Starts writing back every line that the range touches.
+    #[inline]
+    pub fn flush(&self, offset: u64, len: u64) {
+        let start = self.at(offset, len);
+        if let Some(sim) = &self.sim {
+            return sim.flush(offset, len);
+        }
+        // SAFETY: in bounds of a live mapping.
+        unsafe { arch::flush_lines(self.flush, start, len as usize) }
+    }
+
+    /// Waits until this thread's earlier flushes and non-temporal writes are durable.
+    #[inline]
+    pub fn fence(&self) {
+        if let Some(sim) = &self.sim {
+            return sim.fence();
+        }
+        arch::fence(self.flush);
+    }
+
+    /// [`flush`](Region::flush), then [`fence`](Region::fence).
+    #[inline]
+    pub fn persist(&self, offset: u64, len: u64) {
+        self.flush(offset, len);
+        self.fence();
+    }
+
+    /// Copies out bytes that others may be changing: a mix of old and new words, for the caller to validate.
+    pub fn read_racing(&self, offset: u64, dst: &mut [u8]) {
+        let src = self.at(offset, dst.len() as u64);
+        if let Some(sim) = &self.sim {
+            sim.note_read(offset, dst.len() as u64);
+        }
+        // SAFETY: in bounds; regions are whole pages, so the covering words are mapped.
+        unsafe { copy::racing(src, dst) }
+    }
+
+    /// Lends out bytes in place, or `None` if the range leaves the region (a damaged reference).
+    ///
+    /// # Safety
+    /// No thread may write these bytes while the slice lives: they belong to a published, immutable record that
+    /// an epoch guard keeps from reuse, or the caller has exclusive use of the pool.
+    #[inline]
+    pub unsafe fn bytes(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        if offset > self.len || len > self.len - offset {
+            return None;
+        }
+        if let Some(sim) = &self.sim {
+            sim.note_read(offset, len);
+        }
+        // SAFETY: in bounds; the caller rules out writers.
+        Some(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
+    }
+
+    /// Asks for the line at `offset` ahead of its use; a hint.
+    #[inline]
+    pub fn prefetch(&self, offset: u64) {
+        arch::prefetch(self.base.wrapping_add(offset as usize));
+    }
+
+    /// Lines that a range touches.
+    #[inline]
+    pub fn lines(offset: u64, len: u64) -> u64 {
+        if len == 0 { 0 } else { (offset + len - 1) / LINE - offset / LINE + 1 }
+    }
+
+    /// Makes sure that the range has storage behind it, so that a full disk is an error here and not a fault at the
+    /// first store.
+    ///
+    /// # Errors
+    /// [`MediumError::DiskFull`] if the file system has no room, [`MediumError::Io`] otherwise.
+    pub fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.at(offset, len);
+        self.mapping.reserve(offset, len)
+    }
+
+    /// Writes everything back to the device beneath a file. Slow; for clean shutdown, not for the write path.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`] if the system could not.
+    pub fn sync(&self) -> Result<(), MediumError> {
+        if let Some(sim) = &self.sim {
+            sim.sync();
+            return Ok(());
+        }
+        self.mapping.sync()
+    }
+
+    /// Touches every page of the range for writing, so that later stores meet no page fault.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`] if the system could not.
+    pub fn prefault(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.at(offset, len);
+        self.mapping.prefault(offset, len)
+    }
+}
+
+impl std::fmt::Debug for Region {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Region").field("len", &self.len).field("flush", &self.flush).finish_non_exhaustive()
+    }
+}

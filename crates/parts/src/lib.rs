@@ -1,0 +1,16 @@
+//! The mechanisms of a persistent-memory store, each usable and tested alone.
+//!
+//! The rooms stand on floors, and imports only go down:
+//!
+//! | floor | rooms |
+//! |---|---|
+//! | 0 | [`sync`], [`record`] |
+//! | 1 | [`epoch`], [`space`] |
+//! | 2 | [`heap`], [`index`] |
+
+pub mod epoch;
+pub mod heap;
+pub mod index;
+pub mod record;
+pub mod space;
+pub mod sync;
