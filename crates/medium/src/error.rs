@@ -1,14 +1,14 @@
 //! Errors of the medium, each worded so that the reader knows what to do next.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What can go wrong between a path and a usable [`crate::Region`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediumError {
     /// Another handle, in this process or another, holds the pool.
-    #[error("{path} is in use by another process; close it there first")]
+    #[error("{path} is in use by another handle, in this process or another; close it there first")]
     InUse {
         /// The pool file.
         path: PathBuf,
@@ -37,6 +37,22 @@ pub enum MediumError {
         /// Why not, and what would help.
         reason: String,
     },
+    /// A word on a command line or in a configuration names no medium, durability or kind of pages.
+    #[error("{text:?} is no {what}; use one of: {choices}")]
+    UnknownWord {
+        /// The word.
+        text: String,
+        /// What it should name.
+        what: &'static str,
+        /// The words there are.
+        choices: &'static str,
+    },
+    /// A NUMA topology was given in a form that cannot be read, or names a node or processor twice.
+    #[error("{text:?} is no NUMA topology; write nodes with their processors, like 0:0-3;1:4-7")]
+    Topology {
+        /// What was given.
+        text: String,
+    },
     /// A system call failed.
     #[error("{action} {path}: {source}")]
     Io {
@@ -47,4 +63,15 @@ pub enum MediumError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+impl MediumError {
+    /// The error for a failed system call on `path`.
+    pub(crate) fn io(action: &'static str, path: &Path, source: impl Into<io::Error>) -> MediumError {
+        MediumError::Io { action, path: path.to_owned(), source: source.into() }
+    }
+
+    pub(crate) fn unsuitable(path: &Path, medium: &'static str, reason: impl Into<String>) -> MediumError {
+        MediumError::Unsuitable { path: path.to_owned(), medium, reason: reason.into() }
+    }
 }

@@ -26,8 +26,8 @@ pub mod sim;
 mod topology;
 
 pub use arch::{FlushKind, LINE};
-pub use durability::{Durability, Statement};
+pub use durability::{Answer, Durability, Statement, Survives};
 pub use error::MediumError;
-pub use map::{DaxSource, MediumKind, PoolFile, probe};
+pub use map::{Mapping, MediumKind, Pages, PmDevice, Probe, probe};
 pub use region::{Region, WORD};
 pub use topology::{Node, Topology};

@@ -7,8 +7,10 @@
 use crate::arch::{self, FlushKind, LINE};
 use crate::copy;
 use crate::error::MediumError;
-use crate::map::Mapping;
+use crate::durability::Statement;
+use crate::map::{self, Mapping, MediumKind};
 use crate::sim::Sim;
+use crate::topology::Node;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,6 +38,10 @@ impl Region {
         Region { base: mapping.base(), len: mapping.len(), flush, sim, mapping: Arc::new(mapping) }
     }
 
+    pub(crate) fn simulated(mapping: Arc<Mapping>, sim: Arc<Sim>) -> Region {
+        Region { base: mapping.base(), len: mapping.len(), flush: FlushKind::Clwb, sim: Some(sim), mapping }
+    }
+
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
@@ -57,9 +63,51 @@ impl Region {
         self.sim.as_ref()
     }
 
-    /// What is mapped here and what of it survives which failure.
+    /// What is mapped here.
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
+    }
+
+    /// The kind of medium.
+    pub fn kind(&self) -> MediumKind {
+        if self.sim.is_some() { MediumKind::Sim } else { self.mapping.statement().medium }
+    }
+
+    /// What survives which failure here, and on what evidence.
+    pub fn statement(&self) -> Statement {
+        if self.sim.is_some() { Statement::simulated() } else { self.mapping.statement().clone() }
+    }
+
+    /// The NUMA node of the byte at `offset`: its device's, or 0 where the system does not tell.
+    pub fn node_at(&self, offset: u64) -> Node {
+        self.sim.as_ref().map_or_else(|| self.mapping.node(), |sim| Node(sim.node_at(offset)))
+    }
+
+    /// The nodes that share the region, each an equal slice in this order.
+    pub fn nodes(&self) -> Vec<Node> {
+        match &self.sim {
+            Some(sim) => (0..sim.options().nodes).map(Node).collect(),
+            None => vec![self.mapping.node()],
+        }
+    }
+
+    /// The node that the caller runs on, where that makes a difference: `None` if all bytes are on one node.
+    pub fn current_node(&self) -> Option<Node> {
+        self.sim.as_ref().map(|sim| Node(sim.home_node()))
+    }
+
+    /// The identity of this boot of the machine. If it differs from that of the last run, the system stopped in
+    /// between.
+    pub fn boot_id(&self) -> [u8; 16] {
+        self.sim.as_ref().map_or_else(map::boot_id, |sim| sim.boot_id())
+    }
+
+    /// Fills `out` with unpredictable bytes; on the simulator, with bytes that its seed determines.
+    pub fn entropy(&self, out: &mut [u8]) {
+        match &self.sim {
+            Some(sim) => sim.entropy(out),
+            None => map::entropy(out),
+        }
     }
 
     #[inline]
@@ -221,6 +269,22 @@ impl Region {
         Some(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
     }
 
+    /// Lends out an item that tells its own length: `total` reads it from the first `head` bytes. `None` if either
+    /// leaves the region. On the simulator this counts as one read of the whole item.
+    ///
+    /// # Safety
+    /// As for [`bytes`](Region::bytes).
+    #[inline]
+    pub unsafe fn bytes_sized(&self, offset: u64, head: u64, total: impl FnOnce(&[u8]) -> u64) -> Option<&[u8]> {
+        if offset > self.len || head > self.len - offset {
+            return None;
+        }
+        // SAFETY: in bounds; the caller rules out writers.
+        let len = total(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), head as usize) });
+        // SAFETY: forwarded.
+        unsafe { self.bytes(offset, len) }
+    }
+
     /// Asks for the line at `offset` ahead of its use; a hint.
     #[inline]
     pub fn prefetch(&self, offset: u64) {
@@ -240,6 +304,9 @@ impl Region {
     /// [`MediumError::DiskFull`] if the file system has no room, [`MediumError::Io`] otherwise.
     pub fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.at(offset, len);
+        if let Some(sim) = &self.sim {
+            return sim.reserve(len);
+        }
         self.mapping.reserve(offset, len)
     }
 
@@ -261,6 +328,9 @@ impl Region {
     /// [`MediumError::Io`] if the system could not.
     pub fn prefault(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.at(offset, len);
+        if self.sim.is_some() {
+            return Ok(());
+        }
         self.mapping.prefault(offset, len)
     }
 }

@@ -1,1 +1,56 @@
-//! A durable key-value store.
+//! A durable key-value store for persistent memory, and for plain files.
+//!
+//! A [`Store`] is a pool that is open; a [`Client`] is one thread's access to it. Keys and values are bytes. Every write
+//! is durable when its method returns: what that means on the medium at hand, the store says itself
+//! ([`Store::statement`]).
+//!
+//! ```
+//! use quipu::{Options, Store};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("pool");
+//! let store = Store::create(&path, &Options { size: 64 << 20, ..Options::default() })?;
+//! let mut client = store.client();
+//! client.put(b"llama", b"wool")?;
+//! client.update(b"count", |old| Some([old.map_or(1, |old| old[0] + 1)]))?;
+//! assert!(client.put_if_absent(b"alpaca", b"finer wool")?);
+//! assert!(client.delete(b"llama")?);
+//!
+//! // In place, without a copy, for as long as the guard lives.
+//! let guard = client.pin();
+//! assert_eq!(guard.get(b"count")?, Some(&[1][..]));
+//! for (key, value) in &guard {
+//!     println!("{} = {value:?}", key.escape_ascii());
+//! }
+//! drop(guard);
+//!
+//! // Closing is optional; it makes the next open cheap.
+//! drop(client);
+//! store.close()?;
+//! let store = Store::open(&path, &Options::default())?;
+//! assert_eq!(store.stats().records, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod background;
+mod check;
+mod client;
+pub mod designs;
+mod error;
+mod options;
+mod recovery;
+mod spine;
+mod stats;
+mod store;
+
+pub use check::CheckReport;
+pub use client::{Client, Guard, Iter};
+pub use designs::Design;
+pub use error::{Damage, DamagedPlace, Error, ErrorKind};
+pub use options::{FreeList, Options};
+#[doc(hidden)]
+pub use options::{Testing, Twin};
+pub use quipu_medium::{Durability, MediumKind, Statement};
+pub use recovery::RecoveryReport;
+pub use stats::Stats;
+pub use store::Store;

@@ -11,6 +11,10 @@ pub(super) fn detect() -> Option<FlushKind> {
     (hwcap & HWCAP_DCPOP != 0).then_some(FlushKind::DcCvap)
 }
 
+pub(super) fn virtual_machine() -> Option<bool> {
+    None
+}
+
 /// # Safety
 /// `line` must be mapped.
 #[inline]

@@ -18,6 +18,8 @@ use portable as cpu;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as cpu;
 
+use std::fmt;
+
 /// Bytes in a cache line, the unit of a flush.
 pub const LINE: u64 = 64;
 
@@ -48,23 +50,52 @@ impl FlushKind {
     }
 }
 
+/// The words in which people name these instructions.
+impl fmt::Display for FlushKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FlushKind::None => "none",
+            FlushKind::Clwb => "clwb",
+            FlushKind::ClflushOpt => "clflushopt",
+            FlushKind::Clflush => "clflush",
+            FlushKind::DcCvap => "dc cvap",
+        })
+    }
+}
+
+/// Visits the address of every line that `[start, start + len)` touches, each once, in ascending order.
+///
+/// Apart from the flush itself so that a test can watch the walk.
+#[inline(always)]
+fn each_line(start: usize, len: usize, mut visit: impl FnMut(usize)) {
+    if len == 0 {
+        return;
+    }
+    let end = start + len;
+    let mut line = start & !(LINE as usize - 1);
+    while line < end {
+        visit(line);
+        line += LINE as usize;
+    }
+}
+
 /// Writes back every line that `[start, start + len)` touches. Durable after the next [`fence`] of this thread.
 ///
 /// # Safety
 /// The range must lie in a live mapping.
 #[inline]
 pub(crate) unsafe fn flush_lines(kind: FlushKind, start: *const u8, len: usize) {
-    if kind == FlushKind::None || len == 0 {
+    if kind == FlushKind::None {
         return;
     }
-    let first = start as usize & !(LINE as usize - 1);
-    let end = start as usize + len;
-    let mut line = first;
-    while line < end {
-        // SAFETY: `line` is at most one line below `start` and shares its page, so it is mapped.
-        unsafe { cpu::flush_line(kind, line as *const u8) };
-        line += LINE as usize;
-    }
+    // SAFETY: a visited line holds at least one byte of the range and shares that byte's page, so it is mapped.
+    each_line(start as usize, len, |line| unsafe { cpu::flush_line(kind, line as *const u8) });
+}
+
+/// Whether this is a virtual machine, whose host may keep its "persistent" memory in ordinary memory. `None` if the
+/// processor does not say.
+pub(crate) fn virtual_machine() -> Option<bool> {
+    cpu::virtual_machine()
 }
 
 /// Waits until the earlier flushes and non-temporal stores of this thread have reached the medium.
@@ -92,3 +123,7 @@ pub(crate) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: Flus
 pub fn prefetch<T>(address: *const T) {
     cpu::prefetch(address.cast());
 }
+
+#[cfg(test)]
+#[path = "arch_tests.rs"]
+mod tests;

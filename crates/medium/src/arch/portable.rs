@@ -6,6 +6,10 @@ pub(super) fn detect() -> Option<FlushKind> {
     None
 }
 
+pub(super) fn virtual_machine() -> Option<bool> {
+    None
+}
+
 /// # Safety
 /// None beyond the signature's: nothing is done.
 pub(super) unsafe fn flush_line(_kind: FlushKind, _line: *const u8) {}

@@ -20,6 +20,11 @@ pub(super) fn detect() -> Option<FlushKind> {
     }
 }
 
+pub(super) fn virtual_machine() -> Option<bool> {
+    // Leaf 1, bit 31 of ecx: reserved by the makers of processors for hypervisors to set.
+    Some(__cpuid(1).ecx & (1 << 31) != 0)
+}
+
 /// # Safety
 /// `line` must be mapped, and `kind` one that [`detect`] may return on this processor, or weaker.
 #[inline]

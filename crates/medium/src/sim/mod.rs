@@ -1,17 +1,44 @@
-//! The simulated medium.
+//! The simulated medium: the heart of the proof that the store keeps its word.
+//!
+//! Real persistent memory shows one of the many states that a power failure may leave, and a clock on a shared machine
+//! measures the neighbours. The simulator keeps two images, what the processor sees and what is durable, and what each
+//! dirty line may still become, so that every allowed state can be formed and reopened; and it counts
+//! what operations cost. Nothing above `Region` knows whether it is simulated.
+//!
+//! - [`Sim`] is the simulator behind a region, made by [`crate::Region::sim`] from [`SimOptions`]; `memory` holds its two images
+//!   and `line` the rules of what may arrive (design, section 4.2).
+//! - [`sched`] runs tasks one at a time on one OS thread, in an order drawn from a seed.
+//! - [`Snapshot`] freezes a crash point, [`Snapshot::images`] lists what may be durable then, and [`SimArena`]
+//!   boots regions from such [`Image`]s, thousands a second.
+//! - [`Cost`] counts; [`CostModel`] turns counts into an estimate in time.
+//!
+//! Thread-safety: a simulated region may be shared like any other (a latch makes operations take turns), but
+//! an observer is confined to the OS thread that set it, and all threads outside of a simulated run count
+//! as one task, number 0.
 
+mod arena;
+mod cost;
+mod dimm;
+mod image;
+mod images;
+mod latch;
+mod line;
+mod memory;
+mod observer;
+mod options;
+mod outcomes;
+mod page;
+mod plan;
+mod random;
 pub mod sched;
+mod simulator;
+mod snapshot;
 
-/// The simulator behind a region.
-pub struct Sim {}
-
-impl Sim {
-    pub(crate) fn write(&self, _offset: u64, _src: &[u8]) { unreachable!() }
-    pub(crate) fn write_nt(&self, _offset: u64, _src: &[u8]) { unreachable!() }
-    pub(crate) fn store(&self, _offset: u64, _value: u64) { unreachable!() }
-    pub(crate) fn compare_exchange(&self, _offset: u64, _current: u64, _new: u64) -> Result<u64, u64> { unreachable!() }
-    pub(crate) fn flush(&self, _offset: u64, _len: u64) { unreachable!() }
-    pub(crate) fn fence(&self) { unreachable!() }
-    pub(crate) fn note_read(&self, _offset: u64, _len: u64) { unreachable!() }
-    pub(crate) fn sync(&self) { unreachable!() }
-}
+pub use arena::SimArena;
+pub use cost::{Cost, CostModel, MAX_DIMMS};
+pub use dimm::MEDIA_BLOCK;
+pub use image::{Difference, Image};
+pub use observer::{Event, EventKind, Observer};
+pub use options::{Fault, SimOptions};
+pub use simulator::{PendingWord, Sim};
+pub use snapshot::Snapshot;

@@ -1,1 +1,6 @@
-//! placeholder
+//! Indexes: from a key's hash, or from a key in order, to the reference of its newest record.
+//!
+//! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores opaque
+//! nonzero references of 48 bits, and the caller decides whether a candidate is the key it looks for.
+
+pub mod hash;

@@ -1,0 +1,107 @@
+//! What a benchmark is asked to do.
+
+use super::error::BenchError;
+use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values};
+use quipu::{Design, MediumKind};
+use std::path::PathBuf;
+
+/// A benchmark's settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Designs to measure, one after another.
+    pub designs: Vec<Design>,
+    /// Where the pools are. On `sim`, rows hold costs in place of times.
+    pub medium: MediumKind,
+    /// The pool's file, which must not exist: the benchmark creates and removes it. Needed for `file` and `dax`.
+    pub pool: Option<PathBuf>,
+    /// Bytes of a pool; without it, room for everything that the benchmark writes, so that nothing need be reclaimed.
+    pub pool_size: Option<u64>,
+    /// Threads, for operations and for recovery.
+    pub threads: usize,
+    /// Records loaded.
+    pub records: u64,
+    /// Operations of each phase.
+    pub operations: u64,
+    /// Bytes of a key.
+    pub key_size: usize,
+    /// Bytes of a value.
+    pub value_size: usize,
+    /// What all choices follow from.
+    pub seed: u64,
+    /// Whether the medium's own limits are measured too, and results given as shares of them.
+    pub roofline: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            designs: vec![Design::default()],
+            medium: MediumKind::Dram,
+            pool: None,
+            pool_size: None,
+            threads: 1,
+            records: 1_000_000,
+            operations: 1_000_000,
+            key_size: 16,
+            value_size: 200,
+            seed: 1,
+            roofline: false,
+        }
+    }
+}
+
+fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
+    BenchError::Setting { setting, reason: reason.into() }
+}
+
+impl Config {
+    /// Checks what every benchmark needs.
+    pub(super) fn check(&self) -> Result<(), BenchError> {
+        if self.designs.is_empty() {
+            return Err(setting("designs", "must name at least one design"));
+        }
+        if self.threads == 0 {
+            return Err(setting("threads", "must be at least 1"));
+        }
+        if self.records == 0 || self.operations == 0 {
+            return Err(setting("records and operations", "must be at least 1"));
+        }
+        if matches!(self.medium, MediumKind::File | MediumKind::Dax) && self.pool.is_none() {
+            return Err(setting("pool", format!("must name a new file for the medium {}", self.medium)));
+        }
+        if self.medium == MediumKind::Sim {
+            if self.threads > 1 {
+                return Err(setting("threads", "must be 1 on the simulator: costs are those of one client"));
+            }
+            if self.roofline {
+                return Err(setting(
+                    "roofline",
+                    "has no meaning on the simulator, which counts and does not time",
+                ));
+            }
+            if self.pool.is_some() {
+                return Err(setting("pool", "has no meaning on the simulator, which keeps no file"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys' shape.
+    pub(super) fn keys(&self) -> Result<KeyShape, BenchError> {
+        KeyShape::new(self.key_size, self.seed).ok_or_else(|| {
+            setting("key size", format!("must be at least {SHORTEST_KEY}, to keep records apart"))
+        })
+    }
+
+    /// The values' shape.
+    pub(super) fn values(&self) -> Result<Values, BenchError> {
+        Values::new(self.value_size).ok_or_else(|| {
+            setting("value size", format!("must be at least {SHORTEST_VALUE}, so that it can be checked"))
+        })
+    }
+
+    /// Bytes of a record as the limits count them: key and value.
+    pub(super) fn record_bytes(&self) -> u64 {
+        (self.key_size + self.value_size) as u64
+    }
+}

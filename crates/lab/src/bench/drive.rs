@@ -1,0 +1,196 @@
+//! Runs one phase on all threads and takes its time.
+//!
+//! Lives in the lab, outside of the engine, and so uses threads and clocks of the standard library.
+
+use super::error::BenchError;
+use super::progress::Progress;
+use hdrhistogram::Histogram;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// One call in so many is timed on its own.
+const SAMPLE: u64 = 16;
+
+/// Calls between two looks at what the other threads do.
+const STRIDE: u64 = 4096;
+
+/// Latencies beyond a minute count as a minute.
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// A phase to run.
+pub(super) struct Phase<'a> {
+    /// Its name, for progress.
+    pub(super) stage: &'a str,
+    /// Threads that share the calls.
+    pub(super) threads: usize,
+    /// Calls of all threads together.
+    pub(super) calls: u64,
+    /// Operations that a call does.
+    pub(super) operations_per_call: u64,
+    /// Calls that each thread makes before the clock starts.
+    pub(super) warm_up: u64,
+    /// Who hears how far it is.
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// What a phase showed.
+pub(super) struct Outcome {
+    pub(super) operations: u64,
+    pub(super) seconds: f64,
+    latencies: Histogram<u64>,
+}
+
+impl Outcome {
+    /// Of operations that were one call without latencies of its own.
+    pub(super) fn single(operations: u64, seconds: f64) -> Outcome {
+        Outcome { operations, seconds, latencies: histogram() }
+    }
+
+    /// Million operations a second.
+    pub(super) fn mops(&self) -> f64 {
+        self.operations as f64 / self.seconds.max(1e-9) / 1e6
+    }
+
+    /// The latency that so many per cent of the timed calls stay within.
+    pub(super) fn percentile(&self, percent: f64) -> Option<u64> {
+        (!self.latencies.is_empty()).then(|| self.latencies.value_at_percentile(percent))
+    }
+}
+
+struct Share {
+    begin: Instant,
+    end: Instant,
+    latencies: Histogram<u64>,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are in order")
+}
+
+/// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the function it
+/// returns makes the call of a given number. Thread `t` makes a consecutive share of the calls, in order.
+///
+/// # Errors
+/// The first error of any thread; the others then stop.
+pub(super) fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
+where
+    P: Fn(usize) -> Result<C, BenchError> + Sync,
+    C: FnMut(u64) -> Result<(), BenchError>,
+{
+    let barrier = Barrier::new(phase.threads);
+    let stop = AtomicBool::new(false);
+    phase.progress.begin(phase.stage, phase.calls * phase.operations_per_call);
+    let shares: Vec<Result<Share, BenchError>> = if phase.threads == 1 {
+        // On the caller's own thread: the simulator's runs are bound to it.
+        vec![run(phase, 0, &prepare, &barrier, &stop)]
+    } else {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..phase.threads)
+                .map(|thread| {
+                    let (prepare, barrier, stop) = (&prepare, &barrier, &stop);
+                    scope.spawn(move || run(phase, thread, prepare, barrier, stop))
+                })
+                .collect();
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        })
+    };
+    phase.progress.end();
+    collect(phase, shares)
+}
+
+fn collect(phase: &Phase<'_>, shares: Vec<Result<Share, BenchError>>) -> Result<Outcome, BenchError> {
+    let mut latencies = histogram();
+    let mut spans = Vec::new();
+    let mut stopped = None;
+    for share in shares {
+        match share {
+            Ok(share) => {
+                latencies.add(&share.latencies).expect("equal bounds");
+                spans.push((share.begin, share.end));
+            }
+            Err(BenchError::Stopped) => stopped = Some(BenchError::Stopped),
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(error) = stopped {
+        return Err(error);
+    }
+    let begin = spans.iter().map(|span| span.0).min().expect("at least one thread");
+    let end = spans.iter().map(|span| span.1).max().expect("at least one thread");
+    let operations = phase.calls * phase.operations_per_call;
+    Ok(Outcome { operations, seconds: (end - begin).as_secs_f64(), latencies })
+}
+
+fn run<P, C>(
+    phase: &Phase<'_>,
+    thread: usize,
+    prepare: &P,
+    barrier: &Barrier,
+    stop: &AtomicBool,
+) -> Result<Share, BenchError>
+where
+    P: Fn(usize) -> Result<C, BenchError>,
+    C: FnMut(u64) -> Result<(), BenchError>,
+{
+    let share = |thread: usize| phase.calls * thread as u64 / phase.threads as u64;
+    let calls = share(thread)..share(thread + 1);
+    // Whatever happens before the barrier, the thread must come to it: the others wait there.
+    let ready = catch_unwind(AssertUnwindSafe(|| {
+        let mut call = prepare(thread)?;
+        for number in calls.clone().take(phase.warm_up as usize) {
+            call(number)?;
+        }
+        Ok::<C, BenchError>(call)
+    }));
+    if !matches!(ready, Ok(Ok(_))) {
+        stop.store(true, Ordering::Relaxed);
+    }
+    barrier.wait();
+    let mut call = ready.unwrap_or_else(|panic| resume_unwind(panic))?;
+    let result = timed(&mut call, calls, stop, phase);
+    if result.is_err() {
+        stop.store(true, Ordering::Relaxed);
+    }
+    result
+}
+
+fn timed(
+    call: &mut impl FnMut(u64) -> Result<(), BenchError>,
+    calls: Range<u64>,
+    stop: &AtomicBool,
+    phase: &Phase<'_>,
+) -> Result<Share, BenchError> {
+    let mut latencies = histogram();
+    let mut number = calls.start;
+    let begin = Instant::now();
+    while number < calls.end {
+        let stride_end = (number + STRIDE).min(calls.end);
+        let stride = stride_end - number;
+        while number < stride_end {
+            let before = Instant::now();
+            call(number)?;
+            latencies.saturating_record(before.elapsed().as_nanos() as u64);
+            let block_end = (number + SAMPLE).min(stride_end);
+            number += 1;
+            while number < block_end {
+                call(number)?;
+                number += 1;
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(BenchError::Stopped);
+        }
+        phase.progress.advance(stride * phase.operations_per_call);
+    }
+    Ok(Share { begin, end: Instant::now(), latencies })
+}
+
+#[cfg(test)]
+#[path = "drive_tests.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+//! The runner's own promises.
+
+use super::*;
+use crate::bench::Silent;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+fn phase(threads: usize, calls: u64) -> Phase<'static> {
+    Phase { stage: "test", threads, calls, operations_per_call: 1, warm_up: 0, progress: &Silent }
+}
+
+fn failure() -> BenchError {
+    BenchError::Setting { setting: "test", reason: "fails".into() }
+}
+
+#[test]
+fn every_call_is_made_once_by_some_thread() {
+    let made = Mutex::new(Vec::new());
+    let outcome = drive(&phase(3, 10_000), |_| {
+        let made = &made;
+        Ok(move |number| {
+            made.lock().unwrap().push(number);
+            Ok(())
+        })
+    })
+    .unwrap();
+    let mut made = made.into_inner().unwrap();
+    made.sort_unstable();
+    assert!(made.into_iter().eq(0..10_000));
+    assert_eq!(outcome.operations, 10_000);
+    // One call in sixteen is timed, and a share's last block may be short.
+    assert!((625..=630).contains(&outcome.latencies.len()), "{}", outcome.latencies.len());
+}
+
+#[test]
+fn time_is_that_of_the_slowest_thread_and_warm_up_is_not_in_it() {
+    let warm = AtomicU64::new(0);
+    let plan = Phase { warm_up: 1, ..phase(2, 2) };
+    let outcome = drive(&plan, |thread| {
+        let warm = &warm;
+        Ok(move |_| {
+            let first = warm.fetch_add(1, Ordering::Relaxed) < 2;
+            std::thread::sleep(Duration::from_millis(if first { 300 } else { 20 + 40 * thread as u64 }));
+            Ok(())
+        })
+    })
+    .unwrap();
+    assert!((0.060..0.250).contains(&outcome.seconds), "{}", outcome.seconds);
+    assert!(outcome.percentile(99.9).unwrap() >= 59_000_000);
+}
+
+#[test]
+fn the_error_is_the_cause_and_not_the_stop() {
+    let found = drive(&phase(2, 1 << 40), |thread| {
+        Ok(move |number: u64| if thread == 1 && number % STRIDE == 77 { Err(failure()) } else { Ok(()) })
+    });
+    assert!(matches!(found, Err(BenchError::Setting { .. })));
+    let found = drive(&phase(2, 1 << 40), |thread| if thread == 1 { Err(failure()) } else { Ok(|_| Ok(())) });
+    assert!(matches!(found, Err(BenchError::Setting { .. })));
+}
+
+#[test]
+#[should_panic(expected = "a broken invariant")]
+fn a_panic_before_the_barrier_reaches_the_caller() {
+    let _ = drive(&phase(2, 1 << 40), |thread| {
+        assert!(thread != 1, "a broken invariant");
+        Ok(|_| Ok(()))
+    });
+}

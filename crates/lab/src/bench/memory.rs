@@ -1,0 +1,72 @@
+//! DRAM that a store takes, outside of its pool.
+//!
+//! Two witnesses. The counting allocator is exact, but blind to memory that a store maps for itself. The growth of
+//! anonymous resident memory (`RssAnon`) sees that too, but also the allocator's slack; pools are not in it, because
+//! mapped files are not anonymous and pools in memory are resident before the store is created. The count is the answer,
+//! unless much more became resident than was counted: then memory was taken past the allocator and the larger is the truth.
+
+use super::alloc;
+use std::fs;
+
+/// What had been taken at some moment.
+#[derive(Clone, Copy)]
+pub(super) struct Memory {
+    counted: Option<u64>,
+    resident: Option<u64>,
+}
+
+/// Slack of the allocator, stacks and tables of the process that is not held against a store.
+const TOLERATED: u64 = 4 << 20;
+
+impl Memory {
+    /// What is taken now.
+    pub(super) fn now() -> Memory {
+        Memory { counted: alloc::live_bytes(), resident: resident() }
+    }
+
+    /// Bytes taken since `earlier`, or `None` if neither witness saw anything.
+    pub(super) fn since(self, earlier: Memory) -> Option<u64> {
+        let growth = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        taken(growth(self.counted, earlier.counted), growth(self.resident, earlier.resident))
+    }
+}
+
+fn taken(counted: Option<u64>, resident: Option<u64>) -> Option<u64> {
+    match (counted, resident) {
+        (Some(counted), Some(resident)) if resident > counted + counted / 8 + TOLERATED => Some(resident),
+        (Some(counted), _) => Some(counted),
+        (None, resident) => resident,
+    }
+}
+
+fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_holds_unless_memory_was_taken_past_it() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(taken(Some(GIB), Some(GIB + GIB / 10)), Some(GIB));
+        assert_eq!(taken(Some(GIB), Some(GIB / 2)), Some(GIB));
+        assert_eq!(taken(Some(1 << 20), Some(2 << 20)), Some(1 << 20), "slack of a small run");
+        assert_eq!(taken(Some(1 << 20), Some(GIB)), Some(GIB), "a mapped table");
+        assert_eq!(taken(None, Some(GIB)), Some(GIB));
+        assert_eq!(taken(None, None), None);
+    }
+
+    #[test]
+    fn resident_memory_grows_by_what_is_touched() {
+        let before = Memory::now();
+        let touched = vec![1u8; 64 << 20];
+        let grown = Memory::now().since(before).unwrap();
+        assert!((60 << 20..80 << 20).contains(&grown), "{grown}");
+        drop(touched);
+    }
+}

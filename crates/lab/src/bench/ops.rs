@@ -1,0 +1,249 @@
+//! The basic operations, each alone, over uniformly chosen records.
+//!
+//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in every index.
+//! insert puts all records; get, get_many and update choose uniformly; delete goes through a random order and meets
+//! each record at most once. Every value read is checked for its key, its wholeness and its version; after the deletes a
+//! sample is read again, where the deleted must be absent and the others present.
+
+use super::config::Config;
+use super::drive::Phase;
+use super::error::BenchError;
+use super::memory::Memory;
+use super::progress::Progress;
+use super::report::{Row, Sink};
+use super::roofline::{Limits, Roofline};
+use super::session::{Bounds, REREAD, Session, WARM_UP};
+use super::target::{Opened, Target, room};
+use crate::workload::{KeyShape, Permutation, mix};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+/// Keys of a batch.
+const BATCH: usize = 32;
+
+/// Version of values that the update phase writes; the load writes version 0.
+const UPDATED: u64 = 1;
+
+/// Runs insert, get, get_many, update and delete on each design, and hands over five rows for each when they are
+/// complete.
+///
+/// # Errors
+/// [`BenchError`] if a setting is impossible, if the store refuses something, or if it answers wrongly.
+pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
+    config.check()?;
+    let (keys, values) = (config.keys()?, config.values()?);
+    let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
+    for &design in &config.designs {
+        let writes = config.records + config.operations + WARM_UP * config.threads as u64;
+        let target = Target::new(config, design, room(config, writes, config.records))?;
+        let before = Memory::now();
+        let opened = target.create()?;
+        let session = Session { config, progress, design, target: &target, values, newest: UPDATED, before };
+        let rows = Run { session, keys, opened: &opened }.all(roofline.as_mut());
+        drop(opened);
+        target.remove()?;
+        rows?.into_iter().for_each(&mut *sink);
+    }
+    Ok(())
+}
+
+struct Run<'a> {
+    session: Session<'a>,
+    keys: KeyShape,
+    opened: &'a Opened,
+}
+
+type PhaseOf<'a> = fn(&Run<'a>) -> Result<Row, BenchError>;
+
+impl<'a> Run<'a> {
+    fn all(&self, roofline: Option<&mut Roofline>) -> Result<Vec<Row>, BenchError> {
+        let write = |limits: Limits| limits.write_mops;
+        let read = |limits: Limits| limits.read_mops;
+        let phases: [(PhaseOf<'a>, fn(Limits) -> f64); 5] = [
+            (Run::insert, write),
+            (Run::get, read),
+            (Run::get_many, read),
+            (Run::update, write),
+            (Run::delete, write),
+        ];
+        let mut bounds = Bounds::begin(roofline)?;
+        let mut rows = Vec::new();
+        for (phase, limit) in phases {
+            rows.push((phase(self)?, limit));
+            bounds.between()?;
+        }
+        let limits = bounds.end()?;
+        Ok(rows.into_iter().map(|(row, limit)| row.against(limits.map(limit))).collect())
+    }
+
+    fn records(&self) -> u64 {
+        self.session.config.records
+    }
+
+    fn operations(&self) -> u64 {
+        self.session.config.operations
+    }
+
+    fn key(&self) -> Vec<u8> {
+        vec![0; self.keys.length()]
+    }
+
+    fn value(&self) -> Vec<u8> {
+        vec![0; self.session.values.length()]
+    }
+
+    fn random(&self, phase: u64, thread: usize) -> SmallRng {
+        SmallRng::seed_from_u64(mix(mix(self.session.config.seed).wrapping_add(phase << 32 | thread as u64)))
+    }
+
+    fn insert(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "insert";
+        let session = &self.session;
+        let phase = session.phase(NAME, self.records());
+        let row = session.measure(
+            self.opened,
+            &phase,
+            || self.records(),
+            |_| {
+                let mut client = self.opened.client();
+                let (mut key, mut value) = (self.key(), self.value());
+                Ok(move |record: u64| {
+                    self.keys.fill(record, &mut key);
+                    session.values.fill(record, 0, &mut value);
+                    client.put(&key, &value).map_err(session.refused(NAME))
+                })
+            },
+        )?;
+        session.verify_count(NAME, self.opened, self.records())?;
+        Ok(row)
+    }
+
+    fn get(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "get";
+        let session = &self.session;
+        let phase = session.warmed(session.phase(NAME, self.operations()));
+        session.measure(
+            self.opened,
+            &phase,
+            || self.records(),
+            |thread| {
+                let client = self.opened.client();
+                let mut random = self.random(1, thread);
+                let (mut key, mut value) = (self.key(), self.value());
+                Ok(move |_| {
+                    let record = random.random_range(0..self.records());
+                    self.keys.fill(record, &mut key);
+                    let found = client.get_into(&key, &mut value).map_err(session.refused(NAME))?;
+                    session.verify(NAME, record, found.then_some(&value))
+                })
+            },
+        )
+    }
+
+    fn get_many(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "get_many";
+        let session = &self.session;
+        let phase = session.warmed(session.phase(NAME, self.operations().div_ceil(BATCH as u64)));
+        let phase = Phase { operations_per_call: BATCH as u64, ..phase };
+        session.measure(
+            self.opened,
+            &phase,
+            || self.records(),
+            |thread| {
+                let client = self.opened.client();
+                let mut random = self.random(2, thread);
+                let (mut keys, mut value) = (vec![self.key(); BATCH], self.value());
+                Ok(move |_| {
+                    let mut records = [0; BATCH];
+                    for (record, key) in records.iter_mut().zip(&mut keys) {
+                        *record = random.random_range(0..self.records());
+                        self.keys.fill(*record, key);
+                    }
+                    let mut verdict = Ok(());
+                    let each = |position: usize, found: Option<&[u8]>| {
+                        // Copied out, as get does, so that the two do the same work.
+                        value.clear();
+                        value.extend_from_slice(found.unwrap_or(&[]));
+                        let result =
+                            session.verify(NAME, records[position], found.is_some().then_some(&value));
+                        if result.is_err() {
+                            verdict = result;
+                        }
+                    };
+                    client.get_many(&keys, each).map_err(session.refused(NAME))?;
+                    verdict
+                })
+            },
+        )
+    }
+
+    fn update(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "update";
+        let session = &self.session;
+        let phase = session.warmed(session.phase(NAME, self.operations()));
+        session.measure(
+            self.opened,
+            &phase,
+            || self.records(),
+            |thread| {
+                let mut client = self.opened.client();
+                let mut random = self.random(3, thread);
+                let (mut key, mut value) = (self.key(), self.value());
+                Ok(move |_| {
+                    let record = random.random_range(0..self.records());
+                    self.keys.fill(record, &mut key);
+                    session.values.fill(record, UPDATED, &mut value);
+                    client.put(&key, &value).map_err(session.refused(NAME))
+                })
+            },
+        )
+    }
+
+    fn delete(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "delete";
+        let session = &self.session;
+        let deletes = self.operations().min(self.records());
+        let order = Permutation::new(self.records(), session.config.seed);
+        let phase = session.phase(NAME, deletes);
+        let row = session.measure(
+            self.opened,
+            &phase,
+            || self.records() - deletes,
+            |_| {
+                let mut client = self.opened.client();
+                let mut key = self.key();
+                Ok(move |position: u64| {
+                    let record = order.at(position);
+                    self.keys.fill(record, &mut key);
+                    if client.delete(&key).map_err(session.refused(NAME))? {
+                        return Ok(());
+                    }
+                    Err(BenchError::Missing { design: session.design, phase: NAME.to_owned(), record })
+                })
+            },
+        )?;
+        session.verify_count(NAME, self.opened, self.records() - deletes)?;
+        self.reread(order, deletes)?;
+        Ok(row)
+    }
+
+    /// Reads a sample of the deleted and of the remaining records, untimed.
+    fn reread(&self, order: Permutation, deletes: u64) -> Result<(), BenchError> {
+        const NAME: &str = "reading after deletes";
+        let session = &self.session;
+        let client = self.opened.client();
+        let (mut key, mut value) = (self.key(), self.value());
+        let step = (self.records() / REREAD).max(1) as usize;
+        for position in (0..self.records()).step_by(step) {
+            let record = order.at(position);
+            self.keys.fill(record, &mut key);
+            let found = client.get_into(&key, &mut value).map_err(session.refused(NAME))?;
+            if position >= deletes {
+                session.verify(NAME, record, found.then_some(&value))?;
+            } else if found {
+                return Err(BenchError::Undead { design: session.design, phase: NAME.to_owned(), record });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! How long a store is away: reopening as after a crash of the process, and after a clean close.
+//!
+//! The pool of a file is mapped anew, so its page faults are part of the time, but its pages are still in the system's
+//! cache, as they are when only the process died. After each reopening all records must be counted and a sample
+//! is read back, untimed.
+
+use super::config::Config;
+use super::cost::Meter;
+use super::drive::{Outcome, drive};
+use super::error::BenchError;
+use super::memory::Memory;
+use super::progress::Progress;
+use super::report::{Row, Sink};
+use super::session::{REREAD, Session};
+use super::target::{Opened, Target, room};
+use crate::workload::{KeyShape, Permutation};
+use std::time::Instant;
+
+/// Loads each design, drops it without closing and reopens it (row `recovery`), then closes and reopens it (row
+/// `reopen`). An operation is a record; `threads` recover.
+///
+/// # Errors
+/// As for [`ops`](super::ops()).
+pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
+    config.check()?;
+    if config.roofline {
+        let reason = "compares single operations; recovery has none: leave it out".into();
+        return Err(BenchError::Setting { setting: "roofline", reason });
+    }
+    let (keys, values) = (config.keys()?, config.values()?);
+    for &design in &config.designs {
+        let target = Target::new(config, design, room(config, config.records, 0))?;
+        let session =
+            Session { config, progress, design, target: &target, values, newest: 0, before: Memory::now() };
+        let opened = target.create()?;
+        let rows = run(&session, keys, opened);
+        target.remove()?;
+        rows?.into_iter().for_each(&mut *sink);
+    }
+    Ok(())
+}
+
+fn run(session: &Session<'_>, keys: KeyShape, opened: Opened) -> Result<[Row; 2], BenchError> {
+    load(session, keys, &opened)?;
+    drop(opened);
+    let (opened, recovery) = reopen(session, keys, "recovery")?;
+    opened.close("close")?;
+    let (opened, reopen) = reopen(session, keys, "reopen")?;
+    drop(opened);
+    Ok([recovery, reopen])
+}
+
+fn load(session: &Session<'_>, keys: KeyShape, opened: &Opened) -> Result<(), BenchError> {
+    const NAME: &str = "load";
+    drive(&session.phase(NAME, session.config.records), |_| {
+        let mut client = opened.client();
+        let (mut key, mut value) = (vec![0; keys.length()], vec![0; session.values.length()]);
+        Ok(move |record| {
+            keys.fill(record, &mut key);
+            session.values.fill(record, 0, &mut value);
+            client.put(&key, &value).map_err(session.refused(NAME))
+        })
+    })?;
+    session.verify_count(NAME, opened, session.config.records)
+}
+
+fn reopen(session: &Session<'_>, keys: KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {
+    let records = session.config.records;
+    let before = Memory::now();
+    let meter = Meter::start(session.target);
+    session.progress.begin(name, records);
+    let begin = Instant::now();
+    let opened = session.target.open(name)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    session.progress.end();
+    let row = session.row(name, meter, Outcome::single(records, seconds));
+    let row = row.holding(records, before, opened.pool_bytes());
+    session.verify_count(name, &opened, records)?;
+    reread(session, keys, &opened, name)?;
+    Ok((opened, row))
+}
+
+fn reread(session: &Session<'_>, keys: KeyShape, opened: &Opened, name: &str) -> Result<(), BenchError> {
+    let records = session.config.records;
+    let order = Permutation::new(records, session.config.seed);
+    let client = opened.client();
+    let (mut key, mut value) = (vec![0; keys.length()], Vec::new());
+    for position in 0..records.min(REREAD) {
+        let record = order.at(position);
+        keys.fill(record, &mut key);
+        let found = client.get_into(&key, &mut value).map_err(session.refused(name))?;
+        session.verify(name, record, found.then_some(&value))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! One result: the row that scripts read as JSON and people as a line of a table.
+
+use super::drive::Outcome;
+use super::memory::Memory;
+use serde::Serialize;
+
+/// Takes the rows of a run as they come.
+pub type Sink<'a> = &'a mut dyn FnMut(Row);
+
+/// What one phase of one design showed. Serialises to the names that scripts rely on; what was not measured is left
+/// out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The design.
+    pub design: String,
+    /// The phase.
+    pub phase: String,
+    /// The medium.
+    pub medium: String,
+    /// Threads at work.
+    pub threads: usize,
+    /// Records in the store when the phase began, or loaded by it.
+    pub records: u64,
+    /// Operations done; a batch counts as many as it has keys.
+    pub ops: u64,
+    /// From the first thread's begin to the last one's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Million operations a second, of all threads together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mops: Option<f64>,
+    /// Median time of a call (for batches: of the batch).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<u64>,
+    /// Time that 99 % of the calls stay within.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+    /// Time that 99.9 % of the calls stay within.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p999_ns: Option<u64>,
+    /// DRAM that the store holds at the end of the phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dram_bytes_per_record: Option<f64>,
+    /// Bytes of the heap's segments in use at the end of the phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pm_bytes_per_record: Option<f64>,
+    /// Share of the medium's limit for this kind of operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roofline: Option<f64>,
+    /// Fences of an operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fences_per_op: Option<f64>,
+    /// Lines that an operation makes durable, by either route.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_flushed_per_op: Option<f64>,
+    /// Lines of the medium that an operation reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_read_per_op: Option<f64>,
+    /// Bytes that the modelled device writes for an operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_write_bytes_per_op: Option<f64>,
+    /// Writes of an operation to another node's memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_writes_per_op: Option<f64>,
+    /// Reads of an operation from another node's memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_reads_per_op: Option<f64>,
+}
+
+impl Row {
+    /// Fills in throughput and latencies.
+    pub(super) fn timed(mut self, outcome: &Outcome) -> Row {
+        self.ops = outcome.operations;
+        self.seconds = Some(outcome.seconds);
+        self.mops = Some(outcome.mops());
+        self.p50_ns = outcome.percentile(50.0);
+        self.p99_ns = outcome.percentile(99.0);
+        self.p999_ns = outcome.percentile(99.9);
+        self
+    }
+
+    /// Fills in the share of a limit, in million operations a second.
+    pub(super) fn against(mut self, limit: Option<f64>) -> Row {
+        self.roofline = self.mops.zip(limit).map(|(mops, limit)| mops / limit);
+        self
+    }
+
+    /// Fills in what the store holds for `records` records: DRAM since `before`, and bytes of the pool.
+    pub(super) fn holding(mut self, records: u64, before: Memory, pool_bytes: u64) -> Row {
+        if records > 0 {
+            let each = |bytes: u64| bytes as f64 / records as f64;
+            self.dram_bytes_per_record = Memory::now().since(before).map(each);
+            self.pm_bytes_per_record = Some(each(pool_bytes));
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(row: &Row) -> Vec<String> {
+        let json: serde_json::Value = serde_json::to_value(row).unwrap();
+        let mut names: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn json_has_exactly_the_names_that_scripts_rely_on() {
+        let mut expected = [
+            "design",
+            "phase",
+            "medium",
+            "threads",
+            "records",
+            "ops",
+            "seconds",
+            "mops",
+            "p50_ns",
+            "p99_ns",
+            "p999_ns",
+            "dram_bytes_per_record",
+            "pm_bytes_per_record",
+            "roofline",
+        ];
+        expected.sort_unstable();
+        let timed = Row {
+            seconds: Some(1.0),
+            mops: Some(1.0),
+            p50_ns: Some(1),
+            p99_ns: Some(1),
+            p999_ns: Some(1),
+            dram_bytes_per_record: Some(1.0),
+            pm_bytes_per_record: Some(1.0),
+            ..Row::default()
+        };
+        assert_eq!(names(&timed.clone().against(Some(2.0))), expected);
+        assert!(!names(&timed.against(None)).contains(&"roofline".to_owned()));
+
+        let mut expected = [
+            "design",
+            "phase",
+            "medium",
+            "threads",
+            "records",
+            "ops",
+            "fences_per_op",
+            "lines_flushed_per_op",
+            "lines_read_per_op",
+            "media_write_bytes_per_op",
+            "remote_writes_per_op",
+            "remote_reads_per_op",
+        ];
+        expected.sort_unstable();
+        let counted = Row {
+            fences_per_op: Some(1.0),
+            lines_flushed_per_op: Some(1.0),
+            lines_read_per_op: Some(1.0),
+            media_write_bytes_per_op: Some(1.0),
+            remote_writes_per_op: Some(1.0),
+            remote_reads_per_op: Some(1.0),
+            ..Row::default()
+        };
+        assert_eq!(names(&counted), expected);
+    }
+}

@@ -1,0 +1,172 @@
+//! What the medium gives to code that does nothing but the accesses themselves.
+//!
+//! A number alone says little on a shared machine. So the limits are measured in the same run, on the same medium, with
+//! as many threads and the same record size, and results are given as shares of them. The *write limit* appends
+//! records with non-temporal stores and one fence each. The *read limit* loads an index word at a random
+//! place and copies the record that it names; one read does not wait for another, so that they overlap as far as the
+//! processor can. Memory comes in ordinary pages: huge pages are then a gain of the store and not of the limit.
+//!
+//! The care is that of the operations: everything is touched and written once beforehand, threads begin behind the same
+//! barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second; the benchmark runs some
+//! before, between and after its phases and takes the best, so that a busy moment of the machine, which
+//! lowers the operations, cannot also lower the limit they are compared with.
+
+use super::config::Config;
+use super::drive::{Phase, drive};
+use super::error::BenchError;
+use super::progress::Silent;
+use super::target::scratch;
+use crate::workload::{Permutation, mix};
+use quipu_medium::{Pages, Region, WORD};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::hint::black_box;
+
+/// Records that a thread writes in a repetition: some tens of milliseconds.
+const WRITES: u64 = 1 << 18;
+
+/// Records that a thread reads in a repetition: the same.
+const READS: u64 = 1 << 19;
+
+/// Accesses between two looks at the clock; the runner's own sampling is too dear for accesses of 40 ns.
+const BLOCK: u64 = 256;
+
+/// The limits, in million operations a second of all threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Appends of a record, each durable before the next.
+    pub write_mops: f64,
+    /// Independent reads of a record through an index word.
+    pub read_mops: f64,
+}
+
+impl Limits {
+    /// The limit of operations that on average make so many reads and so many writes, one after the other.
+    pub fn mixed(&self, reads: f64, writes: f64) -> f64 {
+        1.0 / (reads / self.read_mops + writes / self.write_mops)
+    }
+}
+
+/// Measures the limits; holds the memory that this takes.
+pub struct Roofline {
+    records: Region,
+    index: Region,
+    count: u64,
+    size: u64,
+    stride: u64,
+    threads: usize,
+    repetitions: u64,
+    best: Limits,
+}
+
+impl Roofline {
+    /// Makes and touches as many records as the benchmark will have, and an index of them in random order.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the settings are impossible or the memory is not to be had.
+    pub fn new(config: &Config) -> Result<Roofline, BenchError> {
+        config.check()?;
+        let size = config.record_bytes();
+        let stride = size.next_multiple_of(WORD);
+        let count = config.records.max(config.threads as u64);
+        let records = scratch(config, count * stride)?;
+        let index_bytes = (count * WORD).next_multiple_of(4096);
+        let index = Region::dram(index_bytes, Pages::Ordinary)?;
+        index.prefault(0, index_bytes)?;
+        let order = Permutation::new(count, config.seed);
+        let filling: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
+        for number in 0..count {
+            index.store(number * WORD, order.at(number) * stride);
+            records.write_nt(number * stride, &filling);
+        }
+        records.fence();
+        let threads = config.threads;
+        Ok(Roofline { records, index, count, size, stride, threads, repetitions: 0, best: Limits::default() })
+    }
+
+    /// Forgets the best so far: what follows is compared with limits of its own time.
+    pub fn restart(&mut self) {
+        self.best = Limits::default();
+    }
+
+    /// Measures once more, and returns the best of all repetitions since the last restart.
+    ///
+    /// # Errors
+    /// None today; the runner's signature has them.
+    pub fn repeat(&mut self) -> Result<Limits, BenchError> {
+        self.repetitions += 1;
+        self.best.write_mops = self.best.write_mops.max(self.writes()?);
+        self.best.read_mops = self.best.read_mops.max(self.reads()?);
+        Ok(self.best)
+    }
+
+    /// The best so far.
+    pub fn limits(&self) -> Limits {
+        self.best
+    }
+
+    fn phase(&self, stage: &'static str, accesses: u64) -> Phase<'static> {
+        Phase {
+            stage,
+            threads: self.threads,
+            calls: accesses / BLOCK * self.threads as u64,
+            operations_per_call: BLOCK,
+            warm_up: 16,
+            progress: &Silent,
+        }
+    }
+
+    fn writes(&self) -> Result<f64, BenchError> {
+        let share = self.count / self.threads as u64;
+        let outcome = drive(&self.phase("write limit", WRITES), |thread| {
+            // Each thread appends in a part of its own, and goes on where the last repetition stopped.
+            let first = thread as u64 * share;
+            let mut next = self.repetitions * WRITES % share;
+            let mut record = vec![0; self.size as usize];
+            Ok(move |call: u64| {
+                record[0] = call as u8;
+                for _ in 0..BLOCK {
+                    self.records.write_nt((first + next) * self.stride, &record);
+                    self.records.fence();
+                    next += 1;
+                    if next == share {
+                        next = 0;
+                    }
+                }
+                Ok(())
+            })
+        })?;
+        Ok(outcome.mops())
+    }
+
+    fn reads(&self) -> Result<f64, BenchError> {
+        let outcome = drive(&self.phase("read limit", READS), |thread| {
+            let mut random = SmallRng::seed_from_u64(mix(self.repetitions << 16 | thread as u64));
+            let mut copy = vec![0; self.size as usize];
+            Ok(move |_| {
+                for _ in 0..BLOCK {
+                    let offset = self.index.load(random.random_range(0..self.count) * WORD);
+                    // SAFETY: `writes` has returned and `&self` keeps the next repetition away, so no one writes.
+                    let record = unsafe { self.records.bytes(offset, self.size) };
+                    copy.copy_from_slice(record.expect("the index names records of the region"));
+                    black_box(&copy);
+                }
+                Ok(())
+            })
+        })?;
+        Ok(outcome.mops())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mixed_limits_lie_between_the_two() {
+        let limits = Limits { write_mops: 5.0, read_mops: 20.0 };
+        assert_eq!((limits.mixed(1.0, 0.0), limits.mixed(0.0, 1.0)), (20.0, 5.0));
+        assert_eq!(limits.mixed(0.5, 0.5), 8.0);
+        assert_eq!(limits.mixed(1.0, 1.0), 4.0, "a read and a write each");
+    }
+}

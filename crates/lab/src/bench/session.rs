@@ -1,0 +1,138 @@
+//! One design being measured: what its phases share.
+
+use super::config::Config;
+use super::cost::Meter;
+use super::drive::{Outcome, Phase, drive};
+use super::error::BenchError;
+use super::memory::Memory;
+use super::progress::Progress;
+use super::report::Row;
+use super::roofline::{Limits, Roofline};
+use super::target::{Opened, Target};
+use crate::workload::Values;
+use quipu::{Design, MediumKind};
+
+/// Calls that warm a phase up, at most, per thread.
+pub(super) const WARM_UP: u64 = 50_000;
+
+/// Records that are read again, untimed, to see that a phase did what it says.
+pub(super) const REREAD: u64 = 100_000;
+
+/// Repetitions of the limits before a design; between its phases there is one each, and as many again at the end.
+const LIMIT_REPETITIONS: usize = 3;
+
+/// One design in its pool.
+pub(super) struct Session<'a> {
+    pub(super) config: &'a Config,
+    pub(super) progress: &'a dyn Progress,
+    pub(super) design: Design,
+    pub(super) target: &'a Target,
+    pub(super) values: Values,
+    /// Highest version that any value can have.
+    pub(super) newest: u64,
+    /// DRAM taken before the store was created.
+    pub(super) before: Memory,
+}
+
+impl Session<'_> {
+    /// A phase of `calls` calls of one operation each.
+    pub(super) fn phase<'p>(&'p self, stage: &'p str, calls: u64) -> Phase<'p> {
+        let threads = self.config.threads;
+        Phase { stage, threads, calls, operations_per_call: 1, warm_up: 0, progress: self.progress }
+    }
+
+    /// The same phase, warmed up by a tenth of it. Costs are exact cold, and warming up would count.
+    pub(super) fn warmed<'p>(&self, phase: Phase<'p>) -> Phase<'p> {
+        let warm_up = (phase.calls / phase.threads as u64 / 10).min(WARM_UP);
+        Phase { warm_up: if self.config.medium == MediumKind::Sim { 0 } else { warm_up }, ..phase }
+    }
+
+    /// Runs a phase on an open store; the row says what it took, and what the store holds of `left` records after it.
+    pub(super) fn measure<P, C>(
+        &self,
+        opened: &Opened,
+        phase: &Phase<'_>,
+        left: impl FnOnce() -> u64,
+        prepare: P,
+    ) -> Result<Row, BenchError>
+    where
+        P: Fn(usize) -> Result<C, BenchError> + Sync,
+        C: FnMut(u64) -> Result<(), BenchError>,
+    {
+        let meter = Meter::start(self.target);
+        let outcome = drive(phase, prepare)?;
+        let row = self.row(phase.stage, meter, outcome);
+        Ok(row.holding(left(), self.before, opened.pool_bytes()))
+    }
+
+    /// The row of a phase that took `outcome`, whose histogram ends here: it is the benchmark's memory, not the store's.
+    pub(super) fn row(&self, phase: &str, meter: Meter, outcome: Outcome) -> Row {
+        let row = Row {
+            design: self.design.to_string(),
+            phase: phase.to_owned(),
+            medium: self.config.medium.to_string(),
+            threads: self.config.threads,
+            records: self.config.records,
+            ..Row::default()
+        };
+        meter.stop(self.target, row, &outcome)
+    }
+
+    /// Makes the store's errors the benchmark's.
+    pub(super) fn refused<'p>(&self, phase: &'p str) -> impl Fn(quipu::Error) -> BenchError + use<'p> {
+        let design = self.design;
+        move |source| BenchError::Store { design, phase: phase.to_owned(), source }
+    }
+
+    /// Checks what was found for a record that must be there.
+    #[inline]
+    pub(super) fn verify(&self, phase: &str, record: u64, value: Option<&[u8]>) -> Result<(), BenchError> {
+        let design = self.design;
+        let Some(value) = value else {
+            return Err(BenchError::Missing { design, phase: phase.to_owned(), record });
+        };
+        match self.values.check(record, value, self.newest) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(BenchError::WrongValue { design, phase: phase.to_owned(), record, source }),
+        }
+    }
+
+    /// Checks that the store counts as many records as it acknowledged.
+    pub(super) fn verify_count(&self, phase: &str, opened: &Opened, expected: u64) -> Result<(), BenchError> {
+        let found = opened.records();
+        if found == expected {
+            return Ok(());
+        }
+        Err(BenchError::Count { design: self.design, phase: phase.to_owned(), found, expected })
+    }
+}
+
+/// The limits around the phases of one design, if they are asked for.
+pub(super) struct Bounds<'a>(Option<&'a mut Roofline>);
+
+impl<'a> Bounds<'a> {
+    /// Begins anew, with repetitions before the first phase.
+    pub(super) fn begin(roofline: Option<&'a mut Roofline>) -> Result<Bounds<'a>, BenchError> {
+        let mut bounds = Bounds(roofline);
+        if let Some(roofline) = &mut bounds.0 {
+            roofline.restart();
+        }
+        for _ in 0..LIMIT_REPETITIONS {
+            bounds.between()?;
+        }
+        Ok(bounds)
+    }
+
+    /// One more repetition, between two phases.
+    pub(super) fn between(&mut self) -> Result<(), BenchError> {
+        self.0.as_mut().map_or(Ok(()), |roofline| roofline.repeat().map(drop))
+    }
+
+    /// The last repetitions, and what came out.
+    pub(super) fn end(mut self) -> Result<Option<Limits>, BenchError> {
+        for _ in 0..LIMIT_REPETITIONS {
+            self.between()?;
+        }
+        Ok(self.0.map(|roofline| roofline.limits()))
+    }
+}

@@ -1,0 +1,95 @@
+//! Rows as text: aligned columns, units in the headers, and only columns that have something in them.
+
+use super::report::Row;
+
+struct Column {
+    header: &'static str,
+    left: bool,
+    cell: fn(&Row) -> Option<String>,
+}
+
+fn number(value: Option<f64>, decimals: usize) -> Option<String> {
+    value.map(|value| format!("{value:.decimals$}"))
+}
+
+/// Said only where it differs from the throughput of all.
+fn per_thread(row: &Row) -> Option<String> {
+    number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
+}
+
+const COLUMNS: [Column; 21] = [
+    Column { header: "design", left: true, cell: |row| Some(row.design.clone()) },
+    Column { header: "phase", left: true, cell: |row| Some(row.phase.clone()) },
+    Column { header: "medium", left: true, cell: |row| Some(row.medium.clone()) },
+    Column { header: "threads", left: false, cell: |row| Some(row.threads.to_string()) },
+    Column { header: "records", left: false, cell: |row| Some(row.records.to_string()) },
+    Column { header: "ops", left: false, cell: |row| Some(row.ops.to_string()) },
+    Column { header: "s", left: false, cell: |row| number(row.seconds, 3) },
+    Column { header: "Mops/s", left: false, cell: |row| number(row.mops, 3) },
+    Column { header: "per thread", left: false, cell: per_thread },
+    Column {
+        header: "% of limit",
+        left: false,
+        cell: |row| number(row.roofline.map(|share| share * 100.0), 1),
+    },
+    Column { header: "p50 ns", left: false, cell: |row| row.p50_ns.map(|ns| ns.to_string()) },
+    Column { header: "p99 ns", left: false, cell: |row| row.p99_ns.map(|ns| ns.to_string()) },
+    Column { header: "p99.9 ns", left: false, cell: |row| row.p999_ns.map(|ns| ns.to_string()) },
+    Column { header: "fences/op", left: false, cell: |row| number(row.fences_per_op, 3) },
+    Column { header: "lines flushed/op", left: false, cell: |row| number(row.lines_flushed_per_op, 3) },
+    Column { header: "lines read/op", left: false, cell: |row| number(row.lines_read_per_op, 3) },
+    Column { header: "media B written/op", left: false, cell: |row| number(row.media_write_bytes_per_op, 1) },
+    Column { header: "remote writes/op", left: false, cell: |row| number(row.remote_writes_per_op, 3) },
+    Column { header: "remote reads/op", left: false, cell: |row| number(row.remote_reads_per_op, 3) },
+    Column { header: "DRAM B/record", left: false, cell: |row| number(row.dram_bytes_per_record, 1) },
+    Column { header: "PM B/record", left: false, cell: |row| number(row.pm_bytes_per_record, 1) },
+];
+
+/// Lays out rows as a table, a header first; an empty cell shows a dash.
+pub fn table(rows: &[Row]) -> String {
+    let mut lines = vec![String::new(); rows.len() + 1];
+    for column in &COLUMNS {
+        let cells: Vec<Option<String>> = rows.iter().map(column.cell).collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+        let cells: Vec<String> = std::iter::once(column.header.to_owned()).chain(cells).collect();
+        let width = cells.iter().map(String::len).max().unwrap_or(0);
+        for (line, cell) in lines.iter_mut().zip(cells) {
+            if !line.is_empty() {
+                line.push_str("  ");
+            }
+            let cell = if column.left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+            line.push_str(&cell);
+        }
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_empty_ones_left_out() {
+        let row = |phase: &str, mops: f64, roofline| Row {
+            design: "quipu".into(),
+            phase: phase.into(),
+            medium: "dram".into(),
+            threads: 2,
+            records: 10,
+            ops: 1000,
+            mops: Some(mops),
+            roofline,
+            ..Row::default()
+        };
+        let text = table(&[row("insert", 10.25, Some(0.5)), row("get_many", 1.0, None)]);
+        let expected = "\
+design  phase     medium  threads  records   ops  Mops/s  per thread  % of limit
+quipu   insert    dram          2       10  1000  10.250       5.125        50.0
+quipu   get_many  dram          2       10  1000   1.000       0.500           -
+";
+        assert_eq!(text, expected);
+    }
+}

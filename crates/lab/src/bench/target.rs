@@ -1,0 +1,173 @@
+//! The store under measurement: where its pool is, how it is created and reopened.
+//!
+//! The benchmarks reach the store through this file and through the client it returns, and through nothing else, so
+//! that this becomes a trait on the day when another engine is measured beside it.
+
+use super::config::Config;
+use super::error::BenchError;
+use quipu::{Client, Design, MediumKind, Options, Store};
+use quipu_medium::sim::{Sim, SimOptions};
+use quipu_medium::{Pages, Region};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Room for what is not records: superblock, allocator, and a segment for every client.
+const FIXED_BYTES: u64 = 64 << 20;
+
+/// The same on the simulator, which keeps two images of every page.
+const FIXED_BYTES_SIM: u64 = 4 << 20;
+
+/// Nodes of the simulated machine: two, so that a design that writes to the wrong one shows it.
+const NODES: u16 = 2;
+
+/// Bytes of a record besides key and value, at most: header, optional fields, alignment.
+const RECORD_OVERHEAD: u64 = 64;
+
+enum Place {
+    /// Memory of this process, which outlives the store and so can be reopened.
+    Memory(Region),
+    /// A file that this benchmark makes and removes.
+    File(PathBuf),
+}
+
+/// A place for one pool, and the settings it is opened with.
+pub(super) struct Target {
+    place: Place,
+    options: Options,
+    design: Design,
+}
+
+/// The store, open.
+pub(super) struct Opened {
+    store: Store,
+    design: Design,
+}
+
+/// Bytes of a pool that takes `writes` records and `deletes` tombstones without having to reclaim anything.
+pub(super) fn room(config: &Config, writes: u64, deletes: u64) -> u64 {
+    if let Some(size) = config.pool_size {
+        return size;
+    }
+    let fixed = if config.medium == MediumKind::Sim { FIXED_BYTES_SIM } else { FIXED_BYTES };
+    let records = writes * (config.record_bytes() + RECORD_OVERHEAD);
+    let tombstones = deletes * (config.key_size as u64 + RECORD_OVERHEAD);
+    // An eighth for ends of segments and the reserve.
+    let bytes = (records + tombstones) * 9 / 8 + fixed * (1 + config.threads as u64 / 8);
+    // The one client of a simulated run fills the slice of its own node.
+    let slices = if config.medium == MediumKind::Sim { u64::from(NODES) } else { 1 };
+    (bytes * slices).next_multiple_of(4096)
+}
+
+/// Anonymous memory is zero and touched before anything is measured, as a pool on a device would be.
+fn memory(bytes: u64) -> Result<Region, BenchError> {
+    let region = Region::dram(bytes, Pages::Ordinary)?;
+    region.prefault(0, bytes)?;
+    Ok(region)
+}
+
+/// A region beside the pool, of the same medium, for measuring the medium alone. Removed from its directory at once,
+/// so that it disappears with the last use.
+pub(super) fn scratch(config: &Config, bytes: u64) -> Result<Region, BenchError> {
+    let bytes = bytes.next_multiple_of(4096);
+    let Some(pool) = &config.pool else { return memory(bytes) };
+    let path = pool.with_added_extension("limit");
+    let region = Region::create(&path, bytes, Some(config.medium), quipu::Durability::Process)?;
+    fs::remove_file(&path).map_err(|source| BenchError::File { path, source })?;
+    region.reserve(0, bytes)?;
+    region.prefault(0, bytes)?;
+    Ok(region)
+}
+
+impl Target {
+    /// A place for a pool of `bytes`. Nothing is created in a file system yet.
+    pub(super) fn new(config: &Config, design: Design, bytes: u64) -> Result<Target, BenchError> {
+        let place = match (&config.pool, config.medium) {
+            (_, MediumKind::Sim) => {
+                Place::Memory(Region::sim(SimOptions { len: bytes, nodes: NODES, ..SimOptions::default() }))
+            }
+            (Some(path), _) => Place::File(path.clone()),
+            (None, _) => Place::Memory(memory(bytes)?),
+        };
+        let options = Options {
+            design: Some(design),
+            size: bytes,
+            medium: Some(config.medium),
+            recovery_threads: config.threads,
+            ..Options::default()
+        };
+        Ok(Target { place, options, design })
+    }
+
+    /// Creates the pool and touches all of it.
+    pub(super) fn create(&self) -> Result<Opened, BenchError> {
+        let failed = |source| BenchError::Store { design: self.design, phase: "create".into(), source };
+        let store = match &self.place {
+            Place::Memory(region) => Store::create_on(region.clone(), &self.options).map_err(failed)?,
+            Place::File(path) => {
+                let store = Store::create(path, &self.options).map_err(failed)?;
+                let region = store.region();
+                region.reserve(0, region.len())?;
+                region.prefault(0, region.len())?;
+                store
+            }
+        };
+        Ok(Opened { store, design: self.design })
+    }
+
+    /// Opens the pool again.
+    pub(super) fn open(&self, phase: &str) -> Result<Opened, BenchError> {
+        let store = match &self.place {
+            Place::Memory(region) => Store::open_on(region.clone(), &self.options),
+            Place::File(path) => Store::open(path, &self.options),
+        };
+        let store =
+            store.map_err(|source| BenchError::Store { design: self.design, phase: phase.into(), source })?;
+        Ok(Opened { store, design: self.design })
+    }
+
+    /// The simulator beneath, if there is one.
+    pub(super) fn simulator(&self) -> Option<&Arc<Sim>> {
+        match &self.place {
+            Place::Memory(region) => region.simulator(),
+            Place::File(_) => None,
+        }
+    }
+
+    /// Removes the pool's file. Only for who has had [`create`](Target::create) succeed: a file that was there before is
+    /// not the benchmark's.
+    pub(super) fn remove(&self) -> Result<(), BenchError> {
+        match &self.place {
+            Place::Memory(_) => Ok(()),
+            Place::File(path) => remove(path),
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), BenchError> {
+    fs::remove_file(path).map_err(|source| BenchError::File { path: path.to_owned(), source })
+}
+
+impl Opened {
+    /// A client, for one thread.
+    pub(super) fn client(&self) -> Client {
+        self.store.client()
+    }
+
+    /// Records present.
+    pub(super) fn records(&self) -> u64 {
+        self.store.stats().records
+    }
+
+    /// Bytes of the segments in use.
+    pub(super) fn pool_bytes(&self) -> u64 {
+        let stats = self.store.stats();
+        (stats.zones - stats.free_zones) * stats.zone_bytes
+    }
+
+    /// Closes the store cleanly.
+    pub(super) fn close(self, phase: &str) -> Result<(), BenchError> {
+        let design = self.design;
+        self.store.close().map_err(|source| BenchError::Store { design, phase: phase.into(), source })
+    }
+}

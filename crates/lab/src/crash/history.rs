@@ -1,0 +1,117 @@
+//! The record of a run: which operations began and returned, kept as one oracle a key.
+
+use super::oracle::{Action, KeyOracle, OpId, Outcome, State};
+use std::collections::BTreeSet;
+
+/// States that one key may have after a crash.
+#[derive(Clone, Debug)]
+pub struct KeyView {
+    /// Under every rule.
+    pub allowed: BTreeSet<State>,
+    /// If what reads returned did not count: tells a lost write from a read that showed too much.
+    pub allowed_but_for_reads: BTreeSet<State>,
+    /// States that the key certainly had at some time: going back to one is a lost write.
+    pub past: BTreeSet<State>,
+}
+
+/// What a crash at one moment may leave, for all keys.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// By key number.
+    pub keys: Vec<KeyView>,
+    /// Grows with every returned operation: equal numbers within a run mean equal expectations of what must stay.
+    pub version: u64,
+}
+
+struct KeyHistory {
+    strict: KeyOracle,
+    without_reads: KeyOracle,
+    past: BTreeSet<State>,
+}
+
+/// Records the operations of a run as they happen.
+pub struct Recorder {
+    keys: Vec<KeyHistory>,
+    next_op: OpId,
+    version: u64,
+    /// Set when what an operation returned cannot be explained, crash or no crash.
+    pub inexplicable: Option<String>,
+}
+
+/// An operation in flight, on the keys that it touches.
+pub struct Running {
+    parts: Vec<(usize, OpId, Action)>,
+}
+
+impl Recorder {
+    /// A record that begins with these states.
+    pub fn new(initial: &[State]) -> Recorder {
+        let keys = initial
+            .iter()
+            .map(|state| KeyHistory {
+                strict: KeyOracle::new(*state),
+                without_reads: KeyOracle::new(*state),
+                past: BTreeSet::from([*state]),
+            })
+            .collect();
+        Recorder { keys, next_op: 0, version: 0, inexplicable: None }
+    }
+
+    /// An operation begins; it does each action to its key.
+    pub fn invoke(&mut self, actions: &[(usize, Action)]) -> Running {
+        let mut parts = Vec::with_capacity(actions.len());
+        for (key, action) in actions {
+            let op = self.next_op;
+            self.next_op += 1;
+            self.keys[*key].strict.invoke(op, *action);
+            if *action != Action::Get {
+                self.keys[*key].without_reads.invoke(op, *action);
+            }
+            parts.push((*key, op, *action));
+        }
+        Running { parts }
+    }
+
+    /// The operation returned; one outcome for each of its actions.
+    pub fn respond(&mut self, running: Running, outcomes: &[Outcome]) {
+        self.version += 1;
+        for ((key, op, action), outcome) in running.parts.into_iter().zip(outcomes) {
+            let history = &mut self.keys[key];
+            let mut explained = history.strict.respond(op, *outcome);
+            if action != Action::Get {
+                explained &= history.without_reads.respond(op, *outcome);
+            }
+            let now = history.strict.allowed();
+            if now.len() == 1 {
+                history.past.extend(now);
+            }
+            if !explained && self.inexplicable.is_none() {
+                self.inexplicable = Some(format!(
+                    "{action:?} on key {key} returned {outcome:?}, which no order of the operations explains"
+                ));
+            }
+        }
+    }
+
+    /// The operation returned an error that promises no effect.
+    pub fn withdraw(&mut self, running: Running) {
+        for (key, op, _) in running.parts {
+            self.keys[key].strict.withdraw(op);
+            self.keys[key].without_reads.withdraw(op);
+        }
+    }
+
+    /// What a crash now may leave.
+    pub fn expectation(&self) -> Expectation {
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| KeyView {
+                allowed: key.strict.allowed(),
+                allowed_but_for_reads: key.without_reads.allowed(),
+                past: key.past.clone(),
+            })
+            .collect();
+        Expectation { keys, version: self.version }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a crash may leave behind, decided key by key while the workload runs.
+//!
+//! The condition is durable linearizability: the value that a key has after recovery must end some order of all
+//! acknowledged operations and any of those in flight, an order that respects real time and explains every result
+//! that was returned before the crash. Keys are independent (no operation spans two of them atomically), so each
+//! has an oracle of its own, which keeps the set of *worlds* still possible: a state, and which operations in
+//! flight have taken effect in it. The set stays tiny, since only operations in flight can be reordered.
+
+use std::collections::BTreeSet;
+
+/// Names a written value: every write of a run has its own.
+pub type ValueId = u32;
+
+/// State of a key: absent, or a value.
+pub type State = Option<ValueId>;
+
+/// Names an operation within one oracle.
+pub type OpId = u32;
+
+/// What an operation does to one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// Reads.
+    Get,
+    /// Writes this value.
+    Put(ValueId),
+    /// Deletes.
+    Delete,
+    /// Reads and writes this value, with nothing in between.
+    Update(ValueId),
+    /// Writes this value if the key is absent.
+    PutIfAbsent(ValueId),
+    /// Replaces one state by another if it is the present one.
+    Swap(State, State),
+}
+
+/// What an operation returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Nothing.
+    Done,
+    /// Whether it took effect, or found something.
+    Did(bool),
+    /// The state that it read.
+    Saw(State),
+}
+
+impl Action {
+    /// What the action makes of a state, and what it returns.
+    fn apply(self, state: State) -> (State, Outcome) {
+        match self {
+            Action::Get => (state, Outcome::Saw(state)),
+            Action::Put(value) => (Some(value), Outcome::Done),
+            Action::Delete => (None, Outcome::Did(state.is_some())),
+            Action::Update(value) => (Some(value), Outcome::Saw(state)),
+            Action::PutIfAbsent(value) => (state.or(Some(value)), Outcome::Did(state.is_none())),
+            Action::Swap(expected, new) if state == expected => (new, Outcome::Did(true)),
+            Action::Swap(..) => (state, Outcome::Did(false)),
+        }
+    }
+}
+
+/// One way in which things may have happened so far.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct World {
+    state: State,
+    /// Operations in flight that have taken effect, with what they will return.
+    effected: Vec<(OpId, Outcome)>,
+}
+
+/// The oracle of one key.
+#[derive(Clone, Debug)]
+pub struct KeyOracle {
+    worlds: BTreeSet<World>,
+    in_flight: Vec<(OpId, Action)>,
+}
+
+impl KeyOracle {
+    /// The oracle of a key in this state.
+    pub fn new(state: State) -> KeyOracle {
+        KeyOracle { worlds: BTreeSet::from([World { state, effected: Vec::new() }]), in_flight: Vec::new() }
+    }
+
+    /// An operation begins.
+    pub fn invoke(&mut self, op: OpId, action: Action) {
+        self.in_flight.push((op, action));
+    }
+
+    /// An operation returns. `false` if no order of the operations explains what it returned.
+    #[must_use]
+    pub fn respond(&mut self, op: OpId, outcome: Outcome) -> bool {
+        let mut worlds = self.reachable();
+        worlds.retain(|world| world.effected.contains(&(op, outcome)));
+        self.worlds = worlds
+            .into_iter()
+            .map(|mut world| {
+                world.effected.retain(|(other, _)| *other != op);
+                world
+            })
+            .collect();
+        self.in_flight.retain(|(other, _)| *other != op);
+        !self.worlds.is_empty()
+    }
+
+    /// An operation returned an error that promises no effect, or was never started.
+    pub fn withdraw(&mut self, op: OpId) {
+        self.worlds.retain(|world| world.effected.iter().all(|(other, _)| *other != op));
+        self.in_flight.retain(|(other, _)| *other != op);
+    }
+
+    /// Every state that a crash at this moment may leave.
+    pub fn allowed(&self) -> BTreeSet<State> {
+        self.reachable().into_iter().map(|world| world.state).collect()
+    }
+
+    /// All worlds that come from letting any operations in flight take effect, in any order.
+    fn reachable(&self) -> BTreeSet<World> {
+        let mut all = self.worlds.clone();
+        let mut fresh: Vec<World> = all.iter().cloned().collect();
+        while let Some(world) = fresh.pop() {
+            for (op, action) in &self.in_flight {
+                if world.effected.iter().any(|(other, _)| other == op) {
+                    continue;
+                }
+                let (state, outcome) = action.apply(world.state);
+                let mut next = World { state, effected: world.effected.clone() };
+                next.effected.push((*op, outcome));
+                next.effected.sort_unstable();
+                if all.insert(next.clone()) {
+                    fresh.push(next);
+                }
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledged_write_must_stay_and_one_in_flight_may() {
+        let mut oracle = KeyOracle::new(None);
+        oracle.invoke(1, Action::Put(10));
+        assert_eq!(oracle.allowed(), BTreeSet::from([None, Some(10)]));
+        assert!(oracle.respond(1, Outcome::Done));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(10)]));
+        oracle.invoke(2, Action::Delete);
+        assert_eq!(oracle.allowed(), BTreeSet::from([None, Some(10)]));
+    }
+
+    #[test]
+    fn a_read_of_a_write_in_flight_pins_it() {
+        let mut oracle = KeyOracle::new(Some(1));
+        oracle.invoke(1, Action::Put(2));
+        oracle.invoke(2, Action::Get);
+        assert!(oracle.respond(2, Outcome::Saw(Some(2))));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(2)]));
+    }
+
+    #[test]
+    fn a_read_may_not_go_back_in_time() {
+        let mut oracle = KeyOracle::new(Some(1));
+        oracle.invoke(1, Action::Put(2));
+        oracle.invoke(2, Action::Get);
+        assert!(oracle.respond(2, Outcome::Saw(Some(2))));
+        oracle.invoke(3, Action::Get);
+        assert!(!oracle.respond(3, Outcome::Saw(Some(1))));
+    }
+
+    #[test]
+    fn concurrent_writes_may_end_either_way_but_results_decide() {
+        let mut oracle = KeyOracle::new(None);
+        oracle.invoke(1, Action::PutIfAbsent(1));
+        oracle.invoke(2, Action::PutIfAbsent(2));
+        assert!(oracle.respond(1, Outcome::Did(false)));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(2)]));
+        assert!(oracle.respond(2, Outcome::Did(true)));
+        oracle.invoke(3, Action::Swap(Some(2), None));
+        oracle.invoke(4, Action::Update(4));
+        assert!(oracle.respond(4, Outcome::Saw(None)));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(4)]));
+        assert!(!oracle.clone().respond(3, Outcome::Did(false)));
+        assert!(oracle.respond(3, Outcome::Did(true)));
+    }
+}

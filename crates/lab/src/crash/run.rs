@@ -1,0 +1,334 @@
+//! One run: a workload with its crash points, and the judgement of every state that they may leave.
+
+use super::explorer::Shared;
+use super::history::{Expectation, Recorder};
+use super::oracle::State;
+use super::report::{CrashConfig, Violation};
+use super::workload::{self, KEYS};
+use quipu::{Options, Store, Testing};
+use quipu_medium::Region;
+use quipu_medium::sim::{Event, Image, Sim, SimArena, SimOptions, Snapshot, sched};
+use quipu_parts::space::SpaceError;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+
+/// Bytes of a crash pool and of its zones: small, so that zones run out and are used again.
+const POOL: u64 = 1 << 20;
+const ZONE: u64 = 16 << 10;
+
+/// Crashes of a crashed pool's successors that are followed.
+const DEPTH: u32 = 3;
+
+/// A frozen moment, with what a crash then may leave.
+struct Point {
+    snapshot: Snapshot,
+    expectation: Rc<Expectation>,
+    operation: u64,
+    label: Label,
+}
+
+/// What was going on at a crash.
+#[derive(Clone, Copy, Debug, Default)]
+struct Label {
+    /// Crashes that came before.
+    depth: u32,
+    creating: bool,
+    growing: bool,
+    recovering: bool,
+}
+
+/// Points that an observer has collected.
+type Points = Rc<RefCell<Vec<Point>>>;
+
+/// One run in progress.
+pub(super) struct Run<'a> {
+    config: &'a CrashConfig,
+    shared: &'a Shared,
+    arena: &'a mut SimArena,
+    random: SmallRng,
+    seed: u64,
+    judged: HashSet<(u64, u64)>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        config: &'a CrashConfig,
+        shared: &'a Shared,
+        arena: &'a mut SimArena,
+        seed: u64,
+    ) -> Run<'a> {
+        Run { config, shared, arena, random: SmallRng::seed_from_u64(seed), seed, judged: HashSet::new() }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            design: Some(self.config.design),
+            zone_size: Some(ZONE),
+            recovery_threads: 2,
+            free_list: if self.seed.is_multiple_of(2) {
+                quipu::FreeList::Persistent
+            } else {
+                quipu::FreeList::Volatile
+            },
+            testing: Testing { twin: self.config.twin, tiny_index: true, clock_block: Some(64) },
+            ..Options::default()
+        }
+    }
+
+    /// Carries out the run and judges its states.
+    pub(super) fn explore(mut self) {
+        // Short runs stop at every operation; long ones at some, so that they get far.
+        let short = self.seed.is_multiple_of(3);
+        let steps = if short { 6 } else { self.config.ops };
+        let region = Region::sim(SimOptions { len: POOL, seed: self.seed, ..SimOptions::default() });
+        let sim = region.simulator().expect("a simulated region").clone();
+        sim.set_fault(self.config.fault);
+
+        let points = Points::default();
+        let recorder = Rc::new(RefCell::new(Recorder::new(&[None; KEYS])));
+        let store = Rc::new(RefCell::new(None::<Rc<Store>>));
+        let chance = if short { 1.0 } else { 0.15 };
+        let observer = self.observer(&points, &recorder, &store, chance, 0);
+        sim.set_observer(Some(observer));
+        match Store::create_on(region, &self.options()) {
+            Ok(created) => *store.borrow_mut() = Some(Rc::new(created)),
+            Err(error) => {
+                return self.violation(0, format!("the pool could not be created: {error}"), String::new());
+            }
+        }
+        let closes = self.random.random_ratio(1, 2);
+        let failure = self.work(&store, &recorder, steps, 1, closes);
+        sim.set_observer(None);
+        if let Some(what) = failure {
+            return self.violation(0, what, String::new());
+        }
+        let budget = if short { 0 } else { 48 };
+        self.judge_points(&points, budget);
+    }
+
+    /// An observer that freezes some of the moments it sees, those of growth always.
+    fn observer(
+        &mut self,
+        points: &Points,
+        recorder: &Rc<RefCell<Recorder>>,
+        store: &Rc<RefCell<Option<Rc<Store>>>>,
+        chance: f64,
+        depth: u32,
+    ) -> Box<dyn FnMut(&Sim, Event)> {
+        let (points, recorder, store) = (points.clone(), recorder.clone(), store.clone());
+        let mut random = SmallRng::seed_from_u64(self.random.random());
+        let mut operation = 0;
+        Box::new(move |sim, _| {
+            operation += 1;
+            let open = store.borrow().clone();
+            let growing = open.as_ref().is_some_and(|store| store.growing());
+            if random.random_bool(if growing { chance.max(0.7) } else { chance }) {
+                let label = Label { depth, creating: open.is_none(), growing, recovering: false };
+                let expectation = Rc::new(recorder.borrow().expectation());
+                points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation, label });
+            }
+        })
+    }
+
+    /// Runs generated steps on an open store and closes it or lets it drop. Tells what went wrong, crash or no crash.
+    fn work(
+        &mut self,
+        store: &Rc<RefCell<Option<Rc<Store>>>>,
+        recorder: &Rc<RefCell<Recorder>>,
+        steps: usize,
+        first_value: u32,
+        closes: bool,
+    ) -> Option<String> {
+        let plans = workload::generate(self.random.random(), self.config.threads, steps, first_value);
+        self.shared.add_operations(plans.iter().map(|plan| plan.len() as u64).sum());
+        let open = store.borrow().clone().expect("work needs an open store");
+        let failure = RefCell::new(None);
+        let tasks = plans
+            .iter()
+            .map(|plan| {
+                let (open, recorder, failure) = (&open, recorder, &failure);
+                Box::new(move || {
+                    let mut client = open.client();
+                    for step in plan {
+                        if let Err(what) = workload::perform(&mut client, step, recorder) {
+                            failure.borrow_mut().get_or_insert(format!("{step:?}: {what}"));
+                        }
+                    }
+                }) as Box<dyn FnOnce() + '_>
+            })
+            .collect();
+        if let Err(error) = sched::run(self.random.random(), tasks) {
+            return Some(error.to_string());
+        }
+        drop(open);
+        let open = store.borrow_mut().take().and_then(Rc::into_inner).expect("only this run holds the store");
+        if closes && let Err(error) = open.close() {
+            return Some(format!("close: {error}"));
+        }
+        recorder.borrow_mut().inexplicable.take().or(failure.into_inner())
+    }
+
+    fn judge_points(&mut self, points: &Points, budget: usize) {
+        for point in std::mem::take(&mut *points.borrow_mut()) {
+            let seed = self.random.random();
+            for image in point.snapshot.images(seed, budget) {
+                if self.shared.is_done() {
+                    return;
+                }
+                if self.judged.insert((image.hash(), point.expectation.version)) {
+                    self.judge(&point, &image);
+                }
+            }
+        }
+    }
+
+    /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes again.
+    fn judge(&mut self, point: &Point, image: &Image) {
+        let Label { depth, creating, growing, recovering } = point.label;
+        self.shared.count(image.hash(), depth > 0, recovering, growing);
+        let region = self.arena.boot(&point.snapshot, image);
+        let sim = region.simulator().expect("a simulated region").clone();
+        let nested = Points::default();
+        if depth < DEPTH && self.random.random_ratio(1, 12) {
+            sim.set_observer(Some(self.recovery_observer(point, &nested)));
+        }
+        let goes_on = depth < DEPTH && self.random.random_ratio(1, 150);
+
+        let options = self.options();
+        let opened = Rc::new(RefCell::new(None::<Rc<Store>>));
+        let verdict = Cell::new(Ok(Vec::new()));
+        let task = || {
+            verdict.set((|| {
+                let mut store = match Store::open_on(region, &options) {
+                    Err(quipu::Error::Space(SpaceError::NotAPool)) if creating => return Ok(Vec::new()),
+                    other => other.map_err(|error| format!("recovery refused the pool: {error}"))?,
+                };
+                sim.set_observer(None);
+                let states = read_all(&store)?;
+                compare(&states, &point.expectation)?;
+                let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
+                if !report.is_sound() {
+                    return Err(format!("the recovered pool is not sound: {}", report.damage));
+                }
+                if goes_on {
+                    *opened.borrow_mut() = Some(Rc::new(store));
+                } else {
+                    works_on(&store)?;
+                }
+                Ok(states)
+            })());
+        };
+        let ended = sched::run(self.random.random(), vec![Box::new(task)]);
+        sim.set_observer(None);
+        let verdict = match ended {
+            Ok(()) => verdict.into_inner(),
+            Err(error) => Err(format!("recovery: {error}")),
+        };
+        match verdict {
+            Err(what) => self.violation(point.operation, what, image.describe()),
+            Ok(states) if goes_on && opened.borrow().is_some() => {
+                self.go_on(&sim, &opened, &states, depth + 1)
+            }
+            Ok(_) => {}
+        }
+        self.judge_points(&nested, 8);
+    }
+
+    /// An observer of a recovery: a crash of it must be explained by the same history.
+    fn recovery_observer(&mut self, point: &Point, nested: &Points) -> Box<dyn FnMut(&Sim, Event)> {
+        let nested = nested.clone();
+        let expectation = point.expectation.clone();
+        let (operation, depth, creating) = (point.operation, point.label.depth + 1, point.label.creating);
+        Box::new(move |sim, _| {
+            let label = Label { depth, creating, growing: false, recovering: true };
+            let point =
+                Point { snapshot: sim.snapshot(), expectation: expectation.clone(), operation, label };
+            nested.borrow_mut().push(point);
+        })
+    }
+
+    /// Goes on working on a recovered store, and crashes that too.
+    fn go_on(&mut self, sim: &Sim, store: &Rc<RefCell<Option<Rc<Store>>>>, states: &[State], depth: u32) {
+        let points = Points::default();
+        let recorder = Rc::new(RefCell::new(Recorder::new(states)));
+        sim.set_observer(Some(self.observer(&points, &recorder, store, 0.3, depth)));
+        // Values of every generation have names of their own.
+        let failure = self.work(store, &recorder, 8, depth << 24 | 1, false);
+        sim.set_observer(None);
+        match failure {
+            Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
+            None => self.judge_points(&points, 16),
+        }
+    }
+
+    fn violation(&self, operation: u64, what: String, image: String) {
+        let CrashConfig { design, ops, threads, .. } = self.config;
+        let replay = format!(
+            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}",
+            self.seed
+        );
+        self.shared.report(Violation { seed: self.seed, operation, what, image, replay });
+    }
+}
+
+/// Every key's state, read one by one and by iteration, which must agree.
+fn read_all(store: &Store) -> Result<Vec<State>, String> {
+    let client = store.client();
+    let mut states = vec![None; KEYS];
+    for (key, state) in states.iter_mut().enumerate() {
+        let value = client.get(&workload::key_bytes(key)).map_err(|error| error.to_string())?;
+        *state = workload::parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
+    }
+    let mut seen = vec![None; KEYS];
+    for (key, value) in &client.pin() {
+        let key = workload::parse_key(key).ok_or("iteration shows a key that was never written")?;
+        if seen[key].is_some() {
+            return Err(format!("iteration shows key {key} twice"));
+        }
+        seen[key] = workload::parse_value(Some(value))?;
+    }
+    if seen != states {
+        return Err(format!("iteration shows {seen:?}, single reads {states:?}"));
+    }
+    Ok(states)
+}
+
+/// Asks the oracle.
+fn compare(states: &[State], expectation: &Expectation) -> Result<(), String> {
+    for (key, (state, view)) in states.iter().zip(&expectation.keys).enumerate() {
+        if view.allowed.contains(state) {
+            continue;
+        }
+        let fault = if view.allowed_but_for_reads.contains(state) {
+            "a read before the crash returned what the crash took away"
+        } else if view.past.contains(state) {
+            "an acknowledged write is lost"
+        } else {
+            "a write came back that an earlier crash had undone, or one that never was"
+        };
+        return Err(format!("key {key}: {fault}: found {state:?}, possible are {:?}", view.allowed));
+    }
+    Ok(())
+}
+
+/// A recovered store must take new work.
+fn works_on(store: &Store) -> Result<(), String> {
+    let mut client = store.client();
+    let (key, value) = (workload::key_bytes(0), workload::value_bytes(u32::MAX));
+    match client.put(&key, &value) {
+        Ok(()) => {}
+        Err(quipu::Error::PoolFull { .. }) => return Ok(()),
+        Err(error) => return Err(format!("the recovered store does not take a put: {error}")),
+    }
+    let found = client.get(&key).map_err(|error| error.to_string())?;
+    if found.as_deref() != Some(&value[..]) {
+        return Err("the recovered store does not return what was put".into());
+    }
+    match client.delete(&key) {
+        Ok(true) => Ok(()),
+        other => Err(format!("the recovered store does not delete what was put: {other:?}")),
+    }
+}

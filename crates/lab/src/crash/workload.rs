@@ -1,0 +1,200 @@
+//! Workloads for crash runs: few keys, so that operations meet; half of all runs delete and reinsert.
+
+use super::history::Recorder;
+use super::oracle::{Action, Outcome, State, ValueId};
+use quipu::{Client, Error};
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+use std::cell::RefCell;
+
+/// Keys of a run.
+pub const KEYS: usize = 24;
+
+/// The empty value, which cannot carry a name of its own.
+const EMPTY: ValueId = 0;
+
+/// One call of a client.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// One action on one key.
+    One(usize, Action),
+    /// `put_many`.
+    PutMany(Vec<(usize, ValueId)>),
+    /// `get_many`.
+    GetMany(Vec<usize>),
+}
+
+/// The bytes of a key: most are short, some take more than a line.
+pub fn key_bytes(key: usize) -> Vec<u8> {
+    let mut bytes = format!("key-{key:02}").into_bytes();
+    if key % 8 == 7 {
+        bytes.resize(100, b'.');
+    }
+    bytes
+}
+
+/// The bytes of a value, all derived from its name, so that a torn or foreign one is noticed.
+pub fn value_bytes(value: ValueId) -> Vec<u8> {
+    if value == EMPTY {
+        return Vec::new();
+    }
+    // Most values have one length, so that records of different lives and runs can come to lie at the same offsets.
+    let len = match value % 16 {
+        0 => 4,
+        1 => 13,
+        2 => 1000,
+        3 => 3900,
+        4 | 5 => 40,
+        _ => 100,
+    };
+    let mut bytes = vec![0; len];
+    SmallRng::seed_from_u64(value as u64).fill_bytes(&mut bytes);
+    bytes[..4].copy_from_slice(&value.to_le_bytes());
+    bytes
+}
+
+/// The name of a value read back; an error if its bytes are no value that was ever written.
+pub fn parse_value(bytes: Option<&[u8]>) -> Result<State, String> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    if bytes.is_empty() {
+        return Ok(Some(EMPTY));
+    }
+    let name = bytes.get(..4).and_then(|name| name.try_into().ok()).map_or(EMPTY, u32::from_le_bytes);
+    if name != EMPTY && value_bytes(name) == bytes {
+        Ok(Some(name))
+    } else {
+        Err(format!("torn value: {} bytes that begin like value {name} are not it", bytes.len()))
+    }
+}
+
+/// The number of a key read back, if it is one of the run's.
+pub fn parse_key(bytes: &[u8]) -> Option<usize> {
+    (0..KEYS).find(|key| key_bytes(*key) == bytes)
+}
+
+/// A generated run: the steps of each thread.
+pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -> Vec<Vec<Step>> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut next = first_value;
+    let mut value = |random: &mut SmallRng| {
+        if random.random_ratio(1, 24) {
+            return EMPTY;
+        }
+        next += 1;
+        // Runs of equal lengths matter more than an even mix; see `value_bytes`.
+        while next % 16 < 6 && random.random_ratio(3, 4) {
+            next += 1;
+        }
+        next
+    };
+    let reinserting = random.random_ratio(1, 2);
+    let keys = if reinserting { 20 } else { KEYS };
+    let mut written: Vec<State> = vec![None];
+    (0..threads)
+        .map(|_| {
+            (0..steps)
+                .map(|_| {
+                    let random = &mut random;
+                    let key = random.random_range(0..keys);
+                    let roll = random.random_range(0..100);
+                    if reinserting && roll < 45 {
+                        let delete = random.random_ratio(1, 2);
+                        let action = if delete { Action::Delete } else { Action::Put(value(random)) };
+                        return Step::One(key, action);
+                    }
+                    match roll % 20 {
+                        0..6 => {
+                            let value = value(random);
+                            written.push(Some(value));
+                            Step::One(key, Action::Put(value))
+                        }
+                        6 | 7 => Step::One(key, Action::Delete),
+                        8 | 9 => Step::One(key, Action::Update(value(random))),
+                        10 => Step::One(key, Action::PutIfAbsent(value(random))),
+                        11 | 12 => {
+                            let expected = written[random.random_range(0..written.len())];
+                            let new = if random.random_ratio(1, 3) { None } else { Some(value(random)) };
+                            Step::One(key, Action::Swap(expected, new))
+                        }
+                        13..16 => {
+                            let count = random.random_range(2..7);
+                            Step::PutMany(
+                                (0..count).map(|_| (random.random_range(0..keys), value(random))).collect(),
+                            )
+                        }
+                        16 => {
+                            let count = random.random_range(2..9);
+                            Step::GetMany((0..count).map(|_| random.random_range(0..keys)).collect())
+                        }
+                        _ => Step::One(key, Action::Get),
+                    }
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// Carries out one step and records it. An error that a full pool explains is no violation; any other is returned.
+pub fn perform(client: &mut Client, step: &Step, recorder: &RefCell<Recorder>) -> Result<(), String> {
+    match step {
+        Step::One(key, action) => one(client, *key, *action, recorder),
+        Step::PutMany(pairs) => {
+            let actions: Vec<_> = pairs.iter().map(|(key, value)| (*key, Action::Put(*value))).collect();
+            let bytes: Vec<_> =
+                pairs.iter().map(|(key, value)| (key_bytes(*key), value_bytes(*value))).collect();
+            let running = recorder.borrow_mut().invoke(&actions);
+            match client.put_many(&bytes) {
+                Ok(()) => recorder.borrow_mut().respond(running, &vec![Outcome::Done; actions.len()]),
+                // Some pairs may be written: they stay in flight for good.
+                Err(Error::PoolFull { .. }) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+            Ok(())
+        }
+        Step::GetMany(keys) => {
+            let actions: Vec<_> = keys.iter().map(|key| (*key, Action::Get)).collect();
+            let bytes: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
+            let running = recorder.borrow_mut().invoke(&actions);
+            let mut outcomes = vec![Err("get_many skipped a key".to_string()); keys.len()];
+            client
+                .get_many(&bytes, |i, value| outcomes[i] = parse_value(value).map(Outcome::Saw))
+                .map_err(|error| error.to_string())?;
+            let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+            recorder.borrow_mut().respond(running, &outcomes);
+            Ok(())
+        }
+    }
+}
+
+fn one(client: &mut Client, key: usize, action: Action, recorder: &RefCell<Recorder>) -> Result<(), String> {
+    let bytes = key_bytes(key);
+    let running = recorder.borrow_mut().invoke(&[(key, action)]);
+    let state_bytes = |state: State| state.map(value_bytes);
+    let result = match action {
+        Action::Get => match client.get(&bytes) {
+            Ok(value) => Ok(Outcome::Saw(parse_value(value.as_deref())?)),
+            Err(error) => Err(error),
+        },
+        Action::Put(value) => client.put(&bytes, &value_bytes(value)).map(|()| Outcome::Done),
+        Action::Delete => client.delete(&bytes).map(Outcome::Did),
+        Action::Update(value) => {
+            let mut seen = Ok(None);
+            client
+                .update(&bytes, |old| {
+                    seen = parse_value(old);
+                    Some(value_bytes(value))
+                })
+                .and(Ok(Outcome::Saw(seen?)))
+        }
+        Action::PutIfAbsent(value) => client.put_if_absent(&bytes, &value_bytes(value)).map(Outcome::Did),
+        Action::Swap(expected, new) => client
+            .compare_and_swap(&bytes, state_bytes(expected).as_deref(), state_bytes(new).as_deref())
+            .map(Outcome::Did),
+    };
+    match result {
+        Ok(outcome) => recorder.borrow_mut().respond(running, &[outcome]),
+        Err(Error::PoolFull { .. }) => recorder.borrow_mut().withdraw(running),
+        Err(error) => return Err(error.to_string()),
+    }
+    Ok(())
+}

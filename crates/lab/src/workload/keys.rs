@@ -1,0 +1,119 @@
+//! Keys made from numbers.
+//!
+//! Two families. [`KeyShape`] makes keys of a fixed length for the `ops` benchmark: the number spread over 64 bits, so
+//! that consecutive numbers are far apart in key order and in every hash. [`Naming`] makes the text keys of YCSB,
+//! `user` and a decimal number, where the number is the FNV-1a hash of the record's or the record's own, padded.
+
+use crate::workload::mix;
+use std::io::Write;
+
+/// Bytes of the shortest key that keeps numbers apart.
+pub const SHORTEST_KEY: usize = 8;
+
+/// Keys of a fixed length.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyShape {
+    length: usize,
+    seed: u64,
+}
+
+impl KeyShape {
+    /// Keys of `length` bytes, or `None` if that is too short to keep numbers apart.
+    pub fn new(length: usize, seed: u64) -> Option<KeyShape> {
+        (length >= SHORTEST_KEY).then_some(KeyShape { length, seed: mix(seed) })
+    }
+
+    /// Bytes of a key.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Writes the key of `number` over `out`. Distinct numbers give distinct first words.
+    ///
+    /// # Panics
+    /// If `out` has not [`length`](KeyShape::length) bytes.
+    #[inline]
+    pub fn fill(&self, number: u64, out: &mut [u8]) {
+        assert_eq!(out.len(), self.length, "a buffer of another length");
+        let mut word = mix(number ^ self.seed);
+        for chunk in out.chunks_mut(SHORTEST_KEY) {
+            chunk.copy_from_slice(&word.to_be_bytes()[..chunk.len()]);
+            word = word.rotate_left(29).wrapping_add(self.seed);
+        }
+    }
+}
+
+/// 64-bit FNV-1a (Fowler, Noll, Vo; public domain).
+#[inline]
+pub fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// The hash that YCSB spreads record numbers by: FNV-1a over the number's eight bytes, lowest first, as the absolute
+/// value of a signed number.
+#[inline]
+pub fn ycsb_hash(number: u64) -> u64 {
+    (fnv1a(&number.to_le_bytes()) as i64).unsigned_abs()
+}
+
+/// How YCSB names its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// Whether the number in the key is hashed (`insertorder=hashed`), which scatters neighbours over the key space.
+    pub hashed: bool,
+    /// Digits that the number is padded to with zeros.
+    pub zero_padding: usize,
+}
+
+impl Naming {
+    /// Writes the key of record `number` over `out`.
+    #[inline]
+    pub fn fill(&self, number: u64, out: &mut Vec<u8>) {
+        let number = if self.hashed { ycsb_hash(number) } else { number };
+        out.clear();
+        write!(out, "user{number:0width$}", width = self.zero_padding).expect("a vector takes every byte");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn keys_are_distinct_and_scattered() {
+        for length in [8, 13, 16, 64] {
+            let shape = KeyShape::new(length, 3).unwrap();
+            let mut key = vec![0; length];
+            let mut seen = HashSet::new();
+            for number in 0..10_000 {
+                shape.fill(number, &mut key);
+                assert!(seen.insert(key.clone()));
+            }
+            let low = seen.iter().filter(|key| key[0] < 128).count();
+            assert!((4_500..5_500).contains(&low), "{low} keys in the lower half");
+        }
+        assert!(KeyShape::new(7, 3).is_none());
+    }
+
+    #[test]
+    fn fnv_has_its_published_values() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn names_are_those_of_ycsb() {
+        let mut key = Vec::new();
+        // The first key that YCSB loads with hashed inserts.
+        Naming { hashed: true, zero_padding: 1 }.fill(0, &mut key);
+        assert_eq!(key, b"user6284781860667377211");
+        Naming { hashed: false, zero_padding: 1 }.fill(5, &mut key);
+        assert_eq!(key, b"user5");
+        Naming { hashed: false, zero_padding: 8 }.fill(5, &mut key);
+        assert_eq!(key, b"user00000005");
+    }
+}

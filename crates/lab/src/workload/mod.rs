@@ -1,0 +1,21 @@
+//! What a benchmark asks of a store: keys, values, and the order in which they are asked for.
+//!
+//! Everything is a function of a seed, so two runs ask the same questions, and every value proves on reading that
+//! it is whole and belongs to its key, so a fast wrong answer cannot pass for a fast one. Nothing in this room
+//! knows a store.
+
+mod acknowledged;
+mod keys;
+mod permutation;
+mod properties;
+mod values;
+mod ycsb;
+mod zipfian;
+
+pub use acknowledged::AcknowledgedCounter;
+pub use keys::{KeyShape, Naming, SHORTEST_KEY, fnv1a, ycsb_hash};
+pub use permutation::{Permutation, mix};
+pub use properties::{Property, PropertyError, parse_properties};
+pub use values::{Mismatch, SHORTEST_VALUE, Values};
+pub use ycsb::{Distribution, InsertOrder, Mix, Operation, Requests, Workload, WorkloadError};
+pub use zipfian::{SCRAMBLED_ITEMS, ScrambledZipfian, Zipfian, zeta};

@@ -1,0 +1,177 @@
+//! Values that prove themselves on reading.
+//!
+//! A benchmark that does not look at what it reads measures nothing: a store that returns stale, torn or foreign
+//! bytes is the fastest of all. So a value names its key and its version and derives the rest from both. The check is
+//! one pass of additions and comparisons without a branch, which a compiler turns into vector code; it costs about
+//! as much as copying the value and is part of every measured read.
+//!
+//! Layout, in little-endian words: `version ^ tag`, then `base + i * STEP` for word `i`, where `base` mixes tag and
+//! version; a last partial word is cut off. Two versions of one key, or values of two keys, differ in every word, and
+//! no word fits another place, so a mixture of any two is found.
+
+use crate::workload::mix;
+
+/// Bytes of the shortest value that can prove itself.
+pub const SHORTEST_VALUE: usize = 8;
+
+const WORD: usize = 8;
+const STEP: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// What is wrong with a value that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// The length is not the one that was written.
+    #[error("it has {found} bytes instead of {expected}")]
+    Length {
+        /// Bytes read.
+        found: usize,
+        /// Bytes written.
+        expected: usize,
+    },
+    /// The first word names another key, or a version that was never written.
+    #[error("it belongs to another key or to a version that was never written")]
+    Foreign,
+    /// The first word is right and the rest does not follow from it.
+    #[error("it is torn: its words come from different values")]
+    Torn,
+}
+
+/// Makes and checks the values of one run, all of one length.
+#[derive(Clone, Copy, Debug)]
+pub struct Values {
+    length: usize,
+}
+
+impl Values {
+    /// Values of `length` bytes, or `None` if they are too short to prove themselves.
+    pub fn new(length: usize) -> Option<Values> {
+        (length >= SHORTEST_VALUE).then_some(Values { length })
+    }
+
+    /// Bytes of a value.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Writes the value of key number `key` at `version` over `out`.
+    ///
+    /// # Panics
+    /// If `out` has not [`length`](Values::length) bytes.
+    #[inline]
+    pub fn fill(&self, key: u64, version: u64, out: &mut [u8]) {
+        assert_eq!(out.len(), self.length, "a buffer of another length");
+        let tag = mix(key);
+        let base = mix(tag.wrapping_add(version));
+        let mut expected = base;
+        let mut words = out.chunks_exact_mut(WORD);
+        for word in &mut words {
+            expected = expected.wrapping_add(STEP);
+            word.copy_from_slice(&expected.to_le_bytes());
+        }
+        let rest = words.into_remainder();
+        let last = expected.wrapping_add(STEP).to_le_bytes();
+        rest.copy_from_slice(&last[..rest.len()]);
+        out[..WORD].copy_from_slice(&(version ^ tag).to_le_bytes());
+    }
+
+    /// Checks that `value` is a whole value of key number `key`, and returns its version.
+    ///
+    /// # Errors
+    /// The [`Mismatch`], if it is not, or if its version is above `newest`.
+    #[inline]
+    pub fn check(&self, key: u64, value: &[u8], newest: u64) -> Result<u64, Mismatch> {
+        if value.len() != self.length {
+            return Err(Mismatch::Length { found: value.len(), expected: self.length });
+        }
+        let tag = mix(key);
+        let (first, others) = value.split_at(WORD);
+        let version = read(first) ^ tag;
+        if version > newest {
+            return Err(Mismatch::Foreign);
+        }
+        let mut expected = mix(tag.wrapping_add(version)).wrapping_add(STEP);
+        let mut difference = 0;
+        let words = others.chunks_exact(WORD);
+        let rest = words.remainder();
+        for word in words {
+            expected = expected.wrapping_add(STEP);
+            difference |= read(word) ^ expected;
+        }
+        let last = expected.wrapping_add(STEP).to_le_bytes();
+        if difference != 0 || rest != &last[..rest.len()] {
+            return Err(Mismatch::Torn);
+        }
+        Ok(version)
+    }
+}
+
+#[inline]
+fn read(word: &[u8]) -> u64 {
+    u64::from_le_bytes(word.try_into().expect("chunks of a word"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(values: Values, key: u64, version: u64) -> Vec<u8> {
+        let mut out = vec![0; values.length()];
+        values.fill(key, version, &mut out);
+        out
+    }
+
+    #[test]
+    fn whole_values_are_accepted_at_every_length() {
+        for length in SHORTEST_VALUE..100 {
+            let values = Values::new(length).unwrap();
+            for version in [0, 1, 77] {
+                assert_eq!(values.check(5, &value(values, 5, version), 77), Ok(version), "{length} bytes");
+            }
+        }
+        assert!(Values::new(SHORTEST_VALUE - 1).is_none());
+    }
+
+    #[test]
+    fn values_of_other_keys_versions_and_lengths_are_refused() {
+        let values = Values::new(200).unwrap();
+        assert_eq!(values.check(6, &value(values, 5, 1), 100), Err(Mismatch::Foreign));
+        assert_eq!(values.check(5, &value(values, 5, 101), 100), Err(Mismatch::Foreign));
+        let short = &value(values, 5, 1)[..199];
+        assert_eq!(values.check(5, short, 100), Err(Mismatch::Length { found: 199, expected: 200 }));
+        assert_eq!(values.check(5, &[0; 200], 100), Err(Mismatch::Foreign));
+    }
+
+    #[test]
+    fn every_mixture_of_two_values_is_torn() {
+        let values = Values::new(61).unwrap();
+        let old = value(values, 5, 1);
+        for other in [value(values, 5, 2), value(values, 9, 1)] {
+            for cut in 1..61usize {
+                if cut < WORD {
+                    continue;
+                }
+                let mut mixture = old.clone();
+                mixture[cut..].copy_from_slice(&other[cut..]);
+                assert_eq!(values.check(5, &mixture, 100), Err(Mismatch::Torn), "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_flipped_byte_is_found() {
+        let values = Values::new(61).unwrap();
+        for at in 0..61 {
+            let mut damaged = value(values, 5, 1);
+            damaged[at] ^= 0x40;
+            assert!(values.check(5, &damaged, 100).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn swapped_words_are_torn() {
+        let values = Values::new(200).unwrap();
+        let mut swapped = value(values, 5, 1);
+        swapped.copy_within(64..72, 8);
+        assert_eq!(values.check(5, &swapped, 100), Err(Mismatch::Torn));
+    }
+}

@@ -1,0 +1,154 @@
+//! Every benchmark runs on a tiny store, on every medium that a build machine has, and its rows say what they must.
+
+use quipu::{Design, MediumKind};
+use quipu_lab::bench::{BenchError, Config, Roofline, Row, Silent, ops, recovery, table, ycsb};
+use quipu_lab::workload::Workload;
+use std::path::PathBuf;
+
+const PHASES: [&str; 5] = ["insert", "get", "get_many", "update", "delete"];
+
+fn tiny() -> Config {
+    Config { records: 2_000, operations: 1_504, threads: 2, pool_size: Some(16 << 20), ..Config::default() }
+}
+
+fn on_sim() -> Config {
+    Config { medium: MediumKind::Sim, threads: 1, records: 300, operations: 200, pool_size: None, ..tiny() }
+}
+
+fn rows(run: impl FnOnce(&mut dyn FnMut(Row)) -> Result<(), BenchError>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    run(&mut |row| rows.push(row)).unwrap();
+    rows
+}
+
+fn on_file(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = directory.path().join(name);
+    (directory, pool)
+}
+
+fn check_times(row: &Row) {
+    assert!(row.seconds.unwrap() > 0.0 && row.mops.unwrap() > 0.0, "{row:?}");
+    assert!((row.mops.unwrap() - row.ops as f64 / row.seconds.unwrap() / 1e6).abs() < 1e-6, "{row:?}");
+    assert_eq!(row.fences_per_op, None);
+}
+
+#[test]
+fn ops_in_memory_with_limits() {
+    let config = Config { roofline: true, ..tiny() };
+    let rows = rows(|sink| ops(&config, &Silent, sink));
+    assert_eq!(rows.iter().map(|row| row.phase.as_str()).collect::<Vec<_>>(), PHASES);
+    for row in &rows {
+        check_times(row);
+        assert!(row.p50_ns.unwrap() <= row.p99_ns.unwrap() && row.p99_ns <= row.p999_ns, "{row:?}");
+        assert!(row.roofline.unwrap() > 0.0, "{row:?}");
+        assert_eq!((row.threads, row.records, row.medium.as_str()), (2, 2_000, "dram"));
+        assert!(row.pm_bytes_per_record.unwrap() >= 216.0, "{row:?}");
+    }
+    assert_eq!((rows[0].ops, rows[1].ops, rows[2].ops, rows[4].ops), (2_000, 1_504, 1_504, 1_504));
+    assert_eq!(table(&rows).lines().count(), 6);
+}
+
+#[test]
+fn ops_on_a_file_which_is_gone_afterwards() {
+    let (directory, pool) = on_file("pool");
+    let config = Config { medium: MediumKind::File, pool: Some(pool), roofline: true, ..tiny() };
+    let rows = rows(|sink| ops(&config, &Silent, sink));
+    assert_eq!(rows.len(), 5);
+    rows.iter().for_each(check_times);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_existing_file_is_neither_used_nor_removed() {
+    let (_directory, pool) = on_file("precious");
+    std::fs::write(&pool, b"not a pool").unwrap();
+    let config = Config { medium: MediumKind::File, pool: Some(pool.clone()), ..tiny() };
+    assert!(matches!(ops(&config, &Silent, &mut |_| ()), Err(BenchError::Store { .. })));
+    assert!(recovery(&config, &Silent, &mut |_| ()).is_err());
+    assert_eq!(std::fs::read(&pool).unwrap(), b"not a pool");
+}
+
+#[test]
+fn ops_on_the_simulator_count_and_repeat_exactly() {
+    let run = || rows(|sink| ops(&on_sim(), &Silent, sink));
+    let first = run();
+    for row in &first {
+        assert_eq!((row.seconds, row.mops, row.p50_ns), (None, None, None), "{row:?}");
+        let fences = row.fences_per_op.unwrap();
+        match row.phase.as_str() {
+            "get" | "get_many" => assert_eq!(fences, 0.0, "{row:?}"),
+            _ => assert!(fences > 0.0 && row.lines_flushed_per_op.unwrap() > 0.0, "{row:?}"),
+        }
+    }
+    let costs =
+        |rows: &[Row]| rows.iter().map(|row| (row.fences_per_op, row.lines_read_per_op)).collect::<Vec<_>>();
+    assert_eq!(costs(&first), costs(&run()));
+}
+
+#[test]
+fn every_point_workload_loads_and_runs() {
+    for letter in ["a", "b", "c", "d", "f"] {
+        let workload = Workload { records: 1_000, operations: 2_000, ..Workload::published(letter).unwrap() };
+        let rows = rows(|sink| ycsb(&tiny(), &workload, &Silent, sink));
+        let phases: Vec<_> = rows.iter().map(|row| row.phase.clone()).collect();
+        assert_eq!(phases, [format!("load_{letter}"), format!("run_{letter}")]);
+        rows.iter().for_each(check_times);
+        assert_eq!((rows[0].ops, rows[1].ops), (1_000, 2_000));
+    }
+}
+
+#[test]
+fn scans_are_refused_by_name_where_there_is_no_order() {
+    let Some(&design) = Design::ALL.iter().find(|design| !design.description().ordered) else { return };
+    let config = Config { designs: vec![design], ..tiny() };
+    let error = ycsb(&config, &Workload::published("e").unwrap(), &Silent, &mut |_| ()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("workload e") && text.contains(design.name()), "{text}");
+}
+
+#[test]
+fn recovery_reopens_twice_in_memory_and_on_a_file() {
+    let (directory, pool) = on_file("pool");
+    let file = Config { medium: MediumKind::File, pool: Some(pool), ..tiny() };
+    for config in [tiny(), file] {
+        let rows = rows(|sink| recovery(&config, &Silent, sink));
+        assert_eq!(rows.iter().map(|row| row.phase.as_str()).collect::<Vec<_>>(), ["recovery", "reopen"]);
+        for row in &rows {
+            check_times(row);
+            assert_eq!((row.ops, row.p50_ns), (2_000, None));
+        }
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    assert_eq!(rows(|sink| recovery(&on_sim(), &Silent, sink)).len(), 2);
+}
+
+#[test]
+fn limits_are_plausible_and_the_best_is_kept() {
+    let mut roofline = Roofline::new(&Config { records: 10_000, ..tiny() }).unwrap();
+    let first = roofline.repeat().unwrap();
+    let second = roofline.repeat().unwrap();
+    assert!(second.write_mops >= first.write_mops && second.read_mops >= first.read_mops);
+    // Wide bounds for any machine: a fenced append takes 10 ns to 100 us, a read 1 ns to 100 us.
+    assert!((0.01..200.0).contains(&second.write_mops), "{second:?}");
+    assert!((0.01..2_000.0).contains(&second.read_mops), "{second:?}");
+    assert!(second.read_mops > second.write_mops, "a fenced write is dearer than a cached read: {second:?}");
+    roofline.restart();
+    assert_eq!(roofline.limits().write_mops, 0.0);
+}
+
+#[test]
+fn impossible_settings_are_named() {
+    let named = |config: Config, name: &str| {
+        let text = ops(&config, &Silent, &mut |_| ()).unwrap_err().to_string();
+        assert!(text.starts_with(name), "{text}");
+    };
+    named(Config { designs: vec![], ..tiny() }, "designs");
+    named(Config { threads: 0, ..tiny() }, "threads");
+    named(Config { records: 0, ..tiny() }, "records");
+    named(Config { key_size: 7, ..tiny() }, "key size");
+    named(Config { value_size: 7, ..tiny() }, "value size");
+    named(Config { medium: MediumKind::File, ..tiny() }, "pool");
+    named(Config { threads: 2, ..on_sim() }, "threads");
+    named(Config { roofline: true, ..on_sim() }, "roofline");
+}

@@ -1,0 +1,173 @@
+//! The house keeps its own rules, because nobody else will.
+//!
+//! Rules that only a page states are broken by the third hurried change. So what can be checked is checked here:
+//! who imports whom, dead files, lengths, the doors to the machine and to the world, the grounds of unsafe code,
+//! unfinished work, local paths, silently ignored tests. `house/` holds the checks as functions from text to
+//! faults, and beside them the proof that each can fail.
+
+#[path = "house/imports.rs"]
+mod imports;
+#[path = "house/rules.rs"]
+mod rules;
+#[path = "house/self_tests.rs"]
+mod self_tests;
+#[path = "house/source.rs"]
+mod source;
+#[path = "house/tree.rs"]
+mod tree;
+
+use std::collections::BTreeSet;
+
+use source::Source;
+
+/// Fails with every fault, one a line, under a sentence that says what is wrong in general.
+#[track_caller]
+fn expect_none(rule: &str, faults: &[String]) {
+    assert!(faults.is_empty(), "{rule}\n\n  {}\n", faults.join("\n  "));
+}
+
+fn all_sources() -> Vec<Source> {
+    let sources: Vec<Source> = tree::sources().into_iter().map(|(source, _)| source).collect();
+    assert!(
+        sources.len() > 20,
+        "only {} source files were found: the checks would check nothing",
+        sources.len()
+    );
+    sources
+}
+
+/// The rooms of `parts` that exist.
+fn rooms() -> BTreeSet<String> {
+    let files = tree::files();
+    let inside = files.iter().filter_map(|path| path.strip_prefix("crates/parts/src/"));
+    let names =
+        inside.filter_map(|path| path.split('/').next()).map(|name| name.trim_end_matches(".rs").to_owned());
+    names.filter(|name| name != "lib").collect()
+}
+
+fn table() -> String {
+    format!("Imports only go down. The table:\n\n  {}", imports::expected_block(&rooms()).join("\n  "))
+}
+
+#[test]
+fn crates_import_only_downwards() {
+    let mut faults = Vec::new();
+    let crates = tree::crates();
+    assert!(crates.len() >= imports::CRATES.len(), "crates are missing: only {crates:?} were found");
+    for name in crates {
+        let manifest = tree::read(&format!("crates/{name}/Cargo.toml")).expect("a crate has a manifest");
+        faults.extend(imports::check_manifest(&name, &manifest));
+    }
+    expect_none(&table(), &faults);
+}
+
+#[test]
+fn rooms_of_parts_import_only_lower_floors() {
+    let mut faults = Vec::new();
+    for (source, module) in tree::sources() {
+        if let Some(module) = module.filter(|_| source.path.starts_with("crates/parts/src/")) {
+            faults.extend(imports::check_floors(&source, &module));
+        }
+    }
+    expect_none(&table(), &faults);
+}
+
+#[test]
+fn architecture_page_shows_the_import_table() {
+    let page = tree::read("ARCHITECTURE.md").unwrap_or_default();
+    expect_none("ARCHITECTURE.md", &imports::compare_block(&page, &rooms()));
+}
+
+#[test]
+fn every_file_is_part_of_a_crate() {
+    let files = tree::files();
+    let mut faults = Vec::new();
+    for name in tree::crates() {
+        let folder = format!("crates/{name}");
+        let (modules, lost) = tree::modules(&folder, &files);
+        faults.extend(lost);
+        let alive: BTreeSet<&String> = modules.iter().map(|module| &module.file).collect();
+        let own =
+            files.iter().filter(|file| file.starts_with(&format!("{folder}/")) && file.ends_with(".rs"));
+        faults.extend(
+            own.filter(|file| !alive.contains(file)).map(|file| format!("{file}: no `mod` leads here")),
+        );
+    }
+    expect_none("Dead files and declarations of files that do not exist:", &faults);
+}
+
+#[test]
+fn files_are_short() {
+    let faults: Vec<String> =
+        all_sources().iter().filter_map(|source| rules::check_length(source, rules::LONG_FILES)).collect();
+    expect_none("One concept a file; 100 to 300 lines, 500 with a reason, never above 800:", &faults);
+}
+
+#[test]
+fn only_medium_touches_the_machine() {
+    let faults: Vec<String> = all_sources().iter().flat_map(rules::check_machine).collect();
+    expect_none(
+        "Instructions, mappings and system calls on pools are the business of crates/medium:",
+        &faults,
+    );
+    for name in tree::crates().iter().filter(|name| *name != "medium") {
+        let manifest = tree::read(&format!("crates/{name}/Cargo.toml")).unwrap_or_default();
+        for machine in ["rustix", "libc", "memmap2", "nix"] {
+            let depends = imports::dependencies(&manifest).contains(machine);
+            assert!(!depends, "crates/{name} depends on {machine}, which belongs to crates/medium");
+        }
+    }
+}
+
+#[test]
+fn only_the_background_room_starts_threads() {
+    let faults: Vec<String> = all_sources().iter().flat_map(rules::check_threads).collect();
+    expect_none("Threads are started by store/src/background.rs, the lab and the program:", &faults);
+}
+
+#[test]
+fn the_engine_reaches_the_world_through_seams() {
+    let sources = all_sources();
+    let mut faults: Vec<String> =
+        sources.iter().flat_map(|source| rules::check_seams(source, rules::SEAM_EXCEPTIONS)).collect();
+    for (file, _, reason) in rules::SEAM_EXCEPTIONS {
+        assert!(!reason.is_empty(), "an exception needs a reason: {file}");
+        if !sources.iter().any(|source| source.path == *file) {
+            faults.push(format!("{file} does not exist; take it off SEAM_EXCEPTIONS"));
+        }
+    }
+    expect_none(
+        "A run can be replayed from its seed only if the engine takes nothing from outside:",
+        &faults,
+    );
+}
+
+#[test]
+fn unsafe_code_stays_in_its_rooms_and_gives_its_grounds() {
+    let faults: Vec<String> =
+        all_sources().iter().flat_map(|source| rules::check_unsafe(source, rules::UNSAFE_ROOMS)).collect();
+    expect_none("Unsafe code lives in few rooms and says what makes it sound:", &faults);
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let faults: Vec<String> = all_sources().iter().flat_map(rules::check_unfinished).collect();
+    expect_none("Unfinished work:", &faults);
+}
+
+#[test]
+fn no_file_names_a_local_path() {
+    let mut faults = Vec::new();
+    for path in tree::files() {
+        if let Some(text) = tree::read(&path) {
+            faults.extend(rules::check_local_paths(&path, &text));
+        }
+    }
+    expect_none("Paths that exist on one machine only:", &faults);
+}
+
+#[test]
+fn ignored_tests_say_why() {
+    let faults: Vec<String> = all_sources().iter().flat_map(rules::check_ignored).collect();
+    expect_none("Tests that are switched off without a reason:", &faults);
+}

@@ -1,0 +1,160 @@
+//! Who may know whom: the table of crates and the floors of `parts`.
+//!
+//! The table is the one place where an edge is allowed. It is printed when a check fails, and the fenced block
+//! that opens with `imports` in ARCHITECTURE.md must say the same, so that the map cannot drift from the house.
+
+use std::collections::BTreeSet;
+
+use crate::source::{self, Source};
+
+/// A crate (its folder under `crates/`), its package, and the crates that it may import.
+pub const CRATES: &[(&str, &str, &[&str])] = &[
+    ("medium", "quipu-medium", &[]),
+    ("parts", "quipu-parts", &["medium"]),
+    ("store", "quipu", &["medium", "parts"]),
+    ("lab", "quipu-lab", &["medium", "parts", "store"]),
+    ("cli", "quipu-cli", &["medium", "lab", "store"]),
+];
+
+/// The rooms of `parts` by floor. A room may import rooms of lower floors, and nothing else in its crate.
+pub const FLOORS: &[&[&str]] = &[
+    &["metrics", "record", "sync"],
+    &["epoch", "space"],
+    &["cache", "heap", "index", "runs"],
+    &["commit", "reclaim"],
+];
+
+/// The lines that ARCHITECTURE.md must have between its fences; rooms that do not exist yet are left out.
+pub fn expected_block(rooms: &BTreeSet<String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, _, allowed) in CRATES {
+        lines.extend(allowed.iter().map(|other| format!("{name} -> {other}")));
+    }
+    for (floor, names) in FLOORS.iter().enumerate() {
+        let present: Vec<&str> = names.iter().copied().filter(|name| rooms.contains(*name)).collect();
+        if !present.is_empty() {
+            lines.push(format!("parts floor {floor}: {}", present.join(", ")));
+        }
+    }
+    lines
+}
+
+/// The lines inside the block fenced as `imports`; none if there is no such block.
+pub fn block_of(document: &str) -> Option<Vec<String>> {
+    let mut lines = document.lines().skip_while(|line| line.trim() != "```imports");
+    lines.next()?;
+    let inside = lines.take_while(|line| line.trim() != "```").map(|line| line.trim().to_owned());
+    Some(inside.filter(|line| !line.is_empty()).collect())
+}
+
+/// What the block of ARCHITECTURE.md says wrongly.
+pub fn compare_block(document: &str, rooms: &BTreeSet<String>) -> Vec<String> {
+    let expected = expected_block(rooms);
+    let whole = format!("```imports\n{}\n```", expected.join("\n"));
+    let Some(written) = block_of(document) else {
+        return vec![format!("has no block that opens with ```imports; it should be\n{whole}")];
+    };
+    let missing =
+        expected.iter().filter(|line| !written.contains(line)).map(|line| format!("lacks `{line}`"));
+    let extra =
+        written.iter().filter(|line| !expected.contains(line)).map(|line| format!("has `{line}` in excess"));
+    let mut faults: Vec<String> = missing.chain(extra).collect();
+    if !faults.is_empty() {
+        faults.push(format!("the whole block should be\n{whole}"));
+    }
+    faults
+}
+
+/// The names of all packages that a manifest depends on, for whatever purpose and target.
+pub fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut inside = false;
+    for line in manifest.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
+        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            let plain = section.replace(['\'', '"'], "");
+            inside = plain.ends_with("dependencies");
+            if let Some((table, name)) = plain.rsplit_once('.')
+                && table.ends_with("dependencies")
+            {
+                names.insert(name.to_owned());
+            }
+        } else if inside && let Some((key, _)) = line.split_once('=') {
+            let name = key.split('.').next().unwrap_or(key).trim();
+            names.insert(name.trim_matches('"').to_owned());
+        }
+    }
+    names
+}
+
+/// Edges of one crate that the table does not allow.
+pub fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
+    let Some((_, package, allowed)) = CRATES.iter().find(|(folder, _, _)| *folder == name) else {
+        return vec![format!(
+            "crates/{name} is not in the table of crates: add it there and to ARCHITECTURE.md"
+        )];
+    };
+    let mut faults = Vec::new();
+    if !manifest.contains(&format!("name = \"{package}\"")) {
+        faults.push(format!("crates/{name}/Cargo.toml: the package should be called `{package}`"));
+    }
+    for dependency in dependencies(manifest) {
+        match CRATES.iter().find(|(_, package, _)| *package == dependency) {
+            Some((other, _, _)) if !allowed.contains(other) => {
+                faults.push(format!("crates/{name}/Cargo.toml: `{name} -> {other}` is not an allowed edge"));
+            }
+            None if dependency.starts_with("quipu") => {
+                faults
+                    .push(format!("crates/{name}/Cargo.toml: `{dependency}` is not in the table of crates"));
+            }
+            _ => {}
+        }
+    }
+    faults
+}
+
+fn floor(room: &str) -> Option<usize> {
+    FLOORS.iter().position(|names| names.contains(&room))
+}
+
+/// Edges between rooms of `parts` that do not lead to a lower floor; `module` is the file's name in the crate.
+pub fn check_floors(file: &Source, module: &[String]) -> Vec<String> {
+    let Some(room) = module.first() else { return Vec::new() };
+    let Some(own) = floor(room) else {
+        return vec![format!("{}: the room `{room}` has no floor: give it one", file.path)];
+    };
+    let mut faults = Vec::new();
+    for (at, path) in source::paths(&file.shipped) {
+        let Some(other) = room_named(&path, module) else { continue };
+        let allowed = &other == room || floor(&other).is_some_and(|floor| floor < own);
+        if !allowed {
+            faults.push(format!(
+                "{}:{}: `{path}` leads from `{room}` (floor {own}) to `{other}` ({})",
+                file.path,
+                file.line(at),
+                floor(&other).map_or("no floor".to_owned(), |floor| format!("floor {floor}")),
+            ));
+        }
+    }
+    faults
+}
+
+/// The room that a path written in `module` leads to, if it stays in the crate.
+fn room_named(path: &str, module: &[String]) -> Option<String> {
+    let mut segments = path.split("::").peekable();
+    if segments.peek() == Some(&"crate") {
+        segments.next();
+        // Macros exported by the crate live at its root and have no room.
+        return segments
+            .next()
+            .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+            .map(str::to_owned);
+    }
+    let mut depth = module.len();
+    let mut climbed = false;
+    while segments.peek() == Some(&"super") {
+        segments.next();
+        depth = depth.saturating_sub(1);
+        climbed = true;
+    }
+    (climbed && depth == 0).then(|| segments.next().unwrap_or("").to_owned()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,291 @@
+//! [`Mapping`]: bytes of a medium mapped into this process, and the system calls on them.
+
+use super::device::PmDevice;
+use super::kind::Pages;
+use crate::durability::Statement;
+use crate::error::MediumError;
+use crate::topology::Node;
+use rustix::fs::{FallocateFlags, fallocate, fsync};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Size and alignment of a huge page, on both processors that we know.
+const HUGE: usize = 2 << 20;
+
+/// What is behind mapped bytes.
+enum Backing {
+    Anonymous,
+    /// Holds the descriptor because its lock ends with it.
+    File {
+        file: File,
+        path: PathBuf,
+    },
+    Device {
+        _file: File,
+        path: PathBuf,
+    },
+}
+
+/// Bytes mapped into this process, unmapped and unlocked when dropped.
+pub struct Mapping {
+    base: *mut u8,
+    len: u64,
+    backing: Backing,
+    statement: Statement,
+    node: Node,
+}
+
+// SAFETY: the mapping is plain shared memory; access rules are those of `Region`.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The file or device that is mapped; `None` for plain memory.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.backing {
+            Backing::Anonymous => None,
+            Backing::File { path, .. } | Backing::Device { path, .. } => Some(path),
+        }
+    }
+
+    /// What survives which failure here.
+    pub(crate) fn statement(&self) -> &Statement {
+        &self.statement
+    }
+
+    /// The node that the memory is attached to; 0 where the system does not tell.
+    pub(crate) fn node(&self) -> Node {
+        self.node
+    }
+
+    /// Zeroed memory of this process, with pages as the system likes.
+    pub(crate) fn anonymous(len: u64) -> Result<Mapping, MediumError> {
+        Ok(Mapping {
+            base: map_anonymous(len as usize)?,
+            len,
+            backing: Backing::Anonymous,
+            statement: Statement::anonymous(),
+            node: Node(0),
+        })
+    }
+
+    /// Zeroed memory of this process, with pages of the kind wanted.
+    pub(crate) fn anonymous_pages(len: u64, pages: Pages) -> Result<Mapping, MediumError> {
+        if pages == Pages::Ordinary {
+            let mapping = Mapping::anonymous(len)?;
+            mapping.advise(Advice::LinuxNoHugepage);
+            return Ok(mapping);
+        }
+        // The system aligns to ordinary pages only, so a larger range is mapped and its ends are given back.
+        let len = len as usize;
+        let wide = map_anonymous(len + HUGE)?;
+        let head = wide.align_offset(HUGE);
+        let base = wide.wrapping_add(head);
+        // SAFETY: both ends belong to the mapping just made and to nobody yet. `head` is below HUGE.
+        unsafe {
+            if head > 0 {
+                let _ = munmap(wide.cast(), head);
+            }
+            let _ = munmap(base.wrapping_add(len).cast(), HUGE - head);
+        }
+        let mapping = Mapping {
+            base,
+            len: len as u64,
+            backing: Backing::Anonymous,
+            statement: Statement::anonymous(),
+            node: Node(0),
+        };
+        mapping.advise(Advice::LinuxHugepage);
+        Ok(mapping)
+    }
+
+    /// The first `len` bytes of a locked file, mapped at `base` for this value alone.
+    pub(crate) fn of_file(
+        file: File,
+        path: &Path,
+        len: u64,
+        base: *mut u8,
+        statement: Statement,
+        device: Option<&PmDevice>,
+    ) -> Mapping {
+        let backing = Backing::File { file, path: path.to_owned() };
+        Mapping { base, len, backing, statement, node: node_of(device) }
+    }
+
+    /// As [`of_file`](Mapping::of_file), for a devdax device, which has neither storage to reserve nor a cache to
+    /// write back.
+    pub(crate) fn of_device(
+        file: File,
+        path: &Path,
+        len: u64,
+        base: *mut u8,
+        statement: Statement,
+        device: &PmDevice,
+    ) -> Mapping {
+        let backing = Backing::Device { _file: file, path: path.to_owned() };
+        Mapping { base, len, backing, statement, node: node_of(Some(device)) }
+    }
+
+    /// Hints may be refused (huge pages switched off); nothing but speed depends on them.
+    pub(crate) fn advise(&self, advice: Advice) {
+        // SAFETY: the whole of a live mapping; the advice given in this module never changes contents.
+        let _ = unsafe { madvise(self.base.cast(), self.len as usize, advice) };
+    }
+
+    /// See [`crate::Region::reserve`].
+    pub(crate) fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        if len == 0 {
+            return Ok(());
+        }
+        match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), offset, len)) {
+            Ok(()) => Ok(()),
+            Err(Errno::NOSPC | Errno::DQUOT) => {
+                Err(MediumError::DiskFull { path: path.clone(), needed: len })
+            }
+            // Writing zeros instead would overwrite what is there: such file systems do not tell holes from data.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(MediumError::unsuitable(
+                path,
+                self.statement.medium.name(),
+                "its file system cannot set storage aside, so that a full disk would end the process; \
+                 use one that has fallocate, such as ext4, xfs, btrfs or tmpfs",
+            )),
+            Err(error) => Err(MediumError::io("reserve storage for", path, error)),
+        }
+    }
+
+    /// See [`crate::Region::sync`].
+    pub(crate) fn sync(&self) -> Result<(), MediumError> {
+        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        // SAFETY: the whole of a live mapping; msync reads it only.
+        unsafe { msync(self.base.cast(), self.len as usize, MsyncFlags::SYNC) }
+            .and_then(|()| retry_on_intr(|| fsync(file)))
+            .map_err(|error| MediumError::io("write back", path, error))
+    }
+
+    /// See [`crate::Region::prefault`].
+    pub(crate) fn prefault(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        if len == 0 {
+            return Ok(());
+        }
+        let page = rustix::param::page_size() as u64;
+        let start = offset / page * page;
+        let len = offset + len - start;
+        let base = self.base.wrapping_add(start as usize);
+        // SAFETY: the range is in bounds (checked by the region) and begins on a page; populating keeps contents.
+        let populated =
+            retry_on_intr(|| unsafe { madvise(base.cast(), len as usize, Advice::LinuxPopulateWrite) });
+        match populated {
+            Ok(()) => Ok(()),
+            // Systems before 5.14, and special mappings.
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
+                (0..len).step_by(page as usize).for_each(|at| touch(base.wrapping_add(at as usize)));
+                Ok(())
+            }
+            Err(error) => {
+                let path = self.path().unwrap_or(Path::new("anonymous memory"));
+                Err(MediumError::io("touch the pages (is there storage behind them?) of", path, error))
+            }
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
+        let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
+    }
+}
+
+fn node_of(device: Option<&PmDevice>) -> Node {
+    device.and_then(|device| device.node).unwrap_or_default()
+}
+
+fn map_anonymous(len: usize) -> Result<*mut u8, MediumError> {
+    // SAFETY: a fresh anonymous mapping aliases nothing.
+    let base = unsafe {
+        mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+    };
+    base.map(<*mut _>::cast).map_err(|error| MediumError::io("map", Path::new("anonymous memory"), error))
+}
+
+/// Maps a file or device for sharing. With `sync`, a store that has been flushed needs nothing more from the system,
+/// or the call fails.
+///
+/// The kernel's own guess about reading ahead is kept: it helps the sequential scan of a recovery, and stops by itself
+/// where accesses prove to be random.
+pub(crate) fn map_shared(file: &File, len: u64, sync: bool) -> rustix::io::Result<*mut u8> {
+    let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process.
+    unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
+        .map(<*mut _>::cast)
+}
+
+/// Whether a file or device grants `MAP_SYNC`, tried on its first `len` bytes, which are not touched.
+pub(crate) fn grants_sync(file: &File, len: u64) -> bool {
+    let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+    // SAFETY: a fresh mapping at an address of the system's choice, unmapped before anyone learns of it.
+    unsafe {
+        mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ, flags, file, 0)
+            .and_then(|base| munmap(base, len as usize))
+            .is_ok()
+    }
+}
+
+/// Makes the page of an aligned word present for writing without changing it, whatever other threads do to it.
+///
+/// A compare-and-swap of a value for itself, since compilers turn an addition of 0 into a load.
+fn touch(word: *mut u8) {
+    // SAFETY: the start of a page of a live mapping: aligned, valid, and accessed atomically.
+    let word = unsafe { &*word.cast::<AtomicU64>() };
+    let value = std::hint::black_box(word.load(Ordering::Relaxed));
+    let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touching_changes_no_byte_and_makes_the_page_present() {
+        let mapping = Mapping::anonymous_pages(1 << 20, Pages::Ordinary).unwrap();
+        let resident = |page: usize| {
+            let file = File::open("/proc/self/pagemap").unwrap();
+            let mut entry = [0; 8];
+            let at = (mapping.base() as u64 / 4096 + page as u64) * 8;
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut entry, at).unwrap();
+            u64::from_le_bytes(entry) >> 63 == 1
+        };
+        if rustix::param::page_size() == 4096 {
+            assert!(!resident(3));
+            touch(mapping.base().wrapping_add(3 * 4096));
+            assert!(resident(3));
+        }
+        // SAFETY: in bounds of the mapping, aligned, no other thread.
+        let word = unsafe { &*mapping.base().cast::<AtomicU64>() };
+        word.store(77, Ordering::Relaxed);
+        touch(mapping.base());
+        assert_eq!(word.load(Ordering::Relaxed), 77);
+    }
+
+    #[test]
+    fn huge_pages_are_asked_for_on_an_aligned_range() {
+        for len in [4096, HUGE as u64, 3 * HUGE as u64 + 4096] {
+            let mapping = Mapping::anonymous_pages(len, Pages::Huge).unwrap();
+            assert_eq!(mapping.base() as usize % HUGE, 0);
+            mapping.prefault(0, len).unwrap();
+        }
+    }
+}

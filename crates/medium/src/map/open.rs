@@ -1,0 +1,312 @@
+//! Making a region of plain memory, of a file or of a devdax device.
+//!
+//! Order matters here. A new file is created exclusively, locked, given its length and mapped before its name is made
+//! durable; if any step fails it is removed again, so that no half-made pool remains. An existing file is locked
+//! before anything about it is believed. Contents are the business of the layers above: a file that is a whole
+//! number of pages or not, empty or foreign, is mapped as far as it goes, and the superblock decides.
+
+use super::device::{PmDevice, SYSFS};
+use super::filesystem::{Mount, is_tmpfs, parent};
+use super::kind::{MediumKind, Pages};
+use super::mapping::{Mapping, map_shared};
+use crate::arch::{self, FlushKind};
+use crate::durability::{Durability, Statement};
+use crate::error::MediumError;
+use crate::region::Region;
+use rustix::fs::{FlockOperation, flock, fsync, ftruncate};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::mm::Advice;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Lengths of regions are multiples of this, whatever the pages of the machine.
+const BLOCK: u64 = 4096;
+
+impl Region {
+    /// Memory of this process, zeroed, with the processor's own persistence instructions: for measuring and for
+    /// tests. Nothing survives.
+    ///
+    /// # Errors
+    /// [`MediumError::Unsuitable`] if `len` is not a positive multiple of 4096, [`MediumError::Io`] without memory.
+    pub fn dram(len: u64, pages: Pages) -> Result<Region, MediumError> {
+        check_len(Path::new("anonymous memory"), MediumKind::Dram.name(), len, BLOCK)?;
+        let mapping = Mapping::anonymous_pages(len, pages)?;
+        Ok(Region::new(mapping, FlushKind::detect().unwrap_or(FlushKind::None), None))
+    }
+
+    /// Creates a file of `len` bytes, sparse and all zeros, and maps it; or takes the first `len` bytes of a devdax
+    /// device whose first 4096 bytes are zero, and zeroes them all, which takes its time.
+    ///
+    /// Without a `kind` the path decides: `dax` for a devdax device and where `MAP_SYNC` is granted, else
+    /// `dram` on tmpfs, else `file`. On `dax` the durability is always [`Durability::Always`], whatever is asked.
+    ///
+    /// # Errors
+    /// [`MediumError::Exists`] if there is a file already; [`MediumError::Unsuitable`] if the path cannot be the
+    /// medium or the durability asked for, or `len` is not a positive multiple of 4096; [`MediumError::DiskFull`],
+    /// [`MediumError::Io`]. After an error no file is left behind.
+    pub fn create(
+        path: impl AsRef<Path>,
+        len: u64,
+        kind: Option<MediumKind>,
+        durability: Durability,
+    ) -> Result<Region, MediumError> {
+        let path = path.as_ref();
+        check_request(path, kind, durability)?;
+        if let Some(device) = devdax(path, kind)? {
+            check_len(path, MediumKind::Dax.name(), len, device.align)?;
+            let region = attach_device(path, &device, Some(len))?;
+            return clear(path, region);
+        }
+        check_len(path, kind.map_or("pool", MediumKind::name), len, BLOCK)?;
+        let mut options = OpenOptions::new();
+        // A pool holds its owner's data, so others get access only when they are given it.
+        let file =
+            options.read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
+                match error.kind() {
+                    std::io::ErrorKind::AlreadyExists => MediumError::Exists { path: path.to_owned() },
+                    _ => MediumError::io("create", path, error),
+                }
+            })?;
+        let created = Created { path: Some(path) };
+        lock(&file, path)?;
+        retry_on_intr(|| ftruncate(&file, len)).map_err(|error| match error {
+            Errno::NOSPC | Errno::DQUOT => MediumError::DiskFull { path: path.to_owned(), needed: len },
+            error => MediumError::io("set the length of", path, error),
+        })?;
+        let folder =
+            File::open(parent(path)).map_err(|error| MediumError::io("open the folder of", path, error))?;
+        let synced = retry_on_intr(|| fsync(&file)).and_then(|()| retry_on_intr(|| fsync(&folder)));
+        synced.map_err(|error| MediumError::io("make durable the name of", path, error))?;
+        let region = attach(file, path, len, kind, durability)?;
+        // The first block is always needed, and here it is still simple to say that storage cannot be had.
+        region.reserve(0, BLOCK)?;
+        created.keep();
+        Ok(region)
+    }
+
+    /// Maps an existing file or devdax device whole, down to a multiple of 4096 bytes. `kind` and `durability` as for
+    /// [`create`](Region::create).
+    ///
+    /// # Errors
+    /// [`MediumError::InUse`] if another handle has it open; [`MediumError::Unsuitable`] if it is shorter than 4096
+    /// bytes or cannot be the medium or the durability asked for; [`MediumError::Io`], for a missing file too.
+    pub fn open(
+        path: impl AsRef<Path>,
+        kind: Option<MediumKind>,
+        durability: Durability,
+    ) -> Result<Region, MediumError> {
+        let path = path.as_ref();
+        check_request(path, kind, durability)?;
+        if let Some(device) = devdax(path, kind)? {
+            return attach_device(path, &device, None);
+        }
+        let file = open_existing(path)?;
+        lock(&file, path)?;
+        let metadata = file.metadata().map_err(|error| MediumError::io("inspect", path, error))?;
+        let name = kind.map_or("pool", MediumKind::name);
+        if !metadata.is_file() {
+            return Err(MediumError::unsuitable(
+                path,
+                name,
+                "it is neither a regular file nor a devdax device",
+            ));
+        }
+        let len = metadata.len() / BLOCK * BLOCK;
+        if len == 0 {
+            let reason = format!(
+                "its {} bytes are too short to be a pool; restore the file or create one",
+                metadata.len()
+            );
+            return Err(MediumError::unsuitable(path, name, reason));
+        }
+        attach(file, path, len, kind, durability)
+    }
+}
+
+/// Removes a file that did not become a pool.
+struct Created<'a> {
+    path: Option<&'a Path>,
+}
+
+impl Created<'_> {
+    fn keep(mut self) {
+        self.path = None;
+    }
+}
+
+impl Drop for Created<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.path {
+            // The error that led here says more than a failure to clean up would.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Refuses what no path can give, before anything is touched.
+fn check_request(path: &Path, kind: Option<MediumKind>, durability: Durability) -> Result<(), MediumError> {
+    match kind {
+        Some(MediumKind::Sim) => Err(MediumError::unsuitable(
+            path,
+            MediumKind::Sim.name(),
+            "the simulated medium has no path; choose dram, file or dax for this one",
+        )),
+        Some(kind @ (MediumKind::Dram | MediumKind::File)) => check_durability(path, kind, durability),
+        Some(MediumKind::Dax) | None => Ok(()),
+    }
+}
+
+fn check_durability(path: &Path, kind: MediumKind, durability: Durability) -> Result<(), MediumError> {
+    let reason = match (kind, durability) {
+        (_, Durability::Process) | (MediumKind::Dax | MediumKind::Sim, _) => return Ok(()),
+        (MediumKind::Dram, _) => {
+            "memory survives no crash of the system, so its only durability is process; use dax or file for more"
+        }
+        (MediumKind::File, _) => {
+            "nothing writes a mapped file back in time for this durability yet; use process, or a dax medium, \
+             where every acknowledged write is durable"
+        }
+    };
+    let reason = format!("durability {durability} was asked for, but {reason}");
+    Err(MediumError::unsuitable(path, kind.name(), reason))
+}
+
+fn check_len(path: &Path, medium: &'static str, len: u64, unit: u64) -> Result<(), MediumError> {
+    if len == 0 || !len.is_multiple_of(unit) {
+        let reason = format!("its length must be a positive multiple of {unit} bytes, and {len} is not");
+        return Err(MediumError::unsuitable(path, medium, reason));
+    }
+    Ok(())
+}
+
+fn open_existing(path: &Path) -> Result<File, MediumError> {
+    OpenOptions::new().read(true).write(true).open(path).map_err(|error| MediumError::io("open", path, error))
+}
+
+/// Takes the lock that lasts as long as the descriptor. It excludes other descriptors of this process as well.
+fn lock(file: &File, path: &Path) -> Result<(), MediumError> {
+    retry_on_intr(|| flock(file, FlockOperation::NonBlockingLockExclusive)).map_err(|error| match error {
+        Errno::WOULDBLOCK => MediumError::InUse { path: path.to_owned() },
+        error => MediumError::io("lock", path, error),
+    })
+}
+
+/// The facts of a devdax device, or `None` if the path is to be treated as a file.
+fn devdax(path: &Path, kind: Option<MediumKind>) -> Result<Option<PmDevice>, MediumError> {
+    // A missing path is no device; whoever needs it to exist finds out and says so.
+    let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
+    let name = kind.unwrap_or(MediumKind::Dax).name();
+    if metadata.file_type().is_block_device() {
+        let reason = "it is a block device; mount a file system on it and name a file there, or make its \
+                      namespace a devdax one";
+        return Err(MediumError::unsuitable(path, name, reason));
+    }
+    if !metadata.file_type().is_char_device() {
+        return Ok(None);
+    }
+    let device = PmDevice::of_character(Path::new(SYSFS), metadata.rdev())
+        .ok_or_else(|| MediumError::unsuitable(path, name, "it is a device, but no devdax device"))?;
+    if kind.is_some_and(|kind| kind != MediumKind::Dax) {
+        return Err(MediumError::unsuitable(path, name, "it is a devdax device; use medium dax"));
+    }
+    Ok(Some(device))
+}
+
+/// Maps a locked file as the medium asked for, or as the best that it can be.
+fn attach(
+    file: File,
+    path: &Path,
+    len: u64,
+    kind: Option<MediumKind>,
+    durability: Durability,
+) -> Result<Region, MediumError> {
+    let mount = Mount::of(path);
+    let inspect = |error| MediumError::io("inspect", path, error);
+    let metadata = file.metadata().map_err(inspect)?;
+    let device = PmDevice::of_block(Path::new(SYSFS), metadata.dev());
+    if matches!(kind, None | Some(MediumKind::Dax)) {
+        match map_shared(&file, len, true) {
+            Ok(base) => {
+                let flush = PmDevice::flush(device.as_ref());
+                let statement = Statement::dax(
+                    device.as_ref(),
+                    flush.unwrap_or(FlushKind::None),
+                    arch::virtual_machine(),
+                );
+                let mapping = Mapping::of_file(file, path, len, base, statement, device.as_ref());
+                return Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?, None));
+            }
+            Err(_) if kind.is_none() => {}
+            Err(error) => {
+                let reason = format!(
+                    "its file system ({}) does not grant MAP_SYNC ({error}); mount a pmem device with -o dax, name a \
+                     devdax device, or use medium file",
+                    mount.kind
+                );
+                return Err(MediumError::unsuitable(path, MediumKind::Dax.name(), reason));
+            }
+        }
+    }
+    let tmpfs = is_tmpfs(&file).map_err(inspect)?;
+    let chosen = kind.unwrap_or(if tmpfs { MediumKind::Dram } else { MediumKind::File });
+    check_durability(path, chosen, durability)?;
+    if chosen == MediumKind::Dram && !tmpfs {
+        let reason = format!(
+            "its file system ({}) is not memory; name a path on tmpfs, such as /dev/shm, or use medium file",
+            mount.kind
+        );
+        return Err(MediumError::unsuitable(path, chosen.name(), reason));
+    }
+    let base = map_shared(&file, len, false).map_err(|error| MediumError::io("map", path, error))?;
+    let statement = if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind) };
+    let mapping = Mapping::of_file(file, path, len, base, statement, device.as_ref());
+    if tmpfs {
+        mapping.advise(Advice::LinuxHugepage);
+    }
+    let flush = match chosen {
+        MediumKind::Dram => FlushKind::detect().unwrap_or(FlushKind::None),
+        // What the system keeps for us survives the process however far it got on its way out of the caches.
+        _ => FlushKind::None,
+    };
+    Ok(Region::new(mapping, flush, None))
+}
+
+/// Maps a devdax device, as far as `len` says or whole.
+fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) -> Result<Region, MediumError> {
+    let unsuitable = |reason: String| MediumError::unsuitable(path, MediumKind::Dax.name(), reason);
+    let size = device.size.ok_or_else(|| unsuitable("the system does not tell its size".to_owned()))?;
+    let size = size / device.align * device.align;
+    let len = len.unwrap_or(size);
+    if len > size || len == 0 {
+        return Err(unsuitable(format!("it has {size} usable bytes, too few for a pool of {len}")));
+    }
+    let file = open_existing(path)?;
+    lock(&file, path)?;
+    let base = map_shared(&file, len, true).map_err(|error| {
+        unsuitable(format!("it does not grant MAP_SYNC ({error}); reconfigure its namespace"))
+    })?;
+    let flush = PmDevice::flush(Some(device));
+    let statement = Statement::dax(Some(device), flush.unwrap_or(FlushKind::None), arch::virtual_machine());
+    let mapping = Mapping::of_device(file, path, len, base, statement, device);
+    Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?, None))
+}
+
+/// A device always exists, so what protects an earlier pool on it is that its first block must be zero.
+fn clear(path: &Path, region: Region) -> Result<Region, MediumError> {
+    let mut first = [0; BLOCK as usize];
+    region.read_racing(0, &mut first);
+    if first.iter().any(|byte| *byte != 0) {
+        let reason = "its first 4096 bytes are not zero, so it may hold data; open it, or zero them first \
+                      (daxio --zero does)";
+        return Err(MediumError::unsuitable(path, MediumKind::Dax.name(), reason));
+    }
+    region.zero(0, region.len());
+    region.fence();
+    Ok(region)
+}
+
+fn no_instruction(path: &Path) -> MediumError {
+    let reason = "this processor has no instruction that writes a cache line back; use medium file";
+    MediumError::unsuitable(path, MediumKind::Dax.name(), reason)
+}

@@ -1,0 +1,51 @@
+//! The two facts that the engine may not take from the system itself: which boot this is, and randomness.
+//!
+//! They come through the region so that a simulated run can replay them from its seed.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fs;
+
+/// The identity of this boot of the system, which tells whether the page cache of an unclean pool was lost.
+///
+/// If the system does not tell, a random one: it differs from that of the last run, so the weaker case is assumed.
+pub(crate) fn boot_id() -> [u8; 16] {
+    let parse = || {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let number = u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()?;
+        Some(number.to_be_bytes())
+    };
+    parse().unwrap_or_else(|| {
+        let mut id = [0; 16];
+        entropy(&mut id);
+        id
+    })
+}
+
+/// Fills `out` with unpredictable bytes.
+pub(crate) fn entropy(out: &mut [u8]) {
+    let mut done = 0;
+    while done < out.len() {
+        // Waits only early in a boot, and is interrupted by signals only in large requests, hence the loop.
+        match getrandom(&mut out[done..], GetRandomFlags::empty()) {
+            Ok(count) => done += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("the system has no randomness, which every Linux since 3.17 has: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boot_has_one_identity_and_entropy_does_not_repeat() {
+        assert_eq!(boot_id(), boot_id());
+        assert_ne!(boot_id(), [0; 16]);
+        let (mut first, mut second) = ([0; 1000], [0; 1000]);
+        entropy(&mut first);
+        entropy(&mut second);
+        assert_ne!(first, second);
+        assert!(first[992..] != [0; 8], "filled to the end");
+    }
+}

@@ -1,0 +1,90 @@
+//! The DIMMs behind a region: who stores which line, and how many bytes the media write for it.
+//!
+//! The media write blocks of 256 bytes; a small buffer in each DIMM combines lines of a block that arrive close to each
+//! other (Viper, VLDB'21, section 2.1). Nodes own equal, page-aligned slices of the region, and within a node pages
+//! of 4 KiB go round the DIMMs, as interleaved Optane does.
+//!
+//! A block is charged when it enters the buffer: it will be written once when it leaves, and charging early
+//! attributes the bytes to the operation that caused them. A block that comes back after it left is charged again.
+
+use super::cost::{Cost, MAX_DIMMS};
+use crate::arch::LINE;
+
+/// Bytes that the media write at once (an Optane "XPLine").
+pub const MEDIA_BLOCK: u64 = 256;
+const INTERLEAVE: u64 = 4096;
+/// Blocks in the write-combining buffer of a DIMM: 16 KiB of them.
+const BUFFER_BLOCKS: usize = 64;
+
+/// Where lines live.
+#[derive(Clone, Debug)]
+pub(crate) struct Geometry {
+    nodes: u16,
+    dimms: u16,
+    slice: u64,
+}
+
+impl Geometry {
+    pub(crate) fn new(len: u64, nodes: u16, dimms: u16) -> Geometry {
+        assert!(nodes > 0 && dimms > 0, "a region has at least one node and one DIMM");
+        assert!(usize::from(nodes) * usize::from(dimms) <= MAX_DIMMS, "at most {MAX_DIMMS} DIMMs are modelled");
+        let slice = (len / u64::from(nodes)).next_multiple_of(INTERLEAVE).max(INTERLEAVE);
+        Geometry { nodes, dimms, slice }
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, offset: u64) -> u16 {
+        if self.nodes == 1 { 0 } else { ((offset / self.slice) as u16).min(self.nodes - 1) }
+    }
+
+    /// The part of the region that a node owns, as offset and length.
+    pub(crate) fn slice(&self, node: u16, len: u64) -> (u64, u64) {
+        let start = (self.slice * u64::from(node)).min(len);
+        let end = if node + 1 >= self.nodes { len } else { (start + self.slice).min(len) };
+        (start, end - start)
+    }
+
+    fn dimm(&self, offset: u64) -> usize {
+        let node = self.node(offset);
+        let within = (offset - self.slice * u64::from(node)) / INTERLEAVE % u64::from(self.dimms);
+        usize::from(node) * usize::from(self.dimms) + within as usize
+    }
+}
+
+/// The write-combining buffers.
+pub(crate) struct Dimms {
+    /// By DIMM, the blocks in its buffer, the most recently used one last.
+    buffers: Vec<Vec<u64>>,
+}
+
+impl Dimms {
+    pub(crate) fn new(geometry: &Geometry) -> Dimms {
+        Dimms { buffers: vec![Vec::new(); usize::from(geometry.nodes) * usize::from(geometry.dimms)] }
+    }
+
+    /// A line arrives.
+    pub(crate) fn write(&mut self, geometry: &Geometry, line: u32, cost: &mut Cost) {
+        let offset = u64::from(line) * LINE;
+        let dimm = geometry.dimm(offset);
+        cost.dimm_lines[dimm] += 1;
+        let block = offset / MEDIA_BLOCK;
+        let buffer = &mut self.buffers[dimm];
+        if buffer.last() == Some(&block) {
+            return;
+        }
+        match buffer.iter().rposition(|held| *held == block) {
+            Some(position) => buffer[position..].rotate_left(1),
+            None => {
+                if buffer.len() == BUFFER_BLOCKS {
+                    buffer.remove(0);
+                }
+                buffer.push(block);
+                cost.media_write_bytes += MEDIA_BLOCK;
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.buffers.iter_mut().for_each(Vec::clear);
+    }
+}

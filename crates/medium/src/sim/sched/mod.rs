@@ -1,0 +1,156 @@
+//! The seeded scheduler: tasks of a simulated run take turns on one OS thread.
+//!
+//! A crash or a race that cannot be repeated cannot be understood. Real threads cannot be repeated, so a
+//! simulated run has none: its tasks are stackful coroutines, exactly one of them runs, and who runs next is drawn from
+//! the seed at *switch points*: every medium operation, [`point`] (acquisitions of the sync room) and [`spin`] (every
+//! turn of a waiting loop). One seed replays exactly, on any machine.
+//!
+//! - **Thread-safety.** A run is confined to the OS thread that called [`run`]; several runs may live on
+//!   several OS threads. Outside of any run a switch point is one relaxed load.
+//! - **Failure.** A panic in a task, or a livelock, ends the run. The other tasks are then unwound, children before the
+//!   parents whose stacks they borrow; meanwhile nothing switches and medium operations change nothing.
+//! - **Waiting.** No task may block in the operating system: it would block all. Every wait is a loop
+//!   around [`spin`].
+
+mod policy;
+mod run;
+
+pub use run::{RunError, RunOptions};
+
+pub(crate) use run::{Access, Identity};
+
+use run::Run;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Simulated runs alive in this process; zero in production, so that a switch point is one predicted branch.
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The run that this OS thread is inside of. The pointee outlives the pointer: `run` resets it before it returns.
+    static CURRENT: Cell<*const Run> = const { Cell::new(std::ptr::null()) };
+    /// Steps of the last run that ended on this OS thread.
+    static LAST_STEPS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The run around the caller.
+#[inline]
+fn current<'a>() -> Option<&'a Run> {
+    if RUNS.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    // SAFETY: `CURRENT` is either null or names the `Run` in a frame of `run_with` below the caller, on this thread.
+    // The reference does not leave the functions of this module, all of which return before that frame does.
+    unsafe { CURRENT.get().as_ref() }
+}
+
+/// A place where a simulated run may switch to another of its tasks. Nothing outside a simulation.
+#[inline]
+pub fn point() {
+    if let Some(run) = current() {
+        run.step(Access::Sync);
+    }
+}
+
+/// A turn of a loop that waits for another thread: lets it run, in a simulation and outside.
+#[inline]
+pub fn spin() {
+    match current() {
+        Some(run) => run.spin(),
+        None => std::hint::spin_loop(),
+    }
+}
+
+/// Whether the caller is a task of a simulated run.
+#[inline]
+pub fn simulated() -> bool {
+    current().is_some()
+}
+
+/// The number of the running task, from 1 in the order of creation; 0 outside of a run.
+#[inline]
+pub fn task_id() -> u32 {
+    current().map_or(0, |run| run.identity().task)
+}
+
+/// Switch points passed so far in the current run, or in the last one of this OS thread.
+pub fn steps() -> u64 {
+    current().map_or_else(|| LAST_STEPS.get(), Run::steps)
+}
+
+/// Runs the tasks to completion under the schedule that `seed` names.
+///
+/// # Errors
+/// [`RunError`] if a task panicked or the tasks wait for each other without end.
+///
+/// # Panics
+/// When called from inside a run; what must run in parallel there is for [`join_all`].
+pub fn run(seed: u64, tasks: Vec<Box<dyn FnOnce() + '_>>) -> Result<(), RunError> {
+    run_with(RunOptions { seed, ..RunOptions::default() }, tasks)
+}
+
+/// [`run`] with other limits than the default ones.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_with(options: RunOptions, tasks: Vec<Box<dyn FnOnce() + '_>>) -> Result<(), RunError> {
+    assert!(CURRENT.get().is_null(), "a run inside a run; use join_all");
+    let run = Run::new(options);
+    run.spawn(tasks, None);
+    let _inside = Inside::enter(&run);
+    let result = run.drive();
+    LAST_STEPS.set(run.steps());
+    result
+}
+
+/// Runs children as further tasks of the same run and returns when all have ended. Outside of a run they run
+/// one after the other.
+///
+/// A panic of a child ends the run, like that of any task.
+pub fn join_all(tasks: Vec<Box<dyn FnOnce() + Send + '_>>) {
+    match current() {
+        Some(run) => run.join(tasks.into_iter().map(|task| task as Box<dyn FnOnce() + '_>).collect()),
+        None => tasks.into_iter().for_each(|task| task()),
+    }
+}
+
+/// A switch point before an operation of a simulated medium: who asks, or `None` if the run is being torn down and
+/// the operation must change nothing.
+#[inline]
+pub(crate) fn step(access: Access) -> Option<Identity> {
+    match current() {
+        Some(run) => run.step(access),
+        None => Some(Identity::OUTSIDE),
+    }
+}
+
+/// Runs `work` as if outside of the run: an observer may reopen other simulated regions without its reads and
+/// writes becoming steps of the run that it watches.
+pub(crate) fn outside<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(*const Run);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+    let _restore = Restore(CURRENT.replace(std::ptr::null()));
+    work()
+}
+
+/// Counts a run as alive and makes it the current one of this thread, until dropped.
+struct Inside;
+
+impl Inside {
+    fn enter(run: &Run) -> Inside {
+        RUNS.fetch_add(1, Ordering::Relaxed);
+        CURRENT.set(run);
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        CURRENT.set(std::ptr::null());
+        RUNS.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,166 @@
+//! The side of reclamation that threads share: the epoch, the announcements, and the garbage of threads that left.
+
+use super::participant::Participant;
+use crate::sync::{SpinLock, point};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// What a slot holds while its participant is not pinned; epochs start above it.
+pub(super) const UNPINNED: u64 = 0;
+const FIRST_EPOCH: u64 = 1;
+/// How far the epoch must be ahead of a retirement; the room's documentation proves it.
+const EPOCHS_TO_WAIT: u64 = 2;
+
+/// A participant's announcement, alone on its cache lines (two, because processors fetch lines in pairs).
+#[repr(align(128))]
+pub(super) struct Slot {
+    /// The announced epoch, or [`UNPINNED`].
+    pub(super) announced: AtomicU64,
+}
+
+/// Something that waits for its epoch to pass.
+pub(super) struct Retired {
+    /// The global epoch, read after the thing was unlinked.
+    pub(super) epoch: u64,
+    /// Releases it.
+    pub(super) release: Box<dyn FnOnce() + Send>,
+}
+
+impl Retired {
+    /// Whether nobody can reach the thing any more, at this global epoch.
+    pub(super) fn is_ripe(&self, epoch: u64) -> bool {
+        self.epoch + EPOCHS_TO_WAIT <= epoch
+    }
+}
+
+struct Entry {
+    slot: Arc<Slot>,
+    taken: bool,
+}
+
+pub(super) struct Shared {
+    epoch: AtomicU64,
+    entries: SpinLock<Vec<Entry>>,
+    orphans: SpinLock<Vec<Retired>>,
+}
+
+/// Decides when retired things may be released; one per store, cheap to clone.
+///
+/// ```
+/// use quipu_parts::epoch::Collector;
+/// let collector = Collector::new();
+/// let participant = collector.register();
+/// let guard = participant.pin();
+/// // ... read and unlink shared things, then hand them over:
+/// guard.defer(Box::new(|| ()));
+/// drop(guard);
+/// participant.collect();
+/// ```
+#[derive(Clone)]
+pub struct Collector {
+    shared: Arc<Shared>,
+}
+
+impl Collector {
+    /// A collector without participants.
+    pub fn new() -> Collector {
+        Collector {
+            shared: Arc::new(Shared {
+                epoch: AtomicU64::new(FIRST_EPOCH),
+                entries: SpinLock::default(),
+                orphans: SpinLock::default(),
+            }),
+        }
+    }
+
+    /// A participant for one client thread. The slots of dropped participants are reused, so the cost of an
+    /// advance is bounded by the most participants that were alive at once.
+    pub fn register(&self) -> Participant {
+        Participant::new(Arc::clone(&self.shared), self.shared.take_slot())
+    }
+
+    /// Slots ever made: the most participants that were alive at once.
+    pub fn slots(&self) -> usize {
+        self.shared.entries.lock().len()
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        Collector::new()
+    }
+}
+
+impl Shared {
+    /// The epoch to announce. It may be old when it is announced: that only holds the epoch back.
+    #[inline]
+    pub(super) fn epoch_to_announce(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// The epoch that a thing unlinked before this call is retired with.
+    pub(super) fn epoch_of_retirement(&self) -> u64 {
+        // The unlinking store must be visible before the epoch is read, or a reader that pins in between would
+        // announce a later epoch than the retirement's and still find the thing.
+        fence(Ordering::SeqCst);
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Advances the epoch if every pinned participant has announced it; returns the epoch that then holds.
+    pub(super) fn try_advance(&self) -> u64 {
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        {
+            let entries = self.entries.lock();
+            for entry in entries.iter() {
+                let announced = entry.slot.announced.load(Ordering::Acquire);
+                if announced != UNPINNED && announced != epoch {
+                    return epoch;
+                }
+            }
+        }
+        point();
+        match self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => epoch + 1,
+            Err(later) => later,
+        }
+    }
+
+    fn take_slot(&self) -> Arc<Slot> {
+        let mut entries = self.entries.lock();
+        if let Some(free) = entries.iter_mut().find(|entry| !entry.taken) {
+            free.taken = true;
+            return Arc::clone(&free.slot);
+        }
+        let slot = Arc::new(Slot { announced: AtomicU64::new(UNPINNED) });
+        entries.push(Entry { slot: Arc::clone(&slot), taken: true });
+        slot
+    }
+
+    pub(super) fn return_slot(&self, slot: &Arc<Slot>) {
+        slot.announced.store(UNPINNED, Ordering::Release);
+        let mut entries = self.entries.lock();
+        let entry = entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.slot, slot));
+        entry.expect("a participant's slot stays registered").taken = false;
+    }
+
+    /// Takes over what a leaving participant could not release yet.
+    pub(super) fn adopt(&self, retired: impl Iterator<Item = Retired>) {
+        self.orphans.lock().extend(retired);
+    }
+
+    /// Removes and returns the ripe garbage of participants that left.
+    pub(super) fn ripe_orphans(&self, epoch: u64) -> Vec<Retired> {
+        let mut orphans = self.orphans.lock();
+        orphans.extract_if(.., |retired| retired.is_ripe(epoch)).collect()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Participants keep this alive, so none is left and nobody is pinned: everything may go.
+        for retired in self.orphans.get_mut().drain(..) {
+            (retired.release)();
+        }
+    }
+}

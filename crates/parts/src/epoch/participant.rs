@@ -1,0 +1,121 @@
+//! The side of reclamation that belongs to one thread: pinning, and its own garbage.
+
+use super::collector::{Retired, Shared, Slot, UNPINNED};
+use crate::sync::point;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, compiler_fence, fence};
+
+/// Retirements after which a participant tries to release the oldest on its own.
+const COLLECT_EVERY: usize = 32;
+
+/// A client thread's membership in a [`Collector`](super::Collector).
+///
+/// It may move to another thread, but only one thread uses it at a time. When it drops, what it retired and could
+/// not release yet goes to the collector, and others release it.
+pub struct Participant {
+    shared: Arc<Shared>,
+    slot: Arc<Slot>,
+    pins: Cell<usize>,
+    /// Oldest first: the epoch never goes back.
+    limbo: RefCell<VecDeque<Retired>>,
+}
+
+impl Participant {
+    pub(super) fn new(shared: Arc<Shared>, slot: Arc<Slot>) -> Participant {
+        Participant { shared, slot, pins: Cell::new(0), limbo: RefCell::default() }
+    }
+
+    /// Keeps everything that is reachable now from being released until the guard drops.
+    ///
+    /// Pins nest; only the outermost announces anything, so an inner one costs an addition. A guard that is held for
+    /// long holds back all reclamation.
+    #[inline]
+    pub fn pin(&self) -> Guard<'_> {
+        let pins = self.pins.get();
+        self.pins.set(pins + 1);
+        if pins == 0 {
+            point();
+            let epoch = self.shared.epoch_to_announce();
+            self.slot.announced.swap(epoch, Ordering::SeqCst);
+            if cfg!(target_arch = "x86_64") {
+                // The exchange is the barrier; the compiler must not move loads over it either.
+                compiler_fence(Ordering::SeqCst);
+            } else {
+                fence(Ordering::SeqCst);
+            }
+        }
+        Guard { participant: self }
+    }
+
+    /// Tries to advance the epoch and releases what may be released: this participant's garbage, and that of
+    /// participants that left. Returns how many things were released.
+    pub fn collect(&self) -> usize {
+        let epoch = self.shared.try_advance();
+        let mut released = 0;
+        // One at a time, and not while the queue is borrowed: a release may take time, and may panic.
+        while let Some(retired) = self.next_ripe(epoch) {
+            (retired.release)();
+            released += 1;
+        }
+        for retired in self.shared.ripe_orphans(epoch) {
+            (retired.release)();
+            released += 1;
+        }
+        released
+    }
+
+    /// Things retired by this participant and not yet released.
+    pub fn pending(&self) -> usize {
+        self.limbo.borrow().len()
+    }
+
+    fn next_ripe(&self, epoch: u64) -> Option<Retired> {
+        let mut limbo = self.limbo.borrow_mut();
+        if limbo.front()?.is_ripe(epoch) { limbo.pop_front() } else { None }
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        self.shared.adopt(self.limbo.get_mut().drain(..));
+        // Also right if a guard was forgotten: what it protected could only be reached through its borrow.
+        self.shared.return_slot(&self.slot);
+    }
+}
+
+/// Proof that its thread is pinned: nothing that was reachable when it was made is released while it lives.
+pub struct Guard<'a> {
+    participant: &'a Participant,
+}
+
+impl Guard<'_> {
+    /// Calls `release` once nobody who is pinned now is still pinned. What it releases must already be
+    /// unreachable for those who pin from now on.
+    ///
+    /// For rare things (directories, zones): each costs a box and a fence. `release` may run on another thread, and
+    /// runs at the latest when the collector and all its participants are gone.
+    pub fn defer(&self, release: Box<dyn FnOnce() + Send>) {
+        let epoch = self.participant.shared.epoch_of_retirement();
+        let waiting = {
+            let mut limbo = self.participant.limbo.borrow_mut();
+            limbo.push_back(Retired { epoch, release });
+            limbo.len()
+        };
+        if waiting % COLLECT_EVERY == 0 {
+            self.participant.collect();
+        }
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let pins = self.participant.pins.get() - 1;
+        self.participant.pins.set(pins);
+        if pins == 0 {
+            self.participant.slot.announced.store(UNPINNED, Ordering::Release);
+        }
+    }
+}

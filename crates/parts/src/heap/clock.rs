@@ -1,0 +1,74 @@
+//! The pool's one clock: sequence numbers of records and life numbers of segments come from it.
+//!
+//! One clock for both lets compaction decide from numbers alone whether a segment was opened before a record was
+//! written. The clock never goes back: a ceiling stands in the superblock and is raised, durably, before a number
+//! beyond it is drawn, a block at a time so that the cost vanishes. After a crash it goes on from the ceiling.
+//!
+//! Every change of a pool draws a number first, so the first raise of a run is also where a run durably begins:
+//! the run number advances and the mark of a clean shutdown falls, before anything else changes.
+
+use crate::space::Space;
+use crate::sync::SpinLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// See the module's documentation.
+pub struct Clock {
+    next: Padded,
+    ceiling: AtomicU64,
+    begun: SpinLock<bool>,
+    block: u64,
+}
+
+/// A cache line of its own: every writer increments it.
+#[repr(align(128))]
+struct Padded(AtomicU64);
+
+impl Clock {
+    /// The clock of a pool, going on from its ceiling; `block` numbers are drawn between two raises.
+    pub fn resume(space: &Space, block: u64) -> Clock {
+        let ceiling = space.superblock().clock_ceiling.get();
+        Clock {
+            next: Padded(AtomicU64::new(ceiling)),
+            ceiling: AtomicU64::new(ceiling),
+            begun: SpinLock::new(false),
+            block,
+        }
+    }
+
+    /// Draws the next number.
+    #[inline]
+    pub fn draw(&self, space: &Space) -> u64 {
+        let number = self.next.0.fetch_add(1, Ordering::Relaxed);
+        if number >= self.ceiling.load(Ordering::Acquire) {
+            self.raise(space, number);
+        }
+        number
+    }
+
+    /// Durably begins the run, if nothing has yet: for changes that draw no number.
+    pub fn begin(&self, space: &Space) {
+        if !*self.begun.lock() {
+            self.raise(space, self.ceiling.load(Ordering::Acquire));
+        }
+    }
+
+    #[cold]
+    fn raise(&self, space: &Space, number: u64) {
+        let mut begun = self.begun.lock();
+        if number < self.ceiling.load(Ordering::Acquire) && *begun {
+            return;
+        }
+        let ceiling = number + self.block;
+        let boot_id = space.region().boot_id();
+        space.update_superblock(|superblock| {
+            superblock.clock_ceiling.set(ceiling);
+            if !*begun {
+                superblock.run.set(superblock.run.get() + 1);
+                superblock.boot_id = boot_id;
+                superblock.set_clean(false);
+            }
+        });
+        *begun = true;
+        self.ceiling.store(ceiling, Ordering::Release);
+    }
+}

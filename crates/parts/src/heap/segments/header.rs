@@ -1,0 +1,98 @@
+//! The header of a segment, byte by byte, and its end mark.
+
+use crate::record::{Certifier, LifeKey};
+use crate::space::ZoneId;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Offset of a segment's first record, and bytes of its header.
+pub const FIRST_RECORD: u64 = 64;
+
+/// Offset of the end mark.
+pub(super) const END_MARK: u64 = 40;
+
+const MAGIC: [u8; 4] = *b"QSEG";
+
+/// The header as it stands in PM.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct SegmentHeader {
+    check: U64,
+    magic: [u8; 4],
+    zone: U32,
+    life: U64,
+    run: U64,
+    reserved: U64,
+    end_mark: U64,
+    reserved_tail: [u8; 16],
+}
+
+const _: () = assert!(size_of::<SegmentHeader>() == FIRST_RECORD as usize);
+const _: () = assert!(std::mem::offset_of!(SegmentHeader, end_mark) == END_MARK as usize);
+
+impl SegmentHeader {
+    /// The header of a segment that begins a life.
+    pub(super) fn open(certifier: &Certifier, zone: ZoneId, life: u64, run: u64) -> SegmentHeader {
+        let mut header = SegmentHeader {
+            check: 0.into(),
+            magic: MAGIC,
+            zone: zone.0.into(),
+            life: life.into(),
+            run: run.into(),
+            reserved: 0.into(),
+            end_mark: 0.into(),
+            reserved_tail: [0; 16],
+        };
+        header.check.set(header.expected_check(certifier));
+        header
+    }
+
+    fn expected_check(&self, certifier: &Certifier) -> u64 {
+        // Headers prove themselves without a life: they are what tells it.
+        certifier.check(certifier.life_key(0), 0, &self.as_bytes()[8..END_MARK as usize])
+    }
+
+    /// Whether the header was written here, for this zone.
+    pub(super) fn is_valid(&self, certifier: &Certifier, zone: ZoneId) -> bool {
+        self.magic == MAGIC && self.zone.get() == zone.0 && self.check.get() == self.expected_check(certifier)
+    }
+
+    /// The life number.
+    pub fn life(&self) -> u64 {
+        self.life.get()
+    }
+
+    /// The raw end mark.
+    pub(super) fn end_mark(&self) -> u64 {
+        self.end_mark.get()
+    }
+}
+
+/// The end mark of a segment of this life that ends at `end`.
+pub(super) fn end_mark(certifier: &Certifier, life: LifeKey, end: u64) -> u64 {
+    (end >> 3) | (certifier.check_word(life, end) as u64) << 32
+}
+
+/// The end that a mark tells: `Ok(None)` while open, an error if the mark is damaged.
+pub(super) fn read_end_mark(certifier: &Certifier, life: LifeKey, mark: u64) -> Result<Option<u64>, ()> {
+    if mark == 0 {
+        return Ok(None);
+    }
+    let end = (mark & 0xffff_ffff) << 3;
+    if end_mark(certifier, life, end) == mark { Ok(Some(end)) } else { Err(()) }
+}
+
+/// The header's fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
+pub fn format_table() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("check", offset_of!(SegmentHeader, check), 8),
+        ("magic", offset_of!(SegmentHeader, magic), 4),
+        ("zone", offset_of!(SegmentHeader, zone), 4),
+        ("life", offset_of!(SegmentHeader, life), 8),
+        ("run", offset_of!(SegmentHeader, run), 8),
+        ("reserved", offset_of!(SegmentHeader, reserved), 8),
+        ("end_mark", offset_of!(SegmentHeader, end_mark), 8),
+        ("reserved_tail", offset_of!(SegmentHeader, reserved_tail), 16),
+    ]
+}

@@ -1,0 +1,260 @@
+//! [`LogHeap`]: opening segments, appending records, sealing.
+
+use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
+use crate::heap::{Clock, Reference};
+use crate::record::{Certifier, Encoder, Kind, LifeKey};
+use crate::space::{Space, SpaceError, ZoneId};
+use crate::sync::SpinLock;
+use quipu_medium::{Node, Region};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use zerocopy::IntoBytes;
+
+/// Why a heap has no room or cannot say.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeapError {
+    /// No free zone is left beyond the reserve.
+    #[error("the pool is full: all {zones} zones are in use; delete records and compact, or create a larger pool")]
+    Full {
+        /// Zones of the pool.
+        zones: u32,
+    },
+    /// The allocator or the medium failed.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
+
+/// What room is wanted for: deletions may use the reserve that puts must leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// New data.
+    Put,
+    /// A tombstone, which makes room in the long run.
+    Delete,
+}
+
+/// A segment that its owner appends to.
+#[derive(Debug)]
+pub struct OpenSegment {
+    zone: ZoneId,
+    start: u64,
+    life: LifeKey,
+    next: u64,
+}
+
+/// Bytes of a zone's segment, in DRAM, rebuilt by recovery. They drive statistics and, later, the choice of victims.
+#[derive(Default)]
+struct ZoneUse {
+    /// Bytes of all records.
+    written: AtomicU64,
+    /// Bytes of records that are superseded, deleted or tombstones.
+    garbage: AtomicU64,
+}
+
+/// Zones used as logs. Shared by all clients; each appends to a segment of its own.
+pub struct LogHeap {
+    space: Space,
+    certifier: Certifier,
+    clock: Clock,
+    zone_shift: u32,
+    reserve: u32,
+    zones: Box<[ZoneUse]>,
+    idle: SpinLock<Vec<OpenSegment>>,
+    opening: AtomicU32,
+}
+
+impl LogHeap {
+    /// A heap over the zones of `space`, of which puts leave `reserve` free.
+    pub fn new(space: Space, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
+        assert!(space.zone_size().is_power_of_two(), "segments need a power of two for a zone size");
+        let zones = (0..space.zone_count()).map(|_| ZoneUse::default()).collect();
+        LogHeap {
+            zone_shift: space.zone_size().trailing_zeros(),
+            space,
+            certifier,
+            clock,
+            reserve,
+            zones,
+            idle: SpinLock::new(Vec::new()),
+            opening: AtomicU32::new(0),
+        }
+    }
+
+    /// The allocator beneath.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The region beneath.
+    #[inline]
+    pub fn region(&self) -> &Region {
+        self.space.region()
+    }
+
+    /// The pool's certifier.
+    #[inline]
+    pub fn certifier(&self) -> &Certifier {
+        &self.certifier
+    }
+
+    /// The pool's clock.
+    #[inline]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Log2 of the zone size, the split of a [`Reference`].
+    #[inline]
+    pub fn zone_shift(&self) -> u32 {
+        self.zone_shift
+    }
+
+    /// Draws the next sequence number.
+    #[inline]
+    pub fn draw(&self) -> u64 {
+        self.clock.draw(&self.space)
+    }
+
+    /// Bytes that the longest record of this heap may take.
+    pub fn longest_record(&self) -> u64 {
+        self.space.zone_size() - FIRST_RECORD
+    }
+
+    /// Where in the region a record stands.
+    #[inline]
+    pub fn resolve(&self, reference: Reference) -> u64 {
+        self.space.zone_offset(reference.zone(self.zone_shift)) + reference.offset(self.zone_shift)
+    }
+
+    /// Takes a segment with room for `len` bytes: one that another client left, or a fresh one. The old segment, if
+    /// any, is sealed (durable with the next fence) or left for others.
+    ///
+    /// # Errors
+    /// [`HeapError::Full`] if only the reserve is left and this use may not take it.
+    #[cold]
+    pub fn make_room(
+        &self,
+        segment: &mut Option<OpenSegment>,
+        len: u64,
+        node: Option<Node>,
+        purpose: Use,
+    ) -> Result<(), HeapError> {
+        debug_assert!(len <= self.longest_record());
+        let left = {
+            let mut idle = self.idle.lock();
+            let fitting = idle.iter().position(|s| self.has_room(s, len));
+            fitting.map(|i| idle.swap_remove(i))
+        };
+        let fresh = match left {
+            Some(left) => left,
+            None => {
+                self.opening.fetch_add(1, Ordering::Relaxed);
+                let opened = self.open_segment(node, purpose);
+                self.opening.fetch_sub(1, Ordering::Relaxed);
+                opened?
+            }
+        };
+        if let Some(full) = segment.replace(fresh) {
+            self.seal(&full);
+        }
+        Ok(())
+    }
+
+    /// Whether a segment is being opened at this moment; the crash explorer sorts its states by it.
+    pub fn growing(&self) -> bool {
+        self.opening.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether `len` more bytes fit.
+    #[inline]
+    pub fn has_room(&self, segment: &OpenSegment, len: u64) -> bool {
+        segment.next + len <= self.space.zone_size()
+    }
+
+    fn open_segment(&self, node: Option<Node>, purpose: Use) -> Result<OpenSegment, HeapError> {
+        // Drawn first: the draw may begin the run, which must be durable before anything else changes.
+        let life = self.draw();
+        let leave = if purpose == Use::Delete { 0 } else { self.reserve };
+        let zone =
+            self.space.get_zone(node, leave)?.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
+        let start = self.space.zone_offset(zone);
+        let run = self.space.superblock().run.get();
+        let header = SegmentHeader::open(&self.certifier, zone, life, run);
+        self.region().write_nt(start, header.as_bytes());
+        self.region().fence();
+        self.space.commit_zone(zone);
+        Ok(OpenSegment { zone, start, life: self.certifier.life_key(life), next: FIRST_RECORD })
+    }
+
+    /// Appends a record; durable after the next fence of this thread. The caller has made room.
+    #[inline]
+    pub fn append(
+        &self,
+        segment: &mut OpenSegment,
+        encoder: &mut Encoder,
+        sequence: u64,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) -> Reference {
+        let offset = segment.next;
+        let record = encoder.encode(&self.certifier, segment.life, offset, sequence, kind, key, value);
+        self.region().write_nt(segment.start + offset, record);
+        segment.next += record.len() as u64;
+        self.note_written(segment.zone, record.len() as u64);
+        Reference::new(segment.zone, offset, self.zone_shift)
+    }
+
+    /// Leaves a segment for the next client that needs room.
+    pub fn leave(&self, segment: OpenSegment) {
+        self.idle.lock().push(segment);
+    }
+
+    /// Marks the end of a segment that nobody appends to any more. Durable with the next fence of this thread.
+    pub fn seal(&self, segment: &OpenSegment) {
+        // A mark vouches for the records before it, so it must not become durable ahead of them.
+        self.region().fence();
+        self.seal_at(segment.start, segment.life, segment.next);
+    }
+
+    /// Seals every segment that clients have left, durably.
+    pub fn seal_idle(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock());
+        if !idle.is_empty() {
+            for segment in &idle {
+                self.seal(segment);
+            }
+            self.region().fence();
+        }
+    }
+
+    pub(super) fn seal_at(&self, start: u64, life: LifeKey, end: u64) {
+        self.region().store(start + END_MARK, header::end_mark(&self.certifier, life, end));
+        self.region().flush(start + END_MARK, 8);
+    }
+
+    /// Takes over a segment whose end was found by recovery, to append to it: the broken twin of rule 4.5.
+    #[doc(hidden)]
+    pub fn reopen(&self, zone: ZoneId, life: LifeKey, end: u64) {
+        self.leave(OpenSegment { zone, start: self.space.zone_offset(zone), life, next: end });
+    }
+
+    /// Counts record bytes of a zone.
+    #[inline]
+    pub fn note_written(&self, zone: ZoneId, len: u64) {
+        self.zones[zone.0 as usize].written.fetch_add(len, Ordering::Relaxed);
+    }
+
+    /// Counts bytes of a record that no longer matters.
+    #[inline]
+    pub fn note_garbage(&self, reference: Reference, len: u64) {
+        self.zones[reference.zone(self.zone_shift).0 as usize].garbage.fetch_add(len, Ordering::Relaxed);
+    }
+
+    /// Bytes of all records, and of those that no longer matter.
+    pub fn usage(&self) -> (u64, u64) {
+        self.zones.iter().fold((0, 0), |(written, garbage), zone| {
+            (written + zone.written.load(Ordering::Relaxed), garbage + zone.garbage.load(Ordering::Relaxed))
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! Reading a segment from its first record to its end: for recovery and for `check`.
+
+use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
+use super::log::LogHeap;
+use crate::heap::Reference;
+use crate::record::{Encoder, HEADER, Kind, LifeKey, RecordError, RecordView};
+use crate::space::ZoneId;
+use quipu_medium::Region;
+use zerocopy::FromBytes;
+
+/// What stands at one place of a segment.
+pub enum Found<'a> {
+    /// A record that was written here in this life.
+    Record {
+        /// Its reference.
+        reference: Reference,
+        /// The record.
+        record: RecordView<'a>,
+    },
+    /// Bytes before the end mark that are no record: damage.
+    Gap {
+        /// Offset in the segment.
+        offset: u64,
+        /// Bytes up to the next valid record or the end mark.
+        len: u64,
+    },
+}
+
+/// Why a committed zone cannot be read as a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanError {
+    /// The header does not prove itself.
+    Header,
+    /// The end mark does not prove itself.
+    EndMark,
+    /// A record of a kind that only newer versions know.
+    Unknown {
+        /// Offset in the segment.
+        offset: u64,
+        /// Its kind byte.
+        kind: u8,
+        /// Its flag byte.
+        flags: u8,
+    },
+}
+
+/// What a header says of its segment.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentInfo {
+    /// The zone.
+    pub zone: ZoneId,
+    /// The life number.
+    pub life_number: u64,
+    /// Its contribution to checks.
+    pub life: LifeKey,
+    /// Where the end mark says that records end; `None` while open.
+    pub sealed_end: Option<u64>,
+}
+
+/// A walk over a segment's records in the order they were written.
+pub struct Scan<'a> {
+    heap: &'a LogHeap,
+    info: SegmentInfo,
+    bytes: &'a [u8],
+    next: u64,
+}
+
+impl LogHeap {
+    /// Starts a walk over a committed zone's segment.
+    ///
+    /// # Errors
+    /// [`ScanError::Header`] or [`ScanError::EndMark`] if they are damaged.
+    ///
+    /// # Safety
+    /// Nobody appends to the segment or reuses its zone while the walk's borrows live.
+    pub unsafe fn scan(&self, zone: ZoneId) -> Result<Scan<'_>, ScanError> {
+        let start = self.space().zone_offset(zone);
+        // SAFETY: the caller rules out writers of this zone.
+        let bytes = unsafe { self.region().bytes(start, self.space().zone_size()) }.ok_or(ScanError::Header)?;
+        let (header, _) = SegmentHeader::ref_from_prefix(bytes).map_err(|_| ScanError::Header)?;
+        if !header.is_valid(self.certifier(), zone) {
+            return Err(ScanError::Header);
+        }
+        let life = self.certifier().life_key(header.life());
+        let sealed_end =
+            header::read_end_mark(self.certifier(), life, header.end_mark()).map_err(|()| ScanError::EndMark)?;
+        if sealed_end.is_some_and(|end| !(FIRST_RECORD..=bytes.len() as u64).contains(&end)) {
+            return Err(ScanError::EndMark);
+        }
+        let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end };
+        Ok(Scan { heap: self, info, bytes, next: FIRST_RECORD })
+    }
+
+    /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes
+    /// are flushed first: they may have been read from a cache that a later power failure would lose, and a mark
+    /// must not become durable ahead of the records that it vouches for.
+    pub fn settle(&self, open: &[(SegmentInfo, u64)]) {
+        for (info, end) in open {
+            self.region().flush(self.space().zone_offset(info.zone), *end);
+        }
+        self.region().fence();
+        for (info, end) in open {
+            self.seal_at(self.space().zone_offset(info.zone), info.life, *end);
+        }
+        self.region().fence();
+    }
+
+    /// Covers bytes of a sealed segment that were lost by a record that says nothing, so that later scans pass over
+    /// them. Durable with the next fence.
+    pub fn cover(&self, info: &SegmentInfo, offset: u64, len: u64) {
+        let start = self.space().zone_offset(info.zone);
+        let sequence = self.draw();
+        let mut encoder = Encoder::default();
+        // A gap is as long as the records lost in it, so it has room for a header.
+        let zeros = vec![0; (len - HEADER) as usize];
+        let void = encoder.encode(self.certifier(), info.life, offset, sequence, Kind::Void, b"", &zeros);
+        self.region().write_nt(start + offset, void);
+    }
+
+    /// Whether a segment's end mark stands at all, without proving it: for tests of what recovery wrote.
+    #[doc(hidden)]
+    pub fn is_marked(region: &Region, zone_start: u64) -> bool {
+        region.load(zone_start + END_MARK) != 0
+    }
+}
+
+impl<'a> Scan<'a> {
+    /// What the header says.
+    pub fn info(&self) -> SegmentInfo {
+        self.info
+    }
+
+    /// Where the walk stands: after it has ended, where the records end.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    fn certified(&self, offset: u64, end: u64) -> Result<RecordView<'a>, RecordError> {
+        let bytes = self.bytes.get(offset as usize..end as usize).unwrap_or_default();
+        RecordView::certified(bytes, self.heap.certifier(), self.info.life, offset)
+    }
+
+    /// The next record or gap; `None` at the end (the end mark, or the first invalid record of an open segment).
+    ///
+    /// # Errors
+    /// [`ScanError::Unknown`] for a record that a newer version wrote.
+    #[inline]
+    pub fn advance(&mut self) -> Result<Option<Found<'a>>, ScanError> {
+        let offset = self.next;
+        let end = self.info.sealed_end.unwrap_or(self.bytes.len() as u64);
+        if offset >= end {
+            return Ok(None);
+        }
+        match self.certified(offset, end) {
+            Ok(record) => {
+                self.next = offset + record.header.record_len();
+                let reference = Reference::new(self.info.zone, offset, self.heap.zone_shift());
+                Ok(Some(Found::Record { reference, record }))
+            }
+            Err(RecordError::Unknown { kind, flags }) => Err(ScanError::Unknown { offset, kind, flags }),
+            Err(RecordError::Invalid) if self.info.sealed_end.is_none() => Ok(None),
+            Err(RecordError::Invalid) => {
+                let mut resume = offset + 8;
+                while resume < end && matches!(self.certified(resume, end), Err(RecordError::Invalid)) {
+                    resume += 8;
+                }
+                self.next = resume;
+                Ok(Some(Found::Gap { offset, len: resume - offset }))
+            }
+        }
+    }
+}

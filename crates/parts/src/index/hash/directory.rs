@@ -1,0 +1,96 @@
+//! From the top bits of a hash to its segment.
+//!
+//! An entry is the segment's address with the base of its tag window in the low six bits, which are free because
+//! segments are aligned to lines. The current array is named the same way, with the shift in the low bits, so a
+//! lookup makes two loads here, and the first is always in the nearest cache.
+//!
+//! Entries and the array change under the directory's lock, which is taken after a segment's lock.
+
+use super::segment::EntryWord;
+use super::slot::prefix;
+use crate::sync::{SpinLock, point};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ENTRIES_PER_LINE: usize = 8;
+const SHIFT_MASK: u64 = 63;
+
+/// Aligns the arrays to lines, which frees the low bits of their addresses.
+#[repr(C, align(64))]
+struct Line([AtomicU64; ENTRIES_PER_LINE]);
+
+/// All arrays there were, the current one last. They only add up to twice the current one.
+type Arrays = Vec<Box<[Line]>>;
+
+pub(super) struct Directory {
+    /// Address of the current array of entries, with 63 - depth in the low bits.
+    current: AtomicU64,
+    arrays: SpinLock<Arrays>,
+}
+
+fn new_array(depth: u32, entry: impl Fn(usize) -> u64) -> Box<[Line]> {
+    let lines = (1usize << depth).div_ceil(ENTRIES_PER_LINE);
+    let line = |line| Line(std::array::from_fn(|i| AtomicU64::new(entry(line * ENTRIES_PER_LINE + i))));
+    (0..lines).map(line).collect()
+}
+
+fn name(array: &[Line], depth: u32) -> u64 {
+    array.as_ptr().expose_provenance() as u64 | u64::from(63 - depth)
+}
+
+impl Directory {
+    /// A directory of `1 << depth` entries; `entry` is asked for each in order, and for a few past the end if
+    /// they do not fill a line.
+    pub(super) fn new(depth: u32, entry: impl Fn(usize) -> EntryWord) -> Directory {
+        let array = new_array(depth, |i| entry(i).0);
+        Directory { current: AtomicU64::new(name(&array, depth)), arrays: SpinLock::new(vec![array]) }
+    }
+
+    /// The entry that covers `hash`.
+    #[inline]
+    pub(super) fn entry(&self, hash: u64) -> EntryWord {
+        let current = self.current.load(Ordering::Acquire);
+        let index = (hash >> 1) >> (current & SHIFT_MASK);
+        let array = std::ptr::with_exposed_provenance::<AtomicU64>((current & !SHIFT_MASK) as usize);
+        // SAFETY: the array has 1 << depth entries and `index` has depth bits; arrays live as long as `self`.
+        EntryWord(unsafe { &*array.add(index as usize) }.load(Ordering::Acquire))
+    }
+
+    /// Hash bits that the directory distinguishes.
+    pub(super) fn depth(&self) -> u32 {
+        63 - (self.current.load(Ordering::Relaxed) & SHIFT_MASK) as u32
+    }
+
+    /// Bytes of all arrays.
+    pub(super) fn bytes(&self) -> u64 {
+        self.arrays.lock().iter().map(|array| size_of_val::<[Line]>(array) as u64).sum()
+    }
+
+    /// Publishes a split: of the hashes that share the upper `depth` bits of `hash`, those whose next bit is clear
+    /// go to `low` from now on and the others to `high`. The caller holds the lock of the segment that had both.
+    pub(super) fn publish_split(&self, hash: u64, depth: u32, low: EntryWord, high: EntryWord) {
+        let mut arrays = self.arrays.lock();
+        let mut directory_depth = self.depth();
+        if directory_depth == depth {
+            let array = {
+                let old = arrays.last().expect("a directory has an array");
+                let entry = |i: usize| {
+                    let line = old.get(i / 2 / ENTRIES_PER_LINE)?;
+                    Some(line.0[i / 2 % ENTRIES_PER_LINE].load(Ordering::Relaxed))
+                };
+                new_array(depth + 1, |i| entry(i).unwrap_or_default())
+            };
+            directory_depth += 1;
+            let current = name(&array, directory_depth);
+            arrays.push(array);
+            point();
+            self.current.store(current, Ordering::Release);
+        }
+        let array = arrays.last().expect("a directory has an array");
+        let half = 1usize << (directory_depth - depth - 1);
+        let first = (prefix(hash, depth) as usize) << (directory_depth - depth);
+        for i in first..first + 2 * half {
+            let entry = if i < first + half { low } else { high };
+            array[i / ENTRIES_PER_LINE].0[i % ENTRIES_PER_LINE].store(entry.0, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Making room in full buckets.
+//!
+//! A breadth-first search from the two full buckets over the other buckets of the words in them finds a shortest
+//! chain of moves that ends in an empty slot. It visits each bucket at most once, so when it fails the segment
+//! is as full as this key's surroundings can be, which at eight slots and two choices is above nine tenths. Each move
+//! copies a word to its other bucket before its old slot is overwritten, so a word is never missing.
+
+use super::probe::SLOTS;
+use super::segment::Segment;
+use super::settings::BUCKET_BITS_MAX;
+use super::slot::{distance, tag_of_word};
+use crate::sync::point;
+use std::sync::atomic::Ordering;
+
+const BUCKETS_MAX: usize = 1 << BUCKET_BITS_MAX;
+
+/// A bucket that the search reached, and from where.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    bucket: u16,
+    /// The earlier step whose bucket has a word that could move here; a root names itself.
+    parent: u16,
+    /// The slot of that word.
+    slot: u8,
+}
+
+/// The buckets reached so far, in the order in which they are looked at.
+struct Search {
+    steps: [Step; BUCKETS_MAX],
+    len: usize,
+    seen: [u64; BUCKETS_MAX.div_ceil(64)],
+}
+
+impl Search {
+    /// Appends a bucket unless it was reached before.
+    fn reach(&mut self, bucket: usize, parent: usize, slot: usize) {
+        let (word, bit) = (bucket / 64, 1 << (bucket % 64));
+        if self.seen[word] & bit == 0 {
+            self.seen[word] |= bit;
+            self.steps[self.len] = Step { bucket: bucket as u16, parent: parent as u16, slot: slot as u8 };
+            self.len += 1;
+        }
+    }
+}
+
+impl Segment<'_> {
+    /// Empties a slot of one of two full buckets by moving words to their other buckets. The slot still holds the
+    /// word that moved away, for the caller to overwrite, and the other place of the word is already set.
+    #[inline(never)]
+    pub(super) fn make_room(&self, roots: [usize; 2]) -> Option<(usize, usize)> {
+        let mut search = Search {
+            steps: [Step::default(); BUCKETS_MAX],
+            len: 0,
+            seen: [0; BUCKETS_MAX.div_ceil(64)],
+        };
+        for root in roots {
+            let itself = search.len;
+            search.reach(root, itself, 0);
+        }
+        let mut looked_at = 0;
+        while looked_at < search.len {
+            let bucket = search.steps[looked_at].bucket as usize;
+            for slot in 0..SLOTS {
+                let tag = tag_of_word(self.buckets[bucket].load(slot));
+                let other = bucket ^ distance(tag, self.bucket_mask());
+                if let Some(free) = self.buckets[other].empty_slot() {
+                    return Some(self.shift(&search, looked_at, slot, (other, free)));
+                }
+                search.reach(other, looked_at, slot);
+            }
+            looked_at += 1;
+        }
+        None
+    }
+
+    /// Carries out the moves of a chain, from its empty end back to a root.
+    fn shift(&self, search: &Search, mut step: usize, slot: usize, free: (usize, usize)) -> (usize, usize) {
+        let _moving = self.meta.moving();
+        let mut target = free;
+        let mut source = (search.steps[step].bucket as usize, slot);
+        let mut moved = 0;
+        loop {
+            let word = self.buckets[source.0].load(source.1);
+            self.buckets[target.0].slots[target.1].store(word, Ordering::Release);
+            moved += 1;
+            point();
+            target = source;
+            let Step { parent, slot, .. } = search.steps[step];
+            if parent as usize == step {
+                break;
+            }
+            step = parent as usize;
+            source = (search.steps[step].bucket as usize, slot as usize);
+        }
+        self.meta.count_displacements(moved);
+        // Clearing the last source here keeps the rule that words move only while the version is odd.
+        self.buckets[target.0].slots[target.1].store(super::slot::EMPTY, Ordering::Release);
+        target
+    }
+}

@@ -1,0 +1,143 @@
+//! A bucket, and finding the slots of it that carry a tag.
+//!
+//! Lookups are independent of each other, so the processor overlaps the cache misses of several, as long as it
+//! predicts the way past each. Comparing slot by slot ends in a branch that depends on memory and goes either
+//! way; all eight comparisons at once give a mask, and "one match" is a branch that nearly always goes the same way.
+
+use super::slot::EMPTY;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots of a bucket.
+pub(super) const SLOTS: usize = 8;
+
+/// One cache line of slots.
+#[repr(C, align(64))]
+pub(super) struct Bucket {
+    pub(super) slots: [AtomicU64; SLOTS],
+}
+
+impl Bucket {
+    /// The word in a slot.
+    #[inline]
+    pub(super) fn load(&self, slot: usize) -> u64 {
+        self.slots[slot].load(Ordering::Acquire)
+    }
+
+    /// A slot without an entry.
+    #[inline]
+    pub(super) fn empty_slot(&self) -> Option<usize> {
+        (0..SLOTS).find(|&slot| self.slots[slot].load(Ordering::Relaxed) == EMPTY)
+    }
+
+    /// The slot that holds exactly this word.
+    #[inline]
+    pub(super) fn slot_with(&self, word: u64) -> Option<&AtomicU64> {
+        self.slots.iter().find(|slot| slot.load(Ordering::Relaxed) == word)
+    }
+
+    /// The nonempty words that carry `tag`, each loaded after it was found, so it may carry another by then.
+    #[inline]
+    pub(super) fn words_with_tag(&self, tag: u64) -> WordsWithTag<'_> {
+        WordsWithTag { bucket: self, mask: slots_with_tag(self, tag) }
+    }
+}
+
+/// See [`Bucket::words_with_tag`].
+pub(super) struct WordsWithTag<'a> {
+    bucket: &'a Bucket,
+    mask: u32,
+}
+
+impl Iterator for WordsWithTag<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        while self.mask != 0 {
+            let slot = (self.mask.trailing_zeros() / BITS_PER_SLOT) as usize % SLOTS;
+            self.mask &= self.mask - 1;
+            let word = self.bucket.load(slot);
+            if word != EMPTY {
+                return Some(word);
+            }
+        }
+        None
+    }
+}
+
+/// Bits of the mask that belong to one slot; only the highest of them is ever set.
+const BITS_PER_SLOT: u32 = 4;
+
+/// The mask of slots whose word has this tag.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16,
+    };
+    const TAG_LANES: u32 = 0x8888_8888;
+    let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
+    // SAFETY: the four loads cover exactly the 64 aligned bytes of the bucket. They are written in assembly because
+    // other threads store to the slots meanwhile, which the language allows only for atomic accesses; the halves of
+    // an aligned 16-byte load never tear, and what the mask says is only a hint: the word is loaded again.
+    unsafe {
+        std::arch::asm!(
+            "movdqa {a}, [{line}]",
+            "movdqa {b}, [{line} + 16]",
+            "movdqa {c}, [{line} + 32]",
+            "movdqa {d}, [{line} + 48]",
+            line = in(reg) bucket,
+            a = lateout(xmm_reg) a,
+            b = lateout(xmm_reg) b,
+            c = lateout(xmm_reg) c,
+            d = lateout(xmm_reg) d,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    // SAFETY: every x86-64 processor has SSE2, and these are computations on registers.
+    unsafe {
+        let tag = _mm_set1_epi16(tag as i16);
+        let low = _mm_packs_epi16(_mm_cmpeq_epi16(a, tag), _mm_cmpeq_epi16(b, tag));
+        let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, tag), _mm_cmpeq_epi16(d, tag));
+        (_mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16) & TAG_LANES
+    }
+}
+
+/// The mask of slots whose word has this tag.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
+    mask_by_slot(bucket, tag)
+}
+
+/// The mask, slot by slot, as every processor can compute it.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn mask_by_slot(bucket: &Bucket, tag: u64) -> u32 {
+    (0..SLOTS).fold(0, |mask, slot| {
+        let equal = super::slot::tag_of_word(bucket.slots[slot].load(Ordering::Relaxed)) == tag;
+        mask | u32::from(equal) << (BITS_PER_SLOT * slot as u32 + BITS_PER_SLOT - 1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vector comparison must see all of the tag and nothing of the reference.
+    #[test]
+    fn both_masks_agree() {
+        let tags = [0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x00FF, 0xFF00];
+        let mut state = 1u64;
+        for _ in 0..2_000 {
+            let slots = std::array::from_fn(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let tag = tags[(state >> 33) as usize % tags.len()];
+                AtomicU64::new(tag << 48 | tags[(state >> 43) as usize % tags.len()])
+            });
+            let bucket = Bucket { slots };
+            for tag in tags {
+                assert_eq!(slots_with_tag(&bucket, tag), mask_by_slot(&bucket, tag));
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A segment: its buckets, its lock, and the version that tells readers when words move.
+
+use super::overflow::OverflowBlock;
+use super::probe::{Bucket, SLOTS};
+use super::slot::{EMPTY, distance, home_bucket, is_home, tag_of_hash, tag_of_word, word_of};
+use crate::sync::{SpinLock, Waiter};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+
+const BASE_MASK: u64 = 63;
+
+/// A directory entry: a segment's address, and in the low six bits the base of its tag window.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct EntryWord(pub(super) u64);
+
+impl EntryWord {
+    pub(super) fn new(address: usize, base: u32) -> EntryWord {
+        debug_assert!(address as u64 & BASE_MASK == 0 && u64::from(base) <= BASE_MASK);
+        EntryWord(address as u64 | u64::from(base))
+    }
+
+    #[inline]
+    pub(super) fn address(self) -> usize {
+        (self.0 & !BASE_MASK) as usize
+    }
+
+    #[inline]
+    pub(super) fn base(self) -> u32 {
+        (self.0 & BASE_MASK) as u32
+    }
+
+    /// The same segment with another window.
+    pub(super) fn with_base(self, base: u32) -> EntryWord {
+        EntryWord::new(self.address(), base)
+    }
+}
+
+/// What belongs to a segment and is not a slot.
+#[repr(C, align(64))]
+pub(super) struct Meta {
+    /// Odd while words move within or out of the segment.
+    version: AtomicU64,
+    /// First block of the overflow chain, or null.
+    pub(super) overflow: AtomicPtr<OverflowBlock>,
+    /// Keys in buckets and overflow; changed under the lock.
+    keys: AtomicU32,
+    /// Words displaced so far; changed under the lock.
+    displacements: AtomicU32,
+    /// The lock of all writers of this segment.
+    pub(super) state: SpinLock<State>,
+}
+
+/// What only writers of a segment look at.
+pub(super) struct State {
+    /// Hash bits that all keys of the segment share.
+    pub(super) depth: u32,
+    /// Keys in the overflow chain.
+    pub(super) overflowing: u32,
+}
+
+impl Meta {
+    pub(super) fn new(depth: u32) -> Meta {
+        Meta {
+            version: AtomicU64::new(0),
+            overflow: AtomicPtr::default(),
+            keys: AtomicU32::new(0),
+            displacements: AtomicU32::new(0),
+            state: SpinLock::new(State { depth, overflowing: 0 }),
+        }
+    }
+
+    pub(super) fn keys(&self) -> u32 {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    /// The holder of the lock changes the number of keys.
+    pub(super) fn set_keys(&self, keys: u32) {
+        self.keys.store(keys, Ordering::Relaxed);
+    }
+
+    pub(super) fn displacements(&self) -> u32 {
+        self.displacements.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_displacements(&self, moved: u32) {
+        self.displacements.store(self.displacements().wrapping_add(moved), Ordering::Relaxed);
+    }
+
+    /// The version, once no words move.
+    #[inline]
+    pub(super) fn settled_version(&self) -> u64 {
+        let mut waiter = Waiter::default();
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            if version % 2 == 0 {
+                return version;
+            }
+            waiter.wait();
+        }
+    }
+
+    /// Whether no word has moved since [`Self::settled_version`] returned `version`; for all loads before.
+    #[inline]
+    pub(super) fn is_still(&self, version: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.version.load(Ordering::Relaxed) == version
+    }
+
+    /// Announces that words move until the result drops. The caller holds the lock, or is alone. It nests.
+    pub(super) fn moving(&self) -> Moving<'_> {
+        let version = self.version.load(Ordering::Relaxed);
+        let outermost = version % 2 == 0;
+        if outermost {
+            self.version.store(version + 1, Ordering::Relaxed);
+            // Whoever sees a word move will also see that the version is odd.
+            fence(Ordering::Release);
+        }
+        Moving { meta: self, outermost }
+    }
+}
+
+/// Words of a segment move while this exists.
+pub(super) struct Moving<'a> {
+    meta: &'a Meta,
+    outermost: bool,
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        if self.outermost {
+            let version = self.meta.version.load(Ordering::Relaxed);
+            self.meta.version.store(version + 1, Ordering::Release);
+        }
+    }
+}
+
+/// A segment as a directory entry shows it. Methods that store want the lock held, or the segment unpublished.
+#[derive(Clone, Copy)]
+pub(super) struct Segment<'a> {
+    pub(super) buckets: &'a [Bucket],
+    pub(super) meta: &'a Meta,
+    pub(super) base: u32,
+}
+
+impl<'a> Segment<'a> {
+    /// The tag of a hash here, and its two buckets, home first.
+    #[inline]
+    pub(super) fn places(&self, hash: u64) -> (u64, [usize; 2]) {
+        places(hash, self.base, self.bucket_mask())
+    }
+
+    #[inline]
+    pub(super) fn bucket_mask(&self) -> usize {
+        self.buckets.len() - 1
+    }
+
+    pub(super) fn slot_count(&self) -> usize {
+        self.buckets.len() * SLOTS
+    }
+
+    /// The slot that holds this reference of a key with this hash.
+    #[inline]
+    pub(super) fn slot_of(&self, hash: u64, reference: u64) -> Option<&'a AtomicU64> {
+        let (tag, [home, other]) = self.places(hash);
+        let word = word_of(tag, reference);
+        self.buckets[home].slot_with(word).or_else(|| self.buckets[other].slot_with(word))
+    }
+
+    /// Puts a key into one of its two buckets, if need be by moving others out of them; or says that it cannot.
+    pub(super) fn place(&self, hash: u64, reference: u64) -> bool {
+        let (tag, roots) = self.places(hash);
+        let free = roots.iter().find_map(|&root| self.buckets[root].empty_slot().map(|slot| (root, slot)));
+        match free.or_else(|| self.make_room(roots)) {
+            Some((bucket, slot)) => {
+                self.buckets[bucket].slots[slot].store(word_of(tag, reference), Ordering::Release);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Moves entries that stand in their other bucket home, where home has room. Words move.
+    pub(super) fn send_home(&self) {
+        for (number, bucket) in self.buckets.iter().enumerate() {
+            for slot in &bucket.slots {
+                let word = slot.load(Ordering::Relaxed);
+                let tag = tag_of_word(word);
+                if word == EMPTY || is_home(number, tag) {
+                    continue;
+                }
+                let home = &self.buckets[number ^ distance(tag, self.bucket_mask())];
+                if let Some(free) = home.empty_slot() {
+                    home.slots[free].store(word, Ordering::Release);
+                    slot.store(EMPTY, Ordering::Release);
+                }
+            }
+        }
+    }
+}
+
+/// The tag of a hash and its two buckets, home first.
+#[inline]
+pub(super) fn places(hash: u64, base: u32, bucket_mask: usize) -> (u64, [usize; 2]) {
+    let tag = tag_of_hash(hash, base);
+    let home = home_bucket(hash, tag, bucket_mask);
+    (tag, [home, home ^ distance(tag, bucket_mask)])
+}

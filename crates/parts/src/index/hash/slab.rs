@@ -1,0 +1,177 @@
+//! Where segments come from.
+//!
+//! A slab is up to 128 blocks of one segment each, aligned to the size of 128, so that the address of a segment
+//! alone leads to its metadata: one block of the slab (a few, if segments are tiny) holds 64 bytes for each
+//! other block. Dense metadata stays in the near caches, and the directory needs no second pointer. The block
+//! that holds it differs from slab to slab, since lines that lie at equal offsets of large pages compete for the
+//! same few places of a cache.
+//!
+//! Slabs start small and double up to the full size, so a small index is small. They are freed with the index.
+
+use super::probe::Bucket;
+use super::segment::{EntryWord, Meta, Segment};
+use crate::sync::SpinLock;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+const BLOCKS_LOG2: u32 = 7;
+const BLOCKS: usize = 1 << BLOCKS_LOG2;
+/// Segments of the smallest slab.
+const SEGMENTS_MIN: usize = 16;
+/// Places for the metadata block, a power of two below the smallest slab's blocks.
+const META_PLACES: usize = 8;
+
+struct Slab {
+    base: NonNull<u8>,
+    layout: Layout,
+    blocks: usize,
+    /// The next block that is no segment yet.
+    next: usize,
+}
+
+// SAFETY: a slab is memory that no thread owns; what lies in it is atomic or under locks.
+unsafe impl Send for Slab {}
+
+/// All segments of an index.
+pub(super) struct Slabs {
+    bucket_bits: u32,
+    list: SpinLock<Vec<Slab>>,
+}
+
+impl Slabs {
+    /// No slab yet; segments have `1 << bucket_bits` buckets.
+    pub(super) fn new(bucket_bits: u32) -> Slabs {
+        Slabs { bucket_bits, list: SpinLock::default() }
+    }
+
+    #[inline]
+    fn segment_shift(&self) -> u32 {
+        self.bucket_bits + size_of::<Bucket>().trailing_zeros()
+    }
+
+    fn meta_blocks(&self) -> usize {
+        ((BLOCKS * size_of::<Meta>()) >> self.segment_shift()).max(1)
+    }
+
+    /// The first block with metadata, of the slab at this address.
+    #[inline]
+    fn first_meta_block(&self, slab: usize) -> usize {
+        let slab_number = slab >> (self.segment_shift() + BLOCKS_LOG2);
+        let room_to_choose = BLOCKS * size_of::<Meta>() <= 1 << self.segment_shift();
+        if room_to_choose { slab_number % META_PLACES } else { 0 }
+    }
+
+    /// The buckets of the segment that an entry names.
+    #[inline]
+    pub(super) fn buckets(&self, entry: EntryWord) -> &[Bucket] {
+        let first = std::ptr::with_exposed_provenance::<Bucket>(entry.address());
+        // SAFETY: entries are made by `allocate` for zeroed blocks of this size, which live as long as `self`.
+        unsafe { std::slice::from_raw_parts(first, 1 << self.bucket_bits) }
+    }
+
+    /// The metadata of the segment that an entry names.
+    #[inline]
+    pub(super) fn meta(&self, entry: EntryWord) -> &Meta {
+        let offset_mask = (1usize << (self.segment_shift() + BLOCKS_LOG2)) - 1;
+        let slab = entry.address() & !offset_mask;
+        let block = (entry.address() & offset_mask) >> self.segment_shift();
+        let address = self.meta_address(slab, block);
+        // SAFETY: `allocate` initialised the metadata of every block that it handed out, within the slab.
+        unsafe { &*std::ptr::with_exposed_provenance::<Meta>(address) }
+    }
+
+    #[inline]
+    fn meta_address(&self, slab: usize, block: usize) -> usize {
+        slab + (self.first_meta_block(slab) << self.segment_shift()) + block * size_of::<Meta>()
+    }
+
+    /// The segment that an entry names.
+    #[inline]
+    pub(super) fn segment(&self, entry: EntryWord) -> Segment<'_> {
+        Segment { buckets: self.buckets(entry), meta: self.meta(entry), base: entry.base() }
+    }
+
+    /// A new, empty segment that nobody else knows yet.
+    pub(super) fn allocate(&self, depth: u32, base: u32) -> EntryWord {
+        let mut list = self.list.lock();
+        let address = loop {
+            if let Some(slab) = list.last_mut()
+                && let Some(block) = self.next_segment_block(slab)
+            {
+                let slab_address = slab.base.as_ptr().expose_provenance();
+                let offset = block << self.segment_shift();
+                let meta = std::ptr::with_exposed_provenance_mut::<Meta>(self.meta_address(slab_address, block));
+                // SAFETY: the block and its metadata lie in the slab, and no one has been told of them.
+                unsafe {
+                    slab.base.as_ptr().add(offset).write_bytes(0, 1 << self.segment_shift());
+                    meta.write(Meta::new(depth));
+                }
+                break slab_address + offset;
+            }
+            let blocks = list.iter().map(|slab| slab.blocks).sum::<usize>().max(1 << depth.min(BLOCKS_LOG2));
+            list.push(self.new_slab(blocks));
+        };
+        EntryWord::new(address, base)
+    }
+
+    /// Takes the slab's next block, skipping those of the metadata.
+    fn next_segment_block(&self, slab: &mut Slab) -> Option<usize> {
+        let first_meta = self.first_meta_block(slab.base.as_ptr().addr());
+        if slab.next == first_meta {
+            slab.next += self.meta_blocks();
+        }
+        if slab.next >= slab.blocks {
+            return None;
+        }
+        slab.next += 1;
+        Some(slab.next - 1)
+    }
+
+    fn new_slab(&self, segments: usize) -> Slab {
+        let blocks = (segments.max(SEGMENTS_MIN) + self.meta_blocks()).min(BLOCKS);
+        let layout = Layout::from_size_align(blocks << self.segment_shift(), BLOCKS << self.segment_shift())
+            .expect("a slab is a few megabytes at most");
+        // SAFETY: the size is not zero.
+        let base = unsafe { alloc(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        Slab { base, layout, blocks, next: 0 }
+    }
+
+    /// Calls `visit` with the metadata of every segment.
+    pub(super) fn for_each_meta(&self, mut visit: impl FnMut(&Meta)) {
+        for slab in self.list.lock().iter() {
+            for meta in self.metas(slab) {
+                // SAFETY: `metas` gives addresses of initialised metadata.
+                visit(unsafe { &*meta });
+            }
+        }
+    }
+
+    fn metas(&self, slab: &Slab) -> impl Iterator<Item = *mut Meta> {
+        let address = slab.base.as_ptr().expose_provenance();
+        let first_meta = self.first_meta_block(address);
+        let reserved = first_meta..first_meta + self.meta_blocks();
+        (0..slab.next)
+            .filter(move |block| !reserved.contains(block))
+            .map(move |block| std::ptr::with_exposed_provenance_mut(self.meta_address(address, block)))
+    }
+
+    /// Bytes of all slabs, with the blocks that are no segments yet.
+    pub(super) fn bytes(&self) -> u64 {
+        self.list.lock().iter().map(|slab| slab.layout.size() as u64).sum()
+    }
+}
+
+impl Drop for Slabs {
+    fn drop(&mut self) {
+        let list = std::mem::take(self.list.get_mut());
+        for slab in &list {
+            for meta in self.metas(slab) {
+                // SAFETY: initialised metadata, which `&mut self` makes ours alone; it owns nothing but the chain.
+                unsafe { (*meta).free_overflow() };
+            }
+            // SAFETY: allocated with this layout; no segment outlives `self`.
+            unsafe { dealloc(slab.base.as_ptr(), slab.layout) };
+        }
+    }
+}

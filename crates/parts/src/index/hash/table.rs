@@ -1,0 +1,245 @@
+//! The index as its users see it.
+
+use super::directory::Directory;
+use super::probe::SLOTS;
+use super::segment::{EntryWord, Segment, State, places};
+use super::settings::{BUCKET_BITS_MAX, HashIndexSettings, HashIndexStats};
+use super::slab::Slabs;
+use super::slot::{REFERENCE_MASK, reference_of, word_of};
+use crate::epoch::Guard;
+use crate::sync::SpinGuard;
+use quipu_medium::arch::prefetch;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const INITIAL_DEPTH_MAX: u32 = 16;
+
+/// An extendible hash index in DRAM: hash to reference.
+///
+/// All methods may be called by many threads at once, except that two must not insert, replace or remove the same
+/// key at the same time. Guards are not needed for the index's own memory; they keep the records from being
+/// reused while `matches` looks at them.
+pub struct HashIndex {
+    pub(super) directory: Directory,
+    pub(super) slabs: Slabs,
+    pub(super) segments: AtomicU64,
+    pub(super) splits: AtomicU64,
+    pub(super) records_read: AtomicU64,
+    pub(super) splitting: AtomicU32,
+    bucket_mask: usize,
+}
+
+impl HashIndex {
+    /// An empty index. Settings out of range are brought into range.
+    pub fn new(settings: HashIndexSettings) -> HashIndex {
+        let depth = settings.initial_depth.min(INITIAL_DEPTH_MAX);
+        let bucket_bits = settings.bucket_bits.clamp(1, BUCKET_BITS_MAX);
+        let slabs = Slabs::new(bucket_bits);
+        let first: Vec<EntryWord> = (0..1 << depth).map(|_| slabs.allocate(depth, depth)).collect();
+        // A line of the directory may have room for more entries than there are; no hash leads to those.
+        let directory = Directory::new(depth, |i| first[i % first.len()]);
+        HashIndex {
+            directory,
+            slabs,
+            segments: AtomicU64::new(1 << depth),
+            splits: AtomicU64::new(0),
+            records_read: AtomicU64::new(0),
+            splitting: AtomicU32::new(0),
+            bucket_mask: (1 << bucket_bits) - 1,
+        }
+    }
+
+    /// Asks the processor for the two lines that a lookup of `hash` may read.
+    #[inline]
+    pub fn prefetch(&self, _guard: &Guard<'_>, hash: u64) {
+        let entry = self.directory.entry(hash);
+        let (_, [home, other]) = places(hash, entry.base(), self.bucket_mask);
+        let buckets = self.slabs.buckets(entry);
+        prefetch(&raw const buckets[home]);
+        prefetch(&raw const buckets[other]);
+    }
+
+    /// The reference of the key with this hash for which `matches` says yes; without locks.
+    ///
+    /// `matches` sees references of keys whose hashes resemble `hash`; it may see one more than once, and one that
+    /// has just been replaced, whose record the guard keeps.
+    #[inline]
+    pub fn get(&self, _guard: &Guard<'_>, hash: u64, mut matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        let entry = self.directory.entry(hash);
+        let (tag, both) = places(hash, entry.base(), self.bucket_mask);
+        let buckets = self.slabs.buckets(entry);
+        for bucket in both {
+            for word in buckets[bucket].words_with_tag(tag) {
+                if matches(reference_of(word)) {
+                    return Some(reference_of(word));
+                }
+            }
+        }
+        self.get_settled(hash, &mut matches)
+    }
+
+    /// A lookup that can tell that the key is absent: nothing moved while it looked, and it looked everywhere.
+    #[inline(never)]
+    fn get_settled(&self, hash: u64, matches: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
+        let mut entry = self.directory.entry(hash);
+        loop {
+            let segment = self.slabs.segment(entry);
+            let version = segment.meta.settled_version();
+            // Only a version read before the directory proves that the entry holds for what is read next.
+            let current = self.directory.entry(hash);
+            if current == entry {
+                if let Some(found) = segment.find(hash, matches) {
+                    return Some(found);
+                }
+                if segment.meta.is_still(version) {
+                    return None;
+                }
+            }
+            entry = current;
+        }
+    }
+
+    /// The first reference whose tag agrees with the hash, to prefetch its record. It may belong to another key.
+    #[inline]
+    pub fn candidate(&self, _guard: &Guard<'_>, hash: u64) -> Option<u64> {
+        let entry = self.directory.entry(hash);
+        let (tag, both) = places(hash, entry.base(), self.bucket_mask);
+        let buckets = self.slabs.buckets(entry);
+        both.iter().find_map(|&bucket| buckets[bucket].words_with_tag(tag).next()).map(reference_of)
+    }
+
+    /// Adds a key that is known to be absent.
+    ///
+    /// If the segment must split and its tags have run out, `rehash` is asked for the hash of the record that each
+    /// of the segment's references names. It must not call the index.
+    ///
+    /// # Panics
+    /// If the reference is zero or longer than 48 bits, or if `rehash` contradicts the hash that a key was
+    /// inserted with.
+    pub fn insert(&self, _guard: &Guard<'_>, hash: u64, reference: u64, rehash: &dyn Fn(u64) -> u64) {
+        check_reference(reference);
+        loop {
+            let (entry, mut state) = self.lock(hash);
+            let segment = self.slabs.segment(entry);
+            if segment.place(hash, reference) {
+                segment.meta.set_keys(segment.meta.keys() + 1);
+                return;
+            }
+            if !self.should_split(&segment, &state) {
+                segment.meta.push_overflow(hash, reference);
+                segment.meta.set_keys(segment.meta.keys() + 1);
+                state.overflowing += 1;
+                return;
+            }
+            self.split(hash, entry, &mut state, rehash);
+        }
+    }
+
+    /// Lets the key with this hash name `new` if it still names `old`; says whether it did.
+    ///
+    /// # Panics
+    /// If `new` is zero or longer than 48 bits.
+    #[inline]
+    pub fn replace(&self, _guard: &Guard<'_>, hash: u64, old: u64, new: u64) -> bool {
+        check_reference(new);
+        let (entry, state) = self.lock(hash);
+        let segment = self.slabs.segment(entry);
+        if let Some(slot) = segment.slot_of(hash, old) {
+            slot.store(word_of(segment.places(hash).0, new), Ordering::Release);
+            return true;
+        }
+        if state.overflowing == 0 {
+            return false;
+        }
+        segment.meta.overflow_entry(hash, old).map(|entry| entry.replace(new)).is_some()
+    }
+
+    /// Removes the key with this hash if it still names `old`; says whether it did.
+    #[inline]
+    pub fn remove(&self, _guard: &Guard<'_>, hash: u64, old: u64) -> bool {
+        let (entry, mut state) = self.lock(hash);
+        let segment = self.slabs.segment(entry);
+        if let Some(slot) = segment.slot_of(hash, old) {
+            slot.store(super::slot::EMPTY, Ordering::Release);
+        } else if state.overflowing != 0
+            && let Some(entry) = segment.meta.overflow_entry(hash, old)
+        {
+            entry.clear();
+            state.overflowing -= 1;
+        } else {
+            return false;
+        }
+        segment.meta.set_keys(segment.meta.keys() - 1);
+        true
+    }
+
+    /// Keys in the index: exact when nobody writes.
+    pub fn len(&self) -> u64 {
+        let mut keys = 0;
+        self.slabs.for_each_meta(|meta| keys += u64::from(meta.keys()));
+        keys
+    }
+
+    /// Whether there is no key; exact when nobody writes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the index occupies and has done. It visits every segment's metadata.
+    pub fn stats(&self) -> HashIndexStats {
+        let segments = self.segments.load(Ordering::Relaxed);
+        let mut stats = HashIndexStats {
+            bytes: self.slabs.bytes() + self.directory.bytes(),
+            segments,
+            depth: self.directory.depth(),
+            splits: self.splits.load(Ordering::Relaxed),
+            records_read_by_splits: self.records_read.load(Ordering::Relaxed),
+            slots: segments * ((self.bucket_mask + 1) * SLOTS) as u64,
+            ..HashIndexStats::default()
+        };
+        self.slabs.for_each_meta(|meta| {
+            stats.bytes += meta.overflow_bytes();
+            stats.displacements += u64::from(meta.displacements());
+            stats.overflowing += meta.overflow_entries().filter_map(|entry| entry.load()).count() as u64;
+        });
+        stats
+    }
+
+    /// Whether a segment is being split now.
+    pub fn growing(&self) -> bool {
+        self.splitting.load(Ordering::Relaxed) != 0
+    }
+
+    /// Locks the segment that `hash` belongs to.
+    #[inline]
+    pub(super) fn lock(&self, hash: u64) -> (EntryWord, SpinGuard<'_, State>) {
+        loop {
+            let entry = self.directory.entry(hash);
+            let state = self.slabs.meta(entry).state.lock();
+            // The segment may have split while the lock was not yet ours; then the hash may be elsewhere.
+            if self.directory.entry(hash) == entry {
+                return (entry, state);
+            }
+        }
+    }
+}
+
+fn check_reference(reference: u64) {
+    assert!(reference != 0 && reference <= REFERENCE_MASK, "a reference has 1 to 48 bits and is not zero");
+}
+
+impl Segment<'_> {
+    /// Looks in both buckets and the overflow chain.
+    fn find(&self, hash: u64, matches: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
+        let (tag, both) = self.places(hash);
+        for bucket in both {
+            for word in self.buckets[bucket].words_with_tag(tag) {
+                if matches(reference_of(word)) {
+                    return Some(reference_of(word));
+                }
+            }
+        }
+        let of_hash = |&(hash_of_entry, _): &(u64, u64)| hash_of_entry == hash;
+        let colliding = self.meta.overflow_entries().filter_map(|entry| entry.load()).filter(of_hash);
+        colliding.map(|(_, reference)| reference).find(|&reference| matches(reference))
+    }
+}

@@ -1,0 +1,76 @@
+//! The keyed hash by which records and segment headers prove that they were written here, in this life.
+//!
+//! XXH3 with a secret of the pool hashes the bytes (published and frozen, so it may stand in a format; fast enough
+//! that one fence hides it). It is not a cryptographic signature: it keeps out torn writes, leftovers and
+//! bytes forged by someone who cannot read the pool; whoever can read the pool's secret can write it anyway.
+//!
+//! The place of a record (life and offset) is mixed in behind the hash by a function that is one-to-one in the
+//! place, so the same bytes at another place always have another check.
+
+use xxhash_rust::xxh3::{xxh3_64_with_secret, xxh3_64_with_seed};
+
+/// Bytes of XXH3's own secret.
+const XXH3_SECRET: usize = 192;
+
+/// Makes and tests checks for one pool.
+#[derive(Clone)]
+pub struct Certifier {
+    secret: [u8; XXH3_SECRET],
+    key_seed: u64,
+    ignore_lives: bool,
+}
+
+/// What a segment's life contributes to the checks of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LifeKey(u64);
+
+impl Certifier {
+    /// The certifier of the pool with this secret.
+    pub fn new(pool_secret: &[u8; 32]) -> Certifier {
+        let mut secret = [0; XXH3_SECRET];
+        for (i, word) in secret.chunks_exact_mut(8).enumerate() {
+            word.copy_from_slice(&xxh3_64_with_seed(pool_secret, i as u64).to_le_bytes());
+        }
+        let key_seed = xxh3_64_with_seed(pool_secret, u64::MAX);
+        Certifier { secret, key_seed, ignore_lives: false }
+    }
+
+    /// A certifier that leaves life numbers out: a broken twin, which the crash explorer must convict.
+    #[doc(hidden)]
+    pub fn ignoring_lives(mut self) -> Certifier {
+        self.ignore_lives = true;
+        self
+    }
+
+    /// The contribution of a life to its records' checks. Computed once a segment.
+    pub fn life_key(&self, life: u64) -> LifeKey {
+        let life = if self.ignore_lives { 0 } else { life };
+        LifeKey(xxh3_64_with_secret(&life.to_le_bytes(), &self.secret))
+    }
+
+    /// The check of `body` (a record without its first word) at `offset` within a segment of this life.
+    #[inline]
+    pub fn check(&self, life: LifeKey, offset: u64, body: &[u8]) -> u64 {
+        let place = life.0.wrapping_add(offset.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mix(xxh3_64_with_secret(body, &self.secret) ^ place)
+    }
+
+    /// Half a check over one number: the proof in a segment's end mark.
+    pub fn check_word(&self, life: LifeKey, value: u64) -> u32 {
+        (self.check(life, u64::MAX, &value.to_le_bytes()) >> 32) as u32
+    }
+
+    /// The hash by which the index finds a key. Keyed, so that nobody can choose keys that collide.
+    #[inline]
+    pub fn key_hash(&self, key: &[u8]) -> u64 {
+        xxh3_64_with_seed(key, self.key_seed)
+    }
+}
+
+/// A one-to-one mix of 64 bits (the finaliser of SplitMix64).
+#[inline]
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

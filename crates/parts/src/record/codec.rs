@@ -1,0 +1,218 @@
+//! Writing records into a buffer and reading them in place.
+
+use super::certify::{Certifier, LifeKey};
+use super::layout::{HEADER, Header, Kind, padded};
+use quipu_medium::Region;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Why bytes are not a record of this place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// The check does not hold, or the lengths leave the segment: torn, old, or damaged.
+    Invalid,
+    /// The check holds, but this version does not know the kind or a flag: a newer program wrote it.
+    Unknown {
+        /// The kind byte found.
+        kind: u8,
+        /// The flag byte found.
+        flags: u8,
+    },
+}
+
+/// Builds records in a buffer that is reused, so that a put allocates nothing once it has grown.
+#[derive(Default)]
+pub struct Encoder {
+    buffer: Vec<u8>,
+}
+
+impl Encoder {
+    /// Encodes one record for `offset` in a segment of this life. Valid until the next call.
+    ///
+    /// The caller keeps `key` within 65,535 bytes and `value` within 4 GiB.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the fields of one record and its place; a struct would only rename them")]
+    pub fn encode(
+        &mut self,
+        certifier: &Certifier,
+        life: LifeKey,
+        offset: u64,
+        sequence: u64,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) -> &[u8] {
+        let body = HEADER as usize + key.len() + value.len();
+        let total = padded(body as u64) as usize;
+        if self.buffer.len() < total {
+            self.buffer.resize(total.next_power_of_two(), 0);
+        }
+        let record = &mut self.buffer[..total];
+        let header = Header {
+            check: 0.into(),
+            sequence: sequence.into(),
+            kind: kind as u8,
+            flags: 0,
+            key_len: (key.len() as u16).into(),
+            value_len: (value.len() as u32).into(),
+        };
+        record[..HEADER as usize].copy_from_slice(header.as_bytes());
+        record[HEADER as usize..HEADER as usize + key.len()].copy_from_slice(key);
+        record[HEADER as usize + key.len()..body].copy_from_slice(value);
+        record[body..].fill(0);
+        let check = certifier.check(life, offset, &record[8..]);
+        record[..8].copy_from_slice(&check.to_le_bytes());
+        record
+    }
+}
+
+/// A record in place.
+#[derive(Clone, Copy)]
+pub struct RecordView<'a> {
+    /// The fixed header.
+    pub header: &'a Header,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value; empty for a tombstone, and for a view of the key alone.
+    pub value: &'a [u8],
+}
+
+impl<'a> RecordView<'a> {
+    /// Reads a published record without testing its check. `None` if its lengths leave the region.
+    ///
+    /// # Safety
+    /// As for [`Region::bytes`]: the record is immutable and cannot be reused while the view lives.
+    #[inline]
+    pub unsafe fn published(region: &'a Region, offset: u64) -> Option<RecordView<'a>> {
+        // SAFETY: forwarded.
+        let bytes = unsafe { region.bytes_sized(offset, HEADER, |head| split(head).map_or(0, |h| h.record_len())) }?;
+        RecordView::parse(bytes)
+    }
+
+    /// Like [`published`](RecordView::published), but reads the header and the key only; the value is empty.
+    ///
+    /// # Safety
+    /// As for [`Region::bytes`].
+    #[inline]
+    pub unsafe fn published_key(region: &'a Region, offset: u64) -> Option<RecordView<'a>> {
+        // SAFETY: forwarded.
+        let bytes = unsafe {
+            region.bytes_sized(offset, HEADER, |head| split(head).map_or(0, |h| HEADER + h.key_len.get() as u64))
+        }?;
+        let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
+        Some(RecordView { header, key: rest, value: &[] })
+    }
+
+    /// Reads and proves the record at the start of `bytes`, which stand at `offset` of a segment of this life and
+    /// reach to the segment's end.
+    ///
+    /// # Errors
+    /// See [`RecordError`].
+    pub fn certified(
+        bytes: &'a [u8],
+        certifier: &Certifier,
+        life: LifeKey,
+        offset: u64,
+    ) -> Result<RecordView<'a>, RecordError> {
+        let header = split(bytes).ok_or(RecordError::Invalid)?;
+        if header.kind == 0 || (header.key_len.get() == 0) != (header.kind == Kind::Void as u8) {
+            return Err(RecordError::Invalid);
+        }
+        let record = bytes.get(..header.record_len() as usize).ok_or(RecordError::Invalid)?;
+        if certifier.check(life, offset, &record[8..]) != header.check.get() {
+            return Err(RecordError::Invalid);
+        }
+        if header.flags != 0 || Kind::from_byte(header.kind).is_none() {
+            return Err(RecordError::Unknown { kind: header.kind, flags: header.flags });
+        }
+        RecordView::parse(record).ok_or(RecordError::Invalid)
+    }
+
+    #[inline]
+    fn parse(bytes: &'a [u8]) -> Option<RecordView<'a>> {
+        let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
+        let (key, rest) = rest.split_at_checked(header.key_len.get() as usize)?;
+        let value = rest.get(..header.value_len.get() as usize)?;
+        Some(RecordView { header, key, value })
+    }
+
+    /// What the record says. Only for records that were certified or published.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::from_byte(self.header.kind).unwrap_or(Kind::Void)
+    }
+}
+
+#[inline]
+fn split(bytes: &[u8]) -> Option<&Header> {
+    Header::ref_from_prefix(bytes).ok().map(|(header, _)| header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts() -> (Certifier, LifeKey) {
+        let certifier = Certifier::new(&[7; 32]);
+        let life = certifier.life_key(42);
+        (certifier, life)
+    }
+
+    #[test]
+    fn a_record_is_valid_only_at_its_place_in_its_life() {
+        let (certifier, life) = parts();
+        let mut encoder = Encoder::default();
+        let bytes = encoder.encode(&certifier, life, 64, 9, Kind::Value, b"key", b"value").to_vec();
+        let view = RecordView::certified(&bytes, &certifier, life, 64).expect("valid here");
+        assert_eq!((view.key, view.value, view.header.sequence.get()), (&b"key"[..], &b"value"[..], 9));
+        let other_life = certifier.life_key(43);
+        let other_pool = Certifier::new(&[8; 32]);
+        for wrong in [
+            RecordView::certified(&bytes, &certifier, life, 72),
+            RecordView::certified(&bytes, &certifier, other_life, 64),
+            RecordView::certified(&bytes, &other_pool, other_pool.life_key(42), 64),
+        ] {
+            assert_eq!(wrong.err(), Some(RecordError::Invalid));
+        }
+    }
+
+    #[test]
+    fn any_changed_byte_and_any_missing_word_is_noticed() {
+        let (certifier, life) = parts();
+        let mut encoder = Encoder::default();
+        let bytes = encoder.encode(&certifier, life, 64, 9, Kind::Value, b"some key", &[5; 200]).to_vec();
+        for i in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[i] ^= 0x10;
+            assert!(RecordView::certified(&damaged, &certifier, life, 64).is_err(), "byte {i}");
+        }
+        for word in 0..bytes.len() / 8 {
+            let mut torn = bytes.clone();
+            torn[word * 8..word * 8 + 8].fill(0);
+            assert!(torn == bytes || RecordView::certified(&torn, &certifier, life, 64).is_err(), "word {word}");
+        }
+        assert!(RecordView::certified(&bytes[..bytes.len() - 8], &certifier, life, 64).is_err(), "cut short");
+        assert!(RecordView::certified(&[0; 256], &certifier, life, 64).is_err(), "zeros");
+    }
+
+    #[test]
+    fn a_valid_record_of_an_unknown_kind_refuses_by_name() {
+        let (certifier, life) = parts();
+        let mut encoder = Encoder::default();
+        let mut bytes = encoder.encode(&certifier, life, 0, 9, Kind::Value, b"k", b"v").to_vec();
+        bytes[16] = 3;
+        let check = certifier.check(life, 0, &bytes[8..]);
+        bytes[..8].copy_from_slice(&check.to_le_bytes());
+        let found = RecordView::certified(&bytes, &certifier, life, 0).err();
+        assert_eq!(found, Some(RecordError::Unknown { kind: 3, flags: 0 }));
+    }
+
+    #[test]
+    fn the_format_of_a_record_is_frozen() {
+        let (certifier, life) = parts();
+        let mut encoder = Encoder::default();
+        let bytes = encoder.encode(&certifier, life, 64, 0x0102_0304, Kind::Tombstone, b"key", b"").to_vec();
+        assert_eq!(bytes.len(), 32);
+        assert_eq!(&bytes[8..], b"\x04\x03\x02\x01\0\0\0\0\x02\0\x03\0\0\0\0\0key\0\0\0\0\0");
+        assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 946_827_746_122_919_535);
+    }
+}

@@ -1,0 +1,83 @@
+//! The fixed part of a record, byte by byte.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of the fixed header.
+pub const HEADER: u64 = 24;
+
+/// The fixed header as it stands in PM.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Header {
+    /// Keyed hash of the record behind this word; see [`super::Certifier`].
+    pub check: U64,
+    /// Position of this write in the pool's total order.
+    pub sequence: U64,
+    /// A [`Kind`].
+    pub kind: u8,
+    /// Which optional fields follow; none is defined by this version, so any set bit refuses.
+    pub flags: u8,
+    /// Bytes of the key, at least 1.
+    pub key_len: U16,
+    /// Bytes of the value.
+    pub value_len: U32,
+}
+
+const _: () = assert!(size_of::<Header>() == HEADER as usize);
+const _: () = assert!(std::mem::offset_of!(Header, sequence) == 8);
+const _: () = assert!(std::mem::offset_of!(Header, kind) == 16);
+const _: () = assert!(std::mem::offset_of!(Header, key_len) == 18);
+const _: () = assert!(std::mem::offset_of!(Header, value_len) == 20);
+
+/// What a record says. The numbers are frozen; those in between are reserved for batch frames, large heads, range
+/// tombstones, merges, transactions and typed values, and refuse until they are defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The key has this value.
+    Value = 1,
+    /// The key is deleted.
+    Tombstone = 2,
+    /// Nothing: covers bytes of a sealed segment that were lost with the operating system.
+    Void = 15,
+}
+
+impl Kind {
+    /// The kind of this number, if this version knows it.
+    pub fn from_byte(byte: u8) -> Option<Kind> {
+        match byte {
+            1 => Some(Kind::Value),
+            2 => Some(Kind::Tombstone),
+            15 => Some(Kind::Void),
+            _ => None,
+        }
+    }
+}
+
+impl Header {
+    /// Bytes that the whole record takes, padding included.
+    #[inline]
+    pub fn record_len(&self) -> u64 {
+        padded(HEADER + self.key_len.get() as u64 + self.value_len.get() as u64)
+    }
+}
+
+/// Rounds a length up to the record alignment of 8 bytes.
+#[inline]
+pub const fn padded(len: u64) -> u64 {
+    (len + 7) & !7
+}
+
+/// The header's fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
+pub fn format_table() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("check", offset_of!(Header, check), 8),
+        ("sequence", offset_of!(Header, sequence), 8),
+        ("kind", offset_of!(Header, kind), 1),
+        ("flags", offset_of!(Header, flags), 1),
+        ("key_len", offset_of!(Header, key_len), 2),
+        ("value_len", offset_of!(Header, value_len), 4),
+    ]
+}

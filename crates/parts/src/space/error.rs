@@ -1,0 +1,81 @@
+//! Why a pool cannot be created, opened or grown into, each worded as the reader's next step.
+
+use quipu_medium::MediumError;
+
+/// What can go wrong in the space of a pool. An error at open has changed nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpaceError {
+    /// Nothing here looks like a pool.
+    #[error(
+        "this is not a pool: neither superblock copy has the magic word; check the path, or create a pool here"
+    )]
+    NotAPool,
+    /// The pool is longer than what is there.
+    #[error(
+        "the pool was made with {expected} bytes but only {found} are here; restore the whole file or device, \
+         nothing was changed"
+    )]
+    Truncated {
+        /// Bytes that the superblock says there are.
+        expected: u64,
+        /// Bytes found.
+        found: u64,
+    },
+    /// A later release wrote this pool.
+    #[error(
+        "the pool has format version {version}, and this release knows versions up to {known}; open it with the \
+         newer release that wrote it"
+    )]
+    NewerFormat {
+        /// Version of the pool.
+        version: u32,
+        /// Newest version that this release knows.
+        known: u32,
+    },
+    /// The pool uses features that this release does not know and must not ignore.
+    #[error("the pool uses features unknown to this release (bits {bits:#x}); open it with a newer release")]
+    UnknownFeatures {
+        /// The unknown bits of the incompatible word, or of the read-only-compatible word when opening to write.
+        bits: u64,
+    },
+    /// Metadata that is protected by a check word does not match it.
+    #[error(
+        "{what} at offset {offset} is damaged; restore the pool from a backup, or copy it and salvage the copy; \
+         nothing was changed"
+    )]
+    Damaged {
+        /// What is damaged.
+        what: &'static str,
+        /// Where it is, in bytes from the start of the pool.
+        offset: u64,
+    },
+    /// The superblock is whole, but what it describes cannot be.
+    #[error(
+        "the geometry in the superblock cannot be right: {what}; the pool was not written by a sound release, \
+         restore it from a backup"
+    )]
+    Geometry {
+        /// The rule that it breaks.
+        what: &'static str,
+    },
+    /// The options for a new pool contradict themselves.
+    #[error("a pool cannot be created with these options: {reason}")]
+    Options {
+        /// What to change.
+        reason: &'static str,
+    },
+    /// The region cannot hold what the options ask for.
+    #[error(
+        "a pool with these options fits into {needed} bytes but not into the {found} given; give it more, or smaller zones"
+    )]
+    TooSmall {
+        /// A length that would do.
+        needed: u64,
+        /// Length of the region.
+        found: u64,
+    },
+    /// The medium could not provide what was about to be used.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+}

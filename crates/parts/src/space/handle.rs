@@ -1,0 +1,232 @@
+//! [`Space`]: a pool, opened.
+
+use super::error::SpaceError;
+use super::free_list::FreeListKind;
+use super::layout::{self, FormatOptions};
+use super::object_pool::{self, ObjectPool};
+use super::recovery::SpaceRecovery;
+use super::superblock::{self, COPY_LEN, COPY_OFFSETS, Superblock};
+use super::zone_pool::{self, ZoneId, ZonePool};
+use crate::sync::SpinLock;
+use quipu_medium::{Node, Region};
+
+/// The space of a pool: its superblock, zones and object pools. See the module documentation.
+pub struct Space {
+    region: Region,
+    current: SpinLock<Current>,
+    pub(super) zones: ZonePool,
+    pub(super) pools: Vec<ObjectPool>,
+}
+
+/// The superblock in use.
+struct Current {
+    superblock: Superblock,
+    /// The copy on the medium that holds it.
+    copy: usize,
+    /// The copy is known to be durable. One that an earlier process wrote may still be in the processor's cache.
+    settled: bool,
+}
+
+impl Space {
+    /// Makes a pool of the whole region, whatever it held before. A crash before the return leaves either no pool or
+    /// this one.
+    ///
+    /// # Errors
+    /// [`SpaceError::Options`] and [`SpaceError::TooSmall`] before anything is changed; [`SpaceError::Medium`] if
+    /// there is no storage for the metadata.
+    pub fn format(region: Region, options: &FormatOptions) -> Result<Space, SpaceError> {
+        let plan = layout::plan(region.len(), options)?;
+        // Object pools are used without further reservations, so their objects are reserved with the metadata.
+        let first_extent =
+            plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
+        region.reserve(0, first_extent)?;
+        for extent in plan.extents() {
+            region.reserve(extent.start.get(), extent.zones.get() - extent.start.get())?;
+        }
+        superblock::erase(&region);
+        for entry in plan.pools() {
+            object_pool::format(&region, &plan, entry, options.free_list);
+        }
+        for number in 0..plan.extents().len() {
+            zone_pool::format(&region, &plan, number, options.free_list);
+        }
+        region.fence();
+        superblock::write_first(&region, &plan);
+        Ok(Space::open(region)?.0)
+    }
+
+    /// The superblock of the pool in a region, without opening or changing anything.
+    ///
+    /// # Errors
+    /// As for [`Space::open`], but unknown features that only matter to a writer are let pass.
+    pub fn probe(region: &Region) -> Result<Superblock, SpaceError> {
+        let found = superblock::find(region)?;
+        layout::verify(&found.superblock)?;
+        Ok(found.superblock)
+    }
+
+    /// Opens a pool and takes back what an earlier run had gotten and not committed. All metadata is verified before
+    /// the first change; a pool that was closed cleanly is not changed at all.
+    ///
+    /// # Errors
+    /// That there is no pool here, or which reason speaks against touching it.
+    pub fn open(region: Region) -> Result<(Space, SpaceRecovery), SpaceError> {
+        let found = superblock::find(&region)?;
+        let superblock = found.superblock;
+        match superblock.unknown_when_writing() {
+            0 => {}
+            bits => return Err(SpaceError::UnknownFeatures { bits }),
+        }
+        layout::verify(&superblock)?;
+        for entry in superblock.pools() {
+            ObjectPool::verify(&region, &superblock, entry)?;
+        }
+        for number in 0..superblock.extents().len() {
+            ZonePool::verify(&region, &superblock, number)?;
+        }
+
+        let mut recovery = SpaceRecovery {
+            was_clean: superblock.is_clean(),
+            superblock_copy_lost: found.other_lost,
+            ..SpaceRecovery::default()
+        };
+        let mut pools = Vec::new();
+        for entry in superblock.pools() {
+            let (pool, done) = ObjectPool::open(&region, entry);
+            recovery.add(&done);
+            recovery.committed_objects += u64::from(pool.count() - pool.free());
+            pools.push(pool);
+        }
+        let zones = ZonePool::open(&region, &superblock, &mut recovery);
+        recovery.committed_zones = zones.count() - zones.free();
+        let current = SpinLock::new(Current { superblock, copy: found.copy, settled: false });
+        Ok((Space { region, current, zones, pools }, recovery))
+    }
+
+    /// The region that holds the pool.
+    #[inline]
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// A copy of the superblock.
+    pub fn superblock(&self) -> Superblock {
+        self.current.lock().superblock.clone()
+    }
+
+    /// Changes the superblock: durable when it returns, and after a crash before that, either the old or the new
+    /// one. Whoever marks the pool clean must have stopped everything else; the free lists are made durable first.
+    pub fn update_superblock(&self, change: impl FnOnce(&mut Superblock)) {
+        let mut current = self.current.lock();
+        let mut next = current.superblock.clone();
+        change(&mut next);
+        next.generation.set(current.superblock.generation() + 1);
+        next.seal();
+        if next.is_clean() {
+            self.flush_lists();
+        }
+        if !current.settled {
+            self.region.flush(COPY_OFFSETS[current.copy], COPY_LEN);
+        }
+        if next.is_clean() || !current.settled {
+            self.region.fence();
+        }
+        let other = 1 - current.copy;
+        superblock::write_copy(&self.region, other, &next);
+        *current = Current { superblock: next, copy: other, settled: true };
+    }
+
+    /// Starts making the links of lists durable, which Get and Release leave to the caches. A fence follows.
+    fn flush_lists(&self) {
+        let lists =
+            self.pools.iter().map(|pool| &pool.list).chain(self.zones.extents.iter().map(|zone| &zone.list));
+        for list in lists.filter(|list| list.kind == FreeListKind::Persistent) {
+            list.words.flush();
+        }
+    }
+
+    /// First byte of a zone: one load from a table in DRAM.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    #[inline]
+    pub fn zone_offset(&self, zone: ZoneId) -> u64 {
+        self.zones.offset(zone).expect("the zone belongs to this pool")
+    }
+
+    /// First byte of a zone, or `None` if there is no such zone (a damaged reference).
+    #[inline]
+    pub fn checked_zone_offset(&self, zone: ZoneId) -> Option<u64> {
+        self.zones.offset(zone)
+    }
+
+    /// Bytes of a zone.
+    #[inline]
+    pub fn zone_size(&self) -> u64 {
+        self.zones.zone_size()
+    }
+
+    /// Zones in the pool, whoever has them.
+    pub fn zone_count(&self) -> u32 {
+        self.zones.count()
+    }
+
+    /// NUMA node of a zone's memory.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn zone_node(&self, zone: ZoneId) -> Node {
+        self.zones.node(zone).expect("the zone belongs to this pool")
+    }
+
+    /// Zones that Get could return.
+    pub fn free_zones(&self) -> u32 {
+        self.zones.free()
+    }
+
+    /// Get: takes a free zone, one of the node's if it has any, with storage behind it. `None` if no more than `leave`
+    /// zones are free, which are then still there for whom they are kept. Nothing is durable yet; a zone that is
+    /// not committed is free again after the next open.
+    ///
+    /// # Errors
+    /// [`SpaceError::Medium`] if the disk is full (the zone stays free); [`SpaceError::Damaged`] if the list on the
+    /// medium has changed since it was verified.
+    pub fn get_zone(&self, node: Option<Node>, leave: u32) -> Result<Option<ZoneId>, SpaceError> {
+        self.zones.get(node, leave)
+    }
+
+    /// Commit: the zone is owned, durably when this returns, for one flush of one line and one fence. The fence also
+    /// covers a header that the caller has written and flushed. After a crash before the return, the bit may have
+    /// arrived without the header, so a header must certify itself; an owner releases committed zones whose header
+    /// does not.
+    ///
+    /// # Panics
+    /// If the zone was not gotten, or is committed already.
+    pub fn commit_zone(&self, zone: ZoneId) {
+        self.zones.commit(zone);
+    }
+
+    /// Check: whether the zone is durably committed.
+    pub fn check_zone(&self, zone: ZoneId) -> bool {
+        self.zones.check(zone)
+    }
+
+    /// Release: gives the zone back, durably when this returns. One that was never committed costs nothing on the
+    /// medium.
+    ///
+    /// # Panics
+    /// If the zone is free already: two releases would soon mean two owners.
+    pub fn release_zone(&self, zone: ZoneId) {
+        self.zones.release(zone);
+    }
+
+    /// The committed zones, for an owner that looks for those it does not know.
+    pub fn committed_zones(&self) -> Vec<ZoneId> {
+        self.zones.committed()
+    }
+
+    /// The object pool of that name.
+    pub fn pool(&self, id: u32) -> Option<&ObjectPool> {
+        self.pools.iter().find(|pool| pool.id() == id)
+    }
+}

@@ -1,0 +1,314 @@
+//! The superblock: what a pool is, in two copies, so that one torn update never loses it.
+//!
+//! Each copy certifies itself by a check word and carries a generation; the valid copy of the higher generation
+//! counts. An update writes the other copy, flushes it and fences once, so at every moment at least one copy is
+//! whole. Check word, magic and version stay where they are in all versions of the format, and the check word
+//! always covers the whole copy: so any release can tell a newer pool from a damaged one.
+
+use super::error::SpaceError;
+use super::free_list::FreeListKind;
+use quipu_medium::Region;
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+/// Version of the format that this release writes, and the newest that it reads.
+pub const FORMAT_VERSION: u32 = 1;
+/// Bytes of settings that the superblock keeps for the store, unread by this module.
+pub const SETTINGS_LEN: usize = 128;
+
+/// Bytes of one superblock copy.
+pub(super) const COPY_LEN: u64 = size_of::<Superblock>() as u64;
+/// Where the two copies lie.
+pub(super) const COPY_OFFSETS: [u64; 2] = [0, COPY_LEN];
+/// First byte behind the superblock.
+pub(super) const SUPERBLOCK_END: u64 = 2 * COPY_LEN;
+pub(super) const MAX_EXTENTS: usize = 16;
+pub(super) const MAX_POOLS: usize = 8;
+
+const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
+const STATE_CLEAN: u32 = 1;
+const STATE_UNCLEAN: u32 = 2;
+/// Feature bits that this release understands: none is defined yet.
+const KNOWN_INCOMPATIBLE: u64 = 0;
+const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
+
+/// One copy of the superblock. The public fields belong to the store; geometry is fixed when the pool is created.
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Superblock {
+    pub(super) checksum: U64,
+    pub(super) magic: [u8; 8],
+    pub(super) version: U32,
+    /// Number of the design whose data the pool holds.
+    pub design: U32,
+    pub(super) generation: U64,
+    /// Features that any release may ignore.
+    pub compatible: U64,
+    /// Features that a release may ignore if it only reads.
+    pub read_only_compatible: U64,
+    /// Features that a release must know to touch the pool at all.
+    pub incompatible: U64,
+    pub(super) pool_len: U64,
+    pub(super) zone_size: U64,
+    pub(super) zone_count: U32,
+    pub(super) zone_free_list: U32,
+    pub(super) state: U32,
+    pub(super) reserved_a: [u8; 4],
+    /// Sequence numbers and lives up to here may have been given out.
+    pub clock_ceiling: U64,
+    /// Advanced by the first mutation of each run.
+    pub run: U64,
+    /// Identity of the boot during which the pool was last written.
+    pub boot_id: [u8; 16],
+    pub(super) secret: [u8; 32],
+    /// The design's own settings.
+    pub settings: [u8; SETTINGS_LEN],
+    pub(super) extent_count: U32,
+    pub(super) pool_count: U32,
+    pub(super) reserved_b: [u8; 224],
+    pub(super) extents: [ExtentEntry; MAX_EXTENTS],
+    pub(super) pools: [PoolEntry; MAX_POOLS],
+    pub(super) reserved_c: [u8; 2432],
+}
+
+/// Where an extent lies: a zone table followed by zones, all on one NUMA node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct ExtentEntry {
+    /// First byte of the extent, which is that of its zone table.
+    pub start: U64,
+    /// Length in bytes, including table and alignment.
+    pub len: U64,
+    /// First byte of its first zone.
+    pub zones: U64,
+    /// Number of its first zone in the pool.
+    pub first_zone: U32,
+    /// Zones in this extent.
+    pub zone_count: U32,
+    /// NUMA node of its memory.
+    pub node: U16,
+    pub(super) reserved: [u8; 6],
+}
+
+/// Where an object pool lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct PoolEntry {
+    /// First byte of the metadata.
+    pub metadata: U64,
+    /// First byte of the objects.
+    pub objects: U64,
+    /// Bytes of an object.
+    pub object_size: U64,
+    /// Objects in the pool.
+    pub count: U64,
+    /// Name of the pool, chosen by the store.
+    pub id: U32,
+    /// Kind of the free list: 1 persistent, 2 volatile.
+    pub free_list: U32,
+    pub(super) reserved: [u8; 24],
+}
+
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<Superblock>() == 4096);
+    assert!(size_of::<ExtentEntry>() == 40);
+    assert!(size_of::<PoolEntry>() == 64);
+    assert!(offset_of!(Superblock, magic) == 8);
+    assert!(offset_of!(Superblock, version) == 16);
+    assert!(offset_of!(Superblock, generation) == 24);
+    assert!(offset_of!(Superblock, clock_ceiling) == 88);
+    assert!(offset_of!(Superblock, extents) == 512);
+    assert!(offset_of!(Superblock, pools) == 1152);
+};
+
+impl Superblock {
+    /// A superblock of generation 0 with nothing but its version filled in.
+    pub(super) fn blank() -> Superblock {
+        let mut superblock = Superblock::new_zeroed();
+        superblock.version.set(FORMAT_VERSION);
+        superblock.state.set(STATE_UNCLEAN);
+        superblock
+    }
+
+    /// Length of the pool in bytes.
+    pub fn pool_len(&self) -> u64 {
+        self.pool_len.get()
+    }
+
+    /// Bytes of a zone.
+    pub fn zone_size(&self) -> u64 {
+        self.zone_size.get()
+    }
+
+    /// Zones of all extents.
+    pub fn zone_count(&self) -> u32 {
+        self.zone_count.get()
+    }
+
+    /// How many updates the pool has seen.
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// Format version of the pool.
+    pub fn version(&self) -> u32 {
+        self.version.get()
+    }
+
+    /// The pool's own random bytes, under which records certify themselves.
+    pub fn secret(&self) -> &[u8; 32] {
+        &self.secret
+    }
+
+    /// The extents.
+    pub fn extents(&self) -> &[ExtentEntry] {
+        // A count above the table is refused at open; until then it must not panic here.
+        &self.extents[..(self.extent_count.get() as usize).min(MAX_EXTENTS)]
+    }
+
+    /// The object pools.
+    pub fn pools(&self) -> &[PoolEntry] {
+        &self.pools[..(self.pool_count.get() as usize).min(MAX_POOLS)]
+    }
+
+    /// Kind of the zones' free lists, or `None` if the number has no meaning.
+    pub(super) fn zone_free_list(&self) -> Option<FreeListKind> {
+        FreeListKind::from_word(self.zone_free_list.get())
+    }
+
+    /// Whether the pool was closed properly and not changed since.
+    pub fn is_clean(&self) -> bool {
+        self.state.get() == STATE_CLEAN
+    }
+
+    /// Says whether everything in the pool is durable and will not change before the next update.
+    pub fn set_clean(&mut self, clean: bool) {
+        self.state.set(if clean { STATE_CLEAN } else { STATE_UNCLEAN });
+    }
+
+    /// The read-only-compatible features that this release does not know.
+    pub(super) fn unknown_when_writing(&self) -> u64 {
+        self.read_only_compatible.get() & !KNOWN_READ_ONLY_COMPATIBLE
+    }
+
+    /// Fills in magic and check word, ready to be written.
+    pub(super) fn seal(&mut self) {
+        self.magic = MAGIC;
+        self.checksum.set(self.expected_checksum());
+    }
+
+    fn expected_checksum(&self) -> u64 {
+        let bytes = self.as_bytes();
+        xxh3_64(&bytes[size_of::<U64>()..])
+    }
+
+    fn has_magic(&self) -> bool {
+        self.magic == MAGIC
+    }
+}
+
+impl std::fmt::Debug for Superblock {
+    /// Leaves the secret out, since debug output ends up in logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Superblock")
+            .field("version", &self.version())
+            .field("generation", &self.generation())
+            .field("design", &self.design.get())
+            .field("pool_len", &self.pool_len())
+            .field("zone_size", &self.zone_size())
+            .field("zone_count", &self.zone_count())
+            .field("clean", &self.is_clean())
+            .field("clock_ceiling", &self.clock_ceiling.get())
+            .field("run", &self.run.get())
+            .field("extents", &self.extents())
+            .field("pools", &self.pools())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The newest valid superblock, and how it was found.
+pub(super) struct Found {
+    pub(super) superblock: Superblock,
+    /// Which copy it is.
+    pub(super) copy: usize,
+    /// The other copy does not certify itself: an update was torn, or it is damaged.
+    pub(super) other_lost: bool,
+}
+
+/// Reads the newest superblock copy that certifies itself, and refuses what this release must not touch.
+pub(super) fn find(region: &Region) -> Result<Found, SpaceError> {
+    let mut best: Option<(Superblock, usize)> = None;
+    let mut valid = 0;
+    let mut first_magic = None;
+    for (copy, offset) in COPY_OFFSETS.into_iter().enumerate() {
+        if region.len() < offset + COPY_LEN {
+            continue;
+        }
+        let mut candidate = Superblock::new_zeroed();
+        region.read_racing(offset, candidate.as_mut_bytes());
+        if !candidate.has_magic() {
+            continue;
+        }
+        first_magic = first_magic.or(Some(offset));
+        if candidate.checksum.get() != candidate.expected_checksum() {
+            continue;
+        }
+        valid += 1;
+        if best.as_ref().is_none_or(|(newest, _)| newest.generation() < candidate.generation()) {
+            best = Some((candidate, copy));
+        }
+    }
+    let Some((superblock, copy)) = best else {
+        return Err(match first_magic {
+            None => SpaceError::NotAPool,
+            Some(_) if region.len() < SUPERBLOCK_END => {
+                SpaceError::Truncated { expected: SUPERBLOCK_END, found: region.len() }
+            }
+            Some(offset) => SpaceError::Damaged { what: "the superblock, in both copies,", offset },
+        });
+    };
+    if superblock.version() > FORMAT_VERSION {
+        return Err(SpaceError::NewerFormat { version: superblock.version(), known: FORMAT_VERSION });
+    }
+    let unknown = superblock.incompatible.get() & !KNOWN_INCOMPATIBLE;
+    if unknown != 0 {
+        return Err(SpaceError::UnknownFeatures { bits: unknown });
+    }
+    if superblock.pool_len() > region.len() {
+        return Err(SpaceError::Truncated { expected: superblock.pool_len(), found: region.len() });
+    }
+    Ok(Found { superblock, copy, other_lost: valid < COPY_OFFSETS.len() })
+}
+
+/// Writes a sealed superblock into a copy. Durable when it returns.
+pub(super) fn write_copy(region: &Region, copy: usize, superblock: &Superblock) {
+    let offset = COPY_OFFSETS[copy];
+    region.write(offset, superblock.as_bytes());
+    region.persist(offset, COPY_LEN);
+}
+
+/// Erases both copies, durably: from here on there is no pool.
+pub(super) fn erase(region: &Region) {
+    region.zero(0, SUPERBLOCK_END);
+    region.fence();
+}
+
+/// Writes both copies of a new pool, the magic words last and as single words: until the first of them arrives
+/// there is no pool, and from then on there is a whole one.
+pub(super) fn write_first(region: &Region, superblock: &Superblock) {
+    let magic_at = std::mem::offset_of!(Superblock, magic);
+    let mut without_magic = superblock.clone();
+    without_magic.magic = [0; 8];
+    for offset in COPY_OFFSETS {
+        region.write(offset, without_magic.as_bytes());
+        region.flush(offset, COPY_LEN);
+    }
+    region.fence();
+    for offset in COPY_OFFSETS {
+        region.store(offset + magic_at as u64, u64::from_le_bytes(MAGIC));
+        region.flush(offset + magic_at as u64, size_of_val(&MAGIC) as u64);
+    }
+    region.fence();
+}

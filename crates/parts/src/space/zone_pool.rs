@@ -1,0 +1,197 @@
+//! The zone pool: large pieces for whatever a design appends to or carves up itself (section 3.4.2), from the memory
+//! of the node that asks.
+//!
+//! Each extent carries the table of its own zones and a list of its own, so that a node's allocations neither touch
+//! another node's memory nor wait for its lock. A table entry is the zone's index word and its location word. In
+//! format version 1 a zone stays where it was laid out, and open refuses any other location; releases that move
+//! zones will say so by an incompatible feature bit.
+
+use super::error::SpaceError;
+use super::free_list::{FreeList, FreeListKind, Words};
+use super::pool_header::{HEAD_AT, HEADER_LEN, PoolHeader, ZoneEntry};
+use super::recovery::{SpaceRecovery, recover};
+use super::superblock::{ExtentEntry, Superblock};
+use crate::sync::Waiter;
+use quipu_medium::{Node, Region};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A zone, by number: what persistent references name. Stable for the life of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZoneId(pub u32);
+
+/// Where the location word lies in a table entry.
+const LOCATION_AT: u64 = std::mem::offset_of!(ZoneEntry, location) as u64;
+
+/// The zones of one extent.
+pub(super) struct ZoneExtent {
+    first_zone: u32,
+    node: u16,
+    pub(super) list: FreeList,
+}
+
+/// All zones.
+pub(super) struct ZonePool {
+    region: Region,
+    zone_size: u64,
+    pub(super) extents: Vec<ZoneExtent>,
+    /// First byte of each zone.
+    offsets: Box<[u64]>,
+    /// Zones that are on a list and not promised to a Get that is under way. At most the sum of the lists.
+    free: AtomicU32,
+}
+
+impl ZonePool {
+    /// Compares the zone table of an extent with what the superblock says of it.
+    pub(super) fn verify(region: &Region, superblock: &Superblock, number: usize) -> Result<(), SpaceError> {
+        let entry = &superblock.extents()[number];
+        PoolHeader::of_extent(superblock, entry).verify(
+            region,
+            entry.start.get(),
+            "the header of an extent",
+        )?;
+        let words = table_words(region, entry);
+        for index in 0..words.count {
+            let offset = words.at(index) + LOCATION_AT;
+            if region.load(offset) != location(number, entry, index) {
+                return Err(SpaceError::Damaged { what: "the location of a zone", offset });
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the zones of extents that have been verified.
+    pub(super) fn open(region: &Region, superblock: &Superblock, recovery: &mut SpaceRecovery) -> ZonePool {
+        let kind = superblock.zone_free_list().expect("the layout has been verified");
+        let zone_size = superblock.zone_size();
+        let mut extents = Vec::new();
+        let mut offsets = Vec::new();
+        for entry in superblock.extents() {
+            let (list, done) = recover(table_words(region, entry), kind);
+            recovery.add(&done);
+            let first = entry.zones.get();
+            offsets.extend((0..u64::from(list.count())).map(|index| first + index * zone_size));
+            extents.push(ZoneExtent { first_zone: entry.first_zone.get(), node: entry.node.get(), list });
+        }
+        let free = extents.iter().map(|extent| extent.list.free()).sum();
+        ZonePool {
+            region: region.clone(),
+            zone_size,
+            extents,
+            offsets: offsets.into(),
+            free: AtomicU32::new(free),
+        }
+    }
+
+    #[inline]
+    pub(super) fn offset(&self, zone: ZoneId) -> Option<u64> {
+        self.offsets.get(zone.0 as usize).copied()
+    }
+
+    pub(super) fn zone_size(&self) -> u64 {
+        self.zone_size
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.offsets.len() as u32
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        self.free.load(Ordering::Acquire)
+    }
+
+    /// The extent that a zone belongs to, and its number there; `None` if there is no such zone.
+    fn home(&self, zone: ZoneId) -> Option<(&ZoneExtent, u32)> {
+        let behind = self.extents.partition_point(|extent| extent.first_zone <= zone.0);
+        let extent = self.extents.get(behind.checked_sub(1)?)?;
+        let index = zone.0 - extent.first_zone;
+        (index < extent.list.count()).then_some((extent, index))
+    }
+
+    pub(super) fn node(&self, zone: ZoneId) -> Option<Node> {
+        self.home(zone).map(|(extent, _)| Node(extent.node))
+    }
+
+    /// Get: see [`super::Space::get_zone`].
+    pub(super) fn get(&self, node: Option<Node>, leave: u32) -> Result<Option<ZoneId>, SpaceError> {
+        let claim = |free: u32| (free > leave).then(|| free - 1);
+        if self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_err() {
+            return Ok(None);
+        }
+        let zone = match self.take(node) {
+            Ok(zone) => zone,
+            Err(error) => {
+                self.free.fetch_add(1, Ordering::AcqRel);
+                return Err(error);
+            }
+        };
+        let reserved = self.offset(zone).map(|offset| self.region.reserve(offset, self.zone_size));
+        if let Some(Err(error)) = reserved {
+            self.release(zone);
+            return Err(error.into());
+        }
+        Ok(Some(zone))
+    }
+
+    /// Takes a zone that has been claimed, from the node's extents first. It exists somewhere; another thread may
+    /// take one ahead of the search and leave its own behind it, so the search is repeated until it finds one.
+    fn take(&self, node: Option<Node>) -> Result<ZoneId, SpaceError> {
+        let is_near = |extent: &&ZoneExtent| node.as_ref().is_some_and(|node| node.0 == extent.node);
+        let near = || self.extents.iter().filter(is_near);
+        let far = || self.extents.iter().filter(|extent| !is_near(extent));
+        let mut waiter = Waiter::default();
+        loop {
+            for extent in near().chain(far()) {
+                if let Some(index) = extent.list.get()? {
+                    return Ok(ZoneId(extent.first_zone + index));
+                }
+            }
+            waiter.wait();
+        }
+    }
+
+    pub(super) fn commit(&self, zone: ZoneId) {
+        let (extent, index) = self.home(zone).expect("only a zone of this pool is committed");
+        extent.list.commit(index);
+    }
+
+    pub(super) fn check(&self, zone: ZoneId) -> bool {
+        self.home(zone).is_some_and(|(extent, index)| extent.list.check(index))
+    }
+
+    pub(super) fn release(&self, zone: ZoneId) {
+        let (extent, index) = self.home(zone).expect("only a zone of this pool is released");
+        extent.list.release(index);
+        self.free.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn committed(&self) -> Vec<ZoneId> {
+        let of = |extent: &'_ ZoneExtent| -> Vec<ZoneId> {
+            extent.list.committed().map(|index| ZoneId(extent.first_zone + index)).collect()
+        };
+        self.extents.iter().flat_map(of).collect()
+    }
+}
+
+/// Where the list words of an extent lie.
+fn table_words(region: &Region, entry: &ExtentEntry) -> Words {
+    let start = entry.start.get();
+    Words {
+        region: region.clone(),
+        head: start + HEAD_AT,
+        first: start + HEADER_LEN,
+        stride: size_of::<ZoneEntry>() as u64,
+        count: entry.zone_count.get(),
+    }
+}
+
+/// The location word of a zone.
+fn location(extent: usize, entry: &ExtentEntry, index: u32) -> u64 {
+    u64::from(entry.node.get()) << 48 | (extent as u64) << 32 | u64::from(index)
+}
+
+/// Writes the zone table of a new extent, all zones free. A fence follows.
+pub(super) fn format(region: &Region, superblock: &Superblock, number: usize, kind: FreeListKind) {
+    let entry = &superblock.extents()[number];
+    PoolHeader::of_extent(superblock, entry).write(region, entry.start.get(), kind);
+    table_words(region, entry).format(kind, |index| Some(location(number, entry, index)));
+}

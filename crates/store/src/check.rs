@@ -1,0 +1,90 @@
+//! `check`: proves every structure and every record of an open store, and that nothing leaks.
+
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::spine::{Batch, Spine};
+use quipu_parts::heap::segments::{Found, ScanError};
+use quipu_parts::record::Kind;
+
+/// What a check found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// Segments proved.
+    pub segments: usize,
+    /// Records proved, superseded ones and tombstones included.
+    pub records: u64,
+    /// Keys that the index names.
+    pub keys: u64,
+    /// Zones free.
+    pub free_zones: u64,
+    /// Everything that does not hold.
+    pub damage: Damage,
+}
+
+impl CheckReport {
+    /// Whether everything holds.
+    pub fn is_sound(&self) -> bool {
+        self.damage.places.is_empty()
+    }
+}
+
+/// Checks a store that nobody else uses.
+pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+    let space = spine.heap.space();
+    let mut places = Vec::new();
+    let mut complain = |what: String, offset, len| places.push(DamagedPlace { what, offset, len });
+
+    match space.audit() {
+        Err(error) => complain(error.to_string(), 0, 0),
+        Ok(audit) => {
+            let lost = audit.zones.gotten + audit.pools.iter().map(|(_, pool)| pool.gotten).sum::<u64>();
+            if lost != 0 {
+                complain(format!("{lost} zones or objects are neither in use nor free: they leak"), 0, 0);
+            }
+        }
+    }
+    let zones = space.committed_zones();
+    let (mut segments, mut records) = (0, 0);
+    for (i, zone) in zones.iter().enumerate() {
+        let start = space.zone_offset(*zone);
+        // SAFETY: the caller has the store for itself, so nobody appends.
+        match unsafe { spine.heap.scan(*zone) } {
+            Err(error) => complain(format!("a segment's header or end mark ({error:?})"), start, space.zone_size()),
+            Ok(mut scan) => loop {
+                match scan.advance() {
+                    Ok(Some(Found::Record { .. })) => records += 1,
+                    Ok(Some(Found::Gap { offset, len })) => complain("records".into(), start + offset, len),
+                    Err(ScanError::Unknown { offset, kind, .. }) => {
+                        complain(format!("a record of unknown kind {kind}"), start + offset, 0);
+                        break;
+                    }
+                    Ok(None) | Err(_) => {
+                        segments += 1;
+                        break;
+                    }
+                }
+            },
+        }
+        progress(i + 1, zones.len());
+    }
+
+    let session = spine.session(None);
+    let guard = session.pin();
+    let mut batch = Batch::default();
+    let mut keys = 0;
+    while let Some(record) = spine.next_record(&guard, &mut batch) {
+        keys += 1;
+        if record.kind() != Kind::Value {
+            complain("the index names a record that is no value".into(), 0, 0);
+        }
+        match spine.get(&guard, record.key) {
+            Some(value) if std::ptr::eq(value, record.value) => {}
+            _ => complain("the index names two records of one key".into(), 0, 0),
+        }
+    }
+    if keys != spine.index.len() {
+        complain(format!("the index counts {} keys and holds {keys}", spine.index.len()), 0, 0);
+    }
+    let free_zones = space.free_zones() as u64;
+    Ok(CheckReport { segments, records, keys, free_zones, damage: Damage { places } })
+}

@@ -1,0 +1,281 @@
+//! [`Client`]: one thread's access to a store, and [`Guard`]: reads in place.
+
+use crate::error::Error;
+use crate::spine::{Batch, Change, Session, Spine};
+use quipu_parts::epoch;
+use std::sync::Arc;
+
+/// One thread's access to a [`Store`](crate::Store): create one for each thread.
+///
+/// A client owns the segment that it appends to, so clients do not wait for each other except for the same key.
+/// Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its method
+/// returns. Dropping a client leaves its segment to the next.
+pub struct Client {
+    spine: Arc<Spine>,
+    session: Session,
+}
+
+impl Client {
+    pub(crate) fn new(spine: Arc<Spine>) -> Client {
+        let node = spine.region().current_node();
+        let session = spine.session(node);
+        Client { spine, session }
+    }
+
+    /// Gives `key` this value.
+    ///
+    /// # Errors
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`], or a failure of
+    /// the medium; the key keeps its old value.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// assert_eq!(client.get(b"knot")?, Some(b"7".to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.spine.modify::<false, _, _>(&mut self.session, key, |_| (Change::Put(value), ()))
+    }
+
+    /// The value of `key`, copied.
+    ///
+    /// # Errors
+    /// None today; damage to a record found while reading will be one.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.spine.get(&self.session.pin(), key).map(<[u8]>::to_vec))
+    }
+
+    /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one. Allocates
+    /// nothing once `out` has grown.
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let client = store.client();
+    /// let mut value = Vec::new();
+    /// assert!(!client.get_into(b"missing", &mut value)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        let guard = self.session.pin();
+        out.clear();
+        match self.spine.get(&guard, key) {
+            Some(value) => {
+                out.extend_from_slice(value);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Reads many keys at once, several times faster than one by one, because their cache misses overlap. `each` is
+    /// called with the position and the value of every key, in order.
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let mut found = 0;
+    /// client.get_many(&["a", "b", "c"], |_, value| found += value.is_some() as usize)?;
+    /// assert_eq!(found, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        self.spine.get_many(&self.session.pin(), keys, each);
+        Ok(())
+    }
+
+    /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there whole or not
+    /// at all.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool becomes full
+    /// on the way, the pairs before the one that failed are written.
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
+        self.spine.put_many(&mut self.session, pairs)
+    }
+
+    /// Deletes `key`, and tells whether it was there.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put); a full pool still has a reserve for deletes.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// assert!(client.delete(b"knot")?);
+    /// assert!(!client.delete(b"knot")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn delete(&mut self, key: &[u8]) -> Result<bool, Error> {
+        self.spine
+            .modify::<false, &[u8], _>(&mut self.session, key, |old| (Change::Delete, old.is_some()))
+    }
+
+    /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
+    /// `None` stands for "absent", before and after. The key is locked meanwhile: keep `change` short, and do not
+    /// use other clients in it.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// for _ in 0..3 {
+    ///     client.update(b"count", |old| {
+    ///         let count = old.map_or(0, |old| u64::from_le_bytes(old.try_into().unwrap()));
+    ///         Some((count + 1).to_le_bytes())
+    ///     })?;
+    /// }
+    /// assert_eq!(client.get(b"count")?, Some(3u64.to_le_bytes().to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update<V: AsRef<[u8]>>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(Option<&[u8]>) -> Option<V>,
+    ) -> Result<(), Error> {
+        self.spine.modify::<true, V, _>(&mut self.session, key, |old| match change(old.map(|old| old.value)) {
+            Some(value) => (Change::Put(value), ()),
+            None => (Change::Delete, ()),
+        })
+    }
+
+    /// Puts `value` if `key` is absent, and tells whether it did.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// assert!(client.put_if_absent(b"owner", b"me")?);
+    /// assert!(!client.put_if_absent(b"owner", b"you")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.spine.modify::<false, _, _>(&mut self.session, key, |old| match old {
+            Some(_) => (Change::Keep, false),
+            None => (Change::Put(value), true),
+        })
+    }
+
+    /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for "absent".
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put(b"turn", b"a")?;
+    /// assert!(client.compare_and_swap(b"turn", Some(b"a"), Some(b"b"))?);
+    /// assert!(!client.compare_and_swap(b"turn", Some(b"a"), None)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compare_and_swap(
+        &mut self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool, Error> {
+        self.spine.modify::<true, _, _>(&mut self.session, key, |old| {
+            if old.map(|old| old.value) != expected {
+                return (Change::Keep, false);
+            }
+            (new.map_or(Change::Delete, Change::Put), true)
+        })
+    }
+
+    /// Pins the store for reads in place. While the guard lives, space that becomes free is not reused: drop it soon.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// let guard = client.pin();
+    /// assert_eq!(guard.get(b"knot")?, Some(&b"7"[..]));
+    /// assert_eq!(guard.iter().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pin(&self) -> Guard<'_> {
+        Guard { spine: &self.spine, pinned: self.session.pin() }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.spine.end(&mut self.session);
+    }
+}
+
+/// A pinned store: values are lent out in place, without a copy.
+pub struct Guard<'c> {
+    spine: &'c Spine,
+    pinned: epoch::Guard<'c>,
+}
+
+impl Guard<'_> {
+    /// The value of `key`, in place.
+    ///
+    /// # Errors
+    /// As for [`Client::get`].
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, Error> {
+        Ok(self.spine.get(&self.pinned, key))
+    }
+
+    /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
+    /// written meanwhile appears at most once, with a value that it had.
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { guard: self, batch: Batch::default() }
+    }
+}
+
+/// Iteration over a pinned store; see [`Guard::iter`].
+pub struct Iter<'g> {
+    guard: &'g Guard<'g>,
+    batch: Batch,
+}
+
+impl<'g> Iterator for Iter<'g> {
+    type Item = (&'g [u8], &'g [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = self.guard.spine.next_record(&self.guard.pinned, &mut self.batch)?;
+        Some((record.key, record.value))
+    }
+}
+
+impl<'g> IntoIterator for &'g Guard<'g> {
+    type Item = (&'g [u8], &'g [u8]);
+    type IntoIter = Iter<'g>;
+
+    fn into_iter(self) -> Iter<'g> {
+        self.iter()
+    }
+}

@@ -1,0 +1,78 @@
+//! The named designs. Each is one short file that names its parts and their settings, and holds no mechanism: read
+//! side by side, these files are the comparison.
+
+pub mod quipu;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A design that a pool can be created with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Design {
+    /// Our own; see [`quipu`].
+    #[default]
+    Quipu,
+}
+
+/// What a design is, for people who choose one.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub paper: &'static str,
+    /// Part and choice, in the order of the spine's questions.
+    pub parts: &'static [(&'static str, &'static str)],
+    /// Settings that can be changed, with what each does.
+    pub switches: &'static [(&'static str, &'static str)],
+    /// What it cannot do, or not yet.
+    pub limits: &'static [&'static str],
+    /// Whether keys have an order (range scans).
+    pub ordered: bool,
+}
+
+impl Design {
+    /// Every design, in the order of the papers.
+    pub const ALL: &'static [Design] = &[Design::Quipu];
+
+    /// What this design is.
+    pub fn description(self) -> &'static Description {
+        match self {
+            Design::Quipu => &quipu::DESCRIPTION,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.description().name
+    }
+
+    /// Its number in the superblock; frozen.
+    pub(crate) fn id(self) -> u32 {
+        match self {
+            Design::Quipu => 1,
+        }
+    }
+
+    pub(crate) fn from_id(id: u32) -> Option<Design> {
+        Design::ALL.iter().copied().find(|design| design.id() == id)
+    }
+}
+
+impl fmt::Display for Design {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Design {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Design, String> {
+        Design::ALL.iter().copied().find(|design| design.name() == name).ok_or_else(|| {
+            let known: Vec<_> = Design::ALL.iter().map(|design| design.name()).collect();
+            format!("no design is called {name:?}; known are: {}", known.join(", "))
+        })
+    }
+}

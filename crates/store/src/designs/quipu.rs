@@ -1,0 +1,38 @@
+//! `quipu`: our own design. Self-certifying records in per-client segments, found by a hash index in DRAM.
+//!
+//! One fence makes a put durable, one cache miss finds its index slot and one its record; the price is an index
+//! that is rebuilt at open, from a sequential scan of the segments by all threads.
+
+use super::Description;
+
+/// What `quipu designs` prints.
+pub static DESCRIPTION: Description = Description {
+    name: "quipu",
+    paper: "our own, from the parts of all five",
+    parts: &[
+        ("placed", "in the client's own segment, a zone used as a log"),
+        ("persistent", "when its self-certifying record is fenced: one fence a put"),
+        ("published", "by an extendible hash index in DRAM: 8-byte slots, cache-line buckets"),
+        ("writers", "lock the stripe of their key"),
+        ("readers", "lock nothing; an epoch keeps what they read from reuse"),
+        ("released", "by counters of garbage per segment in DRAM"),
+        ("space comes back", "not yet: compaction is the next step; a full pool says so"),
+        ("cached in DRAM", "nothing but the index"),
+    ],
+    switches: &[
+        ("zone-size", "bytes of a segment, a power of two from 16 KiB to 4 MiB"),
+        ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
+        ("recovery-threads", "threads that scan segments at open"),
+    ],
+    limits: &["no order: no range scans", "no compaction yet", "values up to a quarter of a segment"],
+    ordered: false,
+};
+
+/// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2 cache.
+pub(crate) const STRIPES: usize = 4096;
+
+/// Share of the zones, as a divisor, that puts leave to deletes and to compaction.
+pub(crate) const RESERVE_DIVISOR: u32 = 50;
+
+/// Numbers drawn between two durable raises of the clock's ceiling.
+pub(crate) const CLOCK_BLOCK: u64 = 1 << 20;

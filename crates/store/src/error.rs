@@ -1,0 +1,165 @@
+//! One error type; its [`kind`](Error::kind) says what the caller should do next.
+
+use quipu_medium::MediumError;
+use quipu_parts::heap::segments::HeapError;
+use quipu_parts::space::SpaceError;
+
+/// What went wrong. Nothing was changed unless the variant says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The empty key is not a key.
+    #[error("the key is empty; a key has 1 to {limit} bytes")]
+    KeyEmpty {
+        /// Longest key of this pool.
+        limit: u64,
+    },
+    /// The key is longer than the pool allows.
+    #[error("the key has {len} bytes, the limit of this pool is {limit}")]
+    KeyTooLarge {
+        /// Bytes given.
+        len: u64,
+        /// Longest key of this pool.
+        limit: u64,
+    },
+    /// The value is longer than the pool allows.
+    #[error("the value has {len} bytes, the limit of this pool is {limit}; create the pool with larger zones")]
+    ValueTooLarge {
+        /// Bytes given.
+        len: u64,
+        /// Longest value of this pool.
+        limit: u64,
+    },
+    /// No room is left. Reads still work, and so do deletes as long as the reserve lasts.
+    #[error("the pool is full: all {zones} zones are in use; export what you need into a larger pool")]
+    PoolFull {
+        /// Zones of the pool.
+        zones: u32,
+    },
+    /// Records or structures of the pool do not prove themselves; the pool was not changed.
+    #[error("the pool is damaged: {0}; restore it from a copy, and keep this one for salvage")]
+    Damaged(Box<Damage>),
+    /// A newer version wrote what this one cannot read; the pool was not changed.
+    #[error("the pool needs a newer version of Quipu: {what}")]
+    NewerFormat {
+        /// What is unknown.
+        what: String,
+    },
+    /// The pool belongs to another design than the one asked for.
+    #[error("the pool is of design {found}, not {asked}; open it without naming a design")]
+    OtherDesign {
+        /// Design of the pool.
+        found: String,
+        /// Design asked for.
+        asked: String,
+    },
+    /// Closing and checking need the store for themselves.
+    #[error("{clients} clients of the store are still open; drop them first")]
+    ClientsOpen {
+        /// Clients alive.
+        clients: usize,
+    },
+    /// An option has an impossible value.
+    #[error("{0}")]
+    Option(String),
+    /// The allocator refused the pool or failed.
+    #[error(transparent)]
+    Space(SpaceError),
+    /// The medium failed.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+}
+
+/// The caller's next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Change the argument.
+    Argument,
+    /// Make room, or use a larger pool or disk.
+    Room,
+    /// Close whatever else holds the pool.
+    InUse,
+    /// The file is no pool of this program, or of a version it knows.
+    NotAPool,
+    /// Restore the pool from a copy.
+    Damaged,
+    /// Look at the system: a call to it failed.
+    System,
+}
+
+/// Where a pool is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Every place found, in order of offsets.
+    pub places: Vec<DamagedPlace>,
+}
+
+/// One damaged place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedPlace {
+    /// What is damaged.
+    pub what: String,
+    /// Byte offset in the pool.
+    pub offset: u64,
+    /// Bytes affected.
+    pub len: u64,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.places.first() {
+            None => write!(f, "no damage"),
+            Some(first) => {
+                write!(f, "{} at byte {} ({} bytes)", first.what, first.offset, first.len)?;
+                if self.places.len() > 1 {
+                    write!(f, " and {} more places", self.places.len() - 1)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Error {
+    /// The caller's next step.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::KeyEmpty { .. }
+            | Error::KeyTooLarge { .. }
+            | Error::ValueTooLarge { .. }
+            | Error::OtherDesign { .. }
+            | Error::Option(_) => ErrorKind::Argument,
+            Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }) => ErrorKind::Room,
+            Error::Medium(MediumError::InUse { .. }) | Error::ClientsOpen { .. } => ErrorKind::InUse,
+            Error::Damaged(_) => ErrorKind::Damaged,
+            Error::NewerFormat { .. } => ErrorKind::NotAPool,
+            Error::Medium(MediumError::Exists { .. } | MediumError::Unsuitable { .. }) => ErrorKind::Argument,
+            Error::Medium(_) => ErrorKind::System,
+            Error::Space(error) => space_kind(error),
+        }
+    }
+}
+
+fn space_kind(_error: &SpaceError) -> ErrorKind {
+    ErrorKind::NotAPool
+}
+
+impl From<SpaceError> for Error {
+    fn from(error: SpaceError) -> Error {
+        match error {
+            SpaceError::Medium(error) => Error::Medium(error),
+            error => Error::Space(error),
+        }
+    }
+}
+
+impl From<HeapError> for Error {
+    fn from(error: HeapError) -> Error {
+        match error {
+            HeapError::Full { zones } => Error::PoolFull { zones },
+            HeapError::Space(error) => error.into(),
+            other => Error::Option(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Settings of a store: plain data, each with its default and what follows from it.
+
+use crate::designs::Design;
+use quipu_medium::{Durability, MediumKind};
+
+/// Settings for creating and opening a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The design of a new pool; when opening, `None` takes whatever the pool is.
+    pub design: Option<Design>,
+    /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
+    pub size: u64,
+    /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value may have
+    /// a quarter of it. Default: a 256th of the pool, between 64 KiB and 4 MiB.
+    pub zone_size: Option<u64>,
+    /// What kind of medium the path is; `None` finds out.
+    pub medium: Option<MediumKind>,
+    /// What an acknowledged write survives, on media that leave the choice.
+    pub durability: Durability,
+    /// How free zones of a new pool are remembered.
+    pub free_list: FreeList,
+    /// Threads that scan segments at open. Default: the processor's.
+    pub recovery_threads: usize,
+    /// For what proves the store; leave it at its default.
+    #[doc(hidden)]
+    pub testing: Testing,
+}
+
+/// How an allocator remembers what is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FreeList {
+    /// Halloc's log-free list in PM.
+    #[default]
+    Persistent,
+    /// A list in DRAM, rebuilt from the commit bits at open.
+    Volatile,
+}
+
+/// Settings that only proofs need.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default)]
+pub struct Testing {
+    /// Break the store on purpose, for the explorer to convict.
+    pub twin: Option<Twin>,
+    /// Start the index at its smallest, so that short runs grow it.
+    pub tiny_index: bool,
+    /// Raise the clock's ceiling in blocks of this many numbers.
+    pub clock_block: Option<u64>,
+}
+
+/// A deliberately broken store. Each breaks one rule of crash safety, and the explorer must notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twin {
+    /// Readers see a record before it is durable.
+    PublishBeforePersist,
+    /// The check of a record ignores the life of its segment.
+    LifeLeftOut,
+    /// Recovery goes on appending to a segment of an earlier run.
+    AppendAfterRecovery,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            design: None,
+            size: 1 << 30,
+            zone_size: None,
+            medium: None,
+            durability: Durability::Process,
+            free_list: FreeList::default(),
+            recovery_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            testing: Testing::default(),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Recovery: from the segments of a pool to an index, in parallel, the highest sequence number of a key winning.
+//!
+//! Recovery is a normal code path: no clean shutdown is needed, and it may itself crash at any point and start again.
+//! It has two halves. The first only reads: every segment is scanned, every record proved, the index built. If anything
+//! is damaged it stops there, and the pool has not been changed. The second makes what was found durable for good: the
+//! tails of segments that were open are flushed (a record that was read from a cache must not vanish with a later power
+//! failure) and marked with their end, so that no run ever appends to a segment of an earlier one; segments without a
+//! record are freed. Then, under one fence, the store is open.
+
+use crate::background;
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::options::Twin;
+use crate::spine::Spine;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::{FIRST_RECORD, Found, ScanError, SegmentInfo};
+use quipu_parts::record::{Kind, RecordView};
+use quipu_parts::space::ZoneId;
+use quipu_parts::sync::SpinLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What recovery found and did.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Whether the pool had been closed cleanly, so that nothing had to be repaired.
+    pub was_clean: bool,
+    /// Segments scanned.
+    pub segments: usize,
+    /// Records scanned, superseded ones and tombstones included.
+    pub records: u64,
+    /// Open segments of earlier runs that were sealed.
+    pub sealed: usize,
+    /// Empty segments, and zones taken but never committed, that were freed.
+    pub reclaimed: usize,
+    /// Places lost with a crash of the operating system that the pool's durability did not cover.
+    pub lost: Vec<DamagedPlace>,
+}
+
+/// Whether holes in the pool are damage, or the price of a durability that does not cover what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holes {
+    /// They are damage: refuse.
+    AreDamage,
+    /// The operating system crashed under a pool whose durability covers process crashes only: report them as lost.
+    AreLost,
+}
+
+/// Records whose index lines are fetched together.
+const BATCH: usize = 16;
+
+/// Tag of a reference, during recovery only, whose record is a tombstone.
+const TOMBSTONE: u64 = 1;
+
+/// Findings of all scanning threads.
+#[derive(Default)]
+struct Findings {
+    report: RecoveryReport,
+    damage: Vec<DamagedPlace>,
+    open: Vec<(SegmentInfo, u64)>,
+    holes: Vec<(SegmentInfo, u64, u64)>,
+    headless: Vec<ZoneId>,
+    newer: Option<String>,
+}
+
+/// A record on its way into the index.
+struct Pending<'a> {
+    hash: u64,
+    reference: Reference,
+    record: RecordView<'a>,
+}
+
+/// Builds the index of a pool that was just mapped, and settles what a crash left open. `progress` is told the
+/// segments done and in all.
+pub(crate) fn recover(
+    spine: &Spine,
+    threads: usize,
+    holes: Holes,
+    was_clean: bool,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<RecoveryReport, Error> {
+    let zones = spine.heap.space().committed_zones();
+    let next = AtomicUsize::new(0);
+    let all = SpinLock::new(Findings::default());
+    background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
+        let participant = spine.epochs.register();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(zone) = zones.get(i) else { break };
+            let mut findings = Findings::default();
+            // The guard is renewed for each segment, so that growth of the index can free what it replaces.
+            spine.scan_zone(&participant.pin(), *zone, &mut findings);
+            all.lock().merge(findings);
+            progress(i + 1, zones.len());
+        }
+    });
+    let mut findings = std::mem::take(&mut *all.lock());
+    if let Some(what) = findings.newer {
+        return Err(Error::NewerFormat { what });
+    }
+    findings.damage.sort_by_key(|place| place.offset);
+    match holes {
+        Holes::AreDamage if !findings.damage.is_empty() => {
+            return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
+        }
+        Holes::AreDamage => {}
+        Holes::AreLost => findings.report.lost = std::mem::take(&mut findings.damage),
+    }
+    spine.drop_tombstones();
+    findings.report.was_clean = was_clean;
+    spine.settle(findings)
+}
+
+impl Findings {
+    fn merge(&mut self, other: Findings) {
+        self.report.segments += other.report.segments;
+        self.report.records += other.report.records;
+        self.damage.extend(other.damage);
+        self.open.extend(other.open);
+        self.holes.extend(other.holes);
+        self.headless.extend(other.headless);
+        self.newer = self.newer.take().or(other.newer);
+    }
+}
+
+impl Spine {
+    fn scan_zone(&self, guard: &Guard<'_>, zone: ZoneId, findings: &mut Findings) {
+        let start = self.heap.space().zone_offset(zone);
+        // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
+        let mut scan = match unsafe { self.heap.scan(zone) } {
+            Ok(scan) => scan,
+            Err(error) => {
+                let what = match error {
+                    ScanError::EndMark => "the end mark of a segment",
+                    _ => "the header of a segment",
+                };
+                let len = self.heap.space().zone_size();
+                findings.damage.push(DamagedPlace { what: what.into(), offset: start, len });
+                findings.headless.push(zone);
+                return;
+            }
+        };
+        findings.report.segments += 1;
+        let mut batch: Vec<Pending<'_>> = Vec::with_capacity(BATCH);
+        loop {
+            match scan.advance() {
+                Ok(Some(Found::Record { reference, record })) => {
+                    findings.report.records += 1;
+                    self.heap.note_written(zone, record.header.record_len());
+                    if record.kind() == Kind::Void {
+                        self.heap.note_garbage(reference, record.header.record_len());
+                        continue;
+                    }
+                    let hash = self.heap.certifier().key_hash(record.key);
+                    self.index.prefetch(guard, hash);
+                    batch.push(Pending { hash, reference, record });
+                    if batch.len() == BATCH {
+                        batch.drain(..).for_each(|pending| self.adopt(guard, pending));
+                    }
+                }
+                Ok(Some(Found::Gap { offset, len })) => {
+                    let place = DamagedPlace { what: "records".into(), offset: start + offset, len };
+                    findings.damage.push(place);
+                    findings.holes.push((scan.info(), offset, len));
+                }
+                Ok(None) => break,
+                Err(ScanError::Unknown { offset, kind, flags }) => {
+                    let at = start + offset;
+                    findings.newer = Some(format!("record kind {kind} with flags {flags:#x} at byte {at}"));
+                    return;
+                }
+                Err(_) => break,
+            }
+        }
+        batch.drain(..).for_each(|pending| self.adopt(guard, pending));
+        if scan.info().sealed_end.is_none() {
+            findings.open.push((scan.info(), scan.position()));
+        }
+    }
+
+    /// Lets the index name this record, unless it names a later one of the same key.
+    fn adopt(&self, guard: &Guard<'_>, pending: Pending<'_>) {
+        let Pending { hash, reference, record } = pending;
+        let tombstone = record.kind() == Kind::Tombstone;
+        let tagged = if tombstone { reference.with_tag(TOMBSTONE) } else { reference };
+        let _stripe = self.stripes.lock(self.stripes.of(hash));
+        match self.locate::<false>(guard, hash, record.key) {
+            None => self.index.insert(guard, hash, tagged.word(), &|word| self.rehash(word)),
+            Some(old) if old.record.header.sequence.get() < record.header.sequence.get() => {
+                let done = self.index.replace(guard, hash, old.reference.word(), tagged.word());
+                debug_assert!(done, "the key is locked");
+                if old.reference.tag() != TOMBSTONE {
+                    self.heap.note_garbage(old.reference, old.record.header.record_len());
+                }
+            }
+            Some(_) if tombstone => {}
+            Some(_) => self.heap.note_garbage(reference, record.header.record_len()),
+        }
+        if tombstone {
+            self.heap.note_garbage(reference, record.header.record_len());
+        }
+    }
+
+    /// Takes the tombstones that won out of the index: a reader needs none, absence says the same.
+    fn drop_tombstones(&self) {
+        let participant = self.epochs.register();
+        let mut cursor = quipu_parts::index::hash::Cursor::default();
+        let mut words = Vec::new();
+        loop {
+            let guard = participant.pin();
+            let more = self.index.next_batch(&guard, &mut cursor, &mut words);
+            for word in words.drain(..) {
+                if Reference::from_word(word).tag() == TOMBSTONE {
+                    self.index.remove(&guard, self.rehash(word), word);
+                }
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    fn settle(&self, findings: Findings) -> Result<RecoveryReport, Error> {
+        let mut report = findings.report;
+        let lost = !report.lost.is_empty();
+        if findings.open.is_empty() && !lost {
+            return Ok(report);
+        }
+        self.heap.clock().begin(self.heap.space());
+        if lost {
+            for (info, offset, len) in &findings.holes {
+                self.heap.cover(info, *offset, *len);
+            }
+            self.region().fence();
+            for zone in &findings.headless {
+                self.heap.space().release_zone(*zone);
+                report.reclaimed += 1;
+            }
+        }
+        let (empty, used): (Vec<_>, Vec<_>) =
+            findings.open.into_iter().partition(|(_, end)| *end == FIRST_RECORD);
+        for (info, _) in &empty {
+            self.heap.space().release_zone(info.zone);
+        }
+        report.reclaimed += empty.len();
+        if self.twin == Some(Twin::AppendAfterRecovery) {
+            used.iter().for_each(|(info, end)| self.heap.reopen(info.zone, info.life, *end));
+        } else {
+            self.heap.settle(&used);
+            report.sealed = used.len();
+        }
+        Ok(report)
+    }
+}

@@ -1,0 +1,74 @@
+//! Writing many keys under one fence.
+
+use super::{Session, Spine};
+use crate::error::Error;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::Use;
+use quipu_parts::record::{HEADER, Kind, padded};
+
+/// Records that share a fence, and stripes locked at once.
+const BATCH: usize = 32;
+
+impl Spine {
+    /// Puts every pair; each is durable when this returns. Not atomic: after a crash each record is there whole or not
+    /// at all. On an error the pairs before the one that failed are written.
+    pub(crate) fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        session: &mut Session,
+        pairs: &[(K, V)],
+    ) -> Result<(), Error> {
+        for (key, value) in pairs {
+            self.check_key(key.as_ref())?;
+            self.check_value(value.as_ref())?;
+        }
+        pairs.chunks(BATCH).try_for_each(|pairs| self.put_batch(session, pairs))
+    }
+
+    fn put_batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        session: &mut Session,
+        pairs: &[(K, V)],
+    ) -> Result<(), Error> {
+        let Session { participant, segment, encoder, node } = session;
+        let guard = participant.pin();
+        let mut hashes = [0; BATCH];
+        let mut stripes = [usize::MAX; BATCH];
+        for (i, (key, _)) in pairs.iter().enumerate() {
+            hashes[i] = self.hash(key.as_ref());
+            stripes[i] = self.stripes.of(hashes[i]);
+            self.index.prefetch(&guard, hashes[i]);
+        }
+        let stripes = &mut stripes[..pairs.len()];
+        stripes.sort_unstable();
+        let mut locks = [const { None }; BATCH];
+        for (i, stripe) in stripes.iter().enumerate() {
+            if i == 0 || stripes[i - 1] != *stripe {
+                locks[i] = Some(self.stripes.lock(*stripe));
+            }
+        }
+
+        let mut written = [const { None::<Reference> }; BATCH];
+        let mut failure = None;
+        for (i, (key, value)) in pairs.iter().enumerate() {
+            let (key, value) = (key.as_ref(), value.as_ref());
+            let len = padded(HEADER + (key.len() + value.len()) as u64);
+            if !segment.as_ref().is_some_and(|open| self.heap.has_room(open, len))
+                && let Err(error) = self.heap.make_room(segment, len, *node, Use::Put)
+            {
+                failure = Some(error);
+                break;
+            }
+            let open = segment.as_mut().expect("room was just made");
+            let sequence = self.heap.draw();
+            written[i] = Some(self.heap.append(open, encoder, sequence, Kind::Value, key, value));
+        }
+        self.region().fence();
+        for (i, new) in written.iter().enumerate() {
+            if let Some(new) = new {
+                let old = self.locate::<false>(&guard, hashes[i], pairs[i].0.as_ref());
+                self.publish(&guard, hashes[i], old, *new, Kind::Value);
+            }
+        }
+        failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+}

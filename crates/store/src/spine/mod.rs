@@ -1,0 +1,119 @@
+//! The spine: the one path that every point store walks.
+//!
+//! **Locate** (the index gives the old reference) → **place** (room in the heap) → **persist** → **publish** at the
+//! located position → **release** the old record. Nothing is acknowledged before persist; nothing published before
+//! persist; nothing released before publish; nothing reused before the epoch has passed.
+//!
+//! Writers of one key exclude each other by the stripe of the key's hash; sequence numbers are drawn while it is
+//! held, so their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every record
+//! that they can reach from reuse, and published records never change.
+
+mod batch;
+mod read;
+mod write;
+
+pub(crate) use read::Batch;
+pub(crate) use write::Change;
+
+use crate::error::Error;
+use crate::options::Twin;
+use quipu_medium::{Node, Region};
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::{LogHeap, OpenSegment};
+use quipu_parts::index::hash::HashIndex;
+use quipu_parts::record::{Encoder, HEADER, RecordView};
+use quipu_parts::sync::Stripes;
+
+/// The parts of one open store.
+pub(crate) struct Spine {
+    pub(crate) heap: LogHeap,
+    pub(crate) index: HashIndex,
+    pub(crate) stripes: Stripes,
+    pub(crate) epochs: Collector,
+    pub(crate) twin: Option<Twin>,
+}
+
+/// What a client owns: its epoch slot, its open segment and its buffer.
+pub(crate) struct Session {
+    participant: Participant,
+    segment: Option<OpenSegment>,
+    encoder: Encoder,
+    node: Option<Node>,
+}
+
+impl Session {
+    pub(crate) fn pin(&self) -> Guard<'_> {
+        self.participant.pin()
+    }
+}
+
+/// A record that the index names, with the reference that names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Located<'g> {
+    pub(crate) reference: Reference,
+    pub(crate) record: RecordView<'g>,
+}
+
+/// Longest key that any record can hold: its length takes 16 bits.
+const KEY_MAX: u64 = u16::MAX as u64;
+
+impl Spine {
+    pub(crate) fn region(&self) -> &Region {
+        self.heap.region()
+    }
+
+    pub(crate) fn session(&self, node: Option<Node>) -> Session {
+        Session { participant: self.epochs.register(), segment: None, encoder: Encoder::default(), node }
+    }
+
+    /// Ends a session; its segment goes on with another client.
+    pub(crate) fn end(&self, session: &mut Session) {
+        if let Some(segment) = session.segment.take() {
+            self.heap.leave(segment);
+        }
+    }
+
+    /// Longest key of this pool: it must fit a segment beside an empty value.
+    pub(crate) fn key_limit(&self) -> u64 {
+        KEY_MAX.min(self.heap.longest_record() - HEADER - self.value_limit())
+    }
+
+    /// Longest value of this pool: a quarter of a segment. Larger ones will live in zones of their own.
+    pub(crate) fn value_limit(&self) -> u64 {
+        self.heap.space().zone_size() / 4
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<(), Error> {
+        let len = key.len() as u64;
+        if len == 0 {
+            return Err(Error::KeyEmpty { limit: self.key_limit() });
+        }
+        if len > self.key_limit() {
+            return Err(Error::KeyTooLarge { len, limit: self.key_limit() });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_value(&self, value: &[u8]) -> Result<(), Error> {
+        let len = value.len() as u64;
+        if len > self.value_limit() {
+            return Err(Error::ValueTooLarge { len, limit: self.value_limit() });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.heap.certifier().key_hash(key)
+    }
+
+    /// The hash of the key in a record, for an index that has used up the bits it keeps.
+    pub(crate) fn rehash(&self, word: u64) -> u64 {
+        // SAFETY: the index names published records only, and asks while the caller of an index operation is pinned.
+        let record = unsafe { RecordView::published_key(self.region(), self.heap.resolve(Reference::from_word(word))) };
+        record.map_or(0, |record| self.hash(record.key))
+    }
+}

@@ -1,0 +1,94 @@
+//! Writing one key: every kind of write is a decision made on the old record under the key's lock.
+
+use super::{Located, Session, Spine};
+use crate::error::Error;
+use crate::options::Twin;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::Use;
+use quipu_parts::record::{HEADER, Kind, RecordView, padded};
+
+/// What a write decided.
+pub(crate) enum Change<V> {
+    /// Leave the key as it is.
+    Keep,
+    /// Give it this value.
+    Put(V),
+    /// Delete it.
+    Delete,
+}
+
+impl Spine {
+    /// Locks `key`, shows its record to `decide`, and carries out the decision durably. With `WHOLE` the record shows
+    /// its value, otherwise only that it exists.
+    #[inline]
+    pub(crate) fn modify<const WHOLE: bool, V: AsRef<[u8]>, T>(
+        &self,
+        session: &mut Session,
+        key: &[u8],
+        decide: impl FnOnce(Option<&RecordView<'_>>) -> (Change<V>, T),
+    ) -> Result<T, Error> {
+        self.check_key(key)?;
+        let hash = self.hash(key);
+        let Session { participant, segment, encoder, node } = session;
+        let guard = participant.pin();
+        self.index.prefetch(&guard, hash);
+        let _stripe = self.stripes.lock(self.stripes.of(hash));
+        let old = self.locate::<WHOLE>(&guard, hash, key);
+        let (change, outcome) = decide(old.as_ref().map(|located| &located.record));
+        let (kind, value) = match &change {
+            Change::Keep => return Ok(outcome),
+            Change::Put(value) => (Kind::Value, value.as_ref()),
+            Change::Delete if old.is_none() => return Ok(outcome),
+            Change::Delete => (Kind::Tombstone, &[][..]),
+        };
+        self.check_value(value)?;
+        let len = padded(HEADER + (key.len() + value.len()) as u64);
+        let open = match segment {
+            Some(open) if self.heap.has_room(open, len) => open,
+            _ => {
+                let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
+                self.heap.make_room(segment, len, *node, purpose)?;
+                segment.as_mut().expect("room was just made")
+            }
+        };
+        let sequence = self.heap.draw();
+        let new = self.heap.append(open, encoder, sequence, kind, key, value);
+        if self.twin == Some(Twin::PublishBeforePersist) {
+            self.publish(&guard, hash, old, new, kind);
+            self.region().fence();
+        } else {
+            self.region().fence();
+            self.publish(&guard, hash, old, new, kind);
+        }
+        if kind == Kind::Tombstone {
+            self.heap.note_garbage(new, len);
+        }
+        Ok(outcome)
+    }
+
+    /// Lets readers see the new record in place of the old one, and releases that.
+    #[inline]
+    pub(super) fn publish(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        old: Option<Located<'_>>,
+        new: Reference,
+        kind: Kind,
+    ) {
+        match old {
+            Some(old) => {
+                let word = old.reference.word();
+                let done = match kind {
+                    Kind::Tombstone => self.index.remove(guard, hash, word),
+                    _ => self.index.replace(guard, hash, word, new.word()),
+                };
+                debug_assert!(done, "the key is locked, so nobody else replaced its reference");
+                self.heap.note_garbage(old.reference, old.record.header.record_len());
+            }
+            None if kind == Kind::Tombstone => {}
+            None => self.index.insert(guard, hash, new.word(), &|word| self.rehash(word)),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Numbers of an open store.
+
+/// Sizes and counts of an open store, exact when nobody is writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Keys present.
+    pub records: u64,
+    /// Bytes of the pool.
+    pub pool_bytes: u64,
+    /// Bytes of a zone.
+    pub zone_bytes: u64,
+    /// Zones of the pool.
+    pub zones: u64,
+    /// Zones that are free.
+    pub free_zones: u64,
+    /// Bytes of all records in segments: headers, keys, values, padding.
+    pub record_bytes: u64,
+    /// Of these, bytes of records that are superseded, deleted, or tombstones.
+    pub garbage_bytes: u64,
+    /// Bytes of DRAM that the index takes.
+    pub index_bytes: u64,
+    /// Splits of the index since open.
+    pub index_splits: u64,
+    /// Records that splits had to read because the index had used up the hash bits it keeps.
+    pub index_records_read: u64,
+}
+
+impl Stats {
+    /// Bytes of live records over bytes of all zones in use, 0 to 1.
+    pub fn utilization(&self) -> f64 {
+        let used = (self.zones - self.free_zones) * self.zone_bytes;
+        if used == 0 { 0.0 } else { (self.record_bytes - self.garbage_bytes) as f64 / used as f64 }
+    }
+}

@@ -1,0 +1,255 @@
+//! [`Store`]: a pool that is open.
+
+use crate::check::{self, CheckReport};
+use crate::client::Client;
+use crate::designs::{Design, quipu};
+use crate::error::Error;
+use crate::options::{FreeList, Options, Twin};
+use crate::recovery::{self, Holes, RecoveryReport};
+use crate::spine::Spine;
+use crate::stats::Stats;
+use quipu_medium::{Durability, MediumKind, Region, Statement};
+use quipu_parts::epoch::Collector;
+use quipu_parts::heap::Clock;
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
+use quipu_parts::record::Certifier;
+use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceRecovery};
+use quipu_parts::sync::Stripes;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Zone sizes that a pool may have.
+const ZONE_SIZES: RangeInclusive<u64> = 16 << 10..=4 << 20;
+
+/// An open store. Share it by reference or `Arc` between threads, and give each thread a [`Client`] of its own.
+///
+/// Dropping a store without [`close`](Store::close) loses nothing; it only makes the next open repair what a crash would
+/// have left.
+pub struct Store {
+    spine: Arc<Spine>,
+    design: Design,
+    recovery: RecoveryReport,
+}
+
+impl Store {
+    /// Creates a pool at `path`, which must not exist, and opens it.
+    ///
+    /// # Errors
+    /// [`Error::Medium`] if the path exists or cannot be used, [`Error::Option`] or [`Error::Space`] for impossible
+    /// options. No file is left behind.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// use quipu::{Options, Store};
+    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// println!("{}", store.statement());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        let path = path.as_ref();
+        let region = Region::create(path, options.size, options.medium, options.durability)?;
+        Store::create_on(region, options).inspect_err(|_| {
+            // The file was made by this call and holds nothing yet.
+            let _ = std::fs::remove_file(path);
+        })
+    }
+
+    /// Opens the pool at `path`, recovering it first if it was not closed.
+    ///
+    /// # Errors
+    /// [`Error::Space`] for a file that is no pool, is cut short or is of a newer version; [`Error::Damaged`];
+    /// [`Error::Medium`] if another handle has it open. The pool is not changed then.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        Store::open_with_progress(path, options, &|_, _| {})
+    }
+
+    /// Like [`open`](Store::open), and tells `progress` how many segments are recovered, of how many.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open).
+    pub fn open_with_progress(
+        path: impl AsRef<Path>,
+        options: &Options,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Store, Error> {
+        let region = Region::open(path.as_ref(), options.medium, options.durability)?;
+        open(region, options, progress)
+    }
+
+    /// Creates a pool on a region that is mapped already: for anonymous memory and simulated media.
+    ///
+    /// # Errors
+    /// As for [`create`](Store::create).
+    pub fn create_on(region: Region, options: &Options) -> Result<Store, Error> {
+        let design = options.design.unwrap_or_default();
+        let zone_size = options.zone_size.unwrap_or_else(|| default_zone_size(region.len()));
+        if !zone_size.is_power_of_two() || !ZONE_SIZES.contains(&zone_size) {
+            return Err(Error::Option(format!(
+                "the zone size is {zone_size}; it must be a power of two from {} to {}",
+                ZONE_SIZES.start(),
+                ZONE_SIZES.end()
+            )));
+        }
+        let mut secret = [0; 32];
+        region.entropy(&mut secret);
+        let format = FormatOptions {
+            zone_size,
+            design: design.id(),
+            settings: [0; _],
+            pools: Vec::new(),
+            nodes: region.nodes(),
+            free_list: match options.free_list {
+                FreeList::Persistent => FreeListKind::Persistent,
+                FreeList::Volatile => FreeListKind::Volatile,
+            },
+            secret,
+            boot_id: region.boot_id(),
+        };
+        let space = Space::format(region, &format)?;
+        Ok(Store { spine: Arc::new(build(space, options)), design, recovery: RecoveryReport::default() })
+    }
+
+    /// Opens the pool on a region that is mapped already.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open).
+    pub fn open_on(region: Region, options: &Options) -> Result<Store, Error> {
+        open(region, options, &|_, _| {})
+    }
+
+    /// A client, for one thread.
+    pub fn client(&self) -> Client {
+        Client::new(self.spine.clone())
+    }
+
+    /// The design of the pool.
+    pub fn design(&self) -> Design {
+        self.design
+    }
+
+    /// What an acknowledged write survives here, in words, and on what evidence.
+    pub fn statement(&self) -> Statement {
+        self.spine.region().statement()
+    }
+
+    /// What recovery found when the store was opened.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    /// Longest key and longest value of this pool, in bytes.
+    pub fn limits(&self) -> (u64, u64) {
+        (self.spine.key_limit(), self.spine.value_limit())
+    }
+
+    /// The region beneath, for tools that measure it.
+    pub fn region(&self) -> &Region {
+        self.spine.region()
+    }
+
+    /// Whether the index or the heap is growing at this moment.
+    #[doc(hidden)]
+    pub fn growing(&self) -> bool {
+        self.spine.index.growing() || self.spine.heap.growing()
+    }
+
+    /// Sizes and counts.
+    pub fn stats(&self) -> Stats {
+        let space = self.spine.heap.space();
+        let index = self.spine.index.stats();
+        let (record_bytes, garbage_bytes) = self.spine.heap.usage();
+        Stats {
+            records: self.spine.index.len(),
+            pool_bytes: self.spine.region().len(),
+            zone_bytes: space.zone_size(),
+            zones: space.zone_count() as u64,
+            free_zones: space.free_zones() as u64,
+            record_bytes,
+            garbage_bytes,
+            index_bytes: index.bytes,
+            index_splits: index.splits,
+            index_records_read: index.records_read_by_splits,
+        }
+    }
+
+    /// Proves every structure and record. `progress` is told the segments done and in all.
+    ///
+    /// # Errors
+    /// [`Error::ClientsOpen`] while clients are alive. What does not hold is in the report, not an error.
+    pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        self.exclusive()?;
+        check::check(&self.spine, progress)
+    }
+
+    /// Closes the store, so that the next open has nothing to repair, and writes a file back to its device.
+    ///
+    /// # Errors
+    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium. The pool is then as after a drop.
+    pub fn close(self) -> Result<(), Error> {
+        self.exclusive()?;
+        let space = self.spine.heap.space();
+        self.spine.heap.seal_idle();
+        self.spine.region().sync()?;
+        if !space.superblock().is_clean() {
+            let boot_id = self.spine.region().boot_id();
+            space.update_superblock(|superblock| {
+                superblock.set_clean(true);
+                superblock.boot_id = boot_id;
+            });
+            self.spine.region().sync()?;
+        }
+        Ok(())
+    }
+
+    fn exclusive(&self) -> Result<(), Error> {
+        match Arc::strong_count(&self.spine) - 1 {
+            0 => Ok(()),
+            clients => Err(Error::ClientsOpen { clients }),
+        }
+    }
+}
+
+fn default_zone_size(pool: u64) -> u64 {
+    (pool / 256).next_power_of_two().clamp(64 << 10, *ZONE_SIZES.end())
+}
+
+fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
+    let superblock = Space::probe(&region)?;
+    let id = superblock.design.get();
+    let design = Design::from_id(id).ok_or_else(|| Error::NewerFormat { what: format!("design number {id}") })?;
+    if let Some(asked) = options.design
+        && asked != design
+    {
+        return Err(Error::OtherDesign { found: design.to_string(), asked: asked.to_string() });
+    }
+    let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
+    let rebooted = superblock.boot_id != region.boot_id();
+    let holes =
+        if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
+    let (space, SpaceRecovery { was_clean, leaked_reclaimed, .. }) = Space::open(region)?;
+    let spine = build(space, options);
+    let mut recovery = recovery::recover(&spine, options.recovery_threads, holes, was_clean, progress)?;
+    recovery.reclaimed += leaked_reclaimed as usize;
+    Ok(Store { spine: Arc::new(spine), design, recovery })
+}
+
+fn build(space: Space, options: &Options) -> Spine {
+    let testing = &options.testing;
+    let mut certifier = Certifier::new(space.superblock().secret());
+    if testing.twin == Some(Twin::LifeLeftOut) {
+        certifier = certifier.ignoring_lives();
+    }
+    let clock = Clock::resume(&space, testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK));
+    let reserve = (space.zone_count() / quipu::RESERVE_DIVISOR).max(1);
+    let index = if testing.tiny_index { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
+    Spine {
+        heap: LogHeap::new(space, certifier, clock, reserve),
+        index: HashIndex::new(index),
+        stripes: Stripes::new(quipu::STRIPES),
+        epochs: Collector::new(),
+        twin: testing.twin,
+    }
+}
