@@ -4,4 +4,5 @@
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
 pub mod bench;
+pub mod crash;
 pub mod workload;

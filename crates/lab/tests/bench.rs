@@ -1,4 +1,5 @@
-//! Every benchmark runs on a tiny store, on every medium that a build machine has, and its rows say what they must.
+//! Every benchmark runs on a tiny store, on every medium that a build machine has, and its rows say what they
+//! must.
 
 use quipu::{Design, MediumKind};
 use quipu_lab::bench::{BenchError, Config, Roofline, Row, Silent, ops, recovery, table, ycsb};
@@ -75,6 +76,7 @@ fn ops_on_the_simulator_count_and_repeat_exactly() {
     let first = run();
     for row in &first {
         assert_eq!((row.seconds, row.mops, row.p50_ns), (None, None, None), "{row:?}");
+        assert_eq!(row.dram_bytes_per_record, None, "the simulator's images are not the store's");
         let fences = row.fences_per_op.unwrap();
         match row.phase.as_str() {
             "get" | "get_many" => assert_eq!(fences, 0.0, "{row:?}"),

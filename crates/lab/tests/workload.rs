@@ -1,4 +1,5 @@
-//! The core workloads make the requests that YCSB describes, and files that would mean something else are refused.
+//! The core workloads make the requests that YCSB describes, and files that would mean something else are
+//! refused.
 
 use quipu_lab::workload::{
     AcknowledgedCounter, Distribution, InsertOrder, Operation, Requests, Workload, WorkloadError,

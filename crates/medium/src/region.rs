@@ -6,8 +6,8 @@
 
 use crate::arch::{self, FlushKind, LINE};
 use crate::copy;
-use crate::error::MediumError;
 use crate::durability::Statement;
+use crate::error::MediumError;
 use crate::map::{self, Mapping, MediumKind};
 use crate::sim::Sim;
 use crate::topology::Node;
@@ -112,12 +112,10 @@ impl Region {
 
     #[inline]
     fn at(&self, offset: u64, len: u64) -> *mut u8 {
-        assert!(
-            offset <= self.len && len <= self.len - offset,
-            "range {offset}+{len} leaves a region of {} bytes",
-            self.len
-        );
-        // SAFETY: in bounds by the assertion.
+        if offset > self.len || len > self.len - offset {
+            leaves_region(offset, len, self.len);
+        }
+        // SAFETY: in bounds by the check.
         unsafe { self.base.add(offset as usize) }
     }
 
@@ -130,7 +128,7 @@ impl Region {
     pub fn write(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
         if let Some(sim) = &self.sim {
-            return sim.write(offset, src);
+            return simulated(move || sim.write(offset, src));
         }
         // SAFETY: `dst` is in bounds for `src.len()` bytes; a shared slice cannot overlap the mapping, which is
         // lent out only for bytes that no one writes (`bytes`).
@@ -144,7 +142,7 @@ impl Region {
     pub fn write_nt(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
         if let Some(sim) = &self.sim {
-            return sim.write_nt(offset, src);
+            return simulated(move || sim.write_nt(offset, src));
         }
         // SAFETY: as in `write`.
         unsafe {
@@ -169,7 +167,9 @@ impl Region {
 
     #[inline]
     fn word(&self, offset: u64) -> &AtomicU64 {
-        assert!(offset.is_multiple_of(WORD), "word at {offset} is not aligned");
+        if !offset.is_multiple_of(WORD) {
+            not_aligned(offset);
+        }
         // SAFETY: in bounds and aligned (mappings start on a page); all bit patterns are valid.
         unsafe { &*self.at(offset, WORD).cast::<AtomicU64>() }
     }
@@ -179,7 +179,10 @@ impl Region {
     pub fn load(&self, offset: u64) -> u64 {
         let word = self.word(offset);
         if let Some(sim) = &self.sim {
-            sim.note_read(offset, WORD);
+            return simulated(move || {
+                sim.note_read(offset, WORD);
+                u64::from_le(word.load(Ordering::Acquire))
+            });
         }
         u64::from_le(word.load(Ordering::Acquire))
     }
@@ -190,7 +193,7 @@ impl Region {
     pub fn store(&self, offset: u64, value: u64) {
         let word = self.word(offset);
         if let Some(sim) = &self.sim {
-            return sim.store(offset, value);
+            return simulated(move || sim.store(offset, value));
         }
         // On Arm, release orders visibility, not arrival; the barrier orders both (rule 4.2 of the design).
         #[cfg(target_arch = "aarch64")]
@@ -206,7 +209,7 @@ impl Region {
     pub fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
         let word = self.word(offset);
         if let Some(sim) = &self.sim {
-            return sim.compare_exchange(offset, current, new);
+            return simulated(move || sim.compare_exchange(offset, current, new));
         }
         #[cfg(target_arch = "aarch64")]
         arch::fence(self.flush);
@@ -220,7 +223,7 @@ impl Region {
     pub fn flush(&self, offset: u64, len: u64) {
         let start = self.at(offset, len);
         if let Some(sim) = &self.sim {
-            return sim.flush(offset, len);
+            return simulated(move || sim.flush(offset, len));
         }
         // SAFETY: in bounds of a live mapping.
         unsafe { arch::flush_lines(self.flush, start, len as usize) }
@@ -230,7 +233,7 @@ impl Region {
     #[inline]
     pub fn fence(&self) {
         if let Some(sim) = &self.sim {
-            return sim.fence();
+            return simulated(move || sim.fence());
         }
         arch::fence(self.flush);
     }
@@ -263,7 +266,7 @@ impl Region {
             return None;
         }
         if let Some(sim) = &self.sim {
-            sim.note_read(offset, len);
+            simulated(move || sim.note_read(offset, len));
         }
         // SAFETY: in bounds; the caller rules out writers.
         Some(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
@@ -275,7 +278,12 @@ impl Region {
     /// # Safety
     /// As for [`bytes`](Region::bytes).
     #[inline]
-    pub unsafe fn bytes_sized(&self, offset: u64, head: u64, total: impl FnOnce(&[u8]) -> u64) -> Option<&[u8]> {
+    pub unsafe fn bytes_sized(
+        &self,
+        offset: u64,
+        head: u64,
+        total: impl FnOnce(&[u8]) -> u64,
+    ) -> Option<&[u8]> {
         if offset > self.len || head > self.len - offset {
             return None;
         }
@@ -333,6 +341,26 @@ impl Region {
         }
         self.mapping.prefault(offset, len)
     }
+}
+
+/// Takes the simulator's side of an operation out of line. Were it inlined, every operation on real media would save
+/// the registers that only the simulator needs.
+#[cold]
+#[inline(never)]
+fn simulated<T>(operation: impl FnOnce() -> T) -> T {
+    operation()
+}
+
+#[cold]
+#[inline(never)]
+fn leaves_region(offset: u64, len: u64, region: u64) -> ! {
+    panic!("range {offset}+{len} leaves a region of {region} bytes")
+}
+
+#[cold]
+#[inline(never)]
+fn not_aligned(offset: u64) -> ! {
+    panic!("word at {offset} is not aligned")
 }
 
 impl std::fmt::Debug for Region {

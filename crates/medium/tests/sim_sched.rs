@@ -111,8 +111,7 @@ fn join_all_runs_children_in_the_same_run_and_waits() {
 }
 
 fn wait_for_ever() {
-    let never = std::hint::black_box(false);
-    while !never {
+    while std::hint::black_box(true) {
         sched::spin();
     }
 }
@@ -279,7 +278,8 @@ fn tasks_that_only_wait_are_a_livelock() {
 #[test]
 fn runs_on_several_os_threads_do_not_meet() {
     let expected: Vec<_> = (0..8).map(race).collect();
-    let handles: Vec<_> = (0..4).map(|_| std::thread::spawn(|| (0..8).map(race).collect::<Vec<_>>())).collect();
+    let handles: Vec<_> =
+        (0..4).map(|_| std::thread::spawn(|| (0..8).map(race).collect::<Vec<_>>())).collect();
     for handle in handles {
         assert_eq!(handle.join().expect("no panic"), expected);
     }
@@ -313,6 +313,9 @@ fn an_observer_that_changes_its_own_region_is_told_so() {
     let sim = region.simulator().expect("simulated");
     sim.set_observer(Some(Box::new(move |_, _| itself.store(0, 1))));
     let result = sched::run(1, vec![Box::new(|| region.store(0, 2))]);
-    assert!(matches!(&result, Err(RunError::Panicked { message, .. }) if message.contains("observer")), "{result:?}");
+    assert!(
+        matches!(&result, Err(RunError::Panicked { message, .. }) if message.contains("observer")),
+        "{result:?}"
+    );
     sim.set_observer(None);
 }

@@ -66,7 +66,8 @@ fn residents_are_always_found(settings: HashIndexSettings, hash_of: fn(u64) -> u
                         let key = mix(turn) % RESIDENTS;
                         let least = acknowledged[key as usize].load(Ordering::Acquire);
                         let found = get(index, &guard, hash_of, key);
-                        let seen = version_of(found.unwrap_or_else(|| panic!("lost key {key}, round {round}")));
+                        let seen =
+                            version_of(found.unwrap_or_else(|| panic!("lost key {key}, round {round}")));
                         assert!(seen >= least, "key {key} went back from version {least} to {seen}");
                         assert_eq!(get(index, &guard, hash_of, (1 << 20) + turn % 1000), None);
                     }
@@ -81,7 +82,10 @@ fn residents_are_always_found(settings: HashIndexSettings, hash_of: fn(u64) -> u
                     let key = mix(turn << 1) % RESIDENTS;
                     let version = acknowledged[key as usize].load(Ordering::Relaxed);
                     let old = key * VERSIONS + version;
-                    assert!(index.replace(&replacer.pin(), hash_of(key), old, old + 1), "key {key} not replaced");
+                    assert!(
+                        index.replace(&replacer.pin(), hash_of(key), old, old + 1),
+                        "key {key} not replaced"
+                    );
                     acknowledged[key as usize].store(version + 1, Ordering::Release);
                 }
             });
@@ -95,7 +99,10 @@ fn residents_are_always_found(settings: HashIndexSettings, hash_of: fn(u64) -> u
                     for reference in references {
                         *seen.entry(key_of(reference)).or_default() += 1;
                     }
-                    assert!((0..RESIDENTS).all(|key| seen.get(&key) == Some(&1)), "a walk missed or repeated a key");
+                    assert!(
+                        (0..RESIDENTS).all(|key| seen.get(&key) == Some(&1)),
+                        "a walk missed or repeated a key"
+                    );
                 }
             });
             let visitors = collector.register();

@@ -288,17 +288,15 @@ fn run(kind: FreeListKind, seed: u64, tasks: u16, operations: usize, budget: usi
 #[test]
 fn allocation_survives_a_crash_at_any_operation() {
     for kind in KINDS {
-        for seed in 0..6 {
-            let states = run(kind, seed * 7919, 1, 60, 10);
-            assert!(states > 500, "{states} states explore too little");
-        }
+        let states: usize = (0..4).map(|seed| run(kind, seed * 7919, 1, 60, 10)).sum();
+        assert!(states > 2000, "{states} states explore too little");
     }
 }
 
 #[test]
 fn two_tasks_survive_a_crash_at_any_operation() {
     for kind in KINDS {
-        for seed in 0..6 {
+        for seed in 0..4 {
             run(kind, seed * 104_729, 2, 30, 10);
         }
     }

@@ -1,7 +1,7 @@
 //! Get, Commit, Check and Release on pools and zones, of both kinds of list, without crashes and with damaged links.
 
 use proptest::prelude::*;
-use quipu_medium::{Node, Region};
+use quipu_medium::{Node, Pages, Region};
 use quipu_parts::space::{
     FormatOptions, FreeListKind, ObjectId, PoolSpec, SETTINGS_LEN, Space, SpaceError, ZoneId,
 };
@@ -25,7 +25,7 @@ fn options(free_list: FreeListKind, nodes: u16, count: u64) -> FormatOptions {
 }
 
 fn space(free_list: FreeListKind, nodes: u16, count: u64) -> Space {
-    let region = Region::dram(256 << 10).expect("memory");
+    let region = Region::dram(256 << 10, Pages::Ordinary).expect("memory");
     Space::format(region, &options(free_list, nodes, count)).expect("format")
 }
 

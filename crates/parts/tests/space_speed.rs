@@ -2,7 +2,7 @@
 //! with section 4.5 of the paper: below 1 µs for objects of 128 bytes to 16 KiB. Run it alone and optimised:
 //! `cargo test --release -p quipu-parts --test space_speed -- --ignored --nocapture`
 
-use quipu_medium::{Node, Region};
+use quipu_medium::{Node, Pages, Region};
 use quipu_parts::space::{FormatOptions, FreeListKind, ObjectId, PoolSpec, SETTINGS_LEN, Space};
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ const OBJECTS: u64 = 50_000;
 fn nanoseconds_of_an_allocation() {
     for free_list in [FreeListKind::Persistent, FreeListKind::Volatile] {
         for object_size in [128, 1 << 10, 4 << 10, 16 << 10] {
-            let region = Region::dram(1 << 30).expect("memory");
+            let region = Region::dram(1 << 30, Pages::Ordinary).expect("memory");
             region.prefault(0, region.len()).expect("memory");
             let options = FormatOptions {
                 zone_size: 16 << 10,

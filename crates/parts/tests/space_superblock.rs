@@ -1,6 +1,6 @@
 //! Opening what is, and what is not, a pool: each fault gets its own error, and nothing is changed.
 
-use quipu_medium::{Node, Region};
+use quipu_medium::{Node, Pages, Region};
 use quipu_parts::space::{
     FORMAT_VERSION, FormatOptions, FreeListKind, PoolSpec, SETTINGS_LEN, Space, SpaceError, format_tables,
 };
@@ -23,7 +23,7 @@ fn options() -> FormatOptions {
 }
 
 fn formatted() -> Region {
-    let region = Region::dram(LEN).expect("memory");
+    let region = Region::dram(LEN, Pages::Ordinary).expect("memory");
     Space::format(region.clone(), &options()).expect("format");
     region
 }
@@ -89,7 +89,10 @@ fn a_new_pool_says_what_it_was_made_with() {
 
 #[test]
 fn foreign_regions_are_not_pools() {
-    for region in [Region::dram(4096).expect("memory"), Region::dram(LEN).expect("memory")] {
+    for region in [
+        Region::dram(4096, Pages::Ordinary).expect("memory"),
+        Region::dram(LEN, Pages::Ordinary).expect("memory"),
+    ] {
         assert!(matches!(refused(&region), SpaceError::NotAPool));
         region.write(0, &[0xab; 4096]);
         assert!(matches!(refused(&region), SpaceError::NotAPool));
@@ -100,14 +103,14 @@ fn foreign_regions_are_not_pools() {
 fn truncated_pools_are_named() {
     let whole = image(&formatted());
     for len in [LEN - 4096, 65536, 8192, 4096] {
-        let region = Region::dram(len).expect("memory");
+        let region = Region::dram(len, Pages::Ordinary).expect("memory");
         region.write(0, &whole[..len as usize]);
         match refused(&region) {
             SpaceError::Truncated { expected: LEN, found } => assert_eq!(found, len),
             other => panic!("{len}: {other}"),
         }
     }
-    let region = Region::dram(4096).expect("memory");
+    let region = Region::dram(4096, Pages::Ordinary).expect("memory");
     region.write(0, &whole[..4096]);
     flip(&region, 100);
     assert!(matches!(refused(&region), SpaceError::Truncated { expected: 8192, found: 4096 }));
@@ -116,7 +119,7 @@ fn truncated_pools_are_named() {
 #[test]
 fn a_longer_region_is_opened() {
     let whole = image(&formatted());
-    let region = Region::dram(2 * LEN).expect("memory");
+    let region = Region::dram(2 * LEN, Pages::Ordinary).expect("memory");
     region.write(0, &whole);
     Space::open(region).expect("the pool is all there");
 }
@@ -207,7 +210,7 @@ fn updates_alternate_and_the_newest_counts() {
 #[test]
 fn a_clean_pool_is_opened_without_a_change() {
     for free_list in [FreeListKind::Persistent, FreeListKind::Volatile] {
-        let region = Region::dram(LEN).expect("memory");
+        let region = Region::dram(LEN, Pages::Ordinary).expect("memory");
         let space = Space::format(region.clone(), &FormatOptions { free_list, ..options() }).expect("format");
         let pool = space.pool(3).expect("the pool");
         for round in 0..7 {
@@ -234,7 +237,7 @@ fn a_clean_pool_is_opened_without_a_change() {
 
 #[test]
 fn garbage_left_on_a_device_does_not_matter() {
-    let region = Region::dram(LEN).expect("memory");
+    let region = Region::dram(LEN, Pages::Ordinary).expect("memory");
     region.write(0, &vec![0xff; LEN as usize]);
     let space = Space::format(region, &options()).expect("format");
     let audit = space.audit().expect("sound");

@@ -1,8 +1,9 @@
 //! An allocator that counts, because DRAM per record is a result and not a guess.
 //!
-//! A program installs it with `#[global_allocator] static ALLOCATOR: Counting = Counting;`. Counts are kept in a few
-//! padded places and each thread adds to one of them, so that threads which allocate do not fight over a line in the
-//! middle of a measurement. A thread may free what another allocated: one place may go below zero, the sum does not.
+//! A program installs it with `#[global_allocator] static ALLOCATOR: Counting = Counting;`. Counts are kept
+//! in a few padded places and each thread adds to one of them, so that threads which allocate do not fight
+//! over a line in the middle of a measurement. A thread may free what another allocated: one place may go
+//! below zero, the sum does not.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -12,9 +12,11 @@ pub struct Config {
     pub designs: Vec<Design>,
     /// Where the pools are. On `sim`, rows hold costs in place of times.
     pub medium: MediumKind,
-    /// The pool's file, which must not exist: the benchmark creates and removes it. Needed for `file` and `dax`.
+    /// The pool's file, which must not exist: the benchmark creates and removes it. Needed for `file` and
+    /// `dax`.
     pub pool: Option<PathBuf>,
-    /// Bytes of a pool; without it, room for everything that the benchmark writes, so that nothing need be reclaimed.
+    /// Bytes of a pool; without it, room for everything that the benchmark writes, so that nothing need be
+    /// reclaimed.
     pub pool_size: Option<u64>,
     /// Threads, for operations and for recovery.
     pub threads: usize,

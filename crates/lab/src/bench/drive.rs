@@ -70,8 +70,9 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are in order")
 }
 
-/// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the function it
-/// returns makes the call of a given number. Thread `t` makes a consecutive share of the calls, in order.
+/// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the
+/// function it returns makes the call of a given number. Thread `t` makes a consecutive share of the calls,
+/// in order.
 ///
 /// # Errors
 /// The first error of any thread; the others then stop.

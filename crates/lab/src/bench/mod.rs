@@ -5,15 +5,15 @@
 //! - [`recovery`]: reopening without and after a clean close.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //!
-//! Each takes a [`Config`] and hands [`Row`]s to the caller; nothing here prints. On the simulated medium rows hold what
-//! an operation costs in place of how long it takes. All access to the store is in `target`, so that
-//! another engine can stand in its place.
+//! Each takes a [`Config`] and hands [`Row`]s to the caller; nothing here prints. On the simulated medium
+//! rows hold what an operation costs in place of how long it takes. All access to the store is in `target`,
+//! so that another engine can stand in its place.
 //!
-//! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations between the first
-//! begin and the last end, so a slow thread is not averaged away. Every sixteenth call is timed on its own for the
-//! latencies, which adds about 4 ns to the mean call and the clock's own 20 to 30 ns to each latency. Pools are
-//! created and touched, clients opened and caches warmed before the clock starts; making keys and checking values is
-//! inside, because users do both.
+//! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations
+//! between the first begin and the last end, so a slow thread is not averaged away. Every sixteenth call is
+//! timed on its own for the latencies, which adds about 4 ns to the mean call and the clock's own 20 to 30 ns
+//! to each latency. Pools are created and touched, clients opened and caches warmed before the clock starts;
+//! making keys and checking values is inside, because users do both.
 
 pub mod alloc;
 mod config;

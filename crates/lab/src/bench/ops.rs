@@ -1,9 +1,10 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
-//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in every index.
-//! insert puts all records; get, get_many and update choose uniformly; delete goes through a random order and meets
-//! each record at most once. Every value read is checked for its key, its wholeness and its version; after the deletes a
-//! sample is read again, where the deleted must be absent and the others present.
+//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in
+//! every index. insert puts all records; get, get_many and update choose uniformly; delete goes through a
+//! random order and meets each record at most once. Every value read is checked for its key, its wholeness
+//! and its version; after the deletes a sample is read again, where the deleted must be absent and the others
+//! present.
 
 use super::config::Config;
 use super::drive::Phase;
@@ -24,8 +25,8 @@ const BATCH: usize = 32;
 /// Version of values that the update phase writes; the load writes version 0.
 const UPDATED: u64 = 1;
 
-/// Runs insert, get, get_many, update and delete on each design, and hands over five rows for each when they are
-/// complete.
+/// Runs insert, get, get_many, update and delete on each design, and hands over five rows for each when they
+/// are complete.
 ///
 /// # Errors
 /// [`BenchError`] if a setting is impossible, if the store refuses something, or if it answers wrongly.
@@ -36,7 +37,7 @@ pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(
     for &design in &config.designs {
         let writes = config.records + config.operations + WARM_UP * config.threads as u64;
         let target = Target::new(config, design, room(config, writes, config.records))?;
-        let before = Memory::now();
+        let before = Memory::baseline(config.medium);
         let opened = target.create()?;
         let session = Session { config, progress, design, target: &target, values, newest: UPDATED, before };
         let rows = Run { session, keys, opened: &opened }.all(roofline.as_mut());
@@ -55,11 +56,14 @@ struct Run<'a> {
 
 type PhaseOf<'a> = fn(&Run<'a>) -> Result<Row, BenchError>;
 
+/// Which of the limits a phase is compared with.
+type Compared = fn(Limits) -> f64;
+
 impl<'a> Run<'a> {
     fn all(&self, roofline: Option<&mut Roofline>) -> Result<Vec<Row>, BenchError> {
-        let write = |limits: Limits| limits.write_mops;
-        let read = |limits: Limits| limits.read_mops;
-        let phases: [(PhaseOf<'a>, fn(Limits) -> f64); 5] = [
+        let write: Compared = |limits| limits.write_mops;
+        let read: Compared = |limits| limits.read_mops;
+        let phases: [(PhaseOf<'a>, Compared); 5] = [
             (Run::insert, write),
             (Run::get, read),
             (Run::get_many, read),

@@ -1,8 +1,8 @@
 //! How long a store is away: reopening as after a crash of the process, and after a clean close.
 //!
-//! The pool of a file is mapped anew, so its page faults are part of the time, but its pages are still in the system's
-//! cache, as they are when only the process died. After each reopening all records must be counted and a sample
-//! is read back, untimed.
+//! The pool of a file is mapped anew, so its page faults are part of the time, but its pages are still in the
+//! system's cache, as they are when only the process died. After each reopening all records must be counted
+//! and a sample is read back, untimed.
 
 use super::config::Config;
 use super::cost::Meter;
@@ -16,8 +16,8 @@ use super::target::{Opened, Target, room};
 use crate::workload::{KeyShape, Permutation};
 use std::time::Instant;
 
-/// Loads each design, drops it without closing and reopens it (row `recovery`), then closes and reopens it (row
-/// `reopen`). An operation is a record; `threads` recover.
+/// Loads each design, drops it without closing and reopens it (row `recovery`), then closes and reopens it
+/// (row `reopen`). An operation is a record; `threads` recover.
 ///
 /// # Errors
 /// As for [`ops`](super::ops()).
@@ -30,8 +30,7 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
     let (keys, values) = (config.keys()?, config.values()?);
     for &design in &config.designs {
         let target = Target::new(config, design, room(config, config.records, 0))?;
-        let session =
-            Session { config, progress, design, target: &target, values, newest: 0, before: Memory::now() };
+        let session = Session { config, progress, design, target: &target, values, newest: 0, before: None };
         let opened = target.create()?;
         let rows = run(&session, keys, opened);
         target.remove()?;
@@ -66,7 +65,7 @@ fn load(session: &Session<'_>, keys: KeyShape, opened: &Opened) -> Result<(), Be
 
 fn reopen(session: &Session<'_>, keys: KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {
     let records = session.config.records;
-    let before = Memory::now();
+    let before = Memory::baseline(session.config.medium);
     let meter = Meter::start(session.target);
     session.progress.begin(name, records);
     let begin = Instant::now();

@@ -7,8 +7,8 @@ use serde::Serialize;
 /// Takes the rows of a run as they come.
 pub type Sink<'a> = &'a mut dyn FnMut(Row);
 
-/// What one phase of one design showed. Serialises to the names that scripts rely on; what was not measured is left
-/// out.
+/// What one phase of one design showed. Serialises to the names that scripts rely on; what was not measured
+/// is left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     /// The design.
@@ -86,10 +86,10 @@ impl Row {
     }
 
     /// Fills in what the store holds for `records` records: DRAM since `before`, and bytes of the pool.
-    pub(super) fn holding(mut self, records: u64, before: Memory, pool_bytes: u64) -> Row {
+    pub(super) fn holding(mut self, records: u64, before: Option<Memory>, pool_bytes: u64) -> Row {
         if records > 0 {
             let each = |bytes: u64| bytes as f64 / records as f64;
-            self.dram_bytes_per_record = Memory::now().since(before).map(each);
+            self.dram_bytes_per_record = before.and_then(|before| Memory::now().since(before)).map(each);
             self.pm_bytes_per_record = Some(each(pool_bytes));
         }
         self

@@ -1,15 +1,16 @@
 //! What the medium gives to code that does nothing but the accesses themselves.
 //!
-//! A number alone says little on a shared machine. So the limits are measured in the same run, on the same medium, with
-//! as many threads and the same record size, and results are given as shares of them. The *write limit* appends
-//! records with non-temporal stores and one fence each. The *read limit* loads an index word at a random
-//! place and copies the record that it names; one read does not wait for another, so that they overlap as far as the
-//! processor can. Memory comes in ordinary pages: huge pages are then a gain of the store and not of the limit.
+//! A number alone says little on a shared machine. So the limits are measured in the same run, on the same
+//! medium, with as many threads and the same record size, and results are given as shares of them. The *write
+//! limit* appends records with non-temporal stores and one fence each. The *read limit* loads an index word
+//! at a random place and copies the record that it names; one read does not wait for another, so that they
+//! overlap as far as the processor can. Memory comes in ordinary pages: huge pages are then a gain of the
+//! store and not of the limit.
 //!
-//! The care is that of the operations: everything is touched and written once beforehand, threads begin behind the same
-//! barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second; the benchmark runs some
-//! before, between and after its phases and takes the best, so that a busy moment of the machine, which
-//! lowers the operations, cannot also lower the limit they are compared with.
+//! The care is that of the operations: everything is touched and written once beforehand, threads begin
+//! behind the same barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second;
+//! the benchmark runs some before, between and after its phases and takes the best, so that a busy moment of
+//! the machine, which lowers the operations, cannot also lower the limit they are compared with.
 
 use super::config::Config;
 use super::drive::{Phase, drive};
@@ -92,7 +93,7 @@ impl Roofline {
     /// Measures once more, and returns the best of all repetitions since the last restart.
     ///
     /// # Errors
-    /// None today; the runner's signature has them.
+    /// Whatever stops a thread of the measurement; the accesses themselves cannot fail.
     pub fn repeat(&mut self) -> Result<Limits, BenchError> {
         self.repetitions += 1;
         self.best.write_mops = self.best.write_mops.max(self.writes()?);
@@ -146,7 +147,8 @@ impl Roofline {
             Ok(move |_| {
                 for _ in 0..BLOCK {
                     let offset = self.index.load(random.random_range(0..self.count) * WORD);
-                    // SAFETY: `writes` has returned and `&self` keeps the next repetition away, so no one writes.
+                    // SAFETY: `writes` has returned and `&self` keeps the next repetition away, so no one
+                    // writes.
                     let record = unsafe { self.records.bytes(offset, self.size) };
                     copy.copy_from_slice(record.expect("the index names records of the region"));
                     black_box(&copy);

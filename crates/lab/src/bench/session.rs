@@ -18,7 +18,8 @@ pub(super) const WARM_UP: u64 = 50_000;
 /// Records that are read again, untimed, to see that a phase did what it says.
 pub(super) const REREAD: u64 = 100_000;
 
-/// Repetitions of the limits before a design; between its phases there is one each, and as many again at the end.
+/// Repetitions of the limits before a design; between its phases there is one each, and as many again at the
+/// end.
 const LIMIT_REPETITIONS: usize = 3;
 
 /// One design in its pool.
@@ -30,8 +31,8 @@ pub(super) struct Session<'a> {
     pub(super) values: Values,
     /// Highest version that any value can have.
     pub(super) newest: u64,
-    /// DRAM taken before the store was created.
-    pub(super) before: Memory,
+    /// DRAM taken before the store was created, where that is measured.
+    pub(super) before: Option<Memory>,
 }
 
 impl Session<'_> {
@@ -47,7 +48,8 @@ impl Session<'_> {
         Phase { warm_up: if self.config.medium == MediumKind::Sim { 0 } else { warm_up }, ..phase }
     }
 
-    /// Runs a phase on an open store; the row says what it took, and what the store holds of `left` records after it.
+    /// Runs a phase on an open store; the row says what it took, and what the store holds of `left` records
+    /// after it.
     pub(super) fn measure<P, C>(
         &self,
         opened: &Opened,
@@ -65,7 +67,8 @@ impl Session<'_> {
         Ok(row.holding(left(), self.before, opened.pool_bytes()))
     }
 
-    /// The row of a phase that took `outcome`, whose histogram ends here: it is the benchmark's memory, not the store's.
+    /// The row of a phase that took `outcome`, whose histogram ends here: it is the benchmark's memory, not
+    /// the store's.
     pub(super) fn row(&self, phase: &str, meter: Meter, outcome: Outcome) -> Row {
         let row = Row {
             design: self.design.to_string(),

@@ -1,7 +1,7 @@
 //! The store under measurement: where its pool is, how it is created and reopened.
 //!
-//! The benchmarks reach the store through this file and through the client it returns, and through nothing else, so
-//! that this becomes a trait on the day when another engine is measured beside it.
+//! The benchmarks reach the store through this file and through the client it returns, and through nothing
+//! else, so that this becomes a trait on the day when another engine is measured beside it.
 
 use super::config::Config;
 use super::error::BenchError;
@@ -66,12 +66,14 @@ fn memory(bytes: u64) -> Result<Region, BenchError> {
     Ok(region)
 }
 
-/// A region beside the pool, of the same medium, for measuring the medium alone. Removed from its directory at once,
-/// so that it disappears with the last use.
+/// A region beside the pool, of the same medium, for measuring the medium alone. Removed from its directory
+/// at once, so that it disappears with the last use.
 pub(super) fn scratch(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
     let Some(pool) = &config.pool else { return memory(bytes) };
-    let path = pool.with_added_extension("limit");
+    let mut path = pool.clone().into_os_string();
+    path.push(".limit");
+    let path = PathBuf::from(path);
     let region = Region::create(&path, bytes, Some(config.medium), quipu::Durability::Process)?;
     fs::remove_file(&path).map_err(|source| BenchError::File { path, source })?;
     region.reserve(0, bytes)?;
@@ -134,8 +136,8 @@ impl Target {
         }
     }
 
-    /// Removes the pool's file. Only for who has had [`create`](Target::create) succeed: a file that was there before is
-    /// not the benchmark's.
+    /// Removes the pool's file. Only for who has had [`create`](Target::create) succeed: a file that was
+    /// there before is not the benchmark's.
     pub(super) fn remove(&self) -> Result<(), BenchError> {
         match &self.place {
             Place::Memory(_) => Ok(()),

@@ -1,7 +1,8 @@
 //! A YCSB workload on a store: loaded, then run, every value checked.
 //!
-//! Each replacement writes a version of its own, so a read can tell a value that was written from one that never was.
-//! Records that inserts add are chosen only after they are stored, so a missing record is the store's fault.
+//! Each replacement writes a version of its own, so a read can tell a value that was written from one that
+//! never was. Records that inserts add are chosen only after they are stored, so a missing record is the
+//! store's fault.
 
 use super::config::Config;
 use super::error::BenchError;
@@ -21,8 +22,8 @@ const LONGEST_KEY: usize = 23;
 /// workload's name. Records, operations and value size are the workload's and replace those of the settings.
 ///
 /// # Errors
-/// As for [`ops`](super::ops()), and [`BenchError::NoOrder`] before anything runs, if the workload scans and a design
-/// keeps no order.
+/// As for [`ops`](super::ops()), and [`BenchError::NoOrder`] before anything runs, if the workload scans and
+/// a design keeps no order.
 pub fn ycsb(
     config: &Config,
     workload: &Workload,
@@ -49,7 +50,7 @@ pub fn ycsb(
         let writes = config.records + config.operations + WARM_UP * config.threads as u64;
         let target = Target::new(config, design, room(config, writes, 0))?;
         let stored = AcknowledgedCounter::new(config.records);
-        let before = Memory::now();
+        let before = Memory::baseline(config.medium);
         let opened = target.create()?;
         // Versions are the calls' numbers from 1.
         let newest = config.operations;

@@ -21,6 +21,8 @@ pub struct Expectation {
     pub keys: Vec<KeyView>,
     /// Grows with every returned operation: equal numbers within a run mean equal expectations of what must stay.
     pub version: u64,
+    /// A call that writes several records was in flight, so that a later one may arrive and an earlier one not.
+    pub batch_in_flight: bool,
 }
 
 struct KeyHistory {
@@ -29,11 +31,17 @@ struct KeyHistory {
     past: BTreeSet<State>,
 }
 
+fn is_batch(parts: &[(usize, OpId, Action)]) -> bool {
+    parts.iter().filter(|(_, _, action)| matches!(action, Action::Put(_))).count() > 1
+}
+
 /// Records the operations of a run as they happen.
 pub struct Recorder {
     keys: Vec<KeyHistory>,
     next_op: OpId,
     version: u64,
+    batches_in_flight: usize,
+    read_ahead: bool,
     /// Set when what an operation returned cannot be explained, crash or no crash.
     pub inexplicable: Option<String>,
 }
@@ -54,7 +62,7 @@ impl Recorder {
                 past: BTreeSet::from([*state]),
             })
             .collect();
-        Recorder { keys, next_op: 0, version: 0, inexplicable: None }
+        Recorder { keys, next_op: 0, version: 0, batches_in_flight: 0, read_ahead: false, inexplicable: None }
     }
 
     /// An operation begins; it does each action to its key.
@@ -69,18 +77,21 @@ impl Recorder {
             }
             parts.push((*key, op, *action));
         }
+        self.batches_in_flight += is_batch(&parts) as usize;
         Running { parts }
     }
 
     /// The operation returned; one outcome for each of its actions.
     pub fn respond(&mut self, running: Running, outcomes: &[Outcome]) {
         self.version += 1;
+        self.batches_in_flight -= is_batch(&running.parts) as usize;
         for ((key, op, action), outcome) in running.parts.into_iter().zip(outcomes) {
             let history = &mut self.keys[key];
             let mut explained = history.strict.respond(op, *outcome);
             if action != Action::Get {
                 explained &= history.without_reads.respond(op, *outcome);
             }
+            self.read_ahead |= action == Action::Get && history.strict.has_effects_in_flight();
             let now = history.strict.allowed();
             if now.len() == 1 {
                 history.past.extend(now);
@@ -112,6 +123,16 @@ impl Recorder {
                 past: key.past.clone(),
             })
             .collect();
-        Expectation { keys, version: self.version }
+        Expectation { keys, version: self.version, batch_in_flight: self.batches_in_flight > 0 }
+    }
+
+    /// Whether, since the last call, a read returned what an operation in flight had written: a moment to crash.
+    pub fn take_read_ahead(&mut self) -> bool {
+        std::mem::take(&mut self.read_ahead)
+    }
+
+    /// Operations that have returned.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 }

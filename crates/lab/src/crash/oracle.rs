@@ -113,6 +113,11 @@ impl KeyOracle {
         self.reachable().into_iter().map(|world| world.state).collect()
     }
 
+    /// Whether some operation in flight has certainly taken effect: a read has shown it.
+    pub fn has_effects_in_flight(&self) -> bool {
+        self.worlds.iter().all(|world| !world.effected.is_empty())
+    }
+
     /// All worlds that come from letting any operations in flight take effect, in any order.
     fn reachable(&self) -> BTreeSet<World> {
         let mut all = self.worlds.clone();

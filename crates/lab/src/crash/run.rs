@@ -40,8 +40,33 @@ struct Label {
     recovering: bool,
 }
 
+/// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
+const FRESH: u64 = 3;
+
 /// Points that an observer has collected.
 type Points = Rc<RefCell<Vec<Point>>>;
+
+/// How thoroughly a run is explored.
+struct Pace {
+    /// Steps of each thread.
+    steps: usize,
+    /// Share of the operations on persistent memory that are crash points.
+    chance: f64,
+    /// Images of each; 0 for all.
+    budget: usize,
+}
+
+impl Pace {
+    /// One run in 64 is short and explored at every operation, in every image; the others go far and are sampled, so
+    /// that many different histories are seen.
+    fn of(seed: u64, config: &CrashConfig) -> Pace {
+        if seed.is_multiple_of(64) {
+            Pace { steps: 4, chance: 1.0, budget: 0 }
+        } else {
+            Pace { steps: config.ops, chance: 0.06, budget: 4 }
+        }
+    }
+}
 
 /// One run in progress.
 pub(super) struct Run<'a> {
@@ -80,17 +105,13 @@ impl<'a> Run<'a> {
 
     /// Carries out the run and judges its states.
     pub(super) fn explore(mut self) {
-        // Short runs stop at every operation; long ones at some, so that they get far.
-        let short = self.seed.is_multiple_of(3);
-        let steps = if short { 6 } else { self.config.ops };
+        let Pace { steps, chance, budget } = Pace::of(self.seed, self.config);
         let region = Region::sim(SimOptions { len: POOL, seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
-        sim.set_fault(self.config.fault);
 
         let points = Points::default();
         let recorder = Rc::new(RefCell::new(Recorder::new(&[None; KEYS])));
         let store = Rc::new(RefCell::new(None::<Rc<Store>>));
-        let chance = if short { 1.0 } else { 0.15 };
         let observer = self.observer(&points, &recorder, &store, chance, 0);
         sim.set_observer(Some(observer));
         match Store::create_on(region, &self.options()) {
@@ -99,13 +120,13 @@ impl<'a> Run<'a> {
                 return self.violation(0, format!("the pool could not be created: {error}"), String::new());
             }
         }
+        sim.set_fault(self.config.fault);
         let closes = self.random.random_ratio(1, 2);
         let failure = self.work(&store, &recorder, steps, 1, closes);
         sim.set_observer(None);
         if let Some(what) = failure {
             return self.violation(0, what, String::new());
         }
-        let budget = if short { 0 } else { 48 };
         self.judge_points(&points, budget);
     }
 
@@ -125,8 +146,19 @@ impl<'a> Run<'a> {
             operation += 1;
             let open = store.borrow().clone();
             let growing = open.as_ref().is_some_and(|store| store.growing());
-            if random.random_bool(if growing { chance.max(0.7) } else { chance }) {
-                let label = Label { depth, creating: open.is_none(), growing, recovering: false };
+            let creating = open.is_none();
+            let read_ahead = recorder.borrow_mut().take_read_ahead();
+            // The first records of fresh segments decide what recovery does with them.
+            let fresh = !growing && recorder.borrow().version() < FRESH;
+            let chance = match () {
+                () if read_ahead => 1.0,
+                () if creating => chance / 4.0,
+                () if growing => chance.max(0.12),
+                () if fresh => chance.max(0.6),
+                () => chance,
+            };
+            if random.random_bool(chance) {
+                let label = Label { depth, creating, growing, recovering: false };
                 let expectation = Rc::new(recorder.borrow().expectation());
                 points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation, label });
             }
@@ -174,28 +206,31 @@ impl<'a> Run<'a> {
     fn judge_points(&mut self, points: &Points, budget: usize) {
         for point in std::mem::take(&mut *points.borrow_mut()) {
             let seed = self.random.random();
-            for image in point.snapshot.images(seed, budget) {
+            for (i, image) in point.snapshot.images(seed, budget).enumerate() {
                 if self.shared.is_done() {
                     return;
                 }
                 if self.judged.insert((image.hash(), point.expectation.version)) {
-                    self.judge(&point, &image);
+                    // The first two images are the whole ones: nothing arrived, everything did.
+                    self.judge(&point, &image, i >= 2);
                 }
             }
         }
     }
 
     /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes again.
-    fn judge(&mut self, point: &Point, image: &Image) {
+    fn judge(&mut self, point: &Point, image: &Image, torn: bool) {
         let Label { depth, creating, growing, recovering } = point.label;
         self.shared.count(image.hash(), depth > 0, recovering, growing);
-        let region = self.arena.boot(&point.snapshot, image);
+        let region = self.arena.boot(&point.snapshot, image, self.random.random());
         let sim = region.simulator().expect("a simulated region").clone();
         let nested = Points::default();
-        if depth < DEPTH && self.random.random_ratio(1, 12) {
+        if depth < DEPTH && self.random.random_ratio(1, 40) {
             sim.set_observer(Some(self.recovery_observer(point, &nested)));
         }
-        let goes_on = depth < DEPTH && self.random.random_ratio(1, 150);
+        // Worth following: a torn batch, whose later records stand whole behind an invalid one.
+        let torn_batch = torn && point.expectation.batch_in_flight && depth == 0;
+        let goes_on = depth < DEPTH && self.random.random_ratio(1, if torn_batch { 2 } else { 100 });
 
         let options = self.options();
         let opened = Rc::new(RefCell::new(None::<Rc<Store>>));
@@ -208,7 +243,7 @@ impl<'a> Run<'a> {
                 };
                 sim.set_observer(None);
                 let states = read_all(&store)?;
-                compare(&states, &point.expectation)?;
+        compare(&states, &point.expectation)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
                 if !report.is_sound() {
                     return Err(format!("the recovered pool is not sound: {}", report.damage));
@@ -228,13 +263,13 @@ impl<'a> Run<'a> {
             Err(error) => Err(format!("recovery: {error}")),
         };
         match verdict {
-            Err(what) => self.violation(point.operation, what, image.describe()),
+            Err(what) => self.violation(point.operation, what, image.describe(&point.snapshot)),
             Ok(states) if goes_on && opened.borrow().is_some() => {
                 self.go_on(&sim, &opened, &states, depth + 1)
             }
             Ok(_) => {}
         }
-        self.judge_points(&nested, 8);
+        self.judge_points(&nested, 2);
     }
 
     /// An observer of a recovery: a crash of it must be explained by the same history.
@@ -254,13 +289,13 @@ impl<'a> Run<'a> {
     fn go_on(&mut self, sim: &Sim, store: &Rc<RefCell<Option<Rc<Store>>>>, states: &[State], depth: u32) {
         let points = Points::default();
         let recorder = Rc::new(RefCell::new(Recorder::new(states)));
-        sim.set_observer(Some(self.observer(&points, &recorder, store, 0.3, depth)));
+        sim.set_observer(Some(self.observer(&points, &recorder, store, 0.1, depth)));
         // Values of every generation have names of their own.
-        let failure = self.work(store, &recorder, 8, depth << 24 | 1, false);
+        let failure = self.work(store, &recorder, 3, depth << 24 | 1, false);
         sim.set_observer(None);
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
-            None => self.judge_points(&points, 16),
+            None => self.judge_points(&points, 2),
         }
     }
 

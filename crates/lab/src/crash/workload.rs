@@ -76,13 +76,14 @@ pub fn parse_key(bytes: &[u8]) -> Option<usize> {
 pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -> Vec<Vec<Step>> {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut next = first_value;
+    // In half of all runs every value has the usual length; see `value_bytes`.
+    let usual = random.random_ratio(1, 2);
     let mut value = |random: &mut SmallRng| {
-        if random.random_ratio(1, 24) {
+        if !usual && random.random_ratio(1, 16) {
             return EMPTY;
         }
         next += 1;
-        // Runs of equal lengths matter more than an even mix; see `value_bytes`.
-        while next % 16 < 6 && random.random_ratio(3, 4) {
+        while next % 16 < 6 && (usual || random.random_ratio(1, 2)) {
             next += 1;
         }
         next
@@ -93,10 +94,13 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
     (0..threads)
         .map(|_| {
             (0..steps)
-                .map(|_| {
+                .map(|step| {
                     let random = &mut random;
-                    let key = random.random_range(0..keys);
-                    let roll = random.random_range(0..100);
+                    // Half of all operations meet at two keys: most faults need two operations on one.
+                    let hot = random.random_ratio(1, 2);
+                    let key = random.random_range(0..if hot { 2 } else { keys });
+                    // A batch into a fresh segment is where records can survive that stand behind a torn one.
+                    let roll = if step == 0 && random.random_ratio(1, 2) { 93 } else { random.random_range(0..100) };
                     if reinserting && roll < 45 {
                         let delete = random.random_ratio(1, 2);
                         let action = if delete { Action::Delete } else { Action::Put(value(random)) };

@@ -1,14 +1,15 @@
 //! Numbers for new records, and the highest below which all are stored.
 //!
-//! While some threads insert, others read what is there. A number that has been handed out may not be stored yet, so
-//! readers choose only among those below which every insert has returned. Then a missing record is an error of the
-//! store and never of the workload. Inserts finish out of order; a window of flags remembers the early ones.
+//! While some threads insert, others read what is there. A number that has been handed out may not be stored
+//! yet, so readers choose only among those below which every insert has returned. Then a missing record is an
+//! error of the store and never of the workload. Inserts finish out of order; a window of flags remembers the
+//! early ones.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far inserts may run ahead of the oldest one in flight: milliseconds of inserts, since its thread may have lost
-/// its processor.
+/// How far inserts may run ahead of the oldest one in flight: milliseconds of inserts, since its thread may
+/// have lost its processor.
 const WINDOW: usize = 1 << 16;
 
 /// Hands out numbers and tracks which of them are stored. Shared by all threads of a run.
@@ -35,14 +36,15 @@ impl AcknowledgedCounter {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes that the record `number` is stored. Waits while it is a whole window ahead of the oldest in flight.
+    /// Notes that the record `number` is stored. Waits while it is a whole window ahead of the oldest in
+    /// flight.
     pub fn acknowledge(&self, number: u64) {
         while number - self.stored() >= WINDOW as u64 {
             std::thread::yield_now();
         }
         self.flag(number).store(true, Ordering::SeqCst);
-        // The flag is set before the lock is tried, and whoever holds the lock looks once more after leaving it: a
-        // number is never left behind without a thread that will pass it.
+        // The flag is set before the lock is tried, and whoever holds the lock looks once more after leaving
+        // it: a number is never left behind without a thread that will pass it.
         while self.flag(self.stored()).load(Ordering::SeqCst) {
             let Ok(_held) = self.advance.try_lock() else { return };
             while self.flag(self.stored()).swap(false, Ordering::SeqCst) {

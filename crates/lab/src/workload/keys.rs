@@ -1,8 +1,9 @@
 //! Keys made from numbers.
 //!
-//! Two families. [`KeyShape`] makes keys of a fixed length for the `ops` benchmark: the number spread over 64 bits, so
-//! that consecutive numbers are far apart in key order and in every hash. [`Naming`] makes the text keys of YCSB,
-//! `user` and a decimal number, where the number is the FNV-1a hash of the record's or the record's own, padded.
+//! Two families. [`KeyShape`] makes keys of a fixed length for the `ops` benchmark: the number spread over 64
+//! bits, so that consecutive numbers are far apart in key order and in every hash. [`Naming`] makes the text
+//! keys of YCSB, `user` and a decimal number, where the number is the FNV-1a hash of the record's or the
+//! record's own, padded.
 
 use crate::workload::mix;
 use std::io::Write;
@@ -51,8 +52,8 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The hash that YCSB spreads record numbers by: FNV-1a over the number's eight bytes, lowest first, as the absolute
-/// value of a signed number.
+/// The hash that YCSB spreads record numbers by: FNV-1a over the number's eight bytes, lowest first, as the
+/// absolute value of a signed number.
 #[inline]
 pub fn ycsb_hash(number: u64) -> u64 {
     (fnv1a(&number.to_le_bytes()) as i64).unsigned_abs()
@@ -61,7 +62,8 @@ pub fn ycsb_hash(number: u64) -> u64 {
 /// How YCSB names its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Naming {
-    /// Whether the number in the key is hashed (`insertorder=hashed`), which scatters neighbours over the key space.
+    /// Whether the number in the key is hashed (`insertorder=hashed`), which scatters neighbours over the key
+    /// space.
     pub hashed: bool,
     /// Digits that the number is padded to with zeros.
     pub zero_padding: usize,

@@ -1,14 +1,15 @@
 //! A cheap random order: visits each of `n` numbers once without an array of them.
 //!
-//! An array of five million positions would be read from memory beside the records and would so be measured with the
-//! store; a shuffle computed from the position costs a few nanoseconds and no miss. The function is a bijection on the
-//! next power of two (multiplication by odd numbers, additions and shifted exclusive-or are each invertible), and a
-//! result outside `0..n` is put in again until it falls inside, which keeps it a bijection on `0..n`.
+//! An array of five million positions would be read from memory beside the records and would so be measured
+//! with the store; a shuffle computed from the position costs a few nanoseconds and no miss. The function is
+//! a bijection on the next power of two (multiplication by odd numbers, additions and shifted exclusive-or
+//! are each invertible), and a result outside `0..n` is put in again until it falls inside, which keeps it a
+//! bijection on `0..n`.
 
 /// Spreads a number over all 64 bits; a bijection, so distinct numbers stay distinct.
 ///
-/// The finalizer of the SplitMix64 generator (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
-/// 2014).
+/// The finalizer of the SplitMix64 generator (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// generators", 2014).
 #[inline]
 pub fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

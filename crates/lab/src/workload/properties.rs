@@ -1,7 +1,8 @@
 //! Java property files, the form in which YCSB publishes its workloads.
 //!
-//! A line is `key=value`, `key: value` or `key value`; `#` and `!` begin comments; a backslash at the end continues the
-//! line and elsewhere escapes the next character. A key that occurs twice keeps its last value, as in Java.
+//! A line is `key=value`, `key: value` or `key value`; `#` and `!` begin comments; a backslash at the end
+//! continues the line and elsewhere escapes the next character. A key that occurs twice keeps its last value,
+//! as in Java.
 
 /// One setting of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

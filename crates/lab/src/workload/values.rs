@@ -1,13 +1,13 @@
 //! Values that prove themselves on reading.
 //!
-//! A benchmark that does not look at what it reads measures nothing: a store that returns stale, torn or foreign
-//! bytes is the fastest of all. So a value names its key and its version and derives the rest from both. The check is
-//! one pass of additions and comparisons without a branch, which a compiler turns into vector code; it costs about
-//! as much as copying the value and is part of every measured read.
+//! A benchmark that does not look at what it reads measures nothing: a store that returns stale, torn or
+//! foreign bytes is the fastest of all. So a value names its key and its version and derives the rest from
+//! both. The check is one pass of additions and comparisons without a branch, which a compiler turns into
+//! vector code; it costs about as much as copying the value and is part of every measured read.
 //!
-//! Layout, in little-endian words: `version ^ tag`, then `base + i * STEP` for word `i`, where `base` mixes tag and
-//! version; a last partial word is cut off. Two versions of one key, or values of two keys, differ in every word, and
-//! no word fits another place, so a mixture of any two is found.
+//! Layout, in little-endian words: `version ^ tag`, then `base + i * STEP` for word `i`, where `base` mixes
+//! tag and version; a last partial word is cut off. Two versions of one key, or values of two keys, differ in
+//! every word, and no word fits another place, so a mixture of any two is found.
 
 use crate::workload::mix;
 

@@ -1,13 +1,15 @@
 //! Zipfian choice as YCSB makes it.
 //!
 //! The distribution is that of Gray, Sundaresan, Englert, Baclawski and Weinberger, "Quickly Generating
-//! Billion-Record Synthetic Databases" (SIGMOD 1994, section 5): item `i` of `n` (from 1) is chosen with probability
-//! `1 / (i^theta zeta(n))`, by inverting an approximation of the distribution function that is exact for the first
-//! two items. `rand_distr` has a Zipf distribution by rejection sampling with other probabilities in the tail, a fixed
-//! number of items and no scrambling; results would not compare with published YCSB numbers, hence this code.
+//! Billion-Record Synthetic Databases" (SIGMOD 1994, section 5): item `i` of `n` (from 1) is chosen with
+//! probability `1 / (i^theta zeta(n))`, by inverting an approximation of the distribution function that is
+//! exact for the first two items. `rand_distr` has a Zipf distribution by rejection sampling with other
+//! probabilities in the tail, a fixed number of items and no scrambling; results would not compare with
+//! published YCSB numbers, hence this code.
 //!
 //! YCSB's own additions: the number of items may grow, and `zeta` is then continued instead of summed anew;
-//! and popular items are scattered by drawing from ten billion items and hashing the outcome onto the existing ones.
+//! and popular items are scattered by drawing from ten billion items and hashing the outcome onto the
+//! existing ones.
 
 use crate::workload::ycsb_hash;
 use rand::{Rng, RngExt};
@@ -20,8 +22,8 @@ const SUMMED: u64 = 10_000;
 
 /// The generalised harmonic number: the sum of `i^-theta` for `i` in `1..=items`.
 ///
-/// Beyond ten thousand terms the rest comes from the Euler-Maclaurin formula, whose error there is below the rounding
-/// of the sum; ten billion terms one by one would take minutes.
+/// Beyond ten thousand terms the rest comes from the Euler-Maclaurin formula, whose error there is below the
+/// rounding of the sum; ten billion terms one by one would take minutes.
 pub fn zeta(items: u64, theta: f64) -> f64 {
     let summed: f64 = (1..=items.min(SUMMED)).map(|i| (i as f64).powf(-theta)).sum();
     if items <= SUMMED {
@@ -46,7 +48,8 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// A choice among `items` items, or `None` unless there is one and `0 < theta < 1` (Gray's inversion needs that).
+    /// A choice among `items` items, or `None` unless there is one and `0 < theta < 1` (Gray's inversion
+    /// needs that).
     pub fn new(items: u64, theta: f64) -> Option<Zipfian> {
         if items == 0 || !(theta > 0.0 && theta < 1.0) {
             return None;

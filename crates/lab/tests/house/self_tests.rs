@@ -37,6 +37,7 @@ fn test_items_are_not_shipped() {
     );
     assert_eq!(file.shipped.trim(), "fn g() {}");
     assert!(shipped("a.rs", "#[cfg(not(test))]\nfn g() {}").shipped.contains("fn g"));
+    assert!(shipped("a.rs", "#[cfg(any(test, miri))]\nfn g() {}").shipped.contains("fn g"));
     assert!(Source::new("a.rs", "fn g() {}", true).shipped.is_empty());
 }
 
@@ -130,12 +131,13 @@ fn a_long_file_is_found() {
 #[test]
 fn machine_access_is_found() {
     let text = "use std::arch::x86_64::_mm_sfence;\nfn f() { rustix::mm::munmap(a, b) }";
-    assert_eq!(rules::check_machine(&shipped("crates/store/src/lib.rs", text)).len(), 2);
-    assert!(rules::check_machine(&shipped("crates/medium/src/lib.rs", text)).is_empty());
-    assert!(
-        rules::check_machine(&shipped("crates/store/src/lib.rs", "// std::arch::asm!\nlet libc = 1;"))
-            .is_empty()
-    );
+    assert_eq!(rules::check_machine(&shipped("crates/store/src/lib.rs", text), &[]).len(), 2);
+    assert!(rules::check_machine(&shipped("crates/medium/src/lib.rs", text), &[]).is_empty());
+    let excused = [("crates/store/src/lib.rs", "a reason")];
+    assert!(rules::check_machine(&shipped("crates/store/src/lib.rs", text), &excused).is_empty());
+    assert_eq!(rules::check_machine(&shipped("crates/store/src/lib.rs", ""), &excused).len(), 1, "needless");
+    let words = shipped("crates/store/src/lib.rs", "// std::arch::asm!\nlet libc = 1;");
+    assert!(rules::check_machine(&words, &[]).is_empty());
 }
 
 #[test]
@@ -192,6 +194,11 @@ fn groundless_unsafe_code_is_found() {
     assert_eq!(check(outside, "// unsafe\n#[unsafe(no_mangle)]\nfn f(g: unsafe fn(u8)) { \"unsafe\"; }"), 0);
     let test = "#[cfg(test)]\nmod tests {\n    // SAFETY: g wants nothing.\n    fn f() { unsafe { g() } }\n}";
     assert_eq!(check(outside, test), 0, "tests may be unsafe anywhere, with grounds");
+    let allocator = "// SAFETY: passed on.\nunsafe impl A for B {\n\n\n\n\n\n\n\n    unsafe fn f(&self) {}\n}\nunsafe fn g() {}";
+    assert_eq!(check(inside, allocator), 1, "only the function outside the block");
+    let sources =
+        [shipped("crates/medium/src/lib.rs", "unsafe impl Send for A {}"), shipped("b.rs", "// unsafe")];
+    assert_eq!(rules::needless_rooms(&sources, &[("crates/medium/", ""), ("b.rs", "")]).len(), 1);
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn declarations(text: &str) -> Vec<Declared> {
         declared.push(Declared {
             name: name.to_owned(),
             path: path.map(str::to_owned),
-            test_only: conditional.contains("#[cfg(") && source::words(conditional, "test").next().is_some(),
+            test_only: conditional.contains("#[cfg(test)]") || conditional.contains("#[cfg(all(test,"),
         });
     }
     declared

@@ -48,24 +48,36 @@ pub(super) fn fence() {
     unsafe { _mm_sfence() }
 }
 
+/// Whole words, as records are, go straight to the streaming stores; anything else is taken apart out of line.
+///
+/// Stores of 16 bytes do as well as 8 (both leave the processor a line at a time), and better than cached stores
+/// with a flush of each line, which wait for the old lines to be read.
+///
 /// # Safety
 /// `dst` must be valid for `len` writes, `src` for `len` reads, without overlap.
 #[inline]
 pub(super) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: FlushKind) {
-    let mut done = 0;
-    // SAFETY: every access below stays within `len` bytes of both pointers; the streaming stores are issued
-    // only at addresses aligned as they demand, and the unaligned ends take the cached route with a flush.
+    // SAFETY: the caller's promise, with the alignment that `stream_words` asks for.
     unsafe {
-        let head = (dst as usize).wrapping_neg() & 7;
-        if head != 0 || len < 8 {
-            let head = head.min(len);
-            std::ptr::copy_nonoverlapping(src, dst, head);
-            super::flush_lines(kind, dst, head);
-            done = head;
+        if (dst as usize | len) & 7 == 0 {
+            stream_words(dst, src, len);
+        } else {
+            stream_ragged(dst, src, len, kind);
         }
-        if (dst as usize + done) & 15 != 0 && len - done >= 8 {
-            _mm_stream_si64(dst.add(done).cast(), src.add(done).cast::<i64>().read_unaligned());
-            done += 8;
+    }
+}
+
+/// # Safety
+/// As for [`stream`], and `dst` and `len` must be multiples of 8.
+#[inline]
+unsafe fn stream_words(dst: *mut u8, src: *const u8, len: usize) {
+    let mut done = 0;
+    // SAFETY: every access stays within `len` bytes of both pointers; stores of 16 bytes are issued only after a
+    // word has brought the target to a multiple of 16, loads are unaligned ones.
+    unsafe {
+        if dst as usize & 15 != 0 && len >= 8 {
+            _mm_stream_si64(dst.cast(), src.cast::<i64>().read_unaligned());
+            done = 8;
         }
         while len - done >= 16 {
             _mm_stream_si128(dst.add(done).cast::<__m128i>(), _mm_loadu_si128(src.add(done).cast()));
@@ -73,12 +85,27 @@ pub(super) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: Flus
         }
         if len - done >= 8 {
             _mm_stream_si64(dst.add(done).cast(), src.add(done).cast::<i64>().read_unaligned());
-            done += 8;
         }
-        if done < len {
-            std::ptr::copy_nonoverlapping(src.add(done), dst.add(done), len - done);
-            super::flush_lines(kind, dst.add(done), len - done);
-        }
+    }
+}
+
+/// Streams the whole words in the middle; the ends take the cached route with a flush.
+///
+/// # Safety
+/// As for [`stream`].
+#[inline(never)]
+unsafe fn stream_ragged(dst: *mut u8, src: *const u8, len: usize, kind: FlushKind) {
+    let head = ((dst as usize).wrapping_neg() & 7).min(len);
+    let words = (len - head) & !7;
+    let tail = head + words;
+    // SAFETY: the three parts lie side by side within `len` bytes of both pointers, and the middle one begins at a
+    // multiple of 8 unless it is empty.
+    unsafe {
+        std::ptr::copy_nonoverlapping(src, dst, head);
+        super::flush_lines(kind, dst, head);
+        stream_words(dst.add(head), src.add(head), words);
+        std::ptr::copy_nonoverlapping(src.add(tail), dst.add(tail), len - tail);
+        super::flush_lines(kind, dst.add(tail), len - tail);
     }
 }
 

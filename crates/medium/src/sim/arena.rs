@@ -57,9 +57,10 @@ impl SimArena {
     /// A region of the snapshot's shape that no one uses, with its durable image, prepared further by `prepare`.
     fn recycle(&mut self, snapshot: &Snapshot, prepare: impl FnOnce(&mut super::memory::Memory)) -> Arc<Sim> {
         let shape = |options: SimOptions| SimOptions { seed: 0, ..options };
-        let idle = self.sims.iter_mut().position(|sim| {
-            shape(sim.options()) == shape(snapshot.options) && Arc::get_mut(sim).is_some()
-        });
+        let idle = self
+            .sims
+            .iter_mut()
+            .position(|sim| shape(sim.options()) == shape(snapshot.options) && Arc::get_mut(sim).is_some());
         let index = idle.unwrap_or_else(|| {
             self.sims.push(Arc::new(Sim::new(snapshot.options)));
             self.sims.len() - 1

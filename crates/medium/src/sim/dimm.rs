@@ -27,7 +27,10 @@ pub(crate) struct Geometry {
 impl Geometry {
     pub(crate) fn new(len: u64, nodes: u16, dimms: u16) -> Geometry {
         assert!(nodes > 0 && dimms > 0, "a region has at least one node and one DIMM");
-        assert!(usize::from(nodes) * usize::from(dimms) <= MAX_DIMMS, "at most {MAX_DIMMS} DIMMs are modelled");
+        assert!(
+            usize::from(nodes) * usize::from(dimms) <= MAX_DIMMS,
+            "at most {MAX_DIMMS} DIMMs are modelled"
+        );
         let slice = (len / u64::from(nodes)).next_multiple_of(INTERLEAVE).max(INTERLEAVE);
         Geometry { nodes, dimms, slice }
     }

@@ -29,7 +29,10 @@ enum Rest {
     /// Not begun.
     Ahead,
     /// All outcomes of each line, and the combination that comes next.
-    All { outcomes: Vec<Vec<Values>>, digits: Vec<usize> },
+    All {
+        outcomes: Vec<Vec<Values>>,
+        digits: Vec<usize>,
+    },
     Sample,
     Over,
 }
@@ -64,7 +67,8 @@ impl<'a> Images<'a> {
                 return None;
             }
         }
-        let outcomes: Vec<_> = self.snapshot.lines.iter().map(|(_, range)| outcomes::all(events(range))).collect();
+        let outcomes: Vec<_> =
+            self.snapshot.lines.iter().map(|(_, range)| outcomes::all(events(range))).collect();
         Some(Rest::All { digits: vec![0; outcomes.len()], outcomes })
     }
 

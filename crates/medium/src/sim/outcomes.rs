@@ -63,7 +63,9 @@ fn choices(events: &[Pending], arrived: usize) -> Choices {
 /// An upper bound on the number of outcomes.
 pub(super) fn count(events: &[Pending]) -> usize {
     (0..=atomics(events)).fold(0usize, |sum, arrived| {
-        let product = choices(events, arrived).iter().fold(1usize, |product, values| product.saturating_mul(values.len()));
+        let product = choices(events, arrived)
+            .iter()
+            .fold(1usize, |product, values| product.saturating_mul(values.len()));
         sum.saturating_add(product)
     })
 }
@@ -101,18 +103,56 @@ pub(super) fn advance(digits: &mut [usize], base: impl Fn(usize) -> usize) -> bo
 }
 
 /// One outcome; `density` of 256 is the chance that a word, and the atomic prefix, arrived as written last.
+///
+/// The same walk as [`choices`], but it keeps one candidate a word, each with equal chance, so that a sample of
+/// thousands of lines allocates nothing.
 pub(super) fn sample(events: &[Pending], random: &mut Random, density: u64) -> Values {
-    let total = atomics(events);
+    #[derive(Clone, Copy, Default)]
+    struct Candidate {
+        newest: Option<u64>,
+        drawn: Option<u64>,
+        others: u64,
+        settled: bool,
+    }
+    let mut left = atomics(events);
     let arrived =
-        if random.below(256) < density { total } else { random.below(total as u64 + 1) as usize };
-    choices(events, arrived).map(|values| {
-        if values.len() == 1 {
-            values[0]
-        } else if random.below(256) < density {
-            // Choices beyond the first stand newest first.
-            values[1]
+        if left == 0 || random.below(256) < density { left } else { random.below(left as u64 + 1) as usize };
+    let mut owners = Vec::new();
+    let mut words = [Candidate::default(); WORDS];
+    for event in events.iter().rev() {
+        let word = &mut words[usize::from(event.word)];
+        let mut optional = event.kind == Kind::NonTemporal;
+        if event.kind == Kind::Atomic {
+            left -= 1;
+            if left >= arrived {
+                continue;
+            }
+            owners.push(event.owner);
+        } else if event.kind == Kind::Plain {
+            optional = !owners.contains(&event.owner);
+        }
+        // Cached events below a forced one are covered; streamed ones may still land on top.
+        if event.kind == Kind::NonTemporal || !word.settled {
+            word.settled |= !optional;
+            word.newest = word.newest.or(Some(event.value));
+            word.others += 1;
+            if random.below(word.others) == 0 {
+                word.drawn = Some(event.value);
+            }
+        }
+    }
+    words.map(|word| {
+        if word.newest.is_some() && random.below(256) < density {
+            word.newest
+        } else if !word.settled && random.below(word.others + 1) == 0 {
+            // Nothing forced stands on the word, so the durable value may.
+            None
         } else {
-            values[random.below(values.len() as u64) as usize]
+            word.drawn
         }
     })
 }
+
+#[cfg(test)]
+#[path = "outcomes_tests.rs"]
+mod tests;

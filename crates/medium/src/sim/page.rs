@@ -45,7 +45,8 @@ impl Pages {
 
     #[inline]
     pub(crate) fn set(&mut self, word: u64, value: u64) {
-        let slot = &mut Arc::make_mut(&mut self.pages[word as usize / PAGE_WORDS]).0[word as usize % PAGE_WORDS];
+        let slot =
+            &mut Arc::make_mut(&mut self.pages[word as usize / PAGE_WORDS]).0[word as usize % PAGE_WORDS];
         if *slot != value {
             self.hash ^= word_hash(word, *slot) ^ word_hash(word, value);
             *slot = value;

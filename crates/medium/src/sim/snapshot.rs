@@ -152,11 +152,10 @@ impl Snapshot {
         arrived[index] = false;
         let missing = self.events[index];
         let mut blocked = missing.kind == Kind::Atomic;
-        for later in index + 1..range.end {
-            let event = &self.events[later];
+        for (event, arrives) in self.events.iter().zip(arrived).take(range.end).skip(index + 1) {
             if event.kind == Kind::Atomic {
                 blocked |= missing.kind == Kind::Plain && event.owner == missing.owner;
-                arrived[later] &= !blocked;
+                *arrives &= !blocked;
             }
         }
     }

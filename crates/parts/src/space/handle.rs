@@ -50,7 +50,6 @@ impl Space {
         for number in 0..plan.extents().len() {
             zone_pool::format(&region, &plan, number, options.free_list);
         }
-        region.fence();
         superblock::write_first(&region, &plan);
         Ok(Space::open(region)?.0)
     }

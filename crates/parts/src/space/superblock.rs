@@ -296,7 +296,8 @@ pub(super) fn erase(region: &Region) {
 }
 
 /// Writes both copies of a new pool, the magic words last and as single words: until the first of them arrives
-/// there is no pool, and from then on there is a whole one.
+/// there is no pool, and from then on there is a whole one. The fence before them also covers the metadata of lists,
+/// which the caller has written without waiting.
 pub(super) fn write_first(region: &Region, superblock: &Superblock) {
     let magic_at = std::mem::offset_of!(Superblock, magic);
     let mut without_magic = superblock.clone();

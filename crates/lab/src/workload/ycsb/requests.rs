@@ -27,7 +27,8 @@ enum Chooser {
     Latest(Zipfian),
 }
 
-/// Makes one thread's requests. Expensive to begin (sums over all records), cheap to clone for the next thread.
+/// Makes one thread's requests. Expensive to begin (sums over all records), cheap to clone for the next
+/// thread.
 #[derive(Clone)]
 pub struct Requests {
     random: SmallRng,
@@ -56,8 +57,9 @@ impl Requests {
         let chooser = match workload.distribution {
             Distribution::Uniform => Chooser::Uniform(workload.records),
             Distribution::Zipfian => {
-                // Choosing among more records than exist keeps the popular ones the same while inserts go on; a
-                // choice of one that does not exist yet is drawn again. Twice the expected inserts, as in YCSB.
+                // Choosing among more records than exist keeps the popular ones the same while inserts go on;
+                // a choice of one that does not exist yet is drawn again. Twice the expected inserts, as in
+                // YCSB.
                 let inserts = (workload.operations as f64 * workload.mix.insert / sum * 2.0) as u64;
                 let items = workload.records + inserts;
                 Chooser::Zipfian(ScrambledZipfian::new(items, workload.theta).expect("bounds are checked"))

@@ -1,7 +1,8 @@
 //! What a property file asks for.
 //!
-//! A misspelt key would otherwise run a different workload under the same name, so an unknown one is an error. Keys
-//! of YCSB that have no meaning here (its database, its measurements, its threads) are known and ignored.
+//! A misspelt key would otherwise run a different workload under the same name, so an unknown one is an
+//! error. Keys of YCSB that have no meaning here (its database, its measurements, its threads) are known and
+//! ignored.
 
 use crate::workload::{Naming, Property, PropertyError, parse_properties};
 
@@ -53,8 +54,8 @@ pub struct Workload {
     pub mix: Mix,
     /// How records are chosen.
     pub distribution: Distribution,
-    /// The constant of zipfian choices, between 0 and 1. The key `zipfianconstant` is an addition to YCSB, which has
-    /// it fixed at 0.99.
+    /// The constant of zipfian choices, between 0 and 1. The key `zipfianconstant` is an addition to YCSB,
+    /// which has it fixed at 0.99.
     pub theta: f64,
     /// Bytes of a record's value: fields times bytes of a field.
     pub value_size: usize,
@@ -197,7 +198,8 @@ impl Workload {
                 "minscanlength" => workload.scan_length.0 = count(p)?,
                 "maxscanlength" => workload.scan_length.1 = count(p)?,
                 "scanlengthdistribution" => workload.zipfian_scans = zipfian_scans(p)?,
-                // Values of one size and whole reads are what this program does; another wish must not pass unseen.
+                // Values of one size and whole reads are what this program does; another wish must not pass
+                // unseen.
                 "fieldlengthdistribution" => {
                     only(p, "constant", "`constant`: values of one run have one size")?
                 }

@@ -81,9 +81,10 @@ impl Policy {
                     return chosen;
                 }
             },
-            Kind::Priorities { .. } => {
-                *ready.iter().max_by_key(|task| self.priorities[**task]).expect("a run without a ready task is over")
-            }
+            Kind::Priorities { .. } => *ready
+                .iter()
+                .max_by_key(|task| self.priorities[**task])
+                .expect("a run without a ready task is over"),
         }
     }
 }

@@ -36,7 +36,9 @@ pub enum RunError {
         waiting: Vec<u32>,
     },
     /// The run took more steps than it was allowed.
-    #[error("the run was stopped after its budget of {steps} steps; raise max_steps if it is to take that long")]
+    #[error(
+        "the run was stopped after its budget of {steps} steps; raise max_steps if it is to take that long"
+    )]
     OutOfSteps {
         /// Switch points passed.
         steps: u64,
@@ -184,7 +186,13 @@ impl Run {
             // (driven to their end, or unwound by `stop`), and children end before the parent whose stack they
             // borrow leaves `join`, by returning or by being unwound (`unwind_one` takes no task with live children).
             let fiber = unsafe { Coroutine::with_stack_unchecked(stack, body) };
-            tasks.push(Task { fiber: Some(fiber), yielder: std::ptr::null(), parent, children: 0, ended: false });
+            tasks.push(Task {
+                fiber: Some(fiber),
+                yielder: std::ptr::null(),
+                parent,
+                children: 0,
+                ended: false,
+            });
             self.ready.borrow_mut().push(index);
             self.policy.borrow_mut().add();
         }
@@ -218,7 +226,8 @@ impl Run {
                 CoroutineResult::Return(panic) => {
                     keep(fiber.into_stack());
                     if let Some(message) = panic {
-                        let failure = RunError::Panicked { task: index as u32 + 1, step: self.steps.get(), message };
+                        let failure =
+                            RunError::Panicked { task: index as u32 + 1, step: self.steps.get(), message };
                         self.failure.borrow_mut().get_or_insert(failure);
                     }
                     self.end(index);

@@ -48,11 +48,8 @@ impl Segment<'_> {
     /// word that moved away, for the caller to overwrite, and the other place of the word is already set.
     #[inline(never)]
     pub(super) fn make_room(&self, roots: [usize; 2]) -> Option<(usize, usize)> {
-        let mut search = Search {
-            steps: [Step::default(); BUCKETS_MAX],
-            len: 0,
-            seen: [0; BUCKETS_MAX.div_ceil(64)],
-        };
+        let mut search =
+            Search { steps: [Step::default(); BUCKETS_MAX], len: 0, seen: [0; BUCKETS_MAX.div_ceil(64)] };
         for root in roots {
             let itself = search.len;
             search.reach(root, itself, 0);

@@ -29,7 +29,9 @@ impl HashIndex {
         let (entry, state) = self.lock(cursor.next);
         let segment = self.slabs.segment(entry);
         out.extend(segment.references_in_buckets());
-        out.extend(segment.meta.overflow_entries().filter_map(|entry| entry.load()).map(|(_, reference)| reference));
+        out.extend(
+            segment.meta.overflow_entries().filter_map(|entry| entry.load()).map(|(_, reference)| reference),
+        );
         let following = prefix(cursor.next, state.depth) + 1;
         cursor.next = if state.depth == 0 { 0 } else { following << (64 - state.depth) };
         cursor.finished = cursor.next == 0;
@@ -40,7 +42,8 @@ impl HashIndex {
 impl Segment<'_> {
     /// The references in the buckets. The caller holds the lock.
     pub(super) fn references_in_buckets(&self) -> Vec<u64> {
-        let words = self.buckets.iter().flat_map(|bucket| (0..bucket.slots.len()).map(|slot| bucket.load(slot)));
+        let words =
+            self.buckets.iter().flat_map(|bucket| (0..bucket.slots.len()).map(|slot| bucket.load(slot)));
         words.filter(|&word| word != EMPTY).map(reference_of).collect()
     }
 }

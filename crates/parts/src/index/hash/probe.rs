@@ -26,13 +26,17 @@ impl Bucket {
     /// A slot without an entry.
     #[inline]
     pub(super) fn empty_slot(&self) -> Option<usize> {
-        (0..SLOTS).find(|&slot| self.slots[slot].load(Ordering::Relaxed) == EMPTY)
+        let is_empty = |slot: usize| u32::from(self.slots[slot].load(Ordering::Relaxed) == EMPTY);
+        let mask = (0..SLOTS).fold(0, |mask, slot| mask | is_empty(slot) << slot);
+        (mask != 0).then(|| mask.trailing_zeros() as usize)
     }
 
     /// The slot that holds exactly this word.
     #[inline]
     pub(super) fn slot_with(&self, word: u64) -> Option<&AtomicU64> {
-        self.slots.iter().find(|slot| slot.load(Ordering::Relaxed) == word)
+        let is_equal = |slot: usize| u32::from(self.slots[slot].load(Ordering::Relaxed) == word);
+        let mask = (0..SLOTS).fold(0, |mask, slot| mask | is_equal(slot) << slot);
+        (mask != 0).then(|| &self.slots[mask.trailing_zeros() as usize % SLOTS])
     }
 
     /// The nonempty words that carry `tag`, each loaded after it was found, so it may carry another by then.
@@ -72,9 +76,7 @@ const BITS_PER_SLOT: u32 = 4;
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
-    use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16,
-    };
+    use std::arch::x86_64::{__m128i, _mm_cmpeq_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16};
     const TAG_LANES: u32 = 0x8888_8888;
     let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
     // SAFETY: the four loads cover exactly the 64 aligned bytes of the bucket. They are written in assembly because

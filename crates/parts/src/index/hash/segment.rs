@@ -91,7 +91,7 @@ impl Meta {
         let mut waiter = Waiter::default();
         loop {
             let version = self.version.load(Ordering::Acquire);
-            if version % 2 == 0 {
+            if version.is_multiple_of(2) {
                 return version;
             }
             waiter.wait();
@@ -108,7 +108,7 @@ impl Meta {
     /// Announces that words move until the result drops. The caller holds the lock, or is alone. It nests.
     pub(super) fn moving(&self) -> Moving<'_> {
         let version = self.version.load(Ordering::Relaxed);
-        let outermost = version % 2 == 0;
+        let outermost = version.is_multiple_of(2);
         if outermost {
             self.version.store(version + 1, Ordering::Relaxed);
             // Whoever sees a word move will also see that the version is odd.

@@ -1,7 +1,7 @@
 //! What a hash index can be told, and what it tells.
 
 /// Largest [`HashIndexSettings::bucket_bits`].
-pub(super) const BUCKET_BITS_MAX: u32 = 10;
+pub(super) const BUCKET_BITS_MAX: u32 = 8;
 
 /// The shape of a hash index. It is volatile, so nothing of this is persistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct HashIndexSettings {
     /// Hash bits that the directory distinguishes at first: the index starts with two to this power segments. At
     /// most 16.
     pub initial_depth: u32,
-    /// Buckets of a segment, as a power of two. Larger segments fill better; smaller ones split faster. 1 to 10.
+    /// Buckets of a segment, as a power of two. Larger segments fill better; smaller ones split faster. 1 to 8.
     pub bucket_bits: u32,
 }
 

@@ -35,13 +35,14 @@ unsafe impl Send for Slab {}
 /// All segments of an index.
 pub(super) struct Slabs {
     bucket_bits: u32,
+    bucket_mask: usize,
     list: SpinLock<Vec<Slab>>,
 }
 
 impl Slabs {
     /// No slab yet; segments have `1 << bucket_bits` buckets.
     pub(super) fn new(bucket_bits: u32) -> Slabs {
-        Slabs { bucket_bits, list: SpinLock::default() }
+        Slabs { bucket_bits, bucket_mask: (1 << bucket_bits) - 1, list: SpinLock::default() }
     }
 
     #[inline]
@@ -63,10 +64,24 @@ impl Slabs {
 
     /// The buckets of the segment that an entry names.
     #[inline]
-    pub(super) fn buckets(&self, entry: EntryWord) -> &[Bucket] {
+    fn buckets(&self, entry: EntryWord) -> &[Bucket] {
         let first = std::ptr::with_exposed_provenance::<Bucket>(entry.address());
         // SAFETY: entries are made by `allocate` for zeroed blocks of this size, which live as long as `self`.
         unsafe { std::slice::from_raw_parts(first, 1 << self.bucket_bits) }
+    }
+
+    /// One bucket of the segment that an entry names; its number is taken modulo their number.
+    #[inline]
+    pub(super) fn bucket(&self, entry: EntryWord, number: usize) -> &Bucket {
+        let first = std::ptr::with_exposed_provenance::<Bucket>(entry.address());
+        // SAFETY: as in `buckets`; the mask keeps the number below that of the buckets.
+        unsafe { &*first.add(number & self.bucket_mask()) }
+    }
+
+    /// One less than the buckets of a segment, a power of two.
+    #[inline]
+    pub(super) fn bucket_mask(&self) -> usize {
+        self.bucket_mask
     }
 
     /// The metadata of the segment that an entry names.
@@ -100,7 +115,8 @@ impl Slabs {
             {
                 let slab_address = slab.base.as_ptr().expose_provenance();
                 let offset = block << self.segment_shift();
-                let meta = std::ptr::with_exposed_provenance_mut::<Meta>(self.meta_address(slab_address, block));
+                let meta =
+                    std::ptr::with_exposed_provenance_mut::<Meta>(self.meta_address(slab_address, block));
                 // SAFETY: the block and its metadata lie in the slab, and no one has been told of them.
                 unsafe {
                     slab.base.as_ptr().add(offset).write_bytes(0, 1 << self.segment_shift());

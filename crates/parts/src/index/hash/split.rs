@@ -25,20 +25,14 @@ impl HashIndex {
     /// others; each further split could double the directory.
     pub(super) fn should_split(&self, segment: &Segment<'_>, state: &State) -> bool {
         let even_depth = self.segments.load(Ordering::Relaxed).ilog2();
-        let deepest = (even_depth + DEPTH_SLACK).max(DEPTH_FLOOR).min(DEPTH_MAX);
+        let deepest = (even_depth + DEPTH_SLACK).clamp(DEPTH_FLOOR, DEPTH_MAX);
         let slots = segment.slot_count();
         let in_buckets = (segment.meta.keys() - state.overflowing) as usize;
         state.depth < deepest && (in_buckets >= slots / 2 || state.overflowing as usize >= slots / 4)
     }
 
     /// Splits the segment that `entry` names and `hash` belongs to. The caller holds its lock.
-    pub(super) fn split(
-        &self,
-        hash: u64,
-        entry: EntryWord,
-        state: &mut State,
-        rehash: &dyn Fn(u64) -> u64,
-    ) {
+    pub(super) fn split(&self, hash: u64, entry: EntryWord, state: &mut State, rehash: &dyn Fn(u64) -> u64) {
         self.splitting.fetch_add(1, Ordering::Relaxed);
         let segment = self.slabs.segment(entry);
         if segment.base + TAG_BITS >= state.depth + 1 + FRESH_BITS_MIN {
@@ -72,7 +66,8 @@ impl HashIndex {
         sibling.send_home();
         sibling.meta.set_keys(moved);
         let overflowing = if state.overflowing == 0 { Vec::new() } else { hashes_in_overflow(segment) };
-        add_all(&sibling, overflowing.iter().copied().filter(|&(hash, _)| split_bit(hash, depth)));
+        let moving_keys = overflowing.iter().copied().filter(|&(hash, _)| split_bit(hash, depth));
+        sibling.meta.state.lock().overflowing = add_all(&sibling, moving_keys);
         point();
 
         let moving = segment.meta.moving();
@@ -110,12 +105,16 @@ impl HashIndex {
         self.records_read.fetch_add(read, Ordering::Relaxed);
         keys.extend(hashes_in_overflow(segment));
         for &(of_key, _) in &keys {
-            assert!(prefix(of_key, depth) == prefix(hash, depth), "the hash of an indexed record has changed");
+            assert!(
+                prefix(of_key, depth) == prefix(hash, depth),
+                "the hash of an indexed record has changed"
+            );
         }
         let base = depth + 1;
         let sibling_entry = self.slabs.allocate(depth + 1, base);
         let sibling = self.slabs.segment(sibling_entry);
-        add_all(&sibling, keys.iter().copied().filter(|&(hash, _)| split_bit(hash, depth)));
+        let moving_keys = keys.iter().copied().filter(|&(hash, _)| split_bit(hash, depth));
+        sibling.meta.state.lock().overflowing = add_all(&sibling, moving_keys);
         point();
 
         let moving = segment.meta.moving();
@@ -147,6 +146,7 @@ fn clear_overflow(segment: &Segment<'_>, state: &mut State) {
 }
 
 /// Adds keys to a segment and returns how many of them went to its overflow chain.
+#[must_use]
 fn add_all(segment: &Segment<'_>, keys: impl Iterator<Item = (u64, u64)>) -> u32 {
     let mut added = 0;
     let mut overflowing = 0;

@@ -7,7 +7,7 @@ use super::settings::{BUCKET_BITS_MAX, HashIndexSettings, HashIndexStats};
 use super::slab::Slabs;
 use super::slot::{REFERENCE_MASK, reference_of, word_of};
 use crate::epoch::Guard;
-use crate::sync::SpinGuard;
+use crate::sync::{SpinGuard, point};
 use quipu_medium::arch::prefetch;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -25,7 +25,6 @@ pub struct HashIndex {
     pub(super) splits: AtomicU64,
     pub(super) records_read: AtomicU64,
     pub(super) splitting: AtomicU32,
-    bucket_mask: usize,
 }
 
 impl HashIndex {
@@ -44,7 +43,6 @@ impl HashIndex {
             splits: AtomicU64::new(0),
             records_read: AtomicU64::new(0),
             splitting: AtomicU32::new(0),
-            bucket_mask: (1 << bucket_bits) - 1,
         }
     }
 
@@ -52,10 +50,9 @@ impl HashIndex {
     #[inline]
     pub fn prefetch(&self, _guard: &Guard<'_>, hash: u64) {
         let entry = self.directory.entry(hash);
-        let (_, [home, other]) = places(hash, entry.base(), self.bucket_mask);
-        let buckets = self.slabs.buckets(entry);
-        prefetch(&raw const buckets[home]);
-        prefetch(&raw const buckets[other]);
+        let (_, [home, other]) = places(hash, entry.base(), self.slabs.bucket_mask());
+        prefetch(&raw const *self.slabs.bucket(entry, home));
+        prefetch(&raw const *self.slabs.bucket(entry, other));
     }
 
     /// The reference of the key with this hash for which `matches` says yes; without locks.
@@ -65,10 +62,9 @@ impl HashIndex {
     #[inline]
     pub fn get(&self, _guard: &Guard<'_>, hash: u64, mut matches: impl FnMut(u64) -> bool) -> Option<u64> {
         let entry = self.directory.entry(hash);
-        let (tag, both) = places(hash, entry.base(), self.bucket_mask);
-        let buckets = self.slabs.buckets(entry);
-        for bucket in both {
-            for word in buckets[bucket].words_with_tag(tag) {
+        let (tag, both) = places(hash, entry.base(), self.slabs.bucket_mask());
+        for number in both {
+            for word in self.slabs.bucket(entry, number).words_with_tag(tag) {
                 if matches(reference_of(word)) {
                     return Some(reference_of(word));
                 }
@@ -82,6 +78,7 @@ impl HashIndex {
     fn get_settled(&self, hash: u64, matches: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
         let mut entry = self.directory.entry(hash);
         loop {
+            point();
             let segment = self.slabs.segment(entry);
             let version = segment.meta.settled_version();
             // Only a version read before the directory proves that the entry holds for what is read next.
@@ -102,9 +99,9 @@ impl HashIndex {
     #[inline]
     pub fn candidate(&self, _guard: &Guard<'_>, hash: u64) -> Option<u64> {
         let entry = self.directory.entry(hash);
-        let (tag, both) = places(hash, entry.base(), self.bucket_mask);
-        let buckets = self.slabs.buckets(entry);
-        both.iter().find_map(|&bucket| buckets[bucket].words_with_tag(tag).next()).map(reference_of)
+        let (tag, both) = places(hash, entry.base(), self.slabs.bucket_mask());
+        let first = |number: usize| self.slabs.bucket(entry, number).words_with_tag(tag).next();
+        both.into_iter().find_map(first).map(reference_of)
     }
 
     /// Adds a key that is known to be absent.
@@ -193,7 +190,7 @@ impl HashIndex {
             depth: self.directory.depth(),
             splits: self.splits.load(Ordering::Relaxed),
             records_read_by_splits: self.records_read.load(Ordering::Relaxed),
-            slots: segments * ((self.bucket_mask + 1) * SLOTS) as u64,
+            slots: segments * ((self.slabs.bucket_mask() + 1) * SLOTS) as u64,
             ..HashIndexStats::default()
         };
         self.slabs.for_each_meta(|meta| {

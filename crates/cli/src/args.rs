@@ -1,0 +1,182 @@
+//! The command line as a whole, and the kinds of arguments that several commands share.
+
+use crate::commands::{bench, check, crash, create, del, designs, get, info, probe, put};
+use crate::failure::{Failure, Outcome};
+use clap::builder::styling::Styles;
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use quipu::{Design, MediumKind};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+/// What holds for all commands; shown below the list of them.
+const EVERYWHERE: &str = "\
+Exit codes:
+  0  all is well
+  1  a problem was found: a key that is absent, damage, a violation, or a failure on the way
+  2  the command was misused, or the file is not a pool
+
+Results go to standard output, with --json as one object a line; errors and progress go to standard error.
+
+Examples:
+  quipu create animals.pool --size 256M
+  quipu put animals.pool llama wool
+  quipu get animals.pool llama
+  quipu bench ycsb a b c d f";
+
+#[derive(Parser)]
+#[command(
+    name = "quipu",
+    version,
+    about = "A durable key-value store for persistent memory, and for plain files.",
+    after_help = EVERYWHERE,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    styles = Styles::plain(),
+    max_term_width = 100
+)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// A command with its arguments.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a new pool.
+    Create(create::Args),
+    /// Give a key a value.
+    Put(put::Args),
+    /// Print the value of a key.
+    Get(get::Args),
+    /// Delete a key.
+    Del(del::Args),
+    /// Say what a pool is, what it holds, and which failures its contents survive.
+    Info(info::Args),
+    /// Prove every structure and every record of a pool, and that no space leaks.
+    Check(check::Args),
+    /// Say what a folder, file or device is and what a pool there would survive, without making one.
+    Probe(probe::Args),
+    /// Measure the store, checking every value that is read.
+    Bench(bench::Args),
+    /// Look for a power failure that the store does not survive.
+    Crash(crash::Args),
+    /// List the designs that a pool can have.
+    Designs(designs::Args),
+}
+
+impl Command {
+    /// Carries the command out.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        match self {
+            Command::Create(args) => args.run(),
+            Command::Put(args) => args.run(),
+            Command::Get(args) => args.run(),
+            Command::Del(args) => args.run(),
+            Command::Info(args) => args.run(),
+            Command::Check(args) => args.run(),
+            Command::Probe(args) => args.run(),
+            Command::Bench(args) => args.run(),
+            Command::Crash(args) => args.run(),
+            Command::Designs(args) => args.run(),
+        }
+    }
+}
+
+/// Reads the command line. Where it asks for help, or cannot be read, that is dealt with here and the exit code returned.
+pub fn parse() -> Result<Command, ExitCode> {
+    Line::try_parse().map(|line| line.command).map_err(|error| {
+        match error.kind() {
+            // A reader that has gone away needs no help any more.
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => drop(error.print()),
+            _ => {
+                let text = error.render().to_string();
+                eprint!("quipu: {}", text.strip_prefix("error: ").unwrap_or(&text));
+            }
+        }
+        ExitCode::from(error.exit_code() as u8)
+    })
+}
+
+/// What `--design` takes where several may be named.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DesignChoice {
+    /// All there are.
+    All,
+    /// This one.
+    One(Design),
+}
+
+impl FromStr for DesignChoice {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<DesignChoice, String> {
+        if name == "all" { Ok(DesignChoice::All) } else { name.parse().map(DesignChoice::One) }
+    }
+}
+
+/// The designs that the choices name, each once, in the order they were named.
+pub fn chosen(choices: &[DesignChoice]) -> Vec<Design> {
+    let mut designs = Vec::new();
+    for choice in choices {
+        let named = match choice {
+            DesignChoice::All => Design::ALL,
+            DesignChoice::One(design) => std::slice::from_ref(design),
+        };
+        for design in named {
+            if !designs.contains(design) {
+                designs.push(*design);
+            }
+        }
+    }
+    designs
+}
+
+/// Reads a medium that a pool in a file system or on a device can have; `auto` lets the path decide.
+pub fn pool_medium(text: &str) -> Result<PoolMedium, String> {
+    match text {
+        "auto" => Ok(PoolMedium(None)),
+        "dax" | "dram" | "file" => text
+            .parse()
+            .map(|kind| PoolMedium(Some(kind)))
+            .map_err(|error: quipu_medium::MediumError| error.to_string()),
+        _ => Err("use one of: auto, dax, dram, file".to_owned()),
+    }
+}
+
+/// The medium of a pool that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolMedium(pub Option<MediumKind>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_teaches_by_examples() {
+        fn visit(command: &clap::Command) {
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(visit);
+            }
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.contains("Examples:\n  quipu "), "{} shows no examples", command.get_name());
+            assert!(command.get_about().is_some(), "{} says nothing of itself", command.get_name());
+        }
+        visit(&Line::command());
+    }
+
+    #[test]
+    fn designs_are_chosen_once_each() {
+        let choices = ["quipu", "all"].map(|name| name.parse().unwrap());
+        assert_eq!(chosen(&choices), Design::ALL);
+        assert!("knot".parse::<DesignChoice>().unwrap_err().contains("knot"));
+    }
+}

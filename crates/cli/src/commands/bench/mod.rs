@@ -1,0 +1,52 @@
+//! `quipu bench`: measures the store.
+
+mod ops;
+mod place;
+mod recovery;
+mod settings;
+mod ycsb;
+
+use crate::failure::{Failure, Outcome};
+use clap::Subcommand;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu bench ycsb a b c d f
+  quipu bench ops --records 5M --value-size 200 --roofline
+  quipu bench ops --medium file --pool /mnt/ssd/bench.pool --threads 2
+  quipu bench ops --medium sim                              # exact costs in place of times
+  quipu bench recovery --records 10M --json
+
+Fields of the JSON objects: design, phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, p999_ns,
+dram_bytes_per_record, pm_bytes_per_record; with --roofline also roofline, the share of the limit; on sim, in place
+of times, fences_per_op, lines_flushed_per_op, lines_read_per_op, media_write_bytes_per_op, remote_writes_per_op,
+remote_reads_per_op. What was not measured is left out.";
+
+/// Measure the store, checking every value that is read.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// Measure insert, get, get_many, update and delete, each alone.
+    Ops(ops::Args),
+    /// Load and run workloads of YCSB.
+    Ycsb(ycsb::Args),
+    /// Measure opening: without a close before it, and after one.
+    Recovery(recovery::Args),
+}
+
+impl Args {
+    /// Runs the benchmark.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        match self.benchmark {
+            Benchmark::Ops(args) => args.run(),
+            Benchmark::Ycsb(args) => args.run(),
+            Benchmark::Recovery(args) => args.run(),
+        }
+    }
+}

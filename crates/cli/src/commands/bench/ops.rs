@@ -1,0 +1,47 @@
+//! `quipu bench ops`: the basic operations, each alone.
+
+use super::settings::{Settings, Sizes};
+use crate::failure::{Failure, Outcome};
+use crate::size;
+use quipu_lab::bench::{self, Config};
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu bench ops
+  quipu bench ops --records 5M --key-size 16 --value-size 200 --threads 2 --roofline
+  quipu bench ops --medium file --pool /mnt/ssd/bench.pool
+  quipu bench ops --medium sim --records 20k --json";
+
+/// Measure insert, get, get_many, update and delete, each alone.
+///
+/// Insert puts all records; get, get_many and update choose among them uniformly; delete takes them in random
+/// order. Every value read is checked.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    sizes: Sizes,
+    /// Operations of each phase after the inserts. [default: as many as records]
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    ops: Option<u64>,
+    /// Measure the limits of the medium too, and give every result as a share of one.
+    #[arg(long)]
+    roofline: bool,
+}
+
+impl Args {
+    /// Runs the benchmark.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let config = self.settings.apply(self.sizes.config(self.settings.medium));
+        let operations = self.ops.unwrap_or(config.records);
+        let config = Config { operations, roofline: self.roofline, ..config };
+        let mut bench = self.settings.begin(format!(
+            "Basic operations on {} records of {} + {} bytes, {operations} operations a phase, seed {}.",
+            config.records, config.key_size, config.value_size, config.seed
+        ))?;
+        let result = bench.run(config, |config, progress, sink| bench::ops(config, progress, sink));
+        bench.end(result)
+    }
+}

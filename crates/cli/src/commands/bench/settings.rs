@@ -1,0 +1,124 @@
+//! What all benchmarks are told, and how all of them answer.
+
+use super::place::Place;
+use crate::args::{DesignChoice, chosen};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Bar};
+use crate::size;
+use quipu::MediumKind;
+use quipu_lab::bench::{BenchError, Config, Row, table};
+use std::path::PathBuf;
+
+/// Records where no number is given.
+const RECORDS: u64 = 1_000_000;
+
+/// The same on the simulator, which is slow, and whose counts do not get more exact with more of them.
+const RECORDS_SIM: u64 = 20_000;
+
+/// Arguments of every benchmark.
+#[derive(clap::Args)]
+pub struct Settings {
+    /// The designs to measure, separated by commas, or all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
+    design: Vec<DesignChoice>,
+    /// Where the pool is: dram (memory that stands in for PM), file, dax, or sim, which counts costs in place of time.
+    #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
+    pub medium: MediumKind,
+    /// The pool's file, which must not exist; it is removed afterwards. [default: memory, or for file a temporary one]
+    #[arg(long, value_name = "PATH")]
+    pool: Option<PathBuf>,
+    /// Threads at work.
+    #[arg(long, value_name = "T", value_parser = size::count, default_value = "1")]
+    threads: u64,
+    /// What all choices follow from.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object a line, one for each phase.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Sizes of records, for the benchmarks that make up their own.
+#[derive(clap::Args)]
+pub struct Sizes {
+    /// Records loaded, such as 200k or 5M. [default: 1M, on sim 20k]
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    records: Option<u64>,
+    /// Bytes of a key.
+    #[arg(long, value_name = "B", value_parser = size::length, default_value = "16")]
+    key_size: usize,
+    /// Bytes of a value.
+    #[arg(long, value_name = "B", value_parser = size::length, default_value = "200")]
+    value_size: usize,
+}
+
+impl Sizes {
+    /// Records, keys and values as they were asked for; as many operations as records.
+    pub fn config(&self, medium: MediumKind) -> Config {
+        let default = if medium == MediumKind::Sim { RECORDS_SIM } else { RECORDS };
+        let records = self.records.unwrap_or(default);
+        let Sizes { key_size, value_size, .. } = *self;
+        Config { records, operations: records, key_size, value_size, ..Config::default() }
+    }
+}
+
+/// A benchmark about to run.
+pub struct Bench<'a> {
+    settings: &'a Settings,
+    place: Place,
+    heading: String,
+    rows: Vec<Row>,
+    bar: Bar,
+    /// Set once standard output fails; the rest of the run has no one to tell.
+    refused: Option<Failure>,
+}
+
+impl Settings {
+    /// Designs, medium, threads and seed, over what `config` says of records.
+    pub fn apply(&self, config: Config) -> Config {
+        let designs = chosen(&self.design);
+        Config { designs, medium: self.medium, threads: self.threads as usize, seed: self.seed, ..config }
+    }
+
+    /// Finds a place for the pool. `heading` says above the table what was measured.
+    pub fn begin(&self, heading: String) -> Result<Bench<'_>, Failure> {
+        let place = Place::find(self.medium, self.pool.clone())?;
+        Ok(Bench {
+            settings: self,
+            place,
+            heading,
+            rows: Vec::new(),
+            bar: Bar::new("preparing"),
+            refused: None,
+        })
+    }
+}
+
+impl Bench<'_> {
+    /// Runs one of the lab's benchmarks. Its rows are printed at once for programs, and at the end for people.
+    pub fn run(
+        &mut self,
+        config: Config,
+        benchmark: impl FnOnce(&Config, &Bar, &mut dyn FnMut(Row)) -> Result<(), BenchError>,
+    ) -> Result<(), Failure> {
+        let config = Config { pool: self.place.path().cloned(), ..config };
+        let (rows, refused, json) = (&mut self.rows, &mut self.refused, self.settings.json);
+        benchmark(&config, &self.bar, &mut |row| {
+            if !json {
+                rows.push(row);
+            } else if refused.is_none() {
+                *refused = output::json_line(&row).err();
+            }
+        })?;
+        self.refused.take().map_or(Ok(()), Err)
+    }
+
+    /// Prints what is left to print, also of a run that failed on the way, and ends.
+    pub fn end(self, result: Result<(), Failure>) -> Result<Outcome, Failure> {
+        self.bar.clear();
+        if !self.rows.is_empty() {
+            output::raw(format!("{}\n{}\n\n{}", self.heading, self.place, table(&self.rows)).as_bytes())?;
+        }
+        result.map(|()| Outcome::Fine)
+    }
+}

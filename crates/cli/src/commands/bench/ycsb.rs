@@ -1,0 +1,118 @@
+//! `quipu bench ycsb`: workloads of YCSB.
+
+use super::settings::Settings;
+use crate::failure::{Failure, Outcome};
+use crate::size;
+use quipu::MediumKind;
+use quipu_lab::bench::{self, BenchError, Config};
+use quipu_lab::workload::Workload;
+use std::path::Path;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu bench ycsb a b c d f
+  quipu bench ycsb a --records 5M --ops 5M --value-size 200 --threads 2
+  quipu bench ycsb workloads/mine.properties --medium file --roofline";
+
+/// Records and operations of a published workload: the whole set is through in about a minute on a small machine.
+const RECORDS: u64 = 200_000;
+
+/// The same on the simulator.
+const RECORDS_SIM: u64 = 5_000;
+
+/// Bytes of the longest key that YCSB makes without padding: `user` and nineteen digits.
+const LONGEST_KEY: usize = 23;
+
+/// Load and run workloads of YCSB.
+///
+/// Each is loaded into a pool of its own (phase load_X) and run (phase run_X). Workload e scans, so it needs a design that keeps
+/// keys in order.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Letters from a to f, or property files of YCSB.
+    #[arg(required = true, value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+    #[command(flatten)]
+    settings: Settings,
+    /// Records loaded, such as 200k or 5M. [default: 200k, on sim 5k; of a property file its own]
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    records: Option<u64>,
+    /// Operations of the run. [default: as many as records; of a property file its own]
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    ops: Option<u64>,
+    /// Bytes of a key, by zeros before its number. [default: up to 23, as the number has digits]
+    #[arg(long, value_name = "B", value_parser = size::length)]
+    key_size: Option<usize>,
+    /// Bytes of a value. [default: 1000; of a property file its own]
+    #[arg(long, value_name = "B", value_parser = size::length)]
+    value_size: Option<usize>,
+    /// Measure the limits of the medium too, and give every result as a share of one.
+    #[arg(long)]
+    roofline: bool,
+}
+
+impl Args {
+    /// Runs the workloads one after another.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let workloads =
+            self.workloads.iter().map(|name| self.workload(name)).collect::<Result<Vec<_>, _>>()?;
+        let config = Config { roofline: self.roofline, ..self.settings.apply(Config::default()) };
+        // Found out now and not after the workloads before it.
+        for workload in workloads.iter().filter(|workload| workload.scans()) {
+            if let Some(&design) = config.designs.iter().find(|design| !design.description().ordered) {
+                return Err(BenchError::NoOrder { design, workload: workload.name.clone() }.into());
+            }
+        }
+        let described: Vec<String> = workloads.iter().map(describe).collect();
+        let same = described.windows(2).all(|pair| pair[0] == pair[1]);
+        let described = if same { described.first().cloned() } else { None };
+        let mut bench = self.settings.begin(format!(
+            "YCSB {}{}, seed {}.",
+            self.workloads.join(" "),
+            described.map_or(String::new(), |what| format!(": {what}")),
+            config.seed
+        ))?;
+        let result = workloads.iter().try_for_each(|workload| {
+            bench.run(config.clone(), |config, progress, sink| bench::ycsb(config, workload, progress, sink))
+        });
+        bench.end(result)
+    }
+
+    /// A workload by its letter or file, with what the flags say in place of what it says itself.
+    fn workload(&self, name: &str) -> Result<Workload, Failure> {
+        let mut workload = match Workload::published(name) {
+            Some(workload) => {
+                let sim = self.settings.medium == MediumKind::Sim;
+                let records = self.records.unwrap_or(if sim { RECORDS_SIM } else { RECORDS });
+                Workload { records, operations: records, ..workload }
+            }
+            None => from_file(Path::new(name))?,
+        };
+        workload.records = self.records.unwrap_or(workload.records);
+        workload.operations = self.ops.unwrap_or(workload.operations);
+        workload.value_size = self.value_size.unwrap_or(workload.value_size);
+        if let Some(key_size) = self.key_size {
+            if key_size < LONGEST_KEY {
+                let text = format!("--key-size is {key_size}; keys of YCSB take {LONGEST_KEY} bytes or more");
+                return Err(Failure::Usage(text));
+            }
+            workload.zero_padding = key_size - "user".len();
+        }
+        Ok(workload)
+    }
+}
+
+fn from_file(path: &Path) -> Result<Workload, Failure> {
+    let usage = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        usage(format!("{error}; name a workload by its letter, from a to f, or by its property file"))
+    })?;
+    let name = path.file_stem().map_or_else(|| path.to_string_lossy(), |stem| stem.to_string_lossy());
+    Workload::parse(&name, &text).map_err(|error| usage(error.to_string()))
+}
+
+fn describe(workload: &Workload) -> String {
+    let Workload { records, operations, value_size, .. } = workload;
+    format!("{records} records of {value_size} bytes and their keys, {operations} operations")
+}

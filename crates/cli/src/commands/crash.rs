@@ -1,0 +1,159 @@
+//! `quipu crash`: explores what power failures may leave.
+
+use crate::args::{DesignChoice, chosen};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Bar, counted};
+use crate::size;
+use clap::ValueEnum;
+use quipu::Twin;
+use quipu_lab::crash::{CrashConfig, CrashReport, explore};
+use quipu_medium::sim::Fault;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu crash --design quipu --states 5000
+  quipu crash --design all --states 100k --threads 3 --json
+  quipu crash --design quipu --seed 17 --runs 1            # replays one run
+  quipu crash --design quipu --states 20k --twin publish-before-persist
+
+Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, during_growth,
+violations; with violations also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
+
+/// States judged if neither these nor runs are limited.
+const STATES: u64 = 5000;
+
+/// With the twin that leaves fences out, the distance between those: enough remain for the store to get anywhere.
+const OMITTED_FENCES: u64 = 3;
+
+/// Look for a power failure that the store does not survive.
+///
+/// Runs generated work on a simulated medium, stops it at every kind of moment, forms the images that a power failure may leave
+/// there, recovers the store from each, and judges what it then says against all that was acknowledged. A violation is
+/// printed with the command that replays it.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The designs, separated by commas, or all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
+    design: Vec<DesignChoice>,
+    /// Distinct states to judge. [default: 5000, or without limit if --runs is given]
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    states: Option<u64>,
+    /// Seed of the first run; the following runs have the following seeds.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Operations of each thread in a long run.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "40")]
+    ops: u64,
+    /// Threads of the work, interleaved as the seed has it.
+    #[arg(long, value_name = "T", value_parser = size::count, default_value = "2")]
+    threads: u64,
+    /// Stop after this many runs.
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    runs: Option<u64>,
+    /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with violations.
+    #[arg(long, value_enum, value_name = "NAME")]
+    twin: Option<TwinChoice>,
+    /// Print one JSON object a line, one for each design.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TwinChoice {
+    /// Readers see a record before it is durable.
+    PublishBeforePersist,
+    /// The check of a record ignores the life of its segment.
+    LifeLeftOut,
+    /// Recovery goes on appending to a segment of an earlier run.
+    AppendAfterRecovery,
+    /// Some fences do nothing.
+    FenceLeftOut,
+}
+
+impl Args {
+    /// Explores each design.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let mut outcome = Outcome::Fine;
+        for design in chosen(&self.design) {
+            let config = CrashConfig { design, ..self.config() };
+            let bar = Bar::new(&format!("{design}: states"));
+            let mut report = explore(&config, &mut |done, total| {
+                bar.at(done, if total == u64::MAX { done } else { total })
+            });
+            bar.clear();
+            self.complete(&mut report);
+            if report.violations > 0 {
+                outcome = Outcome::Problem;
+            }
+            if self.json {
+                output::json_line(&report)?;
+            } else {
+                output::line(text(&report))?;
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn config(&self) -> CrashConfig {
+        let (twin, fault) = match self.twin {
+            None => (None, None),
+            Some(TwinChoice::PublishBeforePersist) => (Some(Twin::PublishBeforePersist), None),
+            Some(TwinChoice::LifeLeftOut) => (Some(Twin::LifeLeftOut), None),
+            Some(TwinChoice::AppendAfterRecovery) => (Some(Twin::AppendAfterRecovery), None),
+            Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
+        };
+        CrashConfig {
+            states: self.states.unwrap_or(if self.runs.is_some() { u64::MAX } else { STATES }),
+            seed: self.seed,
+            runs: self.runs,
+            ops: self.ops as usize,
+            threads: self.threads as usize,
+            twin,
+            fault,
+            ..CrashConfig::default()
+        }
+    }
+
+    /// A violation of a broken store is replayed on a store broken in the same way.
+    fn complete(&self, report: &mut CrashReport) {
+        let Some(twin) = self.twin.and_then(|twin| twin.to_possible_value()) else { return };
+        for violation in &mut report.details {
+            if !violation.replay.contains("--twin") {
+                violation.replay.push_str(&format!(" --twin {}", twin.get_name()));
+            }
+        }
+    }
+}
+
+fn text(report: &CrashReport) -> String {
+    let mut text = format!(
+        "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
+         {} during compaction\n",
+        report.design,
+        counted(report.states, "state"),
+        counted(report.runs, "run"),
+        counted(report.operations, "operation"),
+        report.seed,
+        report.seconds,
+        report.nested,
+        report.during_recovery,
+        report.during_growth,
+        report.during_compaction,
+    );
+    for violation in &report.details {
+        text.push_str(&format!(
+            "\nviolation: {}\n  seed {}, before operation {} on the medium\n",
+            violation.what, violation.seed, violation.operation
+        ));
+        if !violation.image.is_empty() {
+            text.push_str(&format!("  image: {}\n", violation.image.replace('\n', "\n  ")));
+        }
+        text.push_str(&format!("  replay: {}\n", violation.replay));
+    }
+    text.push_str(&match report.violations {
+        0 => "no violation".to_owned(),
+        count => format!("\n{}", counted(count, "violation")),
+    });
+    text
+}

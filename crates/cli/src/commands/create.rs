@@ -1,0 +1,83 @@
+//! `quipu create`: makes a pool, and says what it is good for.
+
+use crate::args::{PoolMedium, pool_medium};
+use crate::failure::{Failure, Outcome};
+use crate::{output, size};
+use clap::ValueEnum;
+use quipu::{Design, Durability, FreeList, Options, Store};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu create animals.pool --size 4G
+  quipu create /mnt/pmem/animals.pool --size 64G --medium dax
+  quipu create small.pool --size 16M --zone-size 16K --free-list volatile";
+
+/// Make a new pool.
+///
+/// The pool is a file of the given size, which takes disk space only as it fills, or the beginning of a devdax
+/// device. What its contents survive depends on what it lies on: that is printed, with the evidence.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The file to make, which must not exist, or a devdax device.
+    pool: PathBuf,
+    /// Bytes of the pool, such as 512M or 4G.
+    #[arg(long, value_parser = size::bytes)]
+    size: u64,
+    /// The design; `quipu designs` lists them.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    design: Design,
+    /// Bytes of a zone, a power of two from 16K to 4M. A value may have a quarter of it. [default: a 256th of the pool,
+    /// from 64K to 4M]
+    #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
+    zone_size: Option<u64>,
+    /// What the pool lies on: auto, dax, dram or file. `auto` finds out.
+    #[arg(long, default_value = "auto", value_parser = pool_medium)]
+    medium: PoolMedium,
+    /// What an acknowledged write survives, on a file: process, interval, interval:MILLISECONDS or always.
+    #[arg(long, default_value_t)]
+    durability: Durability,
+    /// How free space is remembered.
+    #[arg(long, value_enum, default_value_t)]
+    free_list: FreeListChoice,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum FreeListChoice {
+    /// By a log-free list in the pool.
+    #[default]
+    Persistent,
+    /// By a list in DRAM, made anew at every open.
+    Volatile,
+}
+
+impl Args {
+    /// Makes the pool.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let options = Options {
+            design: Some(self.design),
+            size: self.size,
+            zone_size: self.zone_size,
+            medium: self.medium.0,
+            durability: self.durability,
+            free_list: match self.free_list {
+                FreeListChoice::Persistent => FreeList::Persistent,
+                FreeListChoice::Volatile => FreeList::Volatile,
+            },
+            ..Options::default()
+        };
+        let store = Store::create(&self.pool, &options)?;
+        let (statement, stats) = (store.statement(), store.stats());
+        store.close()?;
+        output::line(format!(
+            "Created {}: {} in {} zones of {}, design {}.\n{statement}",
+            self.pool.display(),
+            size::human(stats.pool_bytes),
+            stats.zones,
+            size::human(stats.zone_bytes),
+            self.design,
+        ))?;
+        Ok(Outcome::Fine)
+    }
+}

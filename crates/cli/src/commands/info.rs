@@ -1,0 +1,100 @@
+//! `quipu info`: what a pool is and holds.
+
+use crate::failure::{Failure, Outcome};
+use crate::{output, pool, size};
+use quipu::Store;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu info animals.pool
+  quipu info animals.pool --json
+
+Fields of the JSON object: pool, design, medium, durability, survives (process_crash, os_crash, power_loss: yes, no or
+unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, garbage_bytes, utilization,
+index_bytes, longest_key, longest_value, closed_cleanly.";
+
+/// Say what a pool is, what it holds, and which failures its contents survive.
+///
+/// A pool that was not closed is recovered first, as by every command that opens it.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The pool.
+    pool: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Prints what there is to say.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let described = pool::with(&self.pool, |store| {
+            Ok(if self.json { self.object(store).to_string() } else { self.text(store) })
+        })?;
+        output::line(described)?;
+        Ok(Outcome::Fine)
+    }
+
+    fn object(&self, store: &Store) -> Value {
+        let (statement, stats, (key, value)) = (store.statement(), store.stats(), store.limits());
+        json!({
+            "pool": self.pool.to_string_lossy(),
+            "design": store.design().name(),
+            "medium": statement.medium.name(),
+            "durability": statement.durability.to_string(),
+            "survives": output::statement_json(&statement),
+            "pool_bytes": stats.pool_bytes,
+            "zone_bytes": stats.zone_bytes,
+            "zones": stats.zones,
+            "free_zones": stats.free_zones,
+            "records": stats.records,
+            "record_bytes": stats.record_bytes,
+            "garbage_bytes": stats.garbage_bytes,
+            "utilization": stats.utilization(),
+            "index_bytes": stats.index_bytes,
+            "longest_key": key,
+            "longest_value": value,
+            "closed_cleanly": store.recovery().was_clean,
+        })
+    }
+
+    fn text(&self, store: &Store) -> String {
+        let (stats, (key, value), recovery) = (store.stats(), store.limits(), store.recovery());
+        let closed = if recovery.was_clean {
+            "closed cleanly".to_owned()
+        } else {
+            format!("was not closed; recovered from {}", output::counted(recovery.segments as u64, "segment"))
+        };
+        let rows = [
+            ("design", store.design().to_string()),
+            (
+                "size",
+                format!(
+                    "{} in {} zones of {}, {} of them free",
+                    size::human(stats.pool_bytes),
+                    stats.zones,
+                    size::human(stats.zone_bytes),
+                    stats.free_zones
+                ),
+            ),
+            ("records", stats.records.to_string()),
+            (
+                "used",
+                format!(
+                    "{} by records, {} of it garbage; utilization {:.1} %",
+                    size::human(stats.record_bytes),
+                    size::human(stats.garbage_bytes),
+                    stats.utilization() * 100.0
+                ),
+            ),
+            ("index", format!("{} of DRAM", size::human(stats.index_bytes))),
+            ("limits", format!("keys of {}, values of {}", size::human(key), size::human(value))),
+            ("last use", closed),
+        ];
+        let rows: String = rows.iter().map(|(name, what)| format!("  {name:<9} {what}\n")).collect();
+        format!("{}\n{rows}\n{}", self.pool.display(), store.statement())
+    }
+}

@@ -1,0 +1,12 @@
+//! The commands, one file each: its arguments, its help, and what it does.
+
+pub mod bench;
+pub mod check;
+pub mod crash;
+pub mod create;
+pub mod del;
+pub mod designs;
+pub mod get;
+pub mod info;
+pub mod probe;
+pub mod put;

@@ -1,0 +1,111 @@
+//! How a command ends: its exit code, and what it says when it fails.
+
+use quipu::{Error, ErrorKind};
+use quipu_lab::bench::BenchError;
+use quipu_medium::MediumError;
+use std::io;
+use std::process::ExitCode;
+
+/// How a command ended that did what it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well.
+    Fine,
+    /// It found a problem and has said which.
+    Problem,
+}
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// It was misused, or the file is no pool; nothing was changed.
+    Usage(String),
+    /// Something failed on the way.
+    Problem(String),
+    /// Whoever read standard output has gone away, so there is no one to tell and nothing left to do.
+    ReaderGone,
+}
+
+/// The exit code of a command, after its failure has been told.
+pub fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
+    match result {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Problem) | Err(Failure::ReaderGone) => ExitCode::from(1),
+        Err(Failure::Problem(text)) => {
+            tell(&text);
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(text)) => {
+            tell(&text);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Says what failed, and on a line of its own what would help. Errors are worded that way, with a semicolon between.
+pub fn tell(text: &str) {
+    match text.split_once("; ") {
+        Some((what, hint)) => eprintln!("quipu: {what}\nhint: {hint}"),
+        None => eprintln!("quipu: {text}"),
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let usage = match &error {
+            Error::Medium(error) => is_usage(error),
+            error => matches!(error.kind(), ErrorKind::Argument | ErrorKind::NotAPool),
+        };
+        Failure::new(usage, error.to_string())
+    }
+}
+
+impl From<MediumError> for Failure {
+    fn from(error: MediumError) -> Failure {
+        Failure::new(is_usage(&error), error.to_string())
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Failure {
+        let text = error.to_string();
+        match error {
+            // Settings are called what their flags are called, but for the spaces.
+            BenchError::Setting { setting, reason } => {
+                Failure::Usage(format!("--{} {reason}", setting.replace(' ', "-")))
+            }
+            BenchError::NoOrder { .. } => Failure::Usage(text),
+            BenchError::Medium(error) => error.into(),
+            BenchError::Store { source, .. } => {
+                Failure::new(matches!(source.into(), Failure::Usage(_)), text)
+            }
+            _ => Failure::Problem(text),
+        }
+    }
+}
+
+impl Failure {
+    fn new(usage: bool, text: String) -> Failure {
+        if usage { Failure::Usage(text) } else { Failure::Problem(text) }
+    }
+
+    /// A failure to write to standard output.
+    pub fn output(error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+            _ => Failure::Problem(format!("cannot write to standard output: {error}")),
+        }
+    }
+}
+
+/// Whether another argument would help: a path that is not there, is taken, or cannot be a pool.
+fn is_usage(error: &MediumError) -> bool {
+    match error {
+        MediumError::Io { source, .. } => {
+            use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+            matches!(source.kind(), NotFound | NotADirectory | IsADirectory)
+        }
+        MediumError::Exists { .. } | MediumError::Unsuitable { .. } | MediumError::UnknownWord { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,102 @@
+//! Standard output, and progress on standard error.
+//!
+//! Nothing here panics when the reader of a pipe goes away: the command ends quietly instead.
+
+use crate::failure::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use quipu::Statement;
+use quipu_lab::bench::Progress;
+use quipu_medium::{Answer, Survives};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+/// Prints bytes as they are.
+pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))
+}
+
+/// Prints a line.
+pub fn line(text: impl Display) -> Result<(), Failure> {
+    raw(format!("{text}\n").as_bytes())
+}
+
+/// Prints an object as one line of JSON.
+pub fn json_line(object: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(object)
+        .map_err(|error| Failure::Problem(format!("cannot write the result as JSON: {error}")))?;
+    line(text)
+}
+
+/// Prints a value: as it is into a file or pipe, with an end of line for a person at a terminal.
+pub fn value(bytes: &[u8]) -> Result<(), Failure> {
+    raw(bytes)?;
+    if io::stdout().is_terminal() { raw(b"\n") } else { Ok(()) }
+}
+
+/// A number of things, in words that fit the number.
+pub fn counted(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+/// The word for an answer about a failure.
+pub fn word(answer: &Answer) -> &'static str {
+    match answer.survives {
+        Survives::Yes => "yes",
+        Survives::No => "no",
+        Survives::Unknown => "unknown",
+    }
+}
+
+/// A statement for programs.
+pub fn statement_json(statement: &Statement) -> Value {
+    json!({
+        "process_crash": word(&statement.process_crash),
+        "os_crash": word(&statement.os_crash),
+        "power_loss": word(&statement.power_loss),
+        "evidence": statement.evidence,
+    })
+}
+
+/// A bar on standard error, drawn only if that is a terminal.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar that is not drawn before it has something to show.
+    pub fn new(stage: &str) -> Bar {
+        let style =
+            ProgressStyle::with_template("{msg} [{bar:32}] {human_pos}/{human_len} ({per_sec}, {eta} left)")
+                .expect("the template is constant")
+                .progress_chars("=> ");
+        Bar(ProgressBar::new(0).with_style(style).with_message(stage.to_owned()))
+    }
+
+    /// Shows that `done` of `total` steps are done.
+    pub fn at(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, stage: &str, total: u64) {
+        self.0.reset();
+        self.0.set_message(stage.to_owned());
+        self.0.set_length(total);
+    }
+
+    fn advance(&self, steps: u64) {
+        self.0.inc(steps);
+    }
+
+    fn end(&self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,27 @@
+//! Opening and closing pools on behalf of the commands that use one.
+
+use crate::failure::Failure;
+use crate::output::Bar;
+use quipu::{Error, Options, Store};
+use std::path::Path;
+
+/// Opens a pool of whatever design, with a bar while it is recovered.
+pub fn open(path: &Path) -> Result<Store, Error> {
+    let bar = Bar::new("recovering");
+    let store = Store::open_with_progress(path, &Options::default(), &|done, total| {
+        bar.at(done as u64, total as u64)
+    });
+    bar.clear();
+    store
+}
+
+/// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of the work
+/// counts more than one of the close.
+pub fn with<T>(path: &Path, work: impl FnOnce(&Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    let store = open(path)?;
+    let result = work(&store);
+    let closed = store.close();
+    let value = result?;
+    closed?;
+    Ok(value)
+}

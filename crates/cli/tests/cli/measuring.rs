@@ -1,0 +1,143 @@
+//! Benchmarks and the crash explorer, on a small scale.
+
+use crate::support::*;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+const TIMED: &str = "design phase medium threads records ops seconds mops p50_ns p99_ns p999_ns dram_bytes_per_record \
+                     pm_bytes_per_record";
+
+const COUNTED: &str = "design phase medium threads records ops dram_bytes_per_record pm_bytes_per_record fences_per_op \
+                       lines_flushed_per_op lines_read_per_op media_write_bytes_per_op remote_writes_per_op \
+                       remote_reads_per_op";
+
+fn phases(rows: &[Value]) -> Vec<&str> {
+    rows.iter().map(|row| row["phase"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn operations_are_measured_on_every_medium() {
+    let (_folder, pool) = folder();
+    let path = pool.to_str().unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["--medium", "dram"], TIMED),
+        (&["--medium", "file"], TIMED),
+        (&["--medium", "file", "--pool", path, "--threads", "2"], TIMED),
+        (&["--medium", "sim"], COUNTED),
+    ];
+    for (flags, fields) in cases {
+        let command = ["bench", "ops", "--records", "2k", "--ops", "500", "--json"].iter().chain(flags);
+        let rows = objects(&succeed(command));
+        assert_eq!(phases(&rows), ["insert", "get", "get_many", "update", "delete"]);
+        for row in rows {
+            assert_eq!(names(&row), words(fields), "{flags:?}");
+            assert_eq!((&row["design"], &row["medium"]), (&"quipu".into(), &flags[1].into()));
+            assert!(row["dram_bytes_per_record"].as_f64().is_none_or(|bytes| bytes > 1.0), "{row}");
+        }
+    }
+    assert!(!pool.exists(), "the benchmark's pool is removed");
+}
+
+#[test]
+fn the_table_says_where_the_pool_was_and_what_that_survives() {
+    let text = text(["bench", "ops", "--records", "1k", "--medium", "file"]);
+    for part in ["quipu-bench-", "temporary file", "survive a crash of the process: yes", "Mops/s", "insert"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let name = text.split_whitespace().find(|word| word.contains("quipu-bench-")).unwrap();
+    assert!(!std::path::Path::new(name.trim_end_matches(',')).exists(), "{name} is left behind");
+}
+
+#[test]
+fn limits_are_measured_when_asked_for() {
+    let rows = objects(&succeed(["bench", "ops", "--records", "1k", "--ops", "500", "--roofline", "--json"]));
+    let mut fields = words(TIMED);
+    fields.push("roofline");
+    fields.sort_unstable();
+    assert!(rows.iter().all(|row| names(row) == fields && row["roofline"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn workloads_are_named_by_letter_or_file() {
+    let (folder, _) = folder();
+    let file = folder.path().join("mine.properties");
+    std::fs::write(&file, "recordcount=700\noperationcount=900\nreadproportion=1\nupdateproportion=0\n")
+        .unwrap();
+    let file = file.to_str().unwrap();
+    let rows =
+        objects(&succeed(["bench", "ycsb", "a", "D", "--records", "1k", "--value-size", "100", "--json"]));
+    assert_eq!(phases(&rows), ["load_a", "run_a", "load_d", "run_d"]);
+    assert!(rows.iter().all(|row| names(row) == words(TIMED) && row["ops"] == 1000), "{rows:?}");
+    let rows = objects(&succeed(["bench", "ycsb", file, "--json"]));
+    assert_eq!(phases(&rows), ["load_mine", "run_mine"]);
+    assert_eq!((rows[0]["records"].as_u64(), rows[1]["ops"].as_u64()), (Some(700), Some(900)));
+}
+
+#[test]
+fn workloads_that_cannot_run_are_refused_before_any_does() {
+    let text = fail(["bench", "ycsb", "a", "e", "--records", "1k"], 2);
+    assert!(text.contains("workload e") && text.contains("ordered"), "{text}");
+    let text = fail(["bench", "ycsb", "a", "nowhere.properties"], 2);
+    assert!(
+        text.contains("nowhere.properties") && text.contains("hint: name a workload by its letter"),
+        "{text}"
+    );
+    assert!(fail(["bench", "ycsb", "a", "--key-size", "8"], 2).contains("--key-size"));
+    assert!(fail(["bench", "ycsb"], 2).contains("WORKLOAD"));
+}
+
+#[test]
+fn opening_is_measured_after_a_crash_and_after_a_close() {
+    let rows = objects(&succeed(["bench", "recovery", "--records", "5k", "--medium", "file", "--json"]));
+    assert_eq!(phases(&rows), ["recovery", "reopen"]);
+    assert!(rows.iter().all(|row| row["seconds"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn a_bench_does_not_touch_a_file_that_exists() {
+    let (_folder, pool) = folder();
+    std::fs::write(&pool, "mine").unwrap();
+    let text = fail(args(["bench", "ops", "--records", "1k", "--medium", "file", "--pool"], &pool, []), 2);
+    assert!(text.contains("exists already"), "{text}");
+    assert_eq!(std::fs::read(&pool).unwrap(), b"mine");
+}
+
+#[test]
+fn exploration_reports_what_it_judged() {
+    let report = &objects(&succeed(["crash", "--states", "300", "--seed", "3", "--json"]))[0];
+    let fields =
+        "design seed operations states nested during_compaction during_recovery during_growth violations";
+    assert_eq!(names(report), words(fields));
+    assert!(report["states"].as_u64().unwrap() >= 300 && report["violations"] == 0, "{report}");
+    assert!(text(["crash", "--runs", "1", "--seed", "3"]).contains("no violation"));
+}
+
+#[test]
+fn a_broken_store_is_convicted_and_the_conviction_replays() {
+    let twin = "publish-before-persist";
+    let output = quipu(["crash", "--states", "50k", "--twin", twin, "--json"]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report = &objects(&output.stdout)[0];
+    let details = report["details"].as_array().unwrap();
+    assert_eq!(report["violations"].as_u64(), Some(details.len() as u64));
+    assert_eq!(names(&details[0]), words("seed operation what image replay"));
+    let replay = details[0]["replay"].as_str().unwrap();
+    let again = quipu(replay.split(' ').skip(1));
+    assert_eq!(again.status.code(), Some(1), "{replay}");
+    let again = String::from_utf8(again.stdout).unwrap();
+    assert!(again.contains(details[0]["what"].as_str().unwrap()), "{replay}: {again}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quipu"))
+        .args(["designs"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(stderr(&output), "");
+}

@@ -1,0 +1,107 @@
+//! Making, using, describing and checking pools.
+
+use crate::support::*;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+
+#[test]
+fn a_pool_keeps_what_it_is_given() {
+    let (_folder, pool) = folder();
+    let created = text(args(["create"], &pool, ["--size", "16M", "--zone-size", "16K", "--design", "quipu"]));
+    assert!(created.contains("16 MiB in ") && created.contains("16 KiB"), "{created}");
+    assert!(created.contains("After a power loss"), "{created}");
+
+    assert_eq!(succeed(args(["put"], &pool, ["llama", "wool"])), b"");
+    assert_eq!(succeed(args(["put"], &pool, ["alpaca", "finer wool"])), b"");
+    assert_eq!(succeed(args(["put"], &pool, ["llama", "more wool"])), b"");
+    assert_eq!(succeed(args(["get"], &pool, ["llama"])), b"more wool");
+    assert_eq!(succeed(args(["del"], &pool, ["alpaca"])), b"");
+    let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
+    assert_eq!((info["records"].as_u64(), info["zone_bytes"].as_u64()), (Some(1), Some(16 << 10)), "{info}");
+    assert_eq!((&info["design"], info["pool_bytes"].as_u64()), (&"quipu".into(), Some(16 << 20)));
+    assert_eq!(info["closed_cleanly"], true, "every command closes the pool: {info}");
+    assert!(text(args(["check"], &pool, [])).contains("is sound: 1 key, "));
+}
+
+#[test]
+fn an_absent_key_is_a_problem_and_is_named() {
+    let (_folder, pool) = pool();
+    assert!(fail(args(["get"], &pool, ["vicuna"]), 1).contains("vicuna"));
+    assert!(fail(args(["del"], &pool, ["vicuna"]), 1).contains("vicuna"));
+    succeed(args(["put"], &pool, ["vicuna", ""]));
+    assert_eq!(succeed(args(["get"], &pool, ["vicuna"])), b"", "an empty value is a value");
+    succeed(args(["del"], &pool, ["vicuna"]));
+    fail(args(["get"], &pool, ["vicuna"]), 1);
+}
+
+#[test]
+fn bytes_go_in_and_out_unchanged() {
+    let (_folder, pool) = pool();
+    let all: Vec<u8> = (0..=255).collect();
+    let output = quipu_with_input(args(["put"], &pool, ["bytes", "-"]), &all);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(succeed(args(["get"], &pool, ["bytes"])), all);
+
+    // Hexadecimal out, and in again under a key that is no text.
+    let hex: String = all.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = "6279746573";
+    assert_eq!(text(args(["get"], &pool, [key, "--hex"])), hex);
+    let output =
+        quipu_with_input(args(["put"], &pool, ["ff00", "-", "--hex"]), format!("{hex}\n").as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(text(args(["get"], &pool, ["FF00", "--hex"])), hex);
+
+    // A key need not be valid text to be an argument either.
+    let odd = std::ffi::OsStr::from_bytes(b"\xfe-key");
+    let put =
+        Command::new(env!("CARGO_BIN_EXE_quipu")).arg("put").arg(&pool).arg(odd).arg("v").status().unwrap();
+    assert!(put.success());
+    assert_eq!(text(args(["get"], &pool, ["fe2d6b6579", "--hex"])), "76");
+    assert!(fail(args(["get"], &pool, ["6g", "--hex"]), 2).contains("hexadecimal"));
+}
+
+#[test]
+fn words_that_look_like_flags_can_be_stored() {
+    let (_folder, pool) = pool();
+    succeed(args(["put"], &pool, ["--", "-k", "--value"]));
+    assert_eq!(succeed(args(["get"], &pool, ["--", "-k"])), b"--value");
+}
+
+#[test]
+fn objects_have_the_documented_names() {
+    let (folder, pool) = pool();
+    let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
+    let expected = "pool design medium durability survives pool_bytes zone_bytes zones free_zones records record_bytes \
+                    garbage_bytes utilization index_bytes longest_key longest_value closed_cleanly";
+    assert_eq!(names(info), words(expected));
+    assert_eq!(names(&info["survives"]), words("process_crash os_crash power_loss evidence"));
+
+    let check = &objects(&succeed(args(["check"], &pool, ["--json"])))[0];
+    assert_eq!(names(check), words("pool sound segments records keys free_zones damage lost"));
+    assert_eq!(check["sound"], true);
+
+    let probe = &objects(&succeed(args(["probe"], folder.path(), ["--json"])))[0];
+    let expected =
+        "path filesystem mount_point free_bytes map_sync medium flush node device durability survives";
+    assert_eq!(names(probe), words(expected));
+    assert!(text(args(["probe"], folder.path(), [])).contains("A pool here is of medium"));
+}
+
+#[test]
+fn designs_are_listed_for_people_and_programs() {
+    assert!(text(["designs"]).contains("quipu: "));
+    for design in objects(&succeed(["designs", "--json"])) {
+        assert_eq!(names(&design), words("name paper ordered parts switches limits"));
+    }
+}
+
+#[test]
+fn a_pool_that_was_not_closed_is_recovered_and_said_to_be() {
+    let (_folder, pool) = pool();
+    let store = quipu::Store::open(&pool, &quipu::Options::default()).unwrap();
+    store.client().put(b"quick", b"exit").unwrap();
+    drop(store);
+    let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
+    assert_eq!((info["closed_cleanly"].as_bool(), info["records"].as_u64()), (Some(false), Some(1)));
+    assert_eq!(succeed(args(["get"], &pool, ["quick"])), b"exit");
+}

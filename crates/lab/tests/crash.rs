@@ -1,0 +1,57 @@
+//! Every crash state of every design survives, and every broken twin is convicted.
+
+use quipu::{Design, Twin};
+use quipu_lab::crash::{CrashConfig, CrashReport, explore};
+use quipu_medium::sim::Fault;
+
+fn run(config: &CrashConfig) -> CrashReport {
+    explore(config, &mut |_, _| {})
+}
+
+#[test]
+fn every_design_survives_five_thousand_crash_states() {
+    for design in Design::ALL {
+        let report = run(&CrashConfig { design: *design, ..CrashConfig::default() });
+        println!("{report:?}");
+        assert_eq!(report.violations, 0, "{:#?}", report.details);
+        assert!(report.states >= 5000);
+        for (what, states) in [
+            ("nested", report.nested),
+            ("during recovery", report.during_recovery),
+            ("during growth", report.during_growth),
+        ] {
+            assert!(states * 20 >= report.states, "{what}: {states} of {} states, wanted one in twenty", report.states);
+        }
+    }
+}
+
+/// Explores a broken store until it is convicted, and returns how many states that took.
+fn convict(twin: Option<Twin>, fault: Option<Fault>, charge: &str) {
+    let report = run(&CrashConfig { states: 2000, twin, fault, ..CrashConfig::default() });
+    assert!(report.violations > 0, "{twin:?} {fault:?} got away with {} states", report.states);
+    assert!(
+        report.details.iter().any(|violation| violation.what.contains(charge)),
+        "{twin:?} {fault:?} is convicted, but not of its own fault: {:#?}",
+        report.details
+    );
+}
+
+#[test]
+fn a_fence_left_out_is_convicted() {
+    convict(None, Some(Fault::FenceOmitted { every: 3 }), "an acknowledged write is lost");
+}
+
+#[test]
+fn publishing_before_persisting_is_convicted() {
+    convict(Some(Twin::PublishBeforePersist), None, "a read before the crash returned what the crash took away");
+}
+
+#[test]
+fn a_hash_without_the_life_number_is_convicted() {
+    convict(Some(Twin::LifeLeftOut), None, "a write came back");
+}
+
+#[test]
+fn appending_after_recovery_is_convicted() {
+    convict(Some(Twin::AppendAfterRecovery), None, "a write came back");
+}
