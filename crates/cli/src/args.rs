@@ -6,6 +6,7 @@ use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use quipu::{Design, MediumKind};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -43,25 +44,17 @@ struct Line {
 /// A command with its arguments.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Make a new pool.
+    // Each says of itself what it does, in its own file; a sentence here would take that one's place in the
+    // help.
     Create(create::Args),
-    /// Give a key a value.
     Put(put::Args),
-    /// Print the value of a key.
     Get(get::Args),
-    /// Delete a key.
     Del(del::Args),
-    /// Say what a pool is, what it holds, and which failures its contents survive.
     Info(info::Args),
-    /// Prove every structure and every record of a pool, and that no space leaks.
     Check(check::Args),
-    /// Say what a folder, file or device is and what a pool there would survive, without making one.
     Probe(probe::Args),
-    /// Measure the store, checking every value that is read.
     Bench(bench::Args),
-    /// Look for a power failure that the store does not survive.
     Crash(crash::Args),
-    /// List the designs that a pool can have.
     Designs(designs::Args),
 }
 
@@ -83,7 +76,8 @@ impl Command {
     }
 }
 
-/// Reads the command line. Where it asks for help, or cannot be read, that is dealt with here and the exit code returned.
+/// Reads the command line. Where it asks for help, or cannot be read, that is dealt with here and the exit
+/// code returned.
 pub fn parse() -> Result<Command, ExitCode> {
     Line::try_parse().map(|line| line.command).map_err(|error| {
         match error.kind() {
@@ -93,7 +87,8 @@ pub fn parse() -> Result<Command, ExitCode> {
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => drop(error.print()),
             _ => {
                 let text = error.render().to_string();
-                eprint!("quipu: {}", text.strip_prefix("error: ").unwrap_or(&text));
+                // Nobody can be told that standard error does not work.
+                let _ = write!(io::stderr(), "quipu: {}", text.strip_prefix("error: ").unwrap_or(&text));
             }
         }
         ExitCode::from(error.exit_code() as u8)

@@ -3,7 +3,7 @@
 use quipu::{Error, ErrorKind};
 use quipu_lab::bench::BenchError;
 use quipu_medium::MediumError;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// How a command ended that did what it was asked to.
@@ -42,12 +42,14 @@ pub fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
     }
 }
 
-/// Says what failed, and on a line of its own what would help. Errors are worded that way, with a semicolon between.
+/// Says what failed, and on a line of its own what would help. Errors are worded that way, with a semicolon
+/// between.
 pub fn tell(text: &str) {
-    match text.split_once("; ") {
-        Some((what, hint)) => eprintln!("quipu: {what}\nhint: {hint}"),
-        None => eprintln!("quipu: {text}"),
-    }
+    // Nobody can be told that standard error does not work.
+    let _ = match text.split_once("; ") {
+        Some((what, hint)) => writeln!(io::stderr(), "quipu: {what}\nhint: {hint}"),
+        None => writeln!(io::stderr(), "quipu: {text}"),
+    };
 }
 
 impl From<Error> for Failure {

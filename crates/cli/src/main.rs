@@ -1,9 +1,9 @@
 //! The `quipu` program: makes, uses, checks, measures and crash-tests pools from a command line.
 //!
-//! Scripts rely on it, so three things are promised. Results go to standard output and nothing else does; with `--json`
-//! they are one object a line. The exit code is 0 if all is well, 1 if a problem was found, 2 if the command was
-//! misused or the file is no pool. Whatever takes long shows its progress on standard error, where a person
-//! would see it: on a terminal.
+//! Scripts rely on it, so three things are promised. Results go to standard output and nothing else does;
+//! with `--json` they are one object a line. The exit code is 0 if all is well, 1 if a problem was found, 2
+//! if the command was misused or the file is no pool. Whatever takes long shows its progress on standard
+//! error, where a person would see it: on a terminal.
 
 mod args;
 mod commands;

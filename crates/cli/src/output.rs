@@ -66,10 +66,9 @@ pub struct Bar(ProgressBar);
 impl Bar {
     /// A bar that is not drawn before it has something to show.
     pub fn new(stage: &str) -> Bar {
-        let style =
-            ProgressStyle::with_template("{msg} [{bar:32}] {human_pos}/{human_len} ({per_sec}, {eta} left)")
-                .expect("the template is constant")
-                .progress_chars("=> ");
+        let style = ProgressStyle::with_template("{msg} [{bar:32}] {human_pos}/{human_len} ({eta} left)")
+            .expect("the template is constant")
+            .progress_chars("=> ");
         Bar(ProgressBar::new(0).with_style(style).with_message(stage.to_owned()))
     }
 

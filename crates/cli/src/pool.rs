@@ -15,8 +15,8 @@ pub fn open(path: &Path) -> Result<Store, Error> {
     store
 }
 
-/// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of the work
-/// counts more than one of the close.
+/// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
+/// the work counts more than one of the close.
 pub fn with<T>(path: &Path, work: impl FnOnce(&Store) -> Result<T, Failure>) -> Result<T, Failure> {
     let store = open(path)?;
     let result = work(&store);

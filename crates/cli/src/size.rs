@@ -1,7 +1,7 @@
 //! Sizes and counts as people write them.
 //!
-//! Sizes are binary, `4G` is 4 times 2 to the power of 30; counts are decimal, `5M` is five million. `GB` means
-//! the one to some and the other to others, so it is refused.
+//! Sizes are binary, `4G` is 4 times 2 to the power of 30; counts are decimal, `5M` is five million. `GB`
+//! means the one to some and the other to others, so it is refused.
 
 /// Reads a number of bytes: `4096`, `64K`, `512MiB`.
 pub fn bytes(text: &str) -> Result<u64, String> {

@@ -10,7 +10,8 @@ pub fn bytes_of(argument: &OsStr, what: &str, hex: bool) -> Result<Vec<u8>, Fail
     if hex { decode(bytes, what) } else { Ok(bytes.to_vec()) }
 }
 
-/// The bytes that hexadecimal digits name. White space around the digits does not count, so that a line can be piped in.
+/// The bytes that hexadecimal digits name. White space around the digits does not count, so that a line can
+/// be piped in.
 pub fn decode(digits: &[u8], what: &str) -> Result<Vec<u8>, Failure> {
     let digits = digits.trim_ascii();
     let nibble = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);

@@ -249,7 +249,8 @@ impl Region {
     pub fn read_racing(&self, offset: u64, dst: &mut [u8]) {
         let src = self.at(offset, dst.len() as u64);
         if let Some(sim) = &self.sim {
-            sim.note_read(offset, dst.len() as u64);
+            let len = dst.len() as u64;
+            simulated(move || sim.note_read(offset, len));
         }
         // SAFETY: in bounds; regions are whole pages, so the covering words are mapped.
         unsafe { copy::racing(src, dst) }

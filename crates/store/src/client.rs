@@ -38,7 +38,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.spine.modify::<false, _, _>(&mut self.session, key, |_| (Change::Put(value), ()))
+        self.spine.put(&mut self.session, key, value)
     }
 
     /// The value of `key`, copied.

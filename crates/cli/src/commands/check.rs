@@ -17,12 +17,14 @@ Examples:
   quipu check animals.pool
   quipu check animals.pool --json && echo sound
 
-Fields of the JSON object: pool, sound, segments, records, keys, free_zones, damage and lost (lists of what, offset, len).";
+Fields of the JSON object: pool, sound, segments, records, keys, free_zones, damage and lost (lists of what, \
+offset, len).";
 
 /// Prove every structure and every record of a pool, and that no space leaks.
 ///
-/// Damage is reported and never repaired. What a crash of the system took, where the durability of the pool does not cover
-/// that, is lost and not damage; it is reported by the first command that opens the pool afterwards.
+/// Damage is reported and never repaired. What a crash of the system took, where the durability of the pool
+/// does not cover that, is lost and not damage; it is reported by the first command that opens the pool
+/// afterwards.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -16,20 +16,22 @@ Examples:
   quipu crash --design quipu --seed 17 --runs 1            # replays one run
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
-Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, during_growth,
-violations; with violations also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
+Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
+during_growth, violations; with violations also details, a list of seed, operation, what, image, replay. A \
+violation is exit code 1.";
 
 /// States judged if neither these nor runs are limited.
 const STATES: u64 = 5000;
 
-/// With the twin that leaves fences out, the distance between those: enough remain for the store to get anywhere.
+/// With the twin that leaves fences out, the distance between those: enough remain for the store to get
+/// anywhere.
 const OMITTED_FENCES: u64 = 3;
 
 /// Look for a power failure that the store does not survive.
 ///
-/// Runs generated work on a simulated medium, stops it at every kind of moment, forms the images that a power failure may leave
-/// there, recovers the store from each, and judges what it then says against all that was acknowledged. A violation is
-/// printed with the command that replays it.
+/// Runs generated work on a simulated medium, stops it at every kind of moment, forms the images that a power
+/// failure may leave there, recovers the store from each, and judges what it then says against all that was
+/// acknowledged. A violation is printed with the command that replays it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -51,7 +53,8 @@ pub struct Args {
     /// Stop after this many runs.
     #[arg(long, value_name = "N", value_parser = size::count)]
     runs: Option<u64>,
-    /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with violations.
+    /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with
+    /// violations.
     #[arg(long, value_enum, value_name = "NAME")]
     twin: Option<TwinChoice>,
     /// Print one JSON object a line, one for each design.

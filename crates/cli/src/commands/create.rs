@@ -15,8 +15,8 @@ Examples:
 
 /// Make a new pool.
 ///
-/// The pool is a file of the given size, which takes disk space only as it fills, or the beginning of a devdax
-/// device. What its contents survive depends on what it lies on: that is printed, with the evidence.
+/// The pool is a file of the given size, which takes disk space only as it fills, or the beginning of a
+/// devdax device. What its contents survive depends on what it lies on: that is printed, with the evidence.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -28,8 +28,8 @@ pub struct Args {
     /// The design; `quipu designs` lists them.
     #[arg(long, value_name = "NAME", default_value_t)]
     design: Design,
-    /// Bytes of a zone, a power of two from 16K to 4M. A value may have a quarter of it. [default: a 256th of the pool,
-    /// from 64K to 4M]
+    /// Bytes of a zone, a power of two from 16K to 4M. A value may have a quarter of it. [default: a 256th of
+    /// the pool, from 64K to 4M]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     zone_size: Option<u64>,
     /// What the pool lies on: auto, dax, dram or file. `auto` finds out.

@@ -11,9 +11,9 @@ Examples:
   quipu info animals.pool
   quipu info animals.pool --json
 
-Fields of the JSON object: pool, design, medium, durability, survives (process_crash, os_crash, power_loss: yes, no or
-unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, garbage_bytes, utilization,
-index_bytes, longest_key, longest_value, closed_cleanly.";
+Fields of the JSON object: pool, design, medium, durability, survives (process_crash, os_crash, power_loss: \
+yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, \
+garbage_bytes, utilization, index_bytes, longest_key, longest_value, closed_cleanly.";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
 ///

@@ -12,9 +12,9 @@ Examples:
   quipu probe /mnt/pmem --json
   quipu probe /dev/dax0.0
 
-Fields of the JSON object: path, filesystem, mount_point, free_bytes, map_sync, medium, flush, node, device (name, region,
-region_type, persistence_domain, dirty_shutdowns), durability, survives (process_crash, os_crash, power_loss: yes, no
-or unknown; evidence). What is not known is null.";
+Fields of the JSON object: path, filesystem, mount_point, free_bytes, map_sync, medium, flush, node, device \
+(name, region, region_type, persistence_domain, dirty_shutdowns), durability, survives (process_crash, \
+os_crash, power_loss: yes, no or unknown; evidence). What is not known is null.";
 
 /// Say what a folder, file or device is and what a pool there would survive, without making one.
 #[derive(clap::Args)]

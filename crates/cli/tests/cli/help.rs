@@ -1,6 +1,7 @@
 //! The help that people meet first.
 
 use crate::support::*;
+use std::process::{Command, Stdio};
 
 #[test]
 fn without_arguments_there_is_help() {
@@ -32,9 +33,34 @@ fn every_help_shows_examples_and_defaults() {
     assert!(text(["create", "--help"]).contains("[default: quipu]"));
     assert!(text(["bench", "ops", "--help"]).contains("[default: 200]"));
     assert!(text(["--help"]).contains("Exit codes:"));
+    assert!(
+        text(["create", "--help"]).contains("takes disk space only as it fills"),
+        "the long help is shown"
+    );
+    assert!(text(["bench", "recovery", "--help"]).contains("drops the store without closing it"));
 }
 
 #[test]
 fn the_version_is_that_of_the_package() {
     assert_eq!(text(["--version"]), format!("quipu {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_reader_or_listener_that_goes_away_ends_the_program_quietly() {
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    for (args, code) in [(&["designs"][..], 1), (&["crash", "--runs", "1"], 1), (&["--help"], 0)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        let child = start(command.args(args).stdout(closed()).stderr(Stdio::piped()));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(code), ""), "{args:?}");
+    }
+    for args in [&["get", "nowhere", "key"][..], &["get"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        let status = start(command.args(args).stderr(closed())).wait().unwrap();
+        assert_eq!(status.code(), Some(2), "{args:?}");
+    }
 }

@@ -4,7 +4,25 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::RwLock;
+
+/// Held for reading while a process is started, for writing while a store of this process is dropped. A process
+/// that has been forked and does not yet run its program has copies of all open files, and a pool stays locked
+/// while one exists.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// Starts a process.
+pub fn start(command: &mut Command) -> Child {
+    let _starting = STARTING.read().unwrap();
+    command.spawn().unwrap()
+}
+
+/// Drops a store, after which its pool is free.
+pub fn release(store: quipu::Store) {
+    let _none_starting = STARTING.write().unwrap();
+    drop(store);
+}
 
 /// Runs `quipu` with these arguments.
 pub fn quipu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
@@ -13,13 +31,9 @@ pub fn quipu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
 
 /// The same, with something on standard input.
 pub fn quipu_with_input<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_quipu"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = start(&mut command);
     // A command that reads nothing may end before everything is written.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()

@@ -8,6 +8,7 @@
 
 mod device;
 mod filesystem;
+mod huge;
 mod kind;
 mod mapping;
 mod open;
@@ -15,6 +16,7 @@ mod probe;
 mod system;
 
 pub use device::PmDevice;
+pub use huge::prefer_huge_pages;
 pub use kind::{MediumKind, Pages};
 pub use mapping::Mapping;
 pub use probe::{Probe, probe};

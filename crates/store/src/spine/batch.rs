@@ -3,8 +3,7 @@
 use super::{Session, Spine};
 use crate::error::Error;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::Use;
-use quipu_parts::record::{HEADER, Kind, padded};
+use quipu_parts::record::Kind;
 
 /// Records that share a fence, and stripes locked at once.
 const BATCH: usize = 32;
@@ -29,14 +28,14 @@ impl Spine {
         session: &mut Session,
         pairs: &[(K, V)],
     ) -> Result<(), Error> {
-        let Session { participant, segment, encoder, node } = session;
+        let Session { participant, writer } = session;
         let guard = participant.pin();
         let mut hashes = [0; BATCH];
         let mut stripes = [usize::MAX; BATCH];
         for (i, (key, _)) in pairs.iter().enumerate() {
             hashes[i] = self.hash(key.as_ref());
             stripes[i] = self.stripes.of(hashes[i]);
-            self.index.prefetch(&guard, hashes[i]);
+            self.index.prefetch_to_write(&guard, hashes[i]);
         }
         let stripes = &mut stripes[..pairs.len()];
         stripes.sort_unstable();
@@ -50,17 +49,13 @@ impl Spine {
         let mut written = [const { None::<Reference> }; BATCH];
         let mut failure = None;
         for (i, (key, value)) in pairs.iter().enumerate() {
-            let (key, value) = (key.as_ref(), value.as_ref());
-            let len = padded(HEADER + (key.len() + value.len()) as u64);
-            if !segment.as_ref().is_some_and(|open| self.heap.has_room(open, len))
-                && let Err(error) = self.heap.make_room(segment, len, *node, Use::Put)
-            {
-                failure = Some(error);
-                break;
+            match self.place(writer, Kind::Value, key.as_ref(), value.as_ref()) {
+                Ok(new) => written[i] = Some(new),
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
             }
-            let open = segment.as_mut().expect("room was just made");
-            let sequence = self.heap.draw();
-            written[i] = Some(self.heap.append(open, encoder, sequence, Kind::Value, key, value));
         }
         self.region().fence();
         for (i, new) in written.iter().enumerate() {
@@ -69,6 +64,6 @@ impl Spine {
                 self.publish(&guard, hashes[i], old, *new, Kind::Value);
             }
         }
-        failure.map_or(Ok(()), |error| Err(error.into()))
+        failure.map_or(Ok(()), Err)
     }
 }

@@ -34,9 +34,14 @@ pub(crate) struct Spine {
     pub(crate) twin: Option<Twin>,
 }
 
-/// What a client owns: its epoch slot, its open segment and its buffer.
+/// What a client owns: its epoch slot, and what it writes with.
 pub(crate) struct Session {
     participant: Participant,
+    writer: Writer,
+}
+
+/// An open segment and the buffer in which records are built.
+pub(crate) struct Writer {
     segment: Option<OpenSegment>,
     encoder: Encoder,
     node: Option<Node>,
@@ -64,12 +69,13 @@ impl Spine {
     }
 
     pub(crate) fn session(&self, node: Option<Node>) -> Session {
-        Session { participant: self.epochs.register(), segment: None, encoder: Encoder::default(), node }
+        let writer = Writer { segment: None, encoder: Encoder::default(), node };
+        Session { participant: self.epochs.register(), writer }
     }
 
     /// Ends a session; its segment goes on with another client.
     pub(crate) fn end(&self, session: &mut Session) {
-        if let Some(segment) = session.segment.take() {
+        if let Some(segment) = session.writer.segment.take() {
             self.heap.leave(segment);
         }
     }

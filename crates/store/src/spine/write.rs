@@ -1,6 +1,6 @@
 //! Writing one key: every kind of write is a decision made on the old record under the key's lock.
 
-use super::{Located, Session, Spine};
+use super::{Located, Session, Spine, Writer};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
@@ -19,6 +19,23 @@ pub(crate) enum Change<V> {
 }
 
 impl Spine {
+    /// Gives `key` this value, whatever it was. The record is on its way to the medium while the old one is looked up,
+    /// so that their waits overlap.
+    #[inline]
+    pub(crate) fn put(&self, session: &mut Session, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.check_key(key)?;
+        self.check_value(value)?;
+        let hash = self.hash(key);
+        let Session { participant, writer } = session;
+        let guard = participant.pin();
+        self.index.prefetch_to_write(&guard, hash);
+        let _stripe = self.stripes.lock(self.stripes.of(hash));
+        let new = self.place(writer, Kind::Value, key, value)?;
+        let old = self.locate::<false>(&guard, hash, key);
+        self.persist_and_publish(&guard, hash, old, new, Kind::Value);
+        Ok(())
+    }
+
     /// Locks `key`, shows its record to `decide`, and carries out the decision durably. With `WHOLE` the record shows
     /// its value, otherwise only that it exists.
     #[inline]
@@ -30,9 +47,9 @@ impl Spine {
     ) -> Result<T, Error> {
         self.check_key(key)?;
         let hash = self.hash(key);
-        let Session { participant, segment, encoder, node } = session;
+        let Session { participant, writer } = session;
         let guard = participant.pin();
-        self.index.prefetch(&guard, hash);
+        self.index.prefetch_to_write(&guard, hash);
         let _stripe = self.stripes.lock(self.stripes.of(hash));
         let old = self.locate::<WHOLE>(&guard, hash, key);
         let (change, outcome) = decide(old.as_ref().map(|located| &located.record));
@@ -43,7 +60,16 @@ impl Spine {
             Change::Delete => (Kind::Tombstone, &[][..]),
         };
         self.check_value(value)?;
+        let new = self.place(writer, kind, key, value)?;
+        self.persist_and_publish(&guard, hash, old, new, kind);
+        Ok(outcome)
+    }
+
+    /// Appends a record to the writer's segment; durable after the next fence.
+    #[inline]
+    pub(super) fn place(&self, writer: &mut Writer, kind: Kind, key: &[u8], value: &[u8]) -> Result<Reference, Error> {
         let len = padded(HEADER + (key.len() + value.len()) as u64);
+        let Writer { segment, encoder, node } = writer;
         let open = match segment {
             Some(open) if self.heap.has_room(open, len) => open,
             _ => {
@@ -54,17 +80,29 @@ impl Spine {
         };
         let sequence = self.heap.draw();
         let new = self.heap.append(open, encoder, sequence, kind, key, value);
-        if self.twin == Some(Twin::PublishBeforePersist) {
-            self.publish(&guard, hash, old, new, kind);
-            self.region().fence();
-        } else {
-            self.region().fence();
-            self.publish(&guard, hash, old, new, kind);
-        }
         if kind == Kind::Tombstone {
             self.heap.note_garbage(new, len);
         }
-        Ok(outcome)
+        Ok(new)
+    }
+
+    /// Makes the placed record durable, then lets readers see it.
+    #[inline]
+    fn persist_and_publish(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        old: Option<Located<'_>>,
+        new: Reference,
+        kind: Kind,
+    ) {
+        if self.twin == Some(Twin::PublishBeforePersist) {
+            self.publish(guard, hash, old, new, kind);
+            self.region().fence();
+        } else {
+            self.region().fence();
+            self.publish(guard, hash, old, new, kind);
+        }
     }
 
     /// Lets readers see the new record in place of the old one, and releases that.

@@ -17,10 +17,10 @@ Examples:
   quipu bench ops --medium sim                              # exact costs in place of times
   quipu bench recovery --records 10M --json
 
-Fields of the JSON objects: design, phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, p999_ns,
-dram_bytes_per_record, pm_bytes_per_record; with --roofline also roofline, the share of the limit; on sim, in place
-of times, fences_per_op, lines_flushed_per_op, lines_read_per_op, media_write_bytes_per_op, remote_writes_per_op,
-remote_reads_per_op. What was not measured is left out.";
+Fields of the JSON objects: design, phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
+p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --roofline also roofline, the share of the limit; \
+on sim, in place of times and DRAM, fences_per_op, lines_flushed_per_op, lines_read_per_op, \
+media_write_bytes_per_op, remote_writes_per_op, remote_reads_per_op. What was not measured is left out.";
 
 /// Measure the store, checking every value that is read.
 #[derive(clap::Args)]
@@ -32,11 +32,8 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Benchmark {
-    /// Measure insert, get, get_many, update and delete, each alone.
     Ops(ops::Args),
-    /// Load and run workloads of YCSB.
     Ycsb(ycsb::Args),
-    /// Measure opening: without a close before it, and after one.
     Recovery(recovery::Args),
 }
 

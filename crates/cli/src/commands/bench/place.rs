@@ -20,7 +20,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where a pool of this medium goes. What is in the way, or cannot be the medium, is found before anything is loaded.
+    /// Where a pool of this medium goes. What is in the way, or cannot be the medium, is found before
+    /// anything is loaded.
     pub fn find(medium: MediumKind, pool: Option<PathBuf>) -> Result<Place, Failure> {
         let temporary = pool.is_none() && medium == MediumKind::File;
         let path = pool.or_else(|| temporary.then(temporary_path));
@@ -77,10 +78,13 @@ impl fmt::Display for Place {
             (Some(path), false) => write!(f, ", {}", path.display())?,
             (None, _) => {}
         }
-        write!(f, " ({}); durability {durability}. Acknowledged writes survive", evidence.join("; "))?;
+        write!(f, " ({})", evidence.join("; "))?;
+        if *medium == MediumKind::File {
+            write!(f, ", durability {durability}")?;
+        }
         write!(
             f,
-            " a crash of the process: {}, of the system: {}, a power loss: {}.",
+            ".\nAcknowledged writes survive a crash of the process: {}, of the system: {}, a power loss: {}.",
             output::word(process_crash),
             output::word(os_crash),
             output::word(power_loss)

@@ -12,8 +12,8 @@ Examples:
 
 /// Measure opening: without a close before it, and after one.
 ///
-/// Loads the records, drops the store without closing it and opens it (phase recovery); then closes it and opens it again
-/// (phase reopen). An operation is a record; the threads recover together.
+/// Loads the records, drops the store without closing it and opens it (phase recovery); then closes it and
+/// opens it again (phase reopen). An operation is a record; the threads recover together.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -21,10 +21,12 @@ pub struct Settings {
     /// The designs to measure, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
     design: Vec<DesignChoice>,
-    /// Where the pool is: dram (memory that stands in for PM), file, dax, or sim, which counts costs in place of time.
+    /// Where the pool is: dram (memory that stands in for PM), file, dax, or sim, which counts costs in place
+    /// of time.
     #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
     pub medium: MediumKind,
-    /// The pool's file, which must not exist; it is removed afterwards. [default: memory, or for file a temporary one]
+    /// The pool's file, which must not exist; it is removed afterwards. [default: memory, or for file a
+    /// temporary one]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
     /// Threads at work.
@@ -95,7 +97,8 @@ impl Settings {
 }
 
 impl Bench<'_> {
-    /// Runs one of the lab's benchmarks. Its rows are printed at once for programs, and at the end for people.
+    /// Runs one of the lab's benchmarks. Its rows are printed at once for programs, and at the end for
+    /// people.
     pub fn run(
         &mut self,
         config: Config,

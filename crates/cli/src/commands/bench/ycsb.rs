@@ -14,8 +14,9 @@ Examples:
   quipu bench ycsb a --records 5M --ops 5M --value-size 200 --threads 2
   quipu bench ycsb workloads/mine.properties --medium file --roofline";
 
-/// Records and operations of a published workload: the whole set is through in about a minute on a small machine.
-const RECORDS: u64 = 200_000;
+/// Records and operations of a published workload: beyond any cache, in a pool that fits into 2 GiB, and
+/// through in seconds.
+const RECORDS: u64 = 500_000;
 
 /// The same on the simulator.
 const RECORDS_SIM: u64 = 5_000;
@@ -25,8 +26,8 @@ const LONGEST_KEY: usize = 23;
 
 /// Load and run workloads of YCSB.
 ///
-/// Each is loaded into a pool of its own (phase load_X) and run (phase run_X). Workload e scans, so it needs a design that keeps
-/// keys in order.
+/// Each is loaded into a pool of its own (phase load_X) and run (phase run_X). Workload e scans, so it needs
+/// a design that keeps keys in order.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,7 +36,7 @@ pub struct Args {
     workloads: Vec<String>,
     #[command(flatten)]
     settings: Settings,
-    /// Records loaded, such as 200k or 5M. [default: 200k, on sim 5k; of a property file its own]
+    /// Records loaded, such as 200k or 5M. [default: 500k, on sim 5k; of a property file its own]
     #[arg(long, value_name = "N", value_parser = size::count)]
     records: Option<u64>,
     /// Operations of the run. [default: as many as records; of a property file its own]

@@ -1,8 +1,8 @@
 //! Making room in full buckets.
 //!
 //! A breadth-first search from the two full buckets over the other buckets of the words in them finds a shortest
-//! chain of moves that ends in an empty slot. It visits each bucket at most once, so when it fails the segment
-//! is as full as this key's surroundings can be, which at eight slots and two choices is above nine tenths. Each move
+//! chain of moves that ends in an empty slot. It visits each bucket at most once and gives up after a few dozen,
+//! which at eight slots and two choices is above nine tenths of all slots. Each move
 //! copies a word to its other bucket before its old slot is overwritten, so a word is never missing.
 
 use super::probe::SLOTS;
@@ -10,9 +10,13 @@ use super::segment::Segment;
 use super::settings::BUCKET_BITS_MAX;
 use super::slot::{distance, tag_of_word};
 use crate::sync::point;
+use quipu_medium::arch::prefetch;
 use std::sync::atomic::Ordering;
 
-const BUCKETS_MAX: usize = 1 << BUCKET_BITS_MAX;
+/// Buckets that a search looks into. More would fill segments by a hundredth more, for twice the work at the end.
+const REACH: usize = 48;
+/// Words of a bit set over the buckets of a segment.
+const SEEN_WORDS: usize = (1usize << BUCKET_BITS_MAX).div_ceil(64);
 
 /// A bucket that the search reached, and from where.
 #[derive(Clone, Copy, Default)]
@@ -26,16 +30,16 @@ struct Step {
 
 /// The buckets reached so far, in the order in which they are looked at.
 struct Search {
-    steps: [Step; BUCKETS_MAX],
+    steps: [Step; REACH],
     len: usize,
-    seen: [u64; BUCKETS_MAX.div_ceil(64)],
+    seen: [u64; SEEN_WORDS],
 }
 
 impl Search {
     /// Appends a bucket unless it was reached before.
     fn reach(&mut self, bucket: usize, parent: usize, slot: usize) {
         let (word, bit) = (bucket / 64, 1 << (bucket % 64));
-        if self.seen[word] & bit == 0 {
+        if self.seen[word] & bit == 0 && self.len < REACH {
             self.seen[word] |= bit;
             self.steps[self.len] = Step { bucket: bucket as u16, parent: parent as u16, slot: slot as u8 };
             self.len += 1;
@@ -49,7 +53,7 @@ impl Segment<'_> {
     #[inline(never)]
     pub(super) fn make_room(&self, roots: [usize; 2]) -> Option<(usize, usize)> {
         let mut search =
-            Search { steps: [Step::default(); BUCKETS_MAX], len: 0, seen: [0; BUCKETS_MAX.div_ceil(64)] };
+            Search { steps: [Step::default(); REACH], len: 0, seen: [0; SEEN_WORDS] };
         for root in roots {
             let itself = search.len;
             search.reach(root, itself, 0);
@@ -57,9 +61,13 @@ impl Segment<'_> {
         let mut looked_at = 0;
         while looked_at < search.len {
             let bucket = search.steps[looked_at].bucket as usize;
-            for slot in 0..SLOTS {
-                let tag = tag_of_word(self.buckets[bucket].load(slot));
-                let other = bucket ^ distance(tag, self.bucket_mask());
+            // The other buckets are likely not in the cache: their misses overlap.
+            let others: [usize; SLOTS] =
+                std::array::from_fn(|slot| bucket ^ distance(tag_of_word(self.buckets[bucket].load(slot)), self.bucket_mask()));
+            for other in others {
+                prefetch(&raw const self.buckets[other]);
+            }
+            for (slot, other) in others.into_iter().enumerate() {
                 if let Some(free) = self.buckets[other].empty_slot() {
                     return Some(self.shift(&search, looked_at, slot, (other, free)));
                 }

@@ -11,6 +11,7 @@
 use super::probe::Bucket;
 use super::segment::{EntryWord, Meta, Segment};
 use crate::sync::SpinLock;
+use quipu_medium::prefer_huge_pages;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -150,6 +151,11 @@ impl Slabs {
         // SAFETY: the size is not zero.
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        if blocks == BLOCKS {
+            // SAFETY: just allocated with this size, and nobody else knows of it.
+            let memory = unsafe { std::slice::from_raw_parts_mut(base.as_ptr().cast(), layout.size()) };
+            prefer_huge_pages(memory);
+        }
         Slab { base, layout, blocks, next: 0 }
     }
 

@@ -55,6 +55,13 @@ impl HashIndex {
         prefetch(&raw const *self.slabs.bucket(entry, other));
     }
 
+    /// Like [`prefetch`](HashIndex::prefetch), and asks for the lock that a change will take too.
+    #[inline]
+    pub fn prefetch_to_write(&self, guard: &Guard<'_>, hash: u64) {
+        self.prefetch(guard, hash);
+        prefetch(&raw const *self.slabs.meta(self.directory.entry(hash)));
+    }
+
     /// The reference of the key with this hash for which `matches` says yes; without locks.
     ///
     /// `matches` sees references of keys whose hashes resemble `hash`; it may see one more than once, and one that

@@ -1,0 +1,12 @@
+//! The real program, run as people and scripts run it.
+
+#[path = "cli/help.rs"]
+mod help;
+#[path = "cli/measuring.rs"]
+mod measuring;
+#[path = "cli/pools.rs"]
+mod pools;
+#[path = "cli/refusals.rs"]
+mod refusals;
+#[path = "cli/support.rs"]
+mod support;
