@@ -109,7 +109,7 @@ impl Store {
             boot_id: region.boot_id(),
         };
         let space = Space::format(region, &format)?;
-        Ok(Store { spine: Arc::new(build(space, options)), design, recovery: RecoveryReport::default() })
+        Ok(Store { spine: Arc::new(build(space, options, false)), design, recovery: RecoveryReport::default() })
     }
 
     /// Opens the pool on a region that is mapped already.
@@ -229,20 +229,20 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let rebooted = superblock.boot_id != region.boot_id();
     let holes =
         if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
-    let (space, SpaceRecovery { was_clean, leaked_reclaimed, .. }) = Space::open(region)?;
-    let spine = build(space, options);
+    let (space, SpaceRecovery { was_clean, leaked_reclaimed, superblock_copy_lost, .. }) = Space::open(region)?;
+    let spine = build(space, options, superblock_copy_lost);
     let mut recovery = recovery::recover(&spine, options.recovery_threads, holes, was_clean, progress)?;
     recovery.reclaimed += leaked_reclaimed as usize;
     Ok(Store { spine: Arc::new(spine), design, recovery })
 }
 
-fn build(space: Space, options: &Options) -> Spine {
+fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
     let testing = &options.testing;
     let mut certifier = Certifier::new(space.superblock().secret());
     if testing.twin == Some(Twin::LifeLeftOut) {
         certifier = certifier.ignoring_lives();
     }
-    let clock = Clock::resume(&space, testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK));
+    let clock = Clock::resume(&space, testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK), copy_lost);
     let reserve = (space.zone_count() / quipu::RESERVE_DIVISOR).max(1);
     let index = if testing.tiny_index { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
     Spine {

@@ -1,7 +1,7 @@
 //! The help that people meet first.
 
 use crate::support::*;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 #[test]
 fn without_arguments_there_is_help() {
@@ -53,14 +53,11 @@ fn a_reader_or_listener_that_goes_away_ends_the_program_quietly() {
         writer
     };
     for (args, code) in [(&["designs"][..], 1), (&["crash", "--runs", "1"], 1), (&["--help"], 0)] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
-        let child = start(command.args(args).stdout(closed()).stderr(Stdio::piped()));
-        let output = child.wait_with_output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_quipu")).args(args).stdout(closed()).output().unwrap();
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(code), ""), "{args:?}");
     }
     for args in [&["get", "nowhere", "key"][..], &["get"]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
-        let status = start(command.args(args).stderr(closed())).wait().unwrap();
+        let status = Command::new(env!("CARGO_BIN_EXE_quipu")).args(args).stderr(closed()).status().unwrap();
         assert_eq!(status.code(), Some(2), "{args:?}");
     }
 }

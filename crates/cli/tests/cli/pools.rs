@@ -53,9 +53,8 @@ fn bytes_go_in_and_out_unchanged() {
 
     // A key need not be valid text to be an argument either.
     let odd = std::ffi::OsStr::from_bytes(b"\xfe-key");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
-    let put = start(command.arg("put").arg(&pool).arg(odd).arg("v")).wait().unwrap();
-    assert!(put.success());
+    let put = Command::new(env!("CARGO_BIN_EXE_quipu")).arg("put").arg(&pool).arg(odd).arg("v").status();
+    assert!(put.unwrap().success());
     assert_eq!(text(args(["get"], &pool, ["fe2d6b6579", "--hex"])), "76");
     assert!(fail(args(["get"], &pool, ["6g", "--hex"]), 2).contains("hexadecimal"));
 }
@@ -100,8 +99,8 @@ fn a_pool_that_was_not_closed_is_recovered_and_said_to_be() {
     let (_folder, pool) = pool();
     let store = quipu::Store::open(&pool, &quipu::Options::default()).unwrap();
     store.client().put(b"quick", b"exit").unwrap();
-    release(store);
-    let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
+    drop(store);
+    let info = &objects(&succeed_once_free(&args(["info"], &pool, ["--json"])))[0];
     assert_eq!((info["closed_cleanly"].as_bool(), info["records"].as_u64()), (Some(false), Some(1)));
     assert_eq!(succeed(args(["get"], &pool, ["quick"])), b"exit");
 }

@@ -24,8 +24,8 @@ fn a_pool_in_use_is_refused_by_all() {
         let text = fail(&command, 1);
         assert!(text.contains("is in use") && text.contains("\nhint: close it there first"), "{text}");
     }
-    release(store);
-    succeed(args(["put"], &pool, ["key", "value"]));
+    drop(store);
+    succeed_once_free(&args(["put"], &pool, ["key", "value"]));
 }
 
 #[test]

@@ -4,25 +4,8 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::RwLock;
-
-/// Held for reading while a process is started, for writing while a store of this process is dropped. A process
-/// that has been forked and does not yet run its program has copies of all open files, and a pool stays locked
-/// while one exists.
-static STARTING: RwLock<()> = RwLock::new(());
-
-/// Starts a process.
-pub fn start(command: &mut Command) -> Child {
-    let _starting = STARTING.read().unwrap();
-    command.spawn().unwrap()
-}
-
-/// Drops a store, after which its pool is free.
-pub fn release(store: quipu::Store) {
-    let _none_starting = STARTING.write().unwrap();
-    drop(store);
-}
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Runs `quipu` with these arguments.
 pub fn quipu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
@@ -31,9 +14,13 @@ pub fn quipu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
 
 /// The same, with something on standard input.
 pub fn quipu_with_input<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, input: &[u8]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = start(&mut command);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quipu"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     // A command that reads nothing may end before everything is written.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
@@ -49,6 +36,22 @@ pub fn succeed<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Vec<u8> {
 /// What a successful run prints, as text.
 pub fn text<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> String {
     String::from_utf8(succeed(args)).unwrap()
+}
+
+/// What a successful run prints on a pool that this process has just let go.
+///
+/// Other tests start processes meanwhile. One that has been forked and does not yet run its program has copies of
+/// all open files, and the pool stays locked for the moment that it does.
+pub fn succeed_once_free(args: &[String]) -> Vec<u8> {
+    let begun = Instant::now();
+    loop {
+        let output = quipu(args);
+        if !stderr(&output).contains("is in use") {
+            assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{output:?}");
+            return output.stdout;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "the pool stays locked");
+    }
 }
 
 /// What a run that must end with `code` says on standard error, where all of it must be said.

@@ -7,7 +7,7 @@ use super::report::{CrashConfig, Violation};
 use super::workload::{self, KEYS};
 use quipu::{Options, Store, Testing};
 use quipu_medium::Region;
-use quipu_medium::sim::{Event, Image, Sim, SimArena, SimOptions, Snapshot, sched};
+use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
 use quipu_parts::space::SpaceError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -42,6 +42,27 @@ struct Label {
 
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
 const FRESH: u64 = 3;
+
+/// How the machine stopped.
+enum Crash<'i> {
+    /// Power was lost, and this much had arrived.
+    Power {
+        image: &'i Image,
+        /// Something had arrived and something not.
+        torn: bool,
+    },
+    /// The process died and nothing else.
+    Process,
+}
+
+/// How often, one in so many, a state's recovery is crashed, and its store worked on and crashed.
+struct Follow {
+    recovery: u32,
+    work: u32,
+}
+
+/// The store of a run, where its observer can look at it.
+type OpenStore = Rc<RefCell<Option<Rc<Store>>>>;
 
 /// Points that an observer has collected.
 type Points = Rc<RefCell<Vec<Point>>>;
@@ -135,10 +156,10 @@ impl<'a> Run<'a> {
         &mut self,
         points: &Points,
         recorder: &Rc<RefCell<Recorder>>,
-        store: &Rc<RefCell<Option<Rc<Store>>>>,
+        store: &OpenStore,
         chance: f64,
         depth: u32,
-    ) -> Box<dyn FnMut(&Sim, Event)> {
+    ) -> Observer {
         let (points, recorder, store) = (points.clone(), recorder.clone(), store.clone());
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let mut operation = 0;
@@ -168,7 +189,7 @@ impl<'a> Run<'a> {
     /// Runs generated steps on an open store and closes it or lets it drop. Tells what went wrong, crash or no crash.
     fn work(
         &mut self,
-        store: &Rc<RefCell<Option<Rc<Store>>>>,
+        store: &OpenStore,
         recorder: &Rc<RefCell<Recorder>>,
         steps: usize,
         first_value: u32,
@@ -212,25 +233,39 @@ impl<'a> Run<'a> {
                 }
                 if self.judged.insert((image.hash(), point.expectation.version)) {
                     // The first two images are the whole ones: nothing arrived, everything did.
-                    self.judge(&point, &image, i >= 2);
+                    self.judge(&point, Crash::Power { image: &image, torn: i >= 2 });
                 }
+            }
+            if point.label.depth == 0 && self.random.random_ratio(1, 8) {
+                self.judge(&point, Crash::Process);
             }
         }
     }
 
     /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes again.
-    fn judge(&mut self, point: &Point, image: &Image, torn: bool) {
+    fn judge(&mut self, point: &Point, crash: Crash<'_>) {
         let Label { depth, creating, growing, recovering } = point.label;
-        self.shared.count(image.hash(), depth > 0, recovering, growing);
-        let region = self.arena.boot(&point.snapshot, image, self.random.random());
+        let seed = self.random.random();
+        let (region, describe, follow) = match crash {
+            Crash::Power { image, torn } => {
+                self.shared.count(image.hash(), depth > 0, recovering, growing);
+                // Worth following: a torn batch, whose later records stand whole behind an invalid one.
+                let torn_batch = torn && point.expectation.batch_in_flight && depth == 0;
+                let follow = Follow { recovery: 40, work: if torn_batch { 2 } else { 100 } };
+                (self.arena.boot(&point.snapshot, image, seed), image.describe(&point.snapshot), follow)
+            }
+            Crash::Process => {
+                let region = self.arena.boot_process_crash(&point.snapshot, seed);
+                // Only a power failure that follows can take away what the caches still hold.
+                (region, "the process died; what it had stored was still in the caches".into(), Follow { recovery: 2, work: 3 })
+            }
+        };
         let sim = region.simulator().expect("a simulated region").clone();
         let nested = Points::default();
-        if depth < DEPTH && self.random.random_ratio(1, 40) {
+        if depth < DEPTH && self.random.random_ratio(1, follow.recovery) {
             sim.set_observer(Some(self.recovery_observer(point, &nested)));
         }
-        // Worth following: a torn batch, whose later records stand whole behind an invalid one.
-        let torn_batch = torn && point.expectation.batch_in_flight && depth == 0;
-        let goes_on = depth < DEPTH && self.random.random_ratio(1, if torn_batch { 2 } else { 100 });
+        let goes_on = depth < DEPTH && self.random.random_ratio(1, follow.work);
 
         let options = self.options();
         let opened = Rc::new(RefCell::new(None::<Rc<Store>>));
@@ -263,7 +298,7 @@ impl<'a> Run<'a> {
             Err(error) => Err(format!("recovery: {error}")),
         };
         match verdict {
-            Err(what) => self.violation(point.operation, what, image.describe(&point.snapshot)),
+            Err(what) => self.violation(point.operation, what, describe),
             Ok(states) if goes_on && opened.borrow().is_some() => {
                 self.go_on(&sim, &opened, &states, depth + 1)
             }
@@ -273,7 +308,7 @@ impl<'a> Run<'a> {
     }
 
     /// An observer of a recovery: a crash of it must be explained by the same history.
-    fn recovery_observer(&mut self, point: &Point, nested: &Points) -> Box<dyn FnMut(&Sim, Event)> {
+    fn recovery_observer(&mut self, point: &Point, nested: &Points) -> Observer {
         let nested = nested.clone();
         let expectation = point.expectation.clone();
         let (operation, depth, creating) = (point.operation, point.label.depth + 1, point.label.creating);
@@ -286,7 +321,7 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on working on a recovered store, and crashes that too.
-    fn go_on(&mut self, sim: &Sim, store: &Rc<RefCell<Option<Rc<Store>>>>, states: &[State], depth: u32) {
+    fn go_on(&mut self, sim: &Sim, store: &OpenStore, states: &[State], depth: u32) {
         let points = Points::default();
         let recorder = Rc::new(RefCell::new(Recorder::new(states)));
         sim.set_observer(Some(self.observer(&points, &recorder, store, 0.1, depth)));

@@ -24,9 +24,11 @@ pub struct Clock {
 struct Padded(AtomicU64);
 
 impl Clock {
-    /// The clock of a pool, going on from its ceiling; `block` numbers are drawn between two raises.
-    pub fn resume(space: &Space, block: u64) -> Clock {
-        let ceiling = space.superblock().clock_ceiling.get();
+    /// The clock of a pool, going on from its ceiling; `block` numbers are drawn between two raises. If a copy of the
+    /// superblock is lost, its ceiling may have been a block higher (and a little, for threads that drew meanwhile).
+    pub fn resume(space: &Space, block: u64, copy_lost: bool) -> Clock {
+        let skipped = if copy_lost { 2 * block } else { 0 };
+        let ceiling = space.superblock().clock_ceiling.get() + skipped;
         Clock {
             next: Padded(AtomicU64::new(ceiling)),
             ceiling: AtomicU64::new(ceiling),

@@ -1,0 +1,66 @@
+//! `docs/FORMAT.md` draws every byte; this holds its tables against the structures.
+
+use std::collections::BTreeMap;
+
+type Fields = Vec<(String, usize, usize)>;
+
+/// The tables of the document, by the heading above each.
+fn documented(text: &str) -> BTreeMap<String, Fields> {
+    let mut tables = BTreeMap::<String, Fields>::new();
+    let mut heading = String::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("### ") {
+            heading = title.trim().to_string();
+        }
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        if let [_, field, offset, size, ..] = cells[..]
+            && let Some(name) = field.strip_prefix('`').and_then(|field| field.strip_suffix('`'))
+            && let (Ok(offset), Ok(size)) = (offset.parse(), size.parse())
+        {
+            tables.entry(heading.clone()).or_default().push((name.to_string(), offset, size));
+        }
+    }
+    tables
+}
+
+/// The tables of the code.
+fn built() -> BTreeMap<String, Fields> {
+    let owned = |fields: Vec<(&str, usize, usize)>| fields.into_iter().map(|(n, o, s)| (n.to_string(), o, s)).collect();
+    let mut tables: BTreeMap<String, Fields> = quipu_parts::space::format_tables()
+        .into_iter()
+        .map(|table| {
+            let fields = table.fields.iter().map(|field| (field.name.to_string(), field.offset, field.size));
+            (table.name.to_string(), fields.collect())
+        })
+        .collect();
+    tables.insert("RecordHeader".into(), owned(quipu_parts::record::format_table()));
+    tables.insert("SegmentHeader".into(), owned(quipu_parts::heap::segments::format_table()));
+    tables
+}
+
+fn document() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
+    std::fs::read_to_string(path).expect("docs/FORMAT.md is part of the repository")
+}
+
+#[test]
+fn the_document_draws_every_field_where_the_code_has_it() {
+    assert_eq!(documented(&document()), built());
+}
+
+#[test]
+fn fields_follow_each_other_without_gaps() {
+    for (name, fields) in built() {
+        let mut end = 0;
+        for (field, offset, size) in fields {
+            assert_eq!(offset, end, "{name}.{field}");
+            end += size;
+        }
+    }
+}
+
+#[test]
+fn a_moved_field_would_be_noticed() {
+    let moved = document().replace("| `life` | 16 | 8 |", "| `life` | 24 | 8 |");
+    assert_ne!(documented(&moved), built());
+}
