@@ -1,5 +1,9 @@
 //! Debug.
+use quipu_lab::crash::*; use quipu::*;
 fn main(){
-  for t in quipu_parts::space::format_tables() { println!("### {} ({} bytes)", t.name, t.size); for f in t.fields { println!("| `{}` | {} | {} |  |", f.name, f.offset, f.size); } }
-  for (n,t) in [("Header",quipu_parts::record::format_table()),("SegmentHeader",quipu_parts::heap::segments::format_table())] { println!("### {n}"); for f in t { println!("| `{}` | {} | {} |  |", f.0,f.1,f.2); } }
+  for t in [Twin::PublishBeforePersist, Twin::LifeLeftOut, Twin::AppendAfterRecovery] {
+  for seed in [1u64, 1000, 2000,3000,4000,5000,6000,7000] {
+  let r = explore(&CrashConfig{states:2000, seed, workers:2, twin:Some(t), ..Default::default()}, &mut |_,_|{});
+  print!("{t:?} states {} runs {} viol {}; ", r.states, r.runs, r.violations);
+  } println!(); }
 }

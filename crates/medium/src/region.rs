@@ -154,6 +154,21 @@ impl Region {
         }
     }
 
+    /// Writes a range again with what it holds, by the route of [`write_nt`](Region::write_nt): for recovery, which
+    /// must not rely on bytes that a dead process left half way to the medium, where no flush of ours reaches them.
+    /// Nobody else may write the range meanwhile.
+    pub fn rewrite(&self, offset: u64, len: u64) {
+        let mut chunk = [0; 4096];
+        let mut done = 0;
+        while done < len {
+            let take = (len - done).min(chunk.len() as u64);
+            let chunk = &mut chunk[..take as usize];
+            self.read_racing(offset + done, chunk);
+            self.write_nt(offset + done, chunk);
+            done += take;
+        }
+    }
+
     /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).
     pub fn zero(&self, offset: u64, len: u64) {
         const ZEROS: [u8; 4096] = [0; 4096];

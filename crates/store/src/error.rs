@@ -141,8 +141,12 @@ impl Error {
     }
 }
 
-fn space_kind(_error: &SpaceError) -> ErrorKind {
-    ErrorKind::NotAPool
+fn space_kind(error: &SpaceError) -> ErrorKind {
+    match error {
+        SpaceError::Damaged { .. } | SpaceError::Truncated { .. } | SpaceError::Geometry { .. } => ErrorKind::Damaged,
+        SpaceError::Options { .. } | SpaceError::TooSmall { .. } => ErrorKind::Argument,
+        _ => ErrorKind::NotAPool,
+    }
 }
 
 impl From<SpaceError> for Error {

@@ -50,7 +50,7 @@ pub use error::{Damage, DamagedPlace, Error, ErrorKind};
 pub use options::{FreeList, Options};
 #[doc(hidden)]
 pub use options::{Testing, Twin};
-pub use quipu_medium::{Durability, MediumKind, Statement};
+pub use quipu_medium::{Answer, Durability, MediumKind, Statement, Survives};
 pub use recovery::RecoveryReport;
 pub use stats::Stats;
 pub use store::Store;

@@ -58,6 +58,7 @@ struct Findings {
     report: RecoveryReport,
     damage: Vec<DamagedPlace>,
     open: Vec<(SegmentInfo, u64)>,
+    sealed: Vec<SegmentInfo>,
     holes: Vec<(SegmentInfo, u64, u64)>,
     headless: Vec<ZoneId>,
     newer: Option<String>,
@@ -117,6 +118,7 @@ impl Findings {
         self.report.records += other.report.records;
         self.damage.extend(other.damage);
         self.open.extend(other.open);
+        self.sealed.extend(other.sealed);
         self.holes.extend(other.holes);
         self.headless.extend(other.headless);
         self.newer = self.newer.take().or(other.newer);
@@ -175,6 +177,8 @@ impl Spine {
         batch.drain(..).for_each(|pending| self.adopt(guard, pending));
         if scan.info().sealed_end.is_none() {
             findings.open.push((scan.info(), scan.position()));
+        } else {
+            findings.sealed.push(scan.info());
         }
     }
 
@@ -222,6 +226,11 @@ impl Spine {
 
     fn settle(&self, findings: Findings) -> Result<RecoveryReport, Error> {
         let mut report = findings.report;
+        if report.was_clean {
+            return Ok(report);
+        }
+        findings.sealed.iter().for_each(|info| self.heap.confirm(info));
+        self.region().fence();
         let lost = !report.lost.is_empty();
         if findings.open.is_empty() && !lost {
             return Ok(report);

@@ -250,8 +250,14 @@ impl<'a> Run<'a> {
             Crash::Power { image, torn } => {
                 self.shared.count(image.hash(), depth > 0, recovering, growing);
                 // Worth following: a torn batch, whose later records stand whole behind an invalid one.
+                // In a fresh segment such a record comes to lie where the next life of the zone begins.
                 let torn_batch = torn && point.expectation.batch_in_flight && depth == 0;
-                let follow = Follow { recovery: 40, work: if torn_batch { 2 } else { 100 } };
+                let work = match point.expectation.version {
+                    ..FRESH if torn_batch => 1,
+                    _ if torn_batch => 3,
+                    _ => 100,
+                };
+                let follow = Follow { recovery: 40, work };
                 (self.arena.boot(&point.snapshot, image, seed), image.describe(&point.snapshot), follow)
             }
             Crash::Process => {

@@ -92,17 +92,23 @@ impl LogHeap {
     }
 
     /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes
-    /// are flushed first: they may have been read from a cache that a later power failure would lose, and a mark
-    /// must not become durable ahead of the records that it vouches for.
+    /// are written again first: after a crash of the process they may be anywhere between its caches and the medium,
+    /// and a mark must not become durable ahead of the records that it vouches for.
     pub fn settle(&self, open: &[(SegmentInfo, u64)]) {
         for (info, end) in open {
-            self.region().flush(self.space().zone_offset(info.zone), *end);
+            self.region().rewrite(self.space().zone_offset(info.zone), *end);
         }
         self.region().fence();
         for (info, end) in open {
             self.seal_at(self.space().zone_offset(info.zone), info.life, *end);
         }
         self.region().fence();
+    }
+
+    /// Starts writing back the header and the end mark of a segment, which a crash of the process may have left in a
+    /// cache. Durable with the next fence.
+    pub fn confirm(&self, info: &SegmentInfo) {
+        self.region().flush(self.space().zone_offset(info.zone), FIRST_RECORD);
     }
 
     /// Covers bytes of a sealed segment that were lost by a record that says nothing, so that later scans pass over
