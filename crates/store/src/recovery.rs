@@ -15,7 +15,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, ScanError, SegmentInfo};
 use quipu_parts::record::{Kind, RecordView};
-use quipu_parts::space::ZoneId;
+use quipu_parts::space::{SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,6 +62,8 @@ struct Findings {
     holes: Vec<(SegmentInfo, u64, u64)>,
     headless: Vec<ZoneId>,
     newer: Option<String>,
+    /// The highest number of the clock, of records and of lives.
+    highest: u64,
 }
 
 /// A record on its way into the index.
@@ -77,7 +79,7 @@ pub(crate) fn recover(
     spine: &Spine,
     threads: usize,
     holes: Holes,
-    was_clean: bool,
+    mut space: SpaceRecovery,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<RecoveryReport, Error> {
     let zones = spine.heap.space().committed_zones();
@@ -90,7 +92,7 @@ pub(crate) fn recover(
             let Some(zone) = zones.get(i) else { break };
             let mut findings = Findings::default();
             // The guard is renewed for each segment, so that growth of the index can free what it replaces.
-            spine.scan_zone(&participant.pin(), *zone, &mut findings);
+            spine.scan_zone(&participant.pin(), *zone, holes, &mut findings);
             all.lock().merge(findings);
             progress(i + 1, zones.len());
         }
@@ -98,6 +100,14 @@ pub(crate) fn recover(
     let mut findings = std::mem::take(&mut *all.lock());
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });
+    }
+    if space.was_clean {
+        // Closing seals every segment, so an end mark is missing.
+        findings.damage.extend(findings.open.drain(..).map(|(info, end)| DamagedPlace {
+            what: "the end mark of a segment".into(),
+            offset: spine.heap.space().zone_offset(info.zone),
+            len: end,
+        }));
     }
     findings.damage.sort_by_key(|place| place.offset);
     match holes {
@@ -108,7 +118,11 @@ pub(crate) fn recover(
         Holes::AreLost => findings.report.lost = std::mem::take(&mut findings.damage),
     }
     spine.drop_tombstones();
-    findings.report.was_clean = was_clean;
+    spine.heap.clock().pass(findings.highest);
+    // Nothing was changed until here.
+    spine.heap.space().repair(&mut space);
+    findings.report.was_clean = space.was_clean;
+    findings.report.reclaimed = space.leaked_reclaimed as usize;
     spine.settle(findings)
 }
 
@@ -122,11 +136,12 @@ impl Findings {
         self.holes.extend(other.holes);
         self.headless.extend(other.headless);
         self.newer = self.newer.take().or(other.newer);
+        self.highest = self.highest.max(other.highest);
     }
 }
 
 impl Spine {
-    fn scan_zone(&self, guard: &Guard<'_>, zone: ZoneId, findings: &mut Findings) {
+    fn scan_zone(&self, guard: &Guard<'_>, zone: ZoneId, holes: Holes, findings: &mut Findings) {
         let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
         let mut scan = match unsafe { self.heap.scan(zone) } {
@@ -142,12 +157,17 @@ impl Spine {
                 return;
             }
         };
+        if holes == Holes::AreLost {
+            scan = scan.past_holes();
+        }
         findings.report.segments += 1;
+        findings.highest = findings.highest.max(scan.info().life_number);
         let mut batch: Vec<Pending<'_>> = Vec::with_capacity(BATCH);
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
                     findings.report.records += 1;
+                    findings.highest = findings.highest.max(record.header.sequence.get());
                     self.heap.note_written(zone, record.header.record_len());
                     if record.kind() == Kind::Void {
                         self.heap.note_garbage(reference, record.header.record_len());

@@ -14,7 +14,7 @@ use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceRecovery};
+use quipu_parts::space::{FormatOptions, FreeListKind, Space};
 use quipu_parts::sync::Stripes;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -229,10 +229,9 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let rebooted = superblock.boot_id != region.boot_id();
     let holes =
         if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
-    let (space, SpaceRecovery { was_clean, leaked_reclaimed, superblock_copy_lost, .. }) = Space::open(region)?;
-    let spine = build(space, options, superblock_copy_lost);
-    let mut recovery = recovery::recover(&spine, options.recovery_threads, holes, was_clean, progress)?;
-    recovery.reclaimed += leaked_reclaimed as usize;
+    let (space, found) = Space::examine(region)?;
+    let spine = build(space, options, found.superblock_copy_lost);
+    let recovery = recovery::recover(&spine, options.recovery_threads, holes, found, progress)?;
     Ok(Store { spine: Arc::new(spine), design, recovery })
 }
 

@@ -38,7 +38,7 @@ pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(
         let writes = config.records + config.operations + WARM_UP * config.threads as u64;
         let target = Target::new(config, design, room(config, writes, config.records))?;
         let before = Memory::baseline(config.medium);
-        let opened = target.create()?;
+        let opened = target.create(config.records)?;
         let session = Session { config, progress, design, target: &target, values, newest: UPDATED, before };
         let rows = Run { session, keys, opened: &opened }.all(roofline.as_mut());
         drop(opened);

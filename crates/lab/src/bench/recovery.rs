@@ -31,7 +31,7 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
     for &design in &config.designs {
         let target = Target::new(config, design, room(config, config.records, 0))?;
         let session = Session { config, progress, design, target: &target, values, newest: 0, before: None };
-        let opened = target.create()?;
+        let opened = target.create(config.records)?;
         let rows = run(&session, keys, opened);
         target.remove()?;
         rows?.into_iter().for_each(&mut *sink);

@@ -9,8 +9,8 @@
 //!
 //! The care is that of the operations: everything is touched and written once beforehand, threads begin
 //! behind the same barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second;
-//! the benchmark runs some before, between and after its phases and takes the best, so that a busy moment of
-//! the machine, which lowers the operations, cannot also lower the limit they are compared with.
+//! the benchmark runs some before, between and after its phases and takes the median, so that the machine's good and
+//! bad moments count for the limits as they do for the phases, each of which is one long stretch.
 
 use super::config::Config;
 use super::drive::{Phase, drive};
@@ -56,8 +56,7 @@ pub struct Roofline {
     size: u64,
     stride: u64,
     threads: usize,
-    repetitions: u64,
-    best: Limits,
+    repetitions: Vec<Limits>,
 }
 
 impl Roofline {
@@ -82,28 +81,38 @@ impl Roofline {
         }
         records.fence();
         let threads = config.threads;
-        Ok(Roofline { records, index, count, size, stride, threads, repetitions: 0, best: Limits::default() })
+        Ok(Roofline { records, index, count, size, stride, threads, repetitions: Vec::new() })
     }
 
-    /// Forgets the best so far: what follows is compared with limits of its own time.
+    /// Forgets the repetitions so far: what follows is compared with limits of its own time.
     pub fn restart(&mut self) {
-        self.best = Limits::default();
+        self.repetitions.clear();
     }
 
-    /// Measures once more, and returns the best of all repetitions since the last restart.
+    /// Measures once more, and returns the limits of all repetitions since the last restart.
     ///
     /// # Errors
     /// Whatever stops a thread of the measurement; the accesses themselves cannot fail.
     pub fn repeat(&mut self) -> Result<Limits, BenchError> {
-        self.repetitions += 1;
-        self.best.write_mops = self.best.write_mops.max(self.writes()?);
-        self.best.read_mops = self.best.read_mops.max(self.reads()?);
-        Ok(self.best)
+        let limits = Limits { write_mops: self.writes()?, read_mops: self.reads()? };
+        self.repetitions.push(limits);
+        Ok(self.limits())
     }
 
-    /// The best so far.
+    /// The median of the repetitions, each limit by itself: a phase is one long stretch, and takes the machine's good
+    /// and bad moments as they come; so must what it is compared with.
     pub fn limits(&self) -> Limits {
-        self.best
+        let median = |limit: fn(&Limits) -> f64| {
+            let mut sorted: Vec<f64> = self.repetitions.iter().map(limit).collect();
+            sorted.sort_unstable_by(f64::total_cmp);
+            sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+        };
+        Limits { write_mops: median(|limits| limits.write_mops), read_mops: median(|limits| limits.read_mops) }
+    }
+
+    /// The number of the repetition that is under way.
+    fn round(&self) -> u64 {
+        self.repetitions.len() as u64 + 1
     }
 
     fn phase(&self, stage: &'static str, accesses: u64) -> Phase<'static> {
@@ -122,7 +131,7 @@ impl Roofline {
         let outcome = drive(&self.phase("write limit", WRITES), |thread| {
             // Each thread appends in a part of its own, and goes on where the last repetition stopped.
             let first = thread as u64 * share;
-            let mut next = self.repetitions * WRITES % share;
+            let mut next = self.round() * WRITES % share;
             let mut record = vec![0; self.size as usize];
             Ok(move |call: u64| {
                 record[0] = call as u8;
@@ -142,7 +151,7 @@ impl Roofline {
 
     fn reads(&self) -> Result<f64, BenchError> {
         let outcome = drive(&self.phase("read limit", READS), |thread| {
-            let mut random = SmallRng::seed_from_u64(mix(self.repetitions << 16 | thread as u64));
+            let mut random = SmallRng::seed_from_u64(mix(self.round() << 16 | thread as u64));
             let mut copy = vec![0; self.size as usize];
             Ok(move |_| {
                 for _ in 0..BLOCK {

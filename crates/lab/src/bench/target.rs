@@ -24,6 +24,9 @@ const NODES: u16 = 2;
 /// Bytes of a record besides key and value, at most: header, optional fields, alignment.
 const RECORD_OVERHEAD: u64 = 64;
 
+/// Bytes of DRAM that a store may take for a record.
+const DRAM_PER_RECORD: u64 = 64;
+
 enum Place {
     /// Memory of this process, which outlives the store and so can be reopened.
     Memory(Region),
@@ -60,8 +63,8 @@ pub(super) fn room(config: &Config, writes: u64, deletes: u64) -> u64 {
 }
 
 /// Anonymous memory is zero and touched before anything is measured, as a pool on a device would be.
-fn memory(bytes: u64) -> Result<Region, BenchError> {
-    let region = Region::dram(bytes, Pages::Ordinary)?;
+fn memory(bytes: u64, pages: Pages) -> Result<Region, BenchError> {
+    let region = Region::dram(bytes, pages)?;
     region.prefault(0, bytes)?;
     Ok(region)
 }
@@ -70,7 +73,7 @@ fn memory(bytes: u64) -> Result<Region, BenchError> {
 /// at once, so that it disappears with the last use.
 pub(super) fn scratch(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
-    let Some(pool) = &config.pool else { return memory(bytes) };
+    let Some(pool) = &config.pool else { return memory(bytes, Pages::Ordinary) };
     let mut path = pool.clone().into_os_string();
     path.push(".limit");
     let path = PathBuf::from(path);
@@ -89,7 +92,8 @@ impl Target {
                 Place::Memory(Region::sim(SimOptions { len: bytes, nodes: NODES, ..SimOptions::default() }))
             }
             (Some(path), _) => Place::File(path.clone()),
-            (None, _) => Place::Memory(memory(bytes)?),
+            // Large pages are the store's to use; the limits are measured without them.
+            (None, _) => Place::Memory(memory(bytes, Pages::Huge)?),
         };
         let options = Options {
             design: Some(design),
@@ -101,8 +105,12 @@ impl Target {
         Ok(Target { place, options, design })
     }
 
-    /// Creates the pool and touches all of it.
-    pub(super) fn create(&self) -> Result<Opened, BenchError> {
+    /// Creates the pool and touches all of it; memory that the store will take for `records` is touched too, and given
+    /// back, since the host of a virtual machine may find pages for it only then.
+    pub(super) fn create(&self, records: u64) -> Result<Opened, BenchError> {
+        if self.simulator().is_none() {
+            memory((records * DRAM_PER_RECORD).next_multiple_of(4096), Pages::Huge)?;
+        }
         let failed = |source| BenchError::Store { design: self.design, phase: "create".into(), source };
         let store = match &self.place {
             Place::Memory(region) => Store::create_on(region.clone(), &self.options).map_err(failed)?,

@@ -51,7 +51,7 @@ pub fn ycsb(
         let target = Target::new(config, design, room(config, writes, 0))?;
         let stored = AcknowledgedCounter::new(config.records);
         let before = Memory::baseline(config.medium);
-        let opened = target.create()?;
+        let opened = target.create(workload.records)?;
         // Versions are the calls' numbers from 1.
         let newest = config.operations;
         let session = Session { config, progress, design, target: &target, values, newest, before };

@@ -47,6 +47,13 @@ impl Clock {
         number
     }
 
+    /// Goes on beyond a number that was found in the pool: it was drawn, whatever the superblock says. A file's pages
+    /// reach the disk in no order, so a crash of the system can leave records that are newer than the superblock.
+    pub fn pass(&self, number: u64) {
+        self.next.0.fetch_max(number + 1, Ordering::Relaxed);
+        self.ceiling.fetch_max(number + 1, Ordering::Release);
+    }
+
     /// Durably begins the run, if nothing has yet: for changes that draw no number.
     pub fn begin(&self, space: &Space) {
         if !*self.begun.lock() {

@@ -1,10 +1,10 @@
 //! [`Space`]: a pool, opened.
 
 use super::error::SpaceError;
-use super::free_list::FreeListKind;
+use super::free_list::{FreeList, FreeListKind};
 use super::layout::{self, FormatOptions};
 use super::object_pool::{self, ObjectPool};
-use super::recovery::SpaceRecovery;
+use super::recovery::{SpaceRecovery, repair};
 use super::superblock::{self, COPY_LEN, COPY_OFFSETS, Superblock};
 use super::zone_pool::{self, ZoneId, ZonePool};
 use crate::sync::SpinLock;
@@ -70,6 +70,17 @@ impl Space {
     /// # Errors
     /// That there is no pool here, or which reason speaks against touching it.
     pub fn open(region: Region) -> Result<(Space, SpaceRecovery), SpaceError> {
+        let (space, mut recovery) = Space::examine(region)?;
+        space.repair(&mut recovery);
+        Ok((space, recovery))
+    }
+
+    /// The first half of [`open`](Space::open), for an owner who has more to verify: nothing is changed. Before anything
+    /// is gotten or released, [`repair`](Space::repair) must follow.
+    ///
+    /// # Errors
+    /// As for [`open`](Space::open).
+    pub fn examine(region: Region) -> Result<(Space, SpaceRecovery), SpaceError> {
         let found = superblock::find(&region)?;
         let superblock = found.superblock;
         match superblock.unknown_when_writing() {
@@ -91,15 +102,23 @@ impl Space {
         };
         let mut pools = Vec::new();
         for entry in superblock.pools() {
-            let (pool, done) = ObjectPool::open(&region, entry);
-            recovery.add(&done);
+            let pool = ObjectPool::open(&region, entry);
             recovery.committed_objects += u64::from(pool.count() - pool.free());
             pools.push(pool);
         }
-        let zones = ZonePool::open(&region, &superblock, &mut recovery);
+        let zones = ZonePool::open(&region, &superblock);
         recovery.committed_zones = zones.count() - zones.free();
         let current = SpinLock::new(Current { superblock, copy: found.copy, settled: false });
         Ok((Space { region, current, zones, pools }, recovery))
+    }
+
+    /// The second half of [`open`](Space::open): sets the free lists right, and adds to `recovery` what that took.
+    pub fn repair(&self, recovery: &mut SpaceRecovery) {
+        self.lists().for_each(|list| recovery.add(&repair(list)));
+    }
+
+    fn lists(&self) -> impl Iterator<Item = &FreeList> {
+        self.pools.iter().map(|pool| &pool.list).chain(self.zones.extents.iter().map(|extent| &extent.list))
     }
 
     /// The region that holds the pool.
@@ -137,9 +156,7 @@ impl Space {
 
     /// Starts making the links of lists durable, which Get and Release leave to the caches. A fence follows.
     fn flush_lists(&self) {
-        let lists =
-            self.pools.iter().map(|pool| &pool.list).chain(self.zones.extents.iter().map(|zone| &zone.list));
-        for list in lists.filter(|list| list.kind == FreeListKind::Persistent) {
+        for list in self.lists().filter(|list| list.kind == FreeListKind::Persistent) {
             list.words.flush();
         }
     }

@@ -4,7 +4,7 @@
 use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind, WORD_LEN, Words};
 use super::pool_header::{HEAD_AT, HEADER_LEN, PoolHeader};
-use super::recovery::{ListRecovery, recover};
+use super::recovery::examine;
 use super::superblock::{PoolEntry, Superblock};
 use quipu_medium::Region;
 
@@ -32,11 +32,11 @@ impl ObjectPool {
     }
 
     /// Opens a pool that has been verified.
-    pub(super) fn open(region: &Region, entry: &PoolEntry) -> (ObjectPool, ListRecovery) {
+    pub(super) fn open(region: &Region, entry: &PoolEntry) -> ObjectPool {
         let kind = FreeListKind::from_word(entry.free_list.get()).expect("the layout has been verified");
-        let (list, recovery) = recover(pool_words(region, entry), kind);
+        let list = examine(pool_words(region, entry), kind);
         let (objects, object_size) = (entry.objects.get(), entry.object_size.get());
-        (ObjectPool { id: entry.id.get(), objects, object_size, list }, recovery)
+        ObjectPool { id: entry.id.get(), objects, object_size, list }
     }
 
     /// Name of the pool.

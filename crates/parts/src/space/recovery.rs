@@ -33,31 +33,37 @@ impl SpaceRecovery {
     }
 }
 
-/// What recovering one list has done.
+/// What repairing one list has done.
 pub(super) struct ListRecovery {
-    pub(super) leaked: u32,
-    pub(super) repaired: u32,
+    leaked: u32,
+    repaired: u32,
 }
 
-/// Recovers one list, and first makes durable what it is about to believe.
-pub(super) fn recover(words: Words, kind: FreeListKind) -> (FreeList, ListRecovery) {
+/// The list that the commit bits tell of, made durable before they are believed. Nothing is changed: on the medium its
+/// links may still be wrong until [`repair`].
+pub(super) fn examine(words: Words, kind: FreeListKind) -> FreeList {
     words.flush();
     words.region.fence();
     let committed: Vec<bool> =
         (0..words.count).map(|index| words.region.load(words.at(index)) & COMMITTED != 0).collect();
     let state = |committed: &bool| if *committed { State::Committed } else { State::Free };
     let states = committed.iter().map(|committed| AtomicU8::new(state(committed) as u8)).collect();
-    let (stack, done) = match kind {
-        FreeListKind::Volatile => {
-            let free = (0..words.count).rev().filter(|&index| !committed[index as usize]).collect();
-            (free, ListRecovery { leaked: 0, repaired: 0 })
-        }
-        FreeListKind::Persistent => {
-            let (reached, repaired) = repair_links(&words, &committed);
-            (Vec::new(), ListRecovery { leaked: reclaim(&words, &committed, &reached), repaired })
-        }
+    let stack = match kind {
+        FreeListKind::Volatile => (0..words.count).rev().filter(|&index| !committed[index as usize]).collect(),
+        FreeListKind::Persistent => Vec::new(),
     };
-    (FreeList::new(words, kind, states, stack), done)
+    FreeList::new(words, kind, states, stack)
+}
+
+/// Makes the links on the medium lead to exactly the free objects.
+pub(super) fn repair(list: &FreeList) -> ListRecovery {
+    if list.kind == FreeListKind::Volatile {
+        return ListRecovery { leaked: 0, repaired: 0 };
+    }
+    let _links = list.stack.lock();
+    let committed: Vec<bool> = (0..list.count()).map(|index| list.check(index)).collect();
+    let (reached, repaired) = repair_links(&list.words, &committed);
+    ListRecovery { leaked: reclaim(&list.words, &committed, &reached), repaired }
 }
 
 /// Walks the links from the head and leaves a sound list of the free objects that they reach. Returns which these

@@ -9,7 +9,7 @@
 use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind, Words};
 use super::pool_header::{HEAD_AT, HEADER_LEN, PoolHeader, ZoneEntry};
-use super::recovery::{SpaceRecovery, recover};
+use super::recovery::examine;
 use super::superblock::{ExtentEntry, Superblock};
 use crate::sync::Waiter;
 use quipu_medium::{Node, Region};
@@ -60,14 +60,13 @@ impl ZonePool {
     }
 
     /// Opens the zones of extents that have been verified.
-    pub(super) fn open(region: &Region, superblock: &Superblock, recovery: &mut SpaceRecovery) -> ZonePool {
+    pub(super) fn open(region: &Region, superblock: &Superblock) -> ZonePool {
         let kind = superblock.zone_free_list().expect("the layout has been verified");
         let zone_size = superblock.zone_size();
         let mut extents = Vec::new();
         let mut offsets = Vec::new();
         for entry in superblock.extents() {
-            let (list, done) = recover(table_words(region, entry), kind);
-            recovery.add(&done);
+            let list = examine(table_words(region, entry), kind);
             let first = entry.zones.get();
             offsets.extend((0..u64::from(list.count())).map(|index| first + index * zone_size));
             extents.push(ZoneExtent { first_zone: entry.first_zone.get(), node: entry.node.get(), list });

@@ -70,10 +70,10 @@ impl Spine {
     pub(super) fn place(&self, writer: &mut Writer, kind: Kind, key: &[u8], value: &[u8]) -> Result<Reference, Error> {
         let len = padded(HEADER + (key.len() + value.len()) as u64);
         let Writer { segment, encoder, node } = writer;
+        let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
         let open = match segment {
-            Some(open) if self.heap.has_room(open, len) => open,
+            Some(open) if self.heap.has_room(open, len, purpose) => open,
             _ => {
-                let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
                 self.heap.make_room(segment, len, *node, purpose)?;
                 segment.as_mut().expect("room was just made")
             }

@@ -40,6 +40,8 @@ pub struct OpenSegment {
     start: u64,
     life: LifeKey,
     next: u64,
+    /// Its zone came from the reserve, so it is for deletions alone.
+    reserved: bool,
 }
 
 /// Bytes of a zone's segment, in DRAM, rebuilt by recovery. They drive statistics and, later, the choice of victims.
@@ -142,7 +144,7 @@ impl LogHeap {
         debug_assert!(len <= self.longest_record());
         let left = {
             let mut idle = self.idle.lock();
-            let fitting = idle.iter().position(|s| self.has_room(s, len));
+            let fitting = idle.iter().position(|s| self.has_room(s, len, purpose));
             fitting.map(|i| idle.swap_remove(i))
         };
         let fresh = match left {
@@ -154,8 +156,11 @@ impl LogHeap {
                 opened?
             }
         };
-        if let Some(full) = segment.replace(fresh) {
-            self.seal(&full);
+        match segment.replace(fresh) {
+            // It may be passed over by a put that found room elsewhere, and still serve a deletion.
+            Some(passed) if passed.reserved => self.leave(passed),
+            Some(full) => self.seal(&full),
+            None => {}
         }
         Ok(())
     }
@@ -165,10 +170,10 @@ impl LogHeap {
         self.opening.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether `len` more bytes fit.
+    /// Whether `len` more bytes fit, for this use.
     #[inline]
-    pub fn has_room(&self, segment: &OpenSegment, len: u64) -> bool {
-        segment.next + len <= self.space.zone_size()
+    pub fn has_room(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
+        segment.next + len <= self.space.zone_size() && (!segment.reserved || purpose == Use::Delete)
     }
 
     fn open_segment(&self, node: Option<Node>, purpose: Use) -> Result<OpenSegment, HeapError> {
@@ -183,7 +188,8 @@ impl LogHeap {
         self.region().write_nt(start, header.as_bytes());
         self.region().fence();
         self.space.commit_zone(zone);
-        Ok(OpenSegment { zone, start, life: self.certifier.life_key(life), next: FIRST_RECORD })
+        let reserved = purpose == Use::Delete && self.space.free_zones() < self.reserve;
+        Ok(OpenSegment { zone, start, life: self.certifier.life_key(life), next: FIRST_RECORD, reserved })
     }
 
     /// Appends a record; durable after the next fence of this thread. The caller has made room.
@@ -236,7 +242,7 @@ impl LogHeap {
     /// Takes over a segment whose end was found by recovery, to append to it: the broken twin of rule 4.5.
     #[doc(hidden)]
     pub fn reopen(&self, zone: ZoneId, life: LifeKey, end: u64) {
-        self.leave(OpenSegment { zone, start: self.space.zone_offset(zone), life, next: end });
+        self.leave(OpenSegment { zone, start: self.space.zone_offset(zone), life, next: end, reserved: false });
     }
 
     /// Counts record bytes of a zone. Only the zone's owner does, so no locked instruction is needed.

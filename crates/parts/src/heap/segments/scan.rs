@@ -63,6 +63,7 @@ pub struct Scan<'a> {
     info: SegmentInfo,
     bytes: &'a [u8],
     next: u64,
+    past_holes: bool,
 }
 
 impl LogHeap {
@@ -88,7 +89,7 @@ impl LogHeap {
             return Err(ScanError::EndMark);
         }
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end };
-        Ok(Scan { heap: self, info, bytes, next: FIRST_RECORD })
+        Ok(Scan { heap: self, info, bytes, next: FIRST_RECORD, past_holes: false })
     }
 
     /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes
@@ -131,6 +132,12 @@ impl LogHeap {
 }
 
 impl<'a> Scan<'a> {
+    /// Takes an invalid record of an open segment for a gap too, if a valid one follows anywhere: for a pool whose pages
+    /// reached the disk in no order, where the first invalid record need not be the tail.
+    pub fn past_holes(self) -> Scan<'a> {
+        Scan { past_holes: true, ..self }
+    }
+
     /// What the header says.
     pub fn info(&self) -> SegmentInfo {
         self.info
@@ -164,11 +171,14 @@ impl<'a> Scan<'a> {
                 Ok(Some(Found::Record { reference, record }))
             }
             Err(RecordError::Unknown { kind, flags }) => Err(ScanError::Unknown { offset, kind, flags }),
-            Err(RecordError::Invalid) if self.info.sealed_end.is_none() => Ok(None),
+            Err(RecordError::Invalid) if self.info.sealed_end.is_none() && !self.past_holes => Ok(None),
             Err(RecordError::Invalid) => {
                 let mut resume = offset + 8;
                 while resume < end && matches!(self.certified(resume, end), Err(RecordError::Invalid)) {
                     resume += 8;
+                }
+                if resume >= end && self.info.sealed_end.is_none() {
+                    return Ok(None);
                 }
                 self.next = resume;
                 Ok(Some(Found::Gap { offset, len: resume - offset }))

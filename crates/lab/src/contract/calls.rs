@@ -1,0 +1,214 @@
+//! What each call of a client does, as one thread sees it.
+
+use super::contents::{Contents, value_of, verify};
+use super::fixture::{Fixture, Outcome};
+use quipu::{Client, Error};
+
+/// Puts, gets and deletes.
+pub(super) fn the_last_write_of_a_key_counts(fixture: &Fixture) -> Outcome {
+    let mut store = fixture.create()?;
+    let mut expected = Contents::new();
+    verify(&mut store, &expected);
+    let mut client = store.client();
+    for version in 0..5u64 {
+        for number in 0..100u64 {
+            let key = number.to_le_bytes();
+            // Lengths change from version to version, and every value is empty once.
+            let len = (number * 7 + version * 60) % 300 * u64::from(!(number + version).is_multiple_of(5));
+            let value = value_of(&key, version, len as usize);
+            client.put(&key, &value)?;
+            assert_eq!(client.get(&key)?, Some(value.clone()), "a client reads what it wrote");
+            expected.insert(key.to_vec(), value);
+        }
+        for number in (version..100).step_by(7) {
+            let key = number.to_le_bytes();
+            assert!(client.delete(&key)?, "the key was there");
+            assert!(!client.delete(&key)?, "it no longer is");
+            assert_eq!(client.get(&key)?, None);
+            expected.remove(&key[..]);
+        }
+        assert_eq!(store.stats().records, expected.len() as u64);
+    }
+    assert!(!client.delete(b"never there")?);
+    drop(client);
+    verify(&mut store, &expected);
+    Ok(())
+}
+
+/// All pairs of absent and present, before and after.
+pub(super) fn update_sees_the_value_and_decides(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    let states = [None, Some(&b""[..]), Some(b"a"), Some(b"another value")];
+    for (old, new) in pairs(&states) {
+        set(&mut client, b"key", old)?;
+        client.update(b"key", |seen| {
+            assert_eq!(seen, old, "update shows the value");
+            new
+        })?;
+        assert_eq!(client.get(b"key")?.as_deref(), new, "from {old:?}");
+        assert_eq!(store.stats().records, u64::from(new.is_some()));
+    }
+    Ok(())
+}
+
+/// Absent, present, deleted, empty.
+pub(super) fn put_if_absent_puts_once(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    for first in [&b"one"[..], b""] {
+        assert!(client.put_if_absent(b"key", first)?);
+        assert!(!client.put_if_absent(b"key", b"two")?, "an empty value is a value");
+        assert_eq!(client.get(b"key")?.as_deref(), Some(first));
+        assert!(client.delete(b"key")?);
+    }
+    Ok(())
+}
+
+/// Every combination of found, expected and new.
+pub(super) fn compare_and_swap_swaps_only_what_it_expects(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    let states = [None, Some(&b""[..]), Some(b"a"), Some(b"b"), Some(b"aa")];
+    for (found, expected) in pairs(&states) {
+        for new in states {
+            set(&mut client, b"key", found)?;
+            let swapped = client.compare_and_swap(b"key", expected, new)?;
+            assert_eq!(swapped, found == expected, "{found:?}, expected {expected:?}");
+            let now = if swapped { new } else { found };
+            assert_eq!(client.get(b"key")?.as_deref(), now, "{found:?}, expected {expected:?}, new {new:?}");
+            assert_eq!(store.stats().records, u64::from(now.is_some()));
+        }
+    }
+    Ok(())
+}
+
+fn pairs<T: Copy>(all: &[T]) -> impl Iterator<Item = (T, T)> + '_ {
+    all.iter().flat_map(|first| all.iter().map(|second| (*first, *second)))
+}
+
+fn set(client: &mut Client, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+    match value {
+        Some(value) => client.put(key, value),
+        None => client.delete(key).map(drop),
+    }
+}
+
+/// The buffer keeps its memory, and nothing of an earlier value.
+pub(super) fn get_into_reuses_its_buffer(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    let values = [value_of(b"v", 1, 1000), Vec::new(), value_of(b"v", 2, 10)];
+    let mut out = Vec::with_capacity(1000);
+    let memory = out.as_ptr();
+    for value in &values {
+        client.put(b"key", value)?;
+        assert!(client.get_into(b"key", &mut out)?);
+        assert_eq!(&out, value);
+        assert!(!client.get_into(b"missing", &mut out)?);
+        assert!(out.is_empty(), "nothing of the earlier value stays");
+        assert_eq!(out.as_ptr(), memory, "the buffer is reused");
+    }
+    Ok(())
+}
+
+/// Duplicates, missing keys, no key at all, and more keys than any batch has.
+pub(super) fn get_many_answers_every_position(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    for number in (0..50u64).step_by(2) {
+        client.put(&number.to_le_bytes(), &value_of(&number.to_le_bytes(), 0, number as usize))?;
+    }
+    for count in [0, 1, 31, 32, 33, 64, 257] {
+        let keys: Vec<_> = (0..count).map(|position: u64| (position * position % 50).to_le_bytes()).collect();
+        let mut next = 0;
+        client.get_many(&keys, |position, value| {
+            assert_eq!(position, next, "positions come in order");
+            next += 1;
+            let number = u64::from_le_bytes(keys[position]);
+            let expected = number.is_multiple_of(2).then(|| value_of(&keys[position], 0, number as usize));
+            assert_eq!(value, expected.as_deref(), "position {position} of {count}");
+        })?;
+        assert_eq!(next, keys.len());
+    }
+    Ok(())
+}
+
+/// Duplicates within a batch and across batches, over old values, no pair at all, and more pairs than any batch has.
+pub(super) fn put_many_puts_all_and_the_last_of_a_key_wins(fixture: &Fixture) -> Outcome {
+    let mut store = fixture.create()?;
+    let mut expected = Contents::new();
+    for (version, (count, keys)) in
+        [(0, 1), (1, 1), (32, 1), (32, 32), (31, 7), (33, 33), (100, 10), (300, 300)].into_iter().enumerate()
+    {
+        let pairs: Vec<_> = (0..count)
+            .map(|number: u64| {
+                let key = (number % keys).to_be_bytes().to_vec();
+                let value = value_of(&key, number << 8 | version as u64, (number % 90) as usize);
+                (key, value)
+            })
+            .collect();
+        store.client().put_many(&pairs)?;
+        expected.extend(pairs);
+        verify(&mut store, &expected);
+    }
+    Ok(())
+}
+
+/// Keys and values are checked before anything is written.
+pub(super) fn a_refused_batch_writes_nothing(fixture: &Fixture) -> Outcome {
+    let mut store = fixture.create()?;
+    let (keys, values) = store.limits();
+    let long_key = vec![1; keys as usize + 1];
+    let long_value = vec![1; values as usize + 1];
+    let refused: [(&[u8], &[u8]); 3] = [(b"", b"v"), (&long_key, b"v"), (b"k", &long_value)];
+    for bad in refused {
+        let mut pairs: Vec<(&[u8], &[u8])> = vec![(b"good", b"v"); 40];
+        pairs.push(bad);
+        assert!(store.client().put_many(&pairs).is_err());
+        verify(&mut store, &Contents::new());
+    }
+    Ok(())
+}
+
+/// After puts that grow the index, deletes and reinserts.
+pub(super) fn iteration_shows_every_key_once(fixture: &Fixture) -> Outcome {
+    let mut store = fixture.create()?;
+    let mut expected = Contents::new();
+    let mut client = store.client();
+    for number in 0..fixture.scaled(30_000, 6_000) {
+        let key = format!("key {number}").into_bytes();
+        let value = value_of(&key, 1, number % 64);
+        client.put(&key, &value)?;
+        expected.insert(key, value);
+        if number % 3 == 0 {
+            let gone = format!("key {}", number / 2).into_bytes();
+            assert_eq!(client.delete(&gone)?, expected.remove(&gone).is_some());
+        }
+    }
+    drop(client);
+    verify(&mut store, &expected);
+    Ok(())
+}
+
+/// A guard's values stay valid and the same while other clients rewrite and delete their keys.
+pub(super) fn lent_values_do_not_change(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let (reader, mut writer) = (store.client(), store.client());
+    let old = value_of(b"key", 0, 700);
+    writer.put(b"key", &old)?;
+    writer.put(b"gone", &old)?;
+    let guard = reader.pin();
+    let lent = [guard.get(b"key")?, guard.get(b"gone")?];
+    for version in 1..1000 {
+        writer.put(b"key", &value_of(b"key", version, 700))?;
+        if version == 500 {
+            writer.delete(b"gone")?;
+        }
+    }
+    assert_eq!(lent, [Some(&old[..]); 2], "lent values stay as they were");
+    drop(guard);
+    assert_eq!(reader.get(b"key")?, Some(value_of(b"key", 999, 700)));
+    assert_eq!(reader.get(b"gone")?, None);
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! What a store should hold, and whether it does, by every way of asking.
+
+use quipu::Store;
+use std::collections::BTreeMap;
+
+/// Keys and their values.
+pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A value of `len` bytes that follows from its key and version, so that a torn, stale or foreign one is noticed.
+pub fn value_of(key: &[u8], version: u64, len: usize) -> Vec<u8> {
+    let seed = key.iter().fold(version.wrapping_mul(0x9e37_79b9_7f4a_7c15), |seed, byte| {
+        (seed ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let words = (0..).flat_map(|word: u64| crate::workload::mix(seed.wrapping_add(word)).to_le_bytes());
+    words.take(len).collect()
+}
+
+/// Asserts that the store holds exactly this: by single and batched gets, by iteration, by its count, and by its own
+/// check.
+///
+/// # Panics
+/// If it does not.
+pub fn verify(store: &mut Store, expected: &Contents) {
+    let client = store.client();
+    for (key, value) in expected {
+        let found = client.get(key).expect("a get succeeds");
+        assert_eq!(found.as_ref(), Some(value), "the value of {}", key.escape_ascii());
+    }
+    let keys: Vec<_> = expected.keys().collect();
+    let mut asked = 0;
+    let each = |number: usize, value: Option<&[u8]>| {
+        assert_eq!(number, asked, "values come in the order of the keys");
+        asked += 1;
+        assert_eq!(value, Some(&expected[keys[number]][..]), "get_many of {}", keys[number].escape_ascii());
+    };
+    client.get_many(&keys, each).expect("get_many succeeds");
+    assert_eq!(asked, keys.len(), "get_many reports every key");
+    let mut seen = Contents::new();
+    for (key, value) in &client.pin() {
+        let twice = seen.insert(key.to_vec(), value.to_vec());
+        assert!(twice.is_none(), "iteration shows {} twice", key.escape_ascii());
+    }
+    assert!(&seen == expected, "iteration shows {} keys instead of {}", seen.len(), expected.len());
+    drop(client);
+    assert_eq!(store.stats().records, expected.len() as u64, "the count of records");
+    let report = store.check(&|_, _| {}).expect("no client is left");
+    assert!(report.is_sound(), "check finds damage: {:?}", report.damage);
+    assert_eq!(report.keys, expected.len() as u64, "the keys that check found");
+}

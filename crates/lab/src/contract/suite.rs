@@ -1,0 +1,91 @@
+//! The list of checks, and carrying them out one after the other.
+
+use super::fixture::{Fixture, Medium, Outcome};
+use super::{calls, concurrency, durability, limits};
+use quipu::Design;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// One promise, with the pool that its proof needs.
+pub struct Check {
+    /// The promise.
+    pub name: &'static str,
+    /// Bytes of the pool.
+    pub pool: u64,
+    /// Bytes of a zone.
+    pub zone: u64,
+    /// Its proof.
+    pub run: fn(&Fixture) -> Outcome,
+}
+
+/// A broken promise.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The promise.
+    pub check: &'static str,
+    /// Who broke it.
+    pub design: Design,
+    /// How.
+    pub what: String,
+}
+
+const MIB: u64 = 1 << 20;
+const KIB: u64 = 1 << 10;
+
+macro_rules! checks {
+    ($($room:ident::$name:ident on $pool:expr, $zone:expr;)+) => {
+        &[$(Check { name: stringify!($name), pool: $pool, zone: $zone, run: $room::$name }),+]
+    };
+}
+
+/// Every check.
+pub const CHECKS: &[Check] = checks! {
+    calls::the_last_write_of_a_key_counts on 4 * MIB, 64 * KIB;
+    calls::update_sees_the_value_and_decides on 4 * MIB, 64 * KIB;
+    calls::put_if_absent_puts_once on 4 * MIB, 64 * KIB;
+    calls::compare_and_swap_swaps_only_what_it_expects on 4 * MIB, 64 * KIB;
+    calls::get_into_reuses_its_buffer on 4 * MIB, 64 * KIB;
+    calls::get_many_answers_every_position on 4 * MIB, 64 * KIB;
+    calls::put_many_puts_all_and_the_last_of_a_key_wins on 4 * MIB, 64 * KIB;
+    calls::a_refused_batch_writes_nothing on 4 * MIB, 64 * KIB;
+    calls::iteration_shows_every_key_once on 16 * MIB, 64 * KIB;
+    calls::lent_values_do_not_change on 4 * MIB, 64 * KIB;
+    limits::sizes_up_to_the_limits_are_kept on 8 * MIB, 64 * KIB;
+    limits::sizes_up_to_the_limits_are_kept_with_small_zones on 4 * MIB, 16 * KIB;
+    limits::sizes_up_to_the_limits_are_kept_with_large_zones on 32 * MIB, 2 * MIB;
+    limits::keys_are_bytes on 4 * MIB, 64 * KIB;
+    concurrency::threads_do_not_disturb_each_other on 16 * MIB, 64 * KIB;
+    concurrency::updates_are_atomic on 16 * MIB, 64 * KIB;
+    concurrency::one_put_if_absent_wins on 16 * MIB, 64 * KIB;
+    concurrency::batches_and_single_writes_exclude_each_other on 16 * MIB, 64 * KIB;
+    concurrency::iteration_is_exact_under_writers on 16 * MIB, 64 * KIB;
+    durability::reopening_keeps_everything on 8 * MIB, 64 * KIB;
+    durability::a_store_with_clients_does_not_close on 4 * MIB, 64 * KIB;
+    durability::a_second_handle_is_refused on 4 * MIB, 64 * KIB;
+    durability::a_full_pool_keeps_what_it_has on MIB, 16 * KIB;
+    durability::deletes_keep_their_reserve on MIB, 16 * KIB;
+    durability::everything_can_be_deleted on MIB, 16 * KIB;
+};
+
+/// Holds every design to the promises whose name contains `filter`, on one medium.
+pub fn judge(medium: &Medium, filter: &str) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for design in Design::ALL {
+        for check in CHECKS.iter().filter(|check| check.name.contains(filter)) {
+            let fixture = Fixture::new(*design, medium, check.pool, check.zone);
+            let what = match catch_unwind(AssertUnwindSafe(|| (check.run)(&fixture))) {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => message(&*panic),
+            };
+            failures.push(Failure { check: check.name, design: *design, what });
+        }
+    }
+    failures
+}
+
+/// What a panic said.
+pub fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without words".to_owned())
+}

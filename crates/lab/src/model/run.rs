@@ -1,0 +1,214 @@
+//! Carrying out steps on a store and on the model.
+
+use super::shrink::shrink;
+use super::step::{CLIENTS, Step, generate, key_bytes, value_bytes};
+use crate::contract::{Contents, Ending, Fixture, Medium, verify};
+use quipu::{Client, Design, Error, ErrorKind, Store};
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A pool in which no run becomes full, with zones so small that its records fill many.
+const POOL: u64 = 8 << 20;
+const ZONE: u64 = 16 << 10;
+
+/// A sequence after which store and model disagree.
+#[derive(Clone, Debug)]
+pub struct Disagreement {
+    /// The seed of the whole sequence.
+    pub seed: u64,
+    /// The design at fault.
+    pub design: Design,
+    /// What differs.
+    pub what: String,
+    /// A short sequence that shows it.
+    pub steps: Vec<Step>,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Disagreement { seed, design, what, steps } = self;
+        write!(f, "design {design}, seed {seed}: {what}; it takes these {} steps:", steps.len())?;
+        steps.iter().try_for_each(|step| write!(f, "\n  {step:?}"))
+    }
+}
+
+/// Runs the sequence of a seed.
+///
+/// # Errors
+/// The disagreement, shortened.
+pub fn explore(design: Design, medium: &Medium, seed: u64, steps: usize) -> Result<(), Disagreement> {
+    let run = |steps: &[Step]| attempt(design, medium, seed, steps);
+    let all = generate(seed, steps);
+    let Err(_) = run(&all) else { return Ok(()) };
+    let steps = shrink(&all, |steps| run(steps).err().map(|(at, _)| at));
+    let what = run(&steps).err().map_or("it fails only at times".to_owned(), |(_, what)| what);
+    Err(Disagreement { seed, design, what, steps })
+}
+
+/// Runs steps on a fresh pool: at which step it fails, and how.
+fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result<(), (usize, String)> {
+    let mut fixture = Fixture::new(design, medium, POOL, ZONE);
+    fixture.options_mut().testing.tiny_index = seed.is_multiple_of(2);
+    fixture.options_mut().testing.clock_block = (seed % 3 == 0).then_some(16);
+    let at = Cell::new(0);
+    let run = || -> Result<(), Error> {
+        let mut pair = Pair::new(&fixture)?;
+        for (number, step) in steps.iter().enumerate() {
+            at.set(number);
+            pair.take(step)?;
+        }
+        at.set(steps.len().saturating_sub(1));
+        pair.reopen(Ending::Dropped)
+    };
+    let what = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => crate::contract::message(&*panic),
+    };
+    Err((at.get(), what))
+}
+
+/// A store and what it should hold.
+struct Pair<'f> {
+    fixture: &'f Fixture,
+    // Clients go before the store that they belong to.
+    clients: Vec<Client>,
+    store: Option<Store>,
+    model: Contents,
+}
+
+impl<'f> Pair<'f> {
+    fn new(fixture: &'f Fixture) -> Result<Pair<'f>, Error> {
+        let store = fixture.create()?;
+        let clients = (0..CLIENTS).map(|_| store.client()).collect();
+        Ok(Pair { fixture, clients, store: Some(store), model: Contents::new() })
+    }
+
+    fn store(&mut self) -> &mut Store {
+        self.store.as_mut().expect("a store is open between steps")
+    }
+
+    fn reopen(&mut self, ending: Ending) -> Result<(), Error> {
+        self.clients.clear();
+        let store = self.store.take().expect("a store is open between steps");
+        self.store = Some(self.fixture.reopen(store, ending)?);
+        self.check()
+    }
+
+    /// Compares everything, with no client open.
+    fn check(&mut self) -> Result<(), Error> {
+        self.clients.clear();
+        let Pair { store, model, .. } = self;
+        let store = store.as_mut().expect("a store is open between steps");
+        verify(store, model);
+        self.clients = (0..CLIENTS).map(|_| store.client()).collect();
+        Ok(())
+    }
+
+    /// Gives the key its new state in the model, or insists that a value was too large to be written.
+    fn expect(
+        &mut self,
+        key: Vec<u8>,
+        new: Option<Vec<u8>>,
+        outcome: Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (_, limit) = self.store().limits();
+        if new.as_ref().is_some_and(|new| new.len() as u64 > limit) {
+            let error = outcome.expect_err("a value that is too large is refused");
+            assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
+            return Ok(());
+        }
+        match new {
+            Some(new) => drop(self.model.insert(key, new)),
+            None => drop(self.model.remove(&key)),
+        }
+        outcome
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), Error> {
+        let (_, limit) = self.store().limits();
+        let value_bytes = |value: usize| value_bytes(value, limit);
+        match step {
+            Step::Put(client, key, value) => {
+                let (key, value) = (key_bytes(*key), value_bytes(*value));
+                let outcome = self.clients[*client].put(&key, &value);
+                self.expect(key, Some(value), outcome)?;
+            }
+            Step::Get(client, key) => {
+                let key = key_bytes(*key);
+                let mut out = b"from before".to_vec();
+                let found = self.clients[*client].get_into(&key, &mut out)?;
+                assert_eq!(found.then_some(&out), self.model.get(&key), "get_into");
+                assert_eq!(self.clients[*client].get(&key)?.as_ref(), self.model.get(&key), "get");
+            }
+            Step::GetMany(client, keys) => {
+                let keys: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
+                let mut found = Vec::new();
+                self.clients[*client].get_many(&keys, |_, value| found.push(value.map(<[u8]>::to_vec)))?;
+                let expected: Vec<_> = keys.iter().map(|key| self.model.get(key).cloned()).collect();
+                assert_eq!(found, expected, "get_many");
+            }
+            Step::PutMany(client, pairs) => {
+                let pairs: Vec<_> =
+                    pairs.iter().map(|(key, value)| (key_bytes(*key), value_bytes(*value))).collect();
+                let outcome = self.clients[*client].put_many(&pairs);
+                if pairs.iter().any(|(_, value)| value.len() as u64 > limit) {
+                    outcome.expect_err("a batch with a value that is too large is refused");
+                } else {
+                    outcome?;
+                    self.model.extend(pairs);
+                }
+            }
+            Step::Delete(client, key) => {
+                let key = key_bytes(*key);
+                let deleted = self.clients[*client].delete(&key)?;
+                assert_eq!(deleted, self.model.remove(&key).is_some(), "delete");
+            }
+            Step::Update(client, key, value) => {
+                let (key, value) = (key_bytes(*key), value.map(value_bytes));
+                let model = &self.model;
+                let outcome = self.clients[*client].update(&key, |old| {
+                    assert_eq!(old, model.get(&key).map(Vec::as_slice), "update shows the value");
+                    value.clone()
+                });
+                self.expect(key, value, outcome)?;
+            }
+            Step::PutIfAbsent(client, key, value) => {
+                let (key, value) = (key_bytes(*key), value_bytes(*value));
+                let outcome = self.clients[*client].put_if_absent(&key, &value);
+                if self.model.contains_key(&key) {
+                    assert!(!outcome?, "put_if_absent over a value");
+                } else {
+                    let outcome = outcome.map(|put| assert!(put, "put_if_absent of an absent key"));
+                    self.expect(key, Some(value), outcome)?;
+                }
+            }
+            Step::Swap(client, key, right, value) => {
+                let (key, value) = (key_bytes(*key), value.map(value_bytes));
+                let held = self.model.get(&key).map(Vec::as_slice);
+                let expected = if *right { held } else { Some(&b"nobody wrote this"[..]) };
+                let outcome = self.clients[*client].compare_and_swap(&key, expected, value.as_deref());
+                if *right {
+                    let outcome =
+                        outcome.map(|swapped| assert!(swapped, "compare_and_swap of the right value"));
+                    self.expect(key, value, outcome)?;
+                } else {
+                    assert!(!outcome?, "compare_and_swap of the wrong value");
+                }
+            }
+            Step::Iterate(client) => {
+                let guard = self.clients[*client].pin();
+                let all: Vec<_> = guard.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+                assert_eq!(all.len(), self.model.len(), "iteration");
+                assert_eq!(Contents::from_iter(all), self.model, "iteration");
+            }
+            Step::Renew(client) => self.clients[*client] = self.store().client(),
+            Step::Close => self.reopen(Ending::Closed)?,
+            Step::Drop => self.reopen(Ending::Dropped)?,
+            Step::Check => self.check()?,
+        }
+        assert_eq!(self.store().stats().records, self.model.len() as u64, "the count of records");
+        Ok(())
+    }
+}

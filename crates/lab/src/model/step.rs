@@ -1,0 +1,110 @@
+//! Steps of a model run, and drawing them from a seed.
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+/// Clients that are open at once.
+pub(super) const CLIENTS: usize = 3;
+/// Keys of a run: few, so that calls meet.
+const KEYS: usize = 40;
+
+/// A call, or the end of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `put` of key and value, by a client.
+    Put(usize, usize, usize),
+    /// `get` and `get_into` of a key.
+    Get(usize, usize),
+    /// `get_many` of keys.
+    GetMany(usize, Vec<usize>),
+    /// `put_many` of keys and values.
+    PutMany(usize, Vec<(usize, usize)>),
+    /// `delete` of a key.
+    Delete(usize, usize),
+    /// `update` of a key: to a value, or to nothing.
+    Update(usize, usize, Option<usize>),
+    /// `put_if_absent` of key and value.
+    PutIfAbsent(usize, usize, usize),
+    /// `compare_and_swap` of a key, expecting what it has (or something else), to a value or nothing.
+    Swap(usize, usize, bool, Option<usize>),
+    /// Iteration over everything.
+    Iterate(usize),
+    /// A client ends, and another takes its place.
+    Renew(usize),
+    /// The store is closed and opened.
+    Close,
+    /// The store is dropped and opened.
+    Drop,
+    /// `check`.
+    Check,
+}
+
+/// The bytes of a key: of many lengths, with zeros, prefixes of each other.
+pub(super) fn key_bytes(key: usize) -> Vec<u8> {
+    match key % 5 {
+        0 => vec![0; key / 5 + 1],
+        1 => vec![key as u8],
+        2 => format!("a key {key}").into_bytes(),
+        3 => vec![b'p'; key * 9],
+        _ => (key as u64).to_le_bytes().to_vec(),
+    }
+}
+
+/// The bytes of a value; value 0 is empty, and every 32nd is too large.
+pub(super) fn value_bytes(value: usize, limit: u64) -> Vec<u8> {
+    let len = match value % 32 {
+        0 => 0,
+        31 => limit as usize + 1,
+        30 => limit as usize,
+        29 => 1500,
+        small => small * 11,
+    };
+    crate::contract::value_of(b"model", value as u64, len)
+}
+
+/// The steps of a seed.
+pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    // Half of the runs use a few keys only: they rewrite, delete and reinsert.
+    let keys = if random.random_ratio(1, 2) { 6 } else { KEYS };
+    let mut value = 0;
+    (0..steps)
+        .map(|_| {
+            let client = random.random_range(0..CLIENTS);
+            let key = random.random_range(0..keys);
+            let mut draw = |random: &mut SmallRng| {
+                value += 1;
+                // Mostly ordinary sizes: full-sized values would only fill the pool.
+                if random.random_ratio(1, 20) { value } else { value / 32 * 32 + value % 28 }
+            };
+            match random.random_range(0..100) {
+                0..30 => Step::Put(client, key, draw(&mut random)),
+                30..40 => Step::Get(client, key),
+                40..45 => {
+                    let count = random.random_range(0..70);
+                    Step::GetMany(client, (0..count).map(|_| random.random_range(0..keys + 2)).collect())
+                }
+                45..50 => {
+                    let count = random.random_range(0..40);
+                    let mut pair = |random: &mut SmallRng| (random.random_range(0..keys), draw(random));
+                    Step::PutMany(client, (0..count).map(|_| pair(&mut random)).collect())
+                }
+                50..65 => Step::Delete(client, key),
+                65..73 => {
+                    let value = random.random_ratio(2, 3).then(|| draw(&mut random));
+                    Step::Update(client, key, value)
+                }
+                73..80 => Step::PutIfAbsent(client, key, draw(&mut random)),
+                80..88 => {
+                    let value = random.random_ratio(2, 3).then(|| draw(&mut random));
+                    Step::Swap(client, key, random.random_ratio(3, 4), value)
+                }
+                88..91 => Step::Iterate(client),
+                91..94 => Step::Renew(client),
+                94..96 => Step::Close,
+                96..98 => Step::Drop,
+                _ => Step::Check,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,200 @@
+//! Damage to segments and to the zone table.
+
+use crate::victim::{Segment, Victim, contents_of, without};
+use quipu::{Damage, Error, ErrorKind};
+use quipu_lab::contract::verify;
+use quipu_parts::space::SpaceError;
+
+/// Insists that the error is damage of which a place covers the byte.
+#[track_caller]
+fn names(error: Error, at: usize, what: &str) {
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    let Error::Damaged(damage) = error else { panic!("{error:?}") };
+    let Damage { places } = *damage;
+    let covers =
+        |place: &quipu::DamagedPlace| (place.offset..place.offset + place.len).contains(&(at as u64));
+    assert!(places.iter().any(|place| covers(place) && place.what.contains(what)), "byte {at}: {places:?}");
+}
+
+fn flipped(victim: &Victim, at: usize) -> Vec<u8> {
+    victim.damaged(|bytes| bytes[at] ^= 0x10)
+}
+
+#[test]
+fn a_flipped_byte_of_a_record_is_damage() {
+    let victim = Victim::usual(true);
+    let segments = victim.segments();
+    assert!(segments.len() >= 8 && segments.iter().all(|segment| segment.sealed));
+    let records: usize = segments.iter().map(|segment| segment.records.len()).sum();
+    assert_eq!(records, victim.contents.len());
+    for segment in [&segments[0], &segments[segments.len() / 2], &segments[segments.len() - 1]] {
+        for record in [0, 1, segment.records.len() / 2, segment.records.len() - 1] {
+            let record = &segment.records[record];
+            // In the check, sequence, kind, flags, both lengths, key, value and the end.
+            for byte in [0, 7, 8, 16, 17, 18, 20, 23, 24, 40, record.len() - 1] {
+                let at = record.start + byte;
+                names(victim.refused(&flipped(&victim, at)), at, "records");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_damaged_place_is_named() {
+    let victim = Victim::usual(true);
+    let segments = victim.segments();
+    let places: Vec<_> = segments.iter().take(5).map(|segment| segment.records[7].start + 30).collect();
+    let bytes = victim.damaged(|bytes| places.iter().for_each(|at| bytes[*at] ^= 1));
+    let Error::Damaged(damage) = victim.refused(&bytes) else { panic!("damage") };
+    assert_eq!(damage.places.len(), places.len());
+    for (place, at) in damage.places.iter().zip(&places) {
+        assert_eq!(place.offset + 30, *at as u64, "in order of offsets");
+    }
+}
+
+#[test]
+fn a_flipped_byte_of_a_segments_header_or_end_mark_is_damage() {
+    let victim = Victim::usual(true);
+    let segments = victim.segments();
+    for segment in [&segments[0], &segments[segments.len() - 1]] {
+        for byte in 0..40 {
+            names(victim.refused(&flipped(&victim, segment.start + byte)), segment.start + byte, "header");
+        }
+        for byte in 40..48 {
+            names(victim.refused(&flipped(&victim, segment.start + byte)), segment.start + byte, "end mark");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_of_the_zone_table_is_noticed_or_harmless() {
+    let victim = Victim::usual(true);
+    let zones = victim.zones();
+    let free = victim.segments().len() + 1;
+    assert!(free < zones.len());
+    for (table, _) in [zones[0], zones[free], zones[zones.len() - 1]] {
+        for byte in 8..16 {
+            let error = victim.refused(&flipped(&victim, table + byte));
+            assert!(matches!(error, Error::Space(SpaceError::Damaged { .. })), "{error:?}");
+            assert_eq!(error.kind(), ErrorKind::Damaged);
+        }
+    }
+    // A free zone that is said to be in use has no header, and a link may be anything: the bits are what counts.
+    let bytes = victim.damaged(|bytes| bytes[zones[free].0 + 7] ^= 0x80);
+    names(victim.refused(&bytes), zones[free].1, "header");
+    for zone in [0, free, zones.len() - 1] {
+        for byte in 0..7 {
+            let mut store = victim.open(&flipped(&victim, zones[zone].0 + byte)).unwrap();
+            verify(&mut store, &victim.contents);
+            store.client().put(b"another", b"value").unwrap();
+        }
+    }
+}
+
+#[test]
+#[ignore = "a closed pool does not remember which zones were in use, so a segment whose commit bit is lost is not missed; \
+            a digest of the bits in the superblock of a closed pool would notice"]
+fn a_commit_bit_that_is_lost_is_damage() {
+    let victim = Victim::usual(true);
+    for (table, _) in victim.zones().into_iter().take(victim.segments().len()) {
+        assert_eq!(
+            victim.refused(&victim.damaged(|bytes| bytes[table + 7] ^= 0x80)).kind(),
+            ErrorKind::Damaged
+        );
+    }
+}
+
+#[test]
+fn an_end_mark_that_is_lost_from_a_closed_pool_is_damage() {
+    let victim = Victim::usual(true);
+    let segments = victim.segments();
+    for segment in [&segments[0], &segments[segments.len() - 1]] {
+        // Without its mark the segment would count as open, and its first invalid record as the tail.
+        for records in [0, 40] {
+            let bytes =
+                victim.damaged(|bytes| bytes[segment.start + 40..segment.start + 48 + records].fill(0));
+            names(victim.refused(&bytes), segment.start, "end mark");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_of_the_extents_header_is_damage() {
+    let victim = Victim::usual(true);
+    let start = victim.superblock.extents()[0].start.get() as usize;
+    for byte in (0..64).step_by(5) {
+        let error = victim.refused(&flipped(&victim, start + byte));
+        assert!(matches!(error, Error::Space(SpaceError::Damaged { .. })), "{error:?}");
+    }
+}
+
+/// In an open segment an invalid record is where the writes of the crashed run ended: what was written there afterwards
+/// goes with it. A torn write cannot be told from damage there; sealed segments have no such tail.
+#[test]
+fn in_an_open_segment_damage_is_the_tail() {
+    let victim = Victim::usual(false);
+    let segments = victim.segments();
+    let open: Vec<&Segment> = segments.iter().filter(|segment| !segment.sealed).collect();
+    let [open] = open[..] else { panic!("one client leaves one open segment") };
+    let last = open.records.len() - 1;
+    for torn in [last, last - 3, 0] {
+        let bytes = flipped(&victim, open.records[torn].start + 30);
+        let gone: Vec<_> = open.records[torn..].iter().map(|record| victim.key_at(record).to_vec()).collect();
+        let mut store = victim.open(&bytes).unwrap();
+        assert!(!store.recovery().was_clean);
+        let mut expected = without(&victim.contents, &gone);
+        verify(&mut store, &expected);
+        for key in gone {
+            store.client().put(&key, b"again").unwrap();
+            expected.insert(key, b"again".to_vec());
+        }
+        drop(store);
+        verify(&mut victim.reopen(), &expected);
+    }
+}
+
+#[test]
+fn an_unclean_pool_is_refused_without_a_change() {
+    let victim = Victim::usual(false);
+    let segments = victim.segments();
+    let at = segments[0].records[5].start + 30;
+    names(victim.refused(&flipped(&victim, at)), at, "records");
+    // What a crash leaves of the free list is set right only in a pool that is opened.
+    let (table, _) = victim.zones()[segments.len() + 2];
+    let bytes = victim.damaged(|bytes| {
+        bytes[at] ^= 0x10;
+        bytes[table] ^= 0x10;
+    });
+    names(victim.refused(&bytes), at, "records");
+}
+
+#[test]
+fn a_record_of_an_unknown_kind_needs_a_newer_version() {
+    let certify = |victim: &Victim, segment: &Segment, record: usize, byte: usize, new: u8| {
+        victim.damaged(|bytes| {
+            let record = segment.records[record].clone();
+            bytes[record.start + byte] = new;
+            let life = victim.certifier().life_key(segment.life);
+            let offset = (record.start - segment.start) as u64;
+            let check = victim.certifier().check(life, offset, &bytes[record.start + 8..record.end]);
+            bytes[record.start..record.start + 8].copy_from_slice(&check.to_le_bytes());
+        })
+    };
+    for closed in [true, false] {
+        let victim = Victim::usual(closed);
+        let segments = victim.segments();
+        for segment in [&segments[0], &segments[segments.len() - 1]] {
+            // The kind, and the flags.
+            for (byte, new) in [(16, 3), (16, 200), (17, 1)] {
+                let record = segment.records.len() - 1;
+                let error = victim.refused(&certify(&victim, segment, record, byte, new));
+                assert!(matches!(error, Error::NewerFormat { .. }), "{error:?}");
+                assert_eq!(error.kind(), ErrorKind::NotAPool);
+            }
+        }
+        // That the patch is right shows in one that changes nothing.
+        let same = certify(&victim, &segments[0], 0, 16, 1);
+        assert!(same == victim.bytes);
+        assert!(contents_of(&victim.open(&same).unwrap()) == victim.contents);
+    }
+}
