@@ -25,16 +25,16 @@ fn agrees(medium: &Medium, seeds: u64) {
 
 #[test]
 fn on_dram() {
-    agrees(&Medium::Dram, 200);
+    agrees(&Medium::Dram, 400);
 }
 
 #[test]
 fn on_files() {
     let folder = tempfile::tempdir().unwrap();
-    agrees(&Medium::File(folder.path().to_owned()), 40);
+    agrees(&Medium::File(folder.path().to_owned()), 60);
 }
 
 #[test]
 fn on_the_simulator() {
-    agrees(&Medium::Sim, 40);
+    agrees(&Medium::Sim, 60);
 }

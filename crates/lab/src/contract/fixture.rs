@@ -160,9 +160,11 @@ impl Fixture {
             sched::run(threads as u64, tasks.collect()).map_err(|error| error.to_string())?;
         } else {
             std::thread::scope(|scope| {
-                for number in 0..threads {
-                    let run = &run;
-                    scope.spawn(move || run(number));
+                let run = &run;
+                let spawned: Vec<_> = (0..threads).map(|number| scope.spawn(move || run(number))).collect();
+                for thread in spawned {
+                    // What the thread said says more than that one panicked.
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 }
             });
         }

@@ -50,7 +50,7 @@ pub fn explore(design: Design, medium: &Medium, seed: u64, steps: usize) -> Resu
 fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result<(), (usize, String)> {
     let mut fixture = Fixture::new(design, medium, POOL, ZONE);
     fixture.options_mut().testing.tiny_index = seed.is_multiple_of(2);
-    fixture.options_mut().testing.clock_block = (seed % 3 == 0).then_some(16);
+    fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
     let at = Cell::new(0);
     let run = || -> Result<(), Error> {
         let mut pair = Pair::new(&fixture)?;

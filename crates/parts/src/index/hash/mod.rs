@@ -3,10 +3,10 @@
 //! DRAM per key decides what a store on persistent memory costs, and cache misses decide how fast it reads. So a
 //! slot is one word, 16 bits of the hash (the *tag*) and the 48-bit reference; a bucket is a cache line of eight; a
 //! key lives in one of two buckets, so that segments fill to more than nine tenths before they split; and a
-//! lookup reads one line of the directory (cached, as it is small), usually one bucket, and the record.
+//! lookup reads one line of the directory (cached, as it is small), two buckets whose misses overlap, and the record.
 //!
 //! ```text
-//! hash     | directory: top bits ... | tag: 16 bits from the segment's base ... |      ... | home bucket: low bits |
+//! hash     | directory: top bits ... | tag: 16 bits from the segment's base ... |      ... | first bucket: low bits |
 //! slot     | tag 16 | reference 48 |                            0 is an empty slot
 //! bucket   | slot 0 | slot 1 | ... | slot 7 |                   one cache line
 //! segment  | bucket 0 | bucket 1 | ... |                        unit of locking, splitting and allocation
@@ -22,8 +22,6 @@
 //! - *Where is its other bucket?* At a distance that is a function of the tag, combined by exclusive or, as in
 //!   cuckoo filters (Fan et al., CoNEXT'14): the same step leads back. The tag does not change in a
 //!   split, so neither do buckets, and a split copies words without computing places.
-//! - *Is it at home?* The distance is odd, so one of the two buckets is even, and the tag says whether home
-//!   is that one. A split sends entries home, which keeps most lookups at one bucket.
 //!
 //! # Readers and writers
 //!

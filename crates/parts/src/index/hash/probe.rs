@@ -23,12 +23,11 @@ impl Bucket {
         self.slots[slot].load(Ordering::Acquire)
     }
 
-    /// A slot without an entry.
+    /// The slots without an entry, a bit each.
     #[inline]
-    pub(super) fn empty_slot(&self) -> Option<usize> {
+    pub(super) fn empty_slots(&self) -> u32 {
         let is_empty = |slot: usize| u32::from(self.slots[slot].load(Ordering::Relaxed) == EMPTY);
-        let mask = (0..SLOTS).fold(0, |mask, slot| mask | is_empty(slot) << slot);
-        (mask != 0).then(|| mask.trailing_zeros() as usize)
+        (0..SLOTS).fold(0, |mask, slot| mask | is_empty(slot) << slot)
     }
 
     /// The slot that holds exactly this word.

@@ -2,7 +2,7 @@
 
 use super::overflow::OverflowBlock;
 use super::probe::{Bucket, SLOTS};
-use super::slot::{EMPTY, distance, home_bucket, is_home, tag_of_hash, tag_of_word, word_of};
+use super::slot::{distance, tag_of_hash, word_of};
 use crate::sync::{SpinLock, Waiter};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -142,7 +142,7 @@ pub(super) struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// The tag of a hash here, and its two buckets, home first.
+    /// The tag of a hash here, and its two buckets.
     #[inline]
     pub(super) fn places(&self, hash: u64) -> (u64, [usize; 2]) {
         places(hash, self.base, self.bucket_mask())
@@ -160,16 +160,23 @@ impl<'a> Segment<'a> {
     /// The slot that holds this reference of a key with this hash.
     #[inline]
     pub(super) fn slot_of(&self, hash: u64, reference: u64) -> Option<&'a AtomicU64> {
-        let (tag, [home, other]) = self.places(hash);
+        let (tag, [one, other]) = self.places(hash);
         let word = word_of(tag, reference);
-        self.buckets[home].slot_with(word).or_else(|| self.buckets[other].slot_with(word))
+        self.buckets[one].slot_with(word).or_else(|| self.buckets[other].slot_with(word))
     }
 
-    /// Puts a key into one of its two buckets, if need be by moving others out of them; or says that it cannot.
+    /// Puts a key into the emptier of its two buckets, if need be by moving others out of them; or says that it cannot.
+    ///
+    /// Filling both evenly is what keeps them from being full before nearly all are, so that moving is rare.
     pub(super) fn place(&self, hash: u64, reference: u64) -> bool {
-        let (tag, roots) = self.places(hash);
-        let free = roots.iter().find_map(|&root| self.buckets[root].empty_slot().map(|slot| (root, slot)));
-        match free.or_else(|| self.make_room(roots)) {
+        let (tag, [one, other]) = self.places(hash);
+        let [empty, empty_in_other] = [one, other].map(|bucket| self.buckets[bucket].empty_slots());
+        let chosen = if empty.count_ones() >= empty_in_other.count_ones() { (one, empty) } else { (other, empty_in_other) };
+        let free = match chosen {
+            (_, 0) => self.make_room([one, other]),
+            (bucket, empty) => Some((bucket, empty.trailing_zeros() as usize)),
+        };
+        match free {
             Some((bucket, slot)) => {
                 self.buckets[bucket].slots[slot].store(word_of(tag, reference), Ordering::Release);
                 true
@@ -177,30 +184,12 @@ impl<'a> Segment<'a> {
             None => false,
         }
     }
-
-    /// Moves entries that stand in their other bucket home, where home has room. Words move.
-    pub(super) fn send_home(&self) {
-        for (number, bucket) in self.buckets.iter().enumerate() {
-            for slot in &bucket.slots {
-                let word = slot.load(Ordering::Relaxed);
-                let tag = tag_of_word(word);
-                if word == EMPTY || is_home(number, tag) {
-                    continue;
-                }
-                let home = &self.buckets[number ^ distance(tag, self.bucket_mask())];
-                if let Some(free) = home.empty_slot() {
-                    home.slots[free].store(word, Ordering::Release);
-                    slot.store(EMPTY, Ordering::Release);
-                }
-            }
-        }
-    }
 }
 
-/// The tag of a hash and its two buckets, home first.
+/// The tag of a hash and its two buckets.
 #[inline]
 pub(super) fn places(hash: u64, base: u32, bucket_mask: usize) -> (u64, [usize; 2]) {
     let tag = tag_of_hash(hash, base);
-    let home = home_bucket(hash, tag, bucket_mask);
-    (tag, [home, home ^ distance(tag, bucket_mask)])
+    let one = hash as usize & bucket_mask;
+    (tag, [one, one ^ distance(tag, bucket_mask)])
 }

@@ -39,28 +39,10 @@ fn spread(tag: u64) -> u32 {
     (tag as u32).wrapping_mul(0x9E37_79B1)
 }
 
-/// From one bucket of a tag to the other, by exclusive or. Odd, so one of the two is even.
+/// From one bucket of a tag to the other, by exclusive or. Odd, so never none.
 #[inline]
 pub(super) fn distance(tag: u64, bucket_mask: usize) -> usize {
     ((spread(tag) >> TAG_BITS) as usize | 1) & bucket_mask
-}
-
-/// Whether home is the even (0) or the odd (1) bucket of a tag's two.
-#[inline]
-fn home_parity(tag: u64) -> usize {
-    (spread(tag) >> 31) as usize
-}
-
-/// Where a key belongs, unless its home is full.
-#[inline]
-pub(super) fn home_bucket(hash: u64, tag: u64, bucket_mask: usize) -> usize {
-    (hash as usize & bucket_mask & !1) | home_parity(tag)
-}
-
-/// Whether an entry with this tag is at home in this bucket (it is in one of its two).
-#[inline]
-pub(super) fn is_home(bucket: usize, tag: u64) -> bool {
-    bucket & 1 == home_parity(tag)
 }
 
 /// The bits of `hash` above the lowest `64 - depth`, for any depth from 0 to 63.

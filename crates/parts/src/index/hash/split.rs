@@ -63,7 +63,6 @@ impl HashIndex {
                 }
             }
         }
-        sibling.send_home();
         sibling.meta.set_keys(moved);
         let overflowing = if state.overflowing == 0 { Vec::new() } else { hashes_in_overflow(segment) };
         let moving_keys = overflowing.iter().copied().filter(|&(hash, _)| split_bit(hash, depth));
@@ -81,7 +80,6 @@ impl HashIndex {
             }
         }
         segment.meta.set_keys(segment.meta.keys() - state.overflowing - moved);
-        segment.send_home();
         clear_overflow(segment, state);
         let staying = overflowing.into_iter().filter(|&(hash, _)| !split_bit(hash, depth));
         state.overflowing = add_all(segment, staying);
