@@ -20,7 +20,11 @@ fn every_design_survives_five_thousand_crash_states() {
             ("during recovery", report.during_recovery),
             ("during growth", report.during_growth),
         ] {
-            assert!(states * 20 >= report.states, "{what}: {states} of {} states, wanted one in twenty", report.states);
+            assert!(
+                states * 20 >= report.states,
+                "{what}: {states} of {} states, wanted one in twenty",
+                report.states
+            );
         }
     }
 }
@@ -43,7 +47,11 @@ fn a_fence_left_out_is_convicted() {
 
 #[test]
 fn publishing_before_persisting_is_convicted() {
-    convict(Some(Twin::PublishBeforePersist), None, "a read before the crash returned what the crash took away");
+    convict(
+        Some(Twin::PublishBeforePersist),
+        None,
+        "a read before the crash returned what the crash took away",
+    );
 }
 
 #[test]

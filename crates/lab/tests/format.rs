@@ -25,7 +25,9 @@ fn documented(text: &str) -> BTreeMap<String, Fields> {
 
 /// The tables of the code.
 fn built() -> BTreeMap<String, Fields> {
-    let owned = |fields: Vec<(&str, usize, usize)>| fields.into_iter().map(|(n, o, s)| (n.to_string(), o, s)).collect();
+    let owned = |fields: Vec<(&str, usize, usize)>| {
+        fields.into_iter().map(|(n, o, s)| (n.to_string(), o, s)).collect()
+    };
     let mut tables: BTreeMap<String, Fields> = quipu_parts::space::format_tables()
         .into_iter()
         .map(|table| {

@@ -334,6 +334,16 @@ impl Region {
         self.mapping.reserve(offset, len)
     }
 
+    /// Writes a range back to the device beneath a file, where a crash of the system cannot take it. Other media need
+    /// no more than a fence, and nothing happens. Slow; not for the write path.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`] if the system could not.
+    pub fn write_back(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.at(offset, len);
+        if self.sim.is_some() { Ok(()) } else { self.mapping.write_back(offset, len) }
+    }
+
     /// Writes everything back to the device beneath a file. Slow; for clean shutdown, not for the write path.
     ///
     /// # Errors

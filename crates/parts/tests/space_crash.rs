@@ -205,7 +205,7 @@ fn explore_process_crash(arena: &RefCell<SimArena>, snapshot: &Snapshot, model: 
 fn work(space: &Space, model: &RefCell<Model>, seed: u64, task: u16, operations: usize) {
     let mut random = Random(seed ^ (u64::from(task) << 32));
     let (mut gotten, mut owned) = (Vec::new(), Vec::new());
-    for operation in 0..operations {
+    for _ in 0..operations {
         let acknowledged = |thing: Thing, act: &dyn Fn(Thing)| {
             model.borrow_mut().in_flight.insert(thing);
             act(thing);
@@ -241,7 +241,6 @@ fn work(space: &Space, model: &RefCell<Model>, seed: u64, task: u16, operations:
                 model.borrow_mut().runs.insert(run);
                 space.update_superblock(|superblock| {
                     superblock.run.set(run);
-                    superblock.set_clean(operation % 2 == 0);
                 });
                 model.borrow_mut().runs = BTreeSet::from([run]);
             }

@@ -9,7 +9,9 @@ use quipu_medium::sim::sched;
 pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     let work = &work;
     if sched::simulated() {
-        sched::join_all((0..threads).map(|i| Box::new(move || work(i)) as Box<dyn FnOnce() + Send + '_>).collect());
+        sched::join_all(
+            (0..threads).map(|i| Box::new(move || work(i)) as Box<dyn FnOnce() + Send + '_>).collect(),
+        );
     } else if threads <= 1 {
         work(0);
     } else {

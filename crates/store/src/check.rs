@@ -49,7 +49,9 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
         let start = space.zone_offset(*zone);
         // SAFETY: the caller has the store for itself, so nobody appends.
         match unsafe { spine.heap.scan(*zone) } {
-            Err(error) => complain(format!("a segment's header or end mark ({error:?})"), start, space.zone_size()),
+            Err(error) => {
+                complain(format!("a segment's header or end mark ({error:?})"), start, space.zone_size())
+            }
             Ok(mut scan) => loop {
                 match scan.advance() {
                     Ok(Some(Found::Record { .. })) => records += 1,

@@ -127,8 +127,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<bool, Error> {
-        self.spine
-            .modify::<false, &[u8], _>(&mut self.session, key, |old| (Change::Delete, old.is_some()))
+        self.spine.modify::<false, &[u8], _>(&mut self.session, key, |old| (Change::Delete, old.is_some()))
     }
 
     /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
@@ -156,9 +155,11 @@ impl Client {
         key: &[u8],
         change: impl FnOnce(Option<&[u8]>) -> Option<V>,
     ) -> Result<(), Error> {
-        self.spine.modify::<true, V, _>(&mut self.session, key, |old| match change(old.map(|old| old.value)) {
-            Some(value) => (Change::Put(value), ()),
-            None => (Change::Delete, ()),
+        self.spine.modify::<true, V, _>(&mut self.session, key, |old| {
+            match change(old.map(|old| old.value)) {
+                Some(value) => (Change::Put(value), ()),
+                None => (Change::Delete, ()),
+            }
         })
     }
 

@@ -23,7 +23,9 @@ pub enum Error {
         limit: u64,
     },
     /// The value is longer than the pool allows.
-    #[error("the value has {len} bytes, the limit of this pool is {limit}; create the pool with larger zones")]
+    #[error(
+        "the value has {len} bytes, the limit of this pool is {limit}; create the pool with larger zones"
+    )]
     ValueTooLarge {
         /// Bytes given.
         len: u64,
@@ -143,7 +145,9 @@ impl Error {
 
 fn space_kind(error: &SpaceError) -> ErrorKind {
     match error {
-        SpaceError::Damaged { .. } | SpaceError::Truncated { .. } | SpaceError::Geometry { .. } => ErrorKind::Damaged,
+        SpaceError::Damaged { .. } | SpaceError::Truncated { .. } | SpaceError::Geometry { .. } => {
+            ErrorKind::Damaged
+        }
         SpaceError::Options { .. } | SpaceError::TooSmall { .. } => ErrorKind::Argument,
         _ => ErrorKind::NotAPool,
     }

@@ -109,7 +109,11 @@ impl Store {
             boot_id: region.boot_id(),
         };
         let space = Space::format(region, &format)?;
-        Ok(Store { spine: Arc::new(build(space, options, false)), design, recovery: RecoveryReport::default() })
+        Ok(Store {
+            spine: Arc::new(build(space, options, false)),
+            design,
+            recovery: RecoveryReport::default(),
+        })
     }
 
     /// Opens the pool on a region that is mapped already.
@@ -192,16 +196,21 @@ impl Store {
         self.exclusive()?;
         let space = self.spine.heap.space();
         self.spine.heap.seal_idle();
-        self.spine.region().sync()?;
+        self.write_back()?;
         if !space.superblock().is_clean() {
             let boot_id = self.spine.region().boot_id();
             space.update_superblock(|superblock| {
                 superblock.set_clean(true);
                 superblock.boot_id = boot_id;
             });
-            self.spine.region().sync()?;
+            self.write_back()?;
         }
         Ok(())
+    }
+
+    /// Writes a file back to its device. What a persistent module or the simulator holds is durable when it is fenced.
+    fn write_back(&self) -> Result<(), Error> {
+        if self.spine.region().kind() == MediumKind::File { Ok(self.spine.region().sync()?) } else { Ok(()) }
     }
 
     fn exclusive(&self) -> Result<(), Error> {
@@ -219,7 +228,8 @@ fn default_zone_size(pool: u64) -> u64 {
 fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
     let id = superblock.design.get();
-    let design = Design::from_id(id).ok_or_else(|| Error::NewerFormat { what: format!("design number {id}") })?;
+    let design =
+        Design::from_id(id).ok_or_else(|| Error::NewerFormat { what: format!("design number {id}") })?;
     if let Some(asked) = options.design
         && asked != design
     {
@@ -227,8 +237,7 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     }
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();
-    let holes =
-        if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
+    let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
     let (space, found) = Space::examine(region)?;
     let spine = build(space, options, found.superblock_copy_lost);
     let recovery = recovery::recover(&spine, options.recovery_threads, holes, found, progress)?;

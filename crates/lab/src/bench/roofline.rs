@@ -107,7 +107,10 @@ impl Roofline {
             sorted.sort_unstable_by(f64::total_cmp);
             sorted.get(sorted.len() / 2).copied().unwrap_or_default()
         };
-        Limits { write_mops: median(|limits| limits.write_mops), read_mops: median(|limits| limits.read_mops) }
+        Limits {
+            write_mops: median(|limits| limits.write_mops),
+            read_mops: median(|limits| limits.read_mops),
+        }
     }
 
     /// The number of the repetition that is under way.

@@ -263,7 +263,11 @@ impl<'a> Run<'a> {
             Crash::Process => {
                 let region = self.arena.boot_process_crash(&point.snapshot, seed);
                 // Only a power failure that follows can take away what the caches still hold.
-                (region, "the process died; what it had stored was still in the caches".into(), Follow { recovery: 2, work: 3 })
+                (
+                    region,
+                    "the process died; what it had stored was still in the caches".into(),
+                    Follow { recovery: 2, work: 3 },
+                )
             }
         };
         let sim = region.simulator().expect("a simulated region").clone();
@@ -284,7 +288,7 @@ impl<'a> Run<'a> {
                 };
                 sim.set_observer(None);
                 let states = read_all(&store)?;
-        compare(&states, &point.expectation)?;
+                compare(&states, &point.expectation)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
                 if !report.is_sound() {
                     return Err(format!("the recovered pool is not sound: {}", report.damage));

@@ -100,7 +100,8 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
                     let hot = random.random_ratio(1, 2);
                     let key = random.random_range(0..if hot { 2 } else { keys });
                     // A batch into a fresh segment is where records can survive that stand behind a torn one.
-                    let roll = if step == 0 && random.random_ratio(1, 2) { 93 } else { random.random_range(0..100) };
+                    let roll =
+                        if step == 0 && random.random_ratio(1, 2) { 93 } else { random.random_range(0..100) };
                     if reinserting && roll < 45 {
                         let delete = random.random_ratio(1, 2);
                         let action = if delete { Action::Delete } else { Action::Put(value(random)) };

@@ -100,19 +100,6 @@ fn holes_in_an_open_segment_are_reported_and_what_follows_them_is_kept() {
     lives_on(&victim, store, without(&victim.contents, &gone));
 }
 
-/// The mark that a run has begun is written to a page like all others, and may be the one that never arrived.
-#[test]
-#[ignore = "a superblock page that missed the crash still says closed, and holes are then refused as damage; the first \
-            change of a run would have to write that page back to the file's device"]
-fn a_clean_mark_from_before_the_run_does_not_turn_holes_into_damage() {
-    let victim = Victim::usual(false);
-    let hole = victim.segments()[1].start + 3 * PAGE;
-    let mut bytes = rebooted(&victim, &[hole]);
-    patch_superblock(&mut bytes, &[0, 1], "state", &1u32.to_le_bytes());
-    let store = victim.open(&bytes).unwrap();
-    reported(&store, &(hole..hole + PAGE));
-}
-
 #[test]
 fn without_holes_nothing_is_lost() {
     let victim = Victim::usual(false);

@@ -79,9 +79,9 @@ fn a_flipped_byte_of_the_zone_table_is_noticed_or_harmless() {
             assert_eq!(error.kind(), ErrorKind::Damaged);
         }
     }
-    // A free zone that is said to be in use has no header, and a link may be anything: the bits are what counts.
+    // A closed pool knows which zones are in use; a link may be anything, since the bits are what counts.
     let bytes = victim.damaged(|bytes| bytes[zones[free].0 + 7] ^= 0x80);
-    names(victim.refused(&bytes), zones[free].1, "header");
+    assert!(matches!(victim.refused(&bytes), Error::Space(SpaceError::Damaged { .. })));
     for zone in [0, free, zones.len() - 1] {
         for byte in 0..7 {
             let mut store = victim.open(&flipped(&victim, zones[zone].0 + byte)).unwrap();
@@ -92,8 +92,6 @@ fn a_flipped_byte_of_the_zone_table_is_noticed_or_harmless() {
 }
 
 #[test]
-#[ignore = "a closed pool does not remember which zones were in use, so a segment whose commit bit is lost is not missed; \
-            a digest of the bits in the superblock of a closed pool would notice"]
 fn a_commit_bit_that_is_lost_is_damage() {
     let victim = Victim::usual(true);
     for (table, _) in victim.zones().into_iter().take(victim.segments().len()) {

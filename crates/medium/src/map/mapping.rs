@@ -175,6 +175,17 @@ impl Mapping {
             .map_err(|error| MediumError::io("write back", path, error))
     }
 
+    /// See [`crate::Region::write_back`].
+    pub(crate) fn write_back(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let Backing::File { path, .. } = &self.backing else { return Ok(()) };
+        let page = rustix::param::page_size() as u64;
+        let start = offset / page * page;
+        let address = self.base.wrapping_add(start as usize);
+        // SAFETY: in bounds (checked by the region) of a live mapping, from the start of a page; msync reads it only.
+        unsafe { msync(address.cast(), (offset + len - start) as usize, MsyncFlags::SYNC) }
+            .map_err(|error| MediumError::io("write back", path, error))
+    }
+
     /// See [`crate::Region::prefault`].
     pub(crate) fn prefault(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         if len == 0 {

@@ -77,6 +77,12 @@ impl Clock {
                 superblock.set_clean(false);
             }
         });
+        if !*begun {
+            // On a file, the mark of a clean shutdown must not outlive the pages that this run will change and that a
+            // crash of the system may lose. Should the device refuse, such a crash will be reported as damage
+            // and not as loss; the run itself is not concerned.
+            let _ = space.write_back_superblock();
+        }
         *begun = true;
         self.ceiling.store(ceiling, Ordering::Release);
     }

@@ -30,7 +30,10 @@ impl Encoder {
     ///
     /// The caller keeps `key` within 65,535 bytes and `value` within 4 GiB.
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "the fields of one record and its place; a struct would only rename them")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the fields of one record and its place; a struct would only rename them"
+    )]
     pub fn encode(
         &mut self,
         certifier: &Certifier,
@@ -84,7 +87,8 @@ impl<'a> RecordView<'a> {
     #[inline]
     pub unsafe fn published(region: &'a Region, offset: u64) -> Option<RecordView<'a>> {
         // SAFETY: forwarded.
-        let bytes = unsafe { region.bytes_sized(offset, HEADER, |head| split(head).map_or(0, |h| h.record_len())) }?;
+        let bytes =
+            unsafe { region.bytes_sized(offset, HEADER, |head| split(head).map_or(0, |h| h.record_len())) }?;
         RecordView::parse(bytes)
     }
 
@@ -96,7 +100,9 @@ impl<'a> RecordView<'a> {
     pub unsafe fn published_key(region: &'a Region, offset: u64) -> Option<RecordView<'a>> {
         // SAFETY: forwarded.
         let bytes = unsafe {
-            region.bytes_sized(offset, HEADER, |head| split(head).map_or(0, |h| HEADER + h.key_len.get() as u64))
+            region.bytes_sized(offset, HEADER, |head| {
+                split(head).map_or(0, |h| HEADER + h.key_len.get() as u64)
+            })
         }?;
         let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
         Some(RecordView { header, key: rest, value: &[] })
@@ -188,7 +194,10 @@ mod tests {
         for word in 0..bytes.len() / 8 {
             let mut torn = bytes.clone();
             torn[word * 8..word * 8 + 8].fill(0);
-            assert!(torn == bytes || RecordView::certified(&torn, &certifier, life, 64).is_err(), "word {word}");
+            assert!(
+                torn == bytes || RecordView::certified(&torn, &certifier, life, 64).is_err(),
+                "word {word}"
+            );
         }
         assert!(RecordView::certified(&bytes[..bytes.len() - 8], &certifier, life, 64).is_err(), "cut short");
         assert!(RecordView::certified(&[0; 256], &certifier, life, 64).is_err(), "zeros");

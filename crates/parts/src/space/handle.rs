@@ -108,6 +108,10 @@ impl Space {
         }
         let zones = ZonePool::open(&region, &superblock);
         recovery.committed_zones = zones.count() - zones.free();
+        if superblock.is_clean() && zones.digest() != superblock.zones_digest.get() {
+            let offset = superblock.extents().first().map_or(0, |extent| extent.start.get());
+            return Err(SpaceError::Damaged { what: "the set of zones in use", offset });
+        }
         let current = SpinLock::new(Current { superblock, copy: found.copy, settled: false });
         Ok((Space { region, current, zones, pools }, recovery))
     }
@@ -139,10 +143,11 @@ impl Space {
         let mut next = current.superblock.clone();
         change(&mut next);
         next.generation.set(current.superblock.generation() + 1);
-        next.seal();
         if next.is_clean() {
+            next.zones_digest.set(self.zones.digest());
             self.flush_lists();
         }
+        next.seal();
         if !current.settled {
             self.region.flush(COPY_OFFSETS[current.copy], COPY_LEN);
         }
@@ -152,6 +157,14 @@ impl Space {
         let other = 1 - current.copy;
         superblock::write_copy(&self.region, other, &next);
         *current = Current { superblock: next, copy: other, settled: true };
+    }
+
+    /// Writes the superblock back to the device beneath a file; see [`Region::write_back`].
+    ///
+    /// # Errors
+    /// [`SpaceError::Medium`] if the system could not.
+    pub fn write_back_superblock(&self) -> Result<(), SpaceError> {
+        Ok(self.region.write_back(0, superblock::SUPERBLOCK_END)?)
     }
 
     /// Starts making the links of lists durable, which Get and Release leave to the caches. A fence follows.

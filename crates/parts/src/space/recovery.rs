@@ -49,7 +49,9 @@ pub(super) fn examine(words: Words, kind: FreeListKind) -> FreeList {
     let state = |committed: &bool| if *committed { State::Committed } else { State::Free };
     let states = committed.iter().map(|committed| AtomicU8::new(state(committed) as u8)).collect();
     let stack = match kind {
-        FreeListKind::Volatile => (0..words.count).rev().filter(|&index| !committed[index as usize]).collect(),
+        FreeListKind::Volatile => {
+            (0..words.count).rev().filter(|&index| !committed[index as usize]).collect()
+        }
         FreeListKind::Persistent => Vec::new(),
     };
     FreeList::new(words, kind, states, stack)

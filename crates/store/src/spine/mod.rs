@@ -119,7 +119,9 @@ impl Spine {
     /// The hash of the key in a record, for an index that has used up the bits it keeps.
     pub(crate) fn rehash(&self, word: u64) -> u64 {
         // SAFETY: the index names published records only, and asks while the caller of an index operation is pinned.
-        let record = unsafe { RecordView::published_key(self.region(), self.heap.resolve(Reference::from_word(word))) };
+        let record = unsafe {
+            RecordView::published_key(self.region(), self.heap.resolve(Reference::from_word(word)))
+        };
         record.map_or(0, |record| self.hash(record.key))
     }
 }

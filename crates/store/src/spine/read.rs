@@ -87,7 +87,11 @@ impl Spine {
     }
 
     /// The next record of an iteration in no order. Every key present throughout appears exactly once.
-    pub(crate) fn next_record<'g>(&'g self, guard: &'g Guard<'_>, batch: &mut Batch) -> Option<RecordView<'g>> {
+    pub(crate) fn next_record<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        batch: &mut Batch,
+    ) -> Option<RecordView<'g>> {
         loop {
             while let Some(word) = batch.words.get(batch.next) {
                 batch.next += 1;

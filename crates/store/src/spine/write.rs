@@ -67,7 +67,13 @@ impl Spine {
 
     /// Appends a record to the writer's segment; durable after the next fence.
     #[inline]
-    pub(super) fn place(&self, writer: &mut Writer, kind: Kind, key: &[u8], value: &[u8]) -> Result<Reference, Error> {
+    pub(super) fn place(
+        &self,
+        writer: &mut Writer,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Reference, Error> {
         let len = padded(HEADER + (key.len() + value.len()) as u64);
         let Writer { segment, encoder, node } = writer;
         let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };

@@ -14,7 +14,9 @@ use zerocopy::IntoBytes;
 #[non_exhaustive]
 pub enum HeapError {
     /// No free zone is left beyond the reserve.
-    #[error("the pool is full: all {zones} zones are in use; delete records and compact, or create a larger pool")]
+    #[error(
+        "the pool is full: all {zones} zones are in use; delete records and compact, or create a larger pool"
+    )]
     Full {
         /// Zones of the pool.
         zones: u32,
@@ -242,7 +244,13 @@ impl LogHeap {
     /// Takes over a segment whose end was found by recovery, to append to it: the broken twin of rule 4.5.
     #[doc(hidden)]
     pub fn reopen(&self, zone: ZoneId, life: LifeKey, end: u64) {
-        self.leave(OpenSegment { zone, start: self.space.zone_offset(zone), life, next: end, reserved: false });
+        self.leave(OpenSegment {
+            zone,
+            start: self.space.zone_offset(zone),
+            life,
+            next: end,
+            reserved: false,
+        });
     }
 
     /// Counts record bytes of a zone. Only the zone's owner does, so no locked instruction is needed.

@@ -77,14 +77,15 @@ impl LogHeap {
     pub unsafe fn scan(&self, zone: ZoneId) -> Result<Scan<'_>, ScanError> {
         let start = self.space().zone_offset(zone);
         // SAFETY: the caller rules out writers of this zone.
-        let bytes = unsafe { self.region().bytes(start, self.space().zone_size()) }.ok_or(ScanError::Header)?;
+        let bytes =
+            unsafe { self.region().bytes(start, self.space().zone_size()) }.ok_or(ScanError::Header)?;
         let (header, _) = SegmentHeader::ref_from_prefix(bytes).map_err(|_| ScanError::Header)?;
         if !header.is_valid(self.certifier(), zone) {
             return Err(ScanError::Header);
         }
         let life = self.certifier().life_key(header.life());
-        let sealed_end =
-            header::read_end_mark(self.certifier(), life, header.end_mark()).map_err(|()| ScanError::EndMark)?;
+        let sealed_end = header::read_end_mark(self.certifier(), life, header.end_mark())
+            .map_err(|()| ScanError::EndMark)?;
         if sealed_end.is_some_and(|end| !(FIRST_RECORD..=bytes.len() as u64).contains(&end)) {
             return Err(ScanError::EndMark);
         }

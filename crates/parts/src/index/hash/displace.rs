@@ -52,8 +52,7 @@ impl Segment<'_> {
     /// word that moved away, for the caller to overwrite, and the other place of the word is already set.
     #[inline(never)]
     pub(super) fn make_room(&self, roots: [usize; 2]) -> Option<(usize, usize)> {
-        let mut search =
-            Search { steps: [Step::default(); REACH], len: 0, seen: [0; SEEN_WORDS] };
+        let mut search = Search { steps: [Step::default(); REACH], len: 0, seen: [0; SEEN_WORDS] };
         for root in roots {
             let itself = search.len;
             search.reach(root, itself, 0);
@@ -62,8 +61,9 @@ impl Segment<'_> {
         while looked_at < search.len {
             let bucket = search.steps[looked_at].bucket as usize;
             // The other buckets are likely not in the cache: their misses overlap.
-            let others: [usize; SLOTS] =
-                std::array::from_fn(|slot| bucket ^ distance(tag_of_word(self.buckets[bucket].load(slot)), self.bucket_mask()));
+            let others: [usize; SLOTS] = std::array::from_fn(|slot| {
+                bucket ^ distance(tag_of_word(self.buckets[bucket].load(slot)), self.bucket_mask())
+            });
             for other in others {
                 prefetch(&raw const self.buckets[other]);
             }
