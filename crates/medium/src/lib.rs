@@ -28,6 +28,6 @@ mod topology;
 pub use arch::{FlushKind, LINE};
 pub use durability::{Answer, Durability, Statement, Survives};
 pub use error::MediumError;
-pub use map::{Mapping, MediumKind, Pages, PmDevice, Probe, prefer_huge_pages, probe};
+pub use map::{Claim, Mapping, MediumKind, Pages, PmDevice, Probe, prefer_huge_pages, probe};
 pub use region::{Region, WORD};
 pub use topology::{Node, Topology};

@@ -8,7 +8,7 @@ use crate::arch::{self, FlushKind, LINE};
 use crate::copy;
 use crate::durability::Statement;
 use crate::error::MediumError;
-use crate::map::{self, Mapping, MediumKind};
+use crate::map::{self, Claim, Mapping, MediumKind};
 use crate::sim::Sim;
 use crate::topology::Node;
 use std::sync::Arc;
@@ -66,6 +66,15 @@ impl Region {
     /// What is mapped here.
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
+    }
+
+    /// Takes the region for one user: two engines that write the same bytes would destroy each other's work, and the lock
+    /// of a file keeps out only other processes and other descriptors.
+    ///
+    /// # Errors
+    /// [`MediumError::InUse`] while an earlier claim lives.
+    pub fn claim(&self) -> Result<Claim, MediumError> {
+        Claim::new(self.mapping.clone())
     }
 
     /// The kind of medium.
@@ -151,21 +160,6 @@ impl Region {
             } else {
                 arch::stream(dst, src.as_ptr(), src.len(), self.flush);
             }
-        }
-    }
-
-    /// Writes a range again with what it holds, by the route of [`write_nt`](Region::write_nt): for recovery, which
-    /// must not rely on bytes that a dead process left half way to the medium, where no flush of ours reaches them.
-    /// Nobody else may write the range meanwhile.
-    pub fn rewrite(&self, offset: u64, len: u64) {
-        let mut chunk = [0; 4096];
-        let mut done = 0;
-        while done < len {
-            let take = (len - done).min(chunk.len() as u64);
-            let chunk = &mut chunk[..take as usize];
-            self.read_racing(offset + done, chunk);
-            self.write_nt(offset + done, chunk);
-            done += take;
         }
     }
 
@@ -334,8 +328,8 @@ impl Region {
         self.mapping.reserve(offset, len)
     }
 
-    /// Writes a range back to the device beneath a file, where a crash of the system cannot take it. Other media need
-    /// no more than a fence, and nothing happens. Slow; not for the write path.
+    /// Writes a range back to the device beneath a file, where a crash of the system cannot take it. Memory without a
+    /// file needs no more than a fence, and nothing happens. Slow; not for the write path.
     ///
     /// # Errors
     /// [`MediumError::Io`] if the system could not.

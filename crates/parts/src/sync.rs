@@ -8,6 +8,7 @@
 pub use quipu_medium::sim::sched::point;
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,7 +58,7 @@ impl<T> SpinLock<T> {
                 waiter.wait();
             }
         }
-        SpinGuard { lock: self }
+        SpinGuard { lock: self, value: PhantomData }
     }
 
     /// The value, without locking, when no one else can hold the lock.
@@ -69,6 +70,8 @@ impl<T> SpinLock<T> {
 /// Holds a [`SpinLock`].
 pub struct SpinGuard<'a, T> {
     lock: &'a SpinLock<T>,
+    /// Sharing the guard shares the value, which the lock alone would let pass for any value that can be sent.
+    value: PhantomData<&'a mut T>,
 }
 
 impl<T> Deref for SpinGuard<'_, T> {

@@ -62,6 +62,11 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
                     }
                     Ok(None) | Err(_) => {
                         segments += 1;
+                        if let Some(end) = spine.heap.idle_end(*zone)
+                            && scan.position() < end
+                        {
+                            complain("records".into(), start + scan.position(), end - scan.position());
+                        }
                         break;
                     }
                 }

@@ -167,6 +167,7 @@ impl From<HeapError> for Error {
         match error {
             HeapError::Full { zones } => Error::PoolFull { zones },
             HeapError::Space(error) => error.into(),
+            HeapError::TooLong { len, limit } => Error::ValueTooLarge { len, limit },
             other => Error::Option(other.to_string()),
         }
     }

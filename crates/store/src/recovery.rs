@@ -5,7 +5,7 @@
 //! is damaged it stops there, and the pool has not been changed. The second makes what was found durable for good: the
 //! tails of segments that were open are flushed (a record that was read from a cache must not vanish with a later power
 //! failure) and marked with their end, so that no run ever appends to a segment of an earlier one; segments without a
-//! record are freed. Then, under one fence, the store is open.
+//! record are freed. All of it is fenced before the store is handed out.
 
 use crate::background;
 use crate::error::{Damage, DamagedPlace, Error};
@@ -13,7 +13,7 @@ use crate::options::Twin;
 use crate::spine::Spine;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{FIRST_RECORD, Found, ScanError, SegmentInfo};
+use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo};
 use quipu_parts::record::{Kind, RecordView};
 use quipu_parts::space::{SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
@@ -91,7 +91,6 @@ pub(crate) fn recover(
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(zone) = zones.get(i) else { break };
             let mut findings = Findings::default();
-            // The guard is renewed for each segment, so that growth of the index can free what it replaces.
             spine.scan_zone(&participant.pin(), *zone, holes, &mut findings);
             all.lock().merge(findings);
             progress(i + 1, zones.len());
@@ -109,6 +108,8 @@ pub(crate) fn recover(
             len: end,
         }));
     }
+    let uncoverable = findings.holes.iter().any(|(_, _, len)| !LogHeap::can_cover(*len));
+    let holes = if uncoverable { Holes::AreDamage } else { holes };
     findings.damage.sort_by_key(|place| place.offset);
     match holes {
         Holes::AreDamage if !findings.damage.is_empty() => {
@@ -278,6 +279,7 @@ impl Spine {
             self.heap.settle(&used);
             report.sealed = used.len();
         }
+        self.heap.clock().settled(self.heap.space());
         Ok(report)
     }
 }

@@ -30,6 +30,10 @@ impl Stats {
     /// Bytes of live records over bytes of all zones in use, 0 to 1.
     pub fn utilization(&self) -> f64 {
         let used = (self.zones - self.free_zones) * self.zone_bytes;
-        if used == 0 { 0.0 } else { (self.record_bytes - self.garbage_bytes) as f64 / used as f64 }
+        if used == 0 {
+            0.0
+        } else {
+            self.record_bytes.saturating_sub(self.garbage_bytes) as f64 / used as f64
+        }
     }
 }

@@ -14,11 +14,15 @@ use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{FormatOptions, FreeListKind, Space};
+use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError};
 use quipu_parts::sync::Stripes;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
+const NUMBERS_END: u64 = 1 << 62;
 
 /// Zone sizes that a pool may have.
 const ZONE_SIZES: RangeInclusive<u64> = 16 << 10..=4 << 20;
@@ -50,10 +54,13 @@ impl Store {
     /// ```
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
         let path = path.as_ref();
+        zone_size(options.size, options)?;
         let region = Region::create(path, options.size, options.medium, options.durability)?;
         Store::create_on(region, options).inspect_err(|_| {
-            // The file was made by this call and holds nothing yet.
-            let _ = std::fs::remove_file(path);
+            // A file was made by this call and holds nothing yet; a device was there before.
+            if path.is_file() {
+                let _ = std::fs::remove_file(path);
+            }
         })
     }
 
@@ -85,14 +92,7 @@ impl Store {
     /// As for [`create`](Store::create).
     pub fn create_on(region: Region, options: &Options) -> Result<Store, Error> {
         let design = options.design.unwrap_or_default();
-        let zone_size = options.zone_size.unwrap_or_else(|| default_zone_size(region.len()));
-        if !zone_size.is_power_of_two() || !ZONE_SIZES.contains(&zone_size) {
-            return Err(Error::Option(format!(
-                "the zone size is {zone_size}; it must be a power of two from {} to {}",
-                ZONE_SIZES.start(),
-                ZONE_SIZES.end()
-            )));
-        }
+        let zone_size = zone_size(region.len(), options)?;
         let mut secret = [0; 32];
         region.entropy(&mut secret);
         let format = FormatOptions {
@@ -109,6 +109,13 @@ impl Store {
             boot_id: region.boot_id(),
         };
         let space = Space::format(region, &format)?;
+        let (zones, needed) = (space.zone_count(), reserve_of(space.zone_count()) + 1);
+        if zones < needed {
+            return Err(Error::Option(format!(
+                "a pool of {zones} zones of {zone_size} bytes has no room beside its reserve; make it larger, or the \
+                 zones smaller"
+            )));
+        }
         Ok(Store {
             spine: Arc::new(build(space, options, false)),
             design,
@@ -149,7 +156,8 @@ impl Store {
         (self.spine.key_limit(), self.spine.value_limit())
     }
 
-    /// The region beneath, for tools that measure it.
+    /// The region beneath, for tools that measure and prove the store. Writing to it breaks the store.
+    #[doc(hidden)]
     pub fn region(&self) -> &Region {
         self.spine.region()
     }
@@ -215,14 +223,30 @@ impl Store {
 
     fn exclusive(&self) -> Result<(), Error> {
         match Arc::strong_count(&self.spine) - 1 {
-            0 => Ok(()),
+            0 => {
+                // What the clients did on their threads is seen from here on.
+                fence(Ordering::Acquire);
+                Ok(())
+            }
             clients => Err(Error::ClientsOpen { clients }),
         }
     }
 }
 
-fn default_zone_size(pool: u64) -> u64 {
-    (pool / 256).next_power_of_two().clamp(64 << 10, *ZONE_SIZES.end())
+/// The zone size of a new pool of `pool` bytes.
+fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
+    let default = || (pool / 256).next_power_of_two().clamp(64 << 10, *ZONE_SIZES.end());
+    let size = options.zone_size.unwrap_or_else(default);
+    if size.is_power_of_two() && ZONE_SIZES.contains(&size) {
+        return Ok(size);
+    }
+    let (least, most) = (ZONE_SIZES.start(), ZONE_SIZES.end());
+    Err(Error::Option(format!("the zone size is {size}; it must be a power of two from {least} to {most}")))
+}
+
+/// Zones that puts leave free, of so many.
+fn reserve_of(zones: u32) -> u32 {
+    (zones / quipu::RESERVE_DIVISOR).max(1)
 }
 
 fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
@@ -234,6 +258,12 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         && asked != design
     {
         return Err(Error::OtherDesign { found: design.to_string(), asked: asked.to_string() });
+    }
+    if !superblock.zone_size().is_power_of_two() || !ZONE_SIZES.contains(&superblock.zone_size()) {
+        return Err(SpaceError::Geometry { what: "the zone size is none that a store creates" }.into());
+    }
+    if superblock.clock_ceiling.get().max(superblock.run.get()).max(superblock.generation()) >= NUMBERS_END {
+        return Err(SpaceError::Geometry { what: "a number is larger than any run could count" }.into());
     }
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();
@@ -251,7 +281,7 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
         certifier = certifier.ignoring_lives();
     }
     let clock = Clock::resume(&space, testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK), copy_lost);
-    let reserve = (space.zone_count() / quipu::RESERVE_DIVISOR).max(1);
+    let reserve = reserve_of(space.zone_count());
     let index = if testing.tiny_index { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
     Spine {
         heap: LogHeap::new(space, certifier, clock, reserve),

@@ -172,7 +172,7 @@ fn a_record_of_an_unknown_kind_needs_a_newer_version() {
         victim.damaged(|bytes| {
             let record = segment.records[record].clone();
             bytes[record.start + byte] = new;
-            let life = victim.certifier().life_key(segment.life);
+            let life = victim.certifier().life_key(segment.life, segment.nonce);
             let offset = (record.start - segment.start) as u64;
             let check = victim.certifier().check(life, offset, &bytes[record.start + 8..record.end]);
             bytes[record.start..record.start + 8].copy_from_slice(&check.to_le_bytes());

@@ -29,6 +29,7 @@ pub struct Segment {
     /// Offset of its zone.
     pub start: usize,
     pub life: u64,
+    pub nonce: u64,
     pub sealed: bool,
     /// Its records, in order.
     pub records: Vec<Range<usize>>,
@@ -152,7 +153,8 @@ impl Victim {
             records.push(start + at..start + at + len);
             at += len;
         }
-        Segment { start, life: self.word(start + field(&segments::format_table(), "life")), sealed, records }
+        let word = |name| self.word(start + field(&segments::format_table(), name));
+        Segment { start, life: word("life"), nonce: word("nonce"), sealed, records }
     }
 
     /// The key in the record of this range.

@@ -10,7 +10,8 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Size and alignment of a huge page, on both processors that we know.
 const HUGE: usize = 2 << 20;
@@ -36,6 +37,26 @@ pub struct Mapping {
     backing: Backing,
     statement: Statement,
     node: Node,
+    claimed: AtomicBool,
+}
+
+/// Exclusive use of a mapping, until it drops.
+pub struct Claim(Arc<Mapping>);
+
+impl Claim {
+    pub(crate) fn new(mapping: Arc<Mapping>) -> Result<Claim, MediumError> {
+        if mapping.claimed.swap(true, Ordering::AcqRel) {
+            let path = mapping.path().unwrap_or(Path::new("this memory")).to_owned();
+            return Err(MediumError::InUse { path });
+        }
+        Ok(Claim(mapping))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.claimed.store(false, Ordering::Release);
+    }
 }
 
 // SAFETY: the mapping is plain shared memory; access rules are those of `Region`.
@@ -78,6 +99,7 @@ impl Mapping {
             backing: Backing::Anonymous,
             statement: Statement::anonymous(),
             node: Node(0),
+            claimed: AtomicBool::new(false),
         })
     }
 
@@ -106,6 +128,7 @@ impl Mapping {
             backing: Backing::Anonymous,
             statement: Statement::anonymous(),
             node: Node(0),
+            claimed: AtomicBool::new(false),
         };
         mapping.advise(Advice::LinuxHugepage);
         Ok(mapping)
@@ -121,7 +144,7 @@ impl Mapping {
         device: Option<&PmDevice>,
     ) -> Mapping {
         let backing = Backing::File { file, path: path.to_owned() };
-        Mapping { base, len, backing, statement, node: node_of(device) }
+        Mapping { base, len, backing, statement, node: node_of(device), claimed: AtomicBool::new(false) }
     }
 
     /// As [`of_file`](Mapping::of_file), for a devdax device, which has neither storage to reserve nor a cache to
@@ -135,7 +158,14 @@ impl Mapping {
         device: &PmDevice,
     ) -> Mapping {
         let backing = Backing::Device { _file: file, path: path.to_owned() };
-        Mapping { base, len, backing, statement, node: node_of(Some(device)) }
+        Mapping {
+            base,
+            len,
+            backing,
+            statement,
+            node: node_of(Some(device)),
+            claimed: AtomicBool::new(false),
+        }
     }
 
     /// Hints may be refused (huge pages switched off); nothing but speed depends on them.

@@ -18,6 +18,6 @@ mod system;
 pub use device::PmDevice;
 pub use huge::prefer_huge_pages;
 pub use kind::{MediumKind, Pages};
-pub use mapping::Mapping;
+pub use mapping::{Claim, Mapping};
 pub use probe::{Probe, probe};
 pub(crate) use system::{boot_id, entropy};

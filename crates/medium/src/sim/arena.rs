@@ -41,7 +41,9 @@ impl SimArena {
     }
 
     /// The machine after the process died and nothing else: all that was visible still is, and what was pending still
-    /// is, but the dead threads' flushes will never meet their fences. The boot id stays.
+    /// is, but the dead threads' flushes will never meet their fences. Words that they wrote past the caches have arrived:
+    /// entering the kernel drains the processor's write-combining buffers, and a dead process has done so. The boot
+    /// id stays.
     pub fn boot_process_crash(&mut self, snapshot: &Snapshot, seed: u64) -> Region {
         let sim = self.recycle(snapshot, |memory| {
             for (line, range) in &snapshot.lines {

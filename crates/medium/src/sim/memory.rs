@@ -392,13 +392,22 @@ impl Memory {
 
     /// Takes over pending words of an earlier process, whose threads are gone.
     pub(crate) fn adopt(&mut self, line: u32, events: &[Pending]) {
-        for event in events {
-            if !event.superseded {
-                let word = u64::from(line) * WORDS as u64 + u64::from(event.word);
-                self.cpu(word).store(event.value, Ordering::Relaxed);
+        let at = |event: &Pending| u64::from(line) * WORDS as u64 + u64::from(event.word);
+        for event in events.iter().filter(|event| !event.superseded) {
+            if event.kind == Kind::NonTemporal {
+                self.plant(at(event), event.value);
             }
+            self.cpu(at(event)).store(event.value, Ordering::Relaxed);
         }
-        let slot = self.dirty(line);
-        self.lines[slot].events.extend_from_slice(events);
+        let overtaken = |event: &Pending| {
+            let past_caches = |later: &&Pending| later.kind == Kind::NonTemporal && later.order > event.order;
+            events.iter().filter(past_caches).any(|later| later.word == event.word)
+        };
+        let cached = events.iter().filter(|event| event.kind != Kind::NonTemporal && !overtaken(event));
+        let mut cached = cached.copied().peekable();
+        if cached.peek().is_some() {
+            let slot = self.dirty(line);
+            self.lines[slot].events.extend(cached);
+        }
     }
 }

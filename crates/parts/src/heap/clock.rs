@@ -42,7 +42,7 @@ impl Clock {
     pub fn draw(&self, space: &Space) -> u64 {
         let number = self.next.0.fetch_add(1, Ordering::Relaxed);
         if number >= self.ceiling.load(Ordering::Acquire) {
-            self.raise(space, number);
+            self.raise(space, number, space.region().boot_id());
         }
         number
     }
@@ -54,21 +54,29 @@ impl Clock {
         self.ceiling.fetch_max(number + 1, Ordering::Release);
     }
 
-    /// Durably begins the run, if nothing has yet: for changes that draw no number.
+    /// Durably begins the run, if nothing has yet, for recovery: the boot id stays that of the run that crashed until
+    /// [`settled`](Clock::settled), so that a recovery that is cut off finds the same excuse for lost pages again.
     pub fn begin(&self, space: &Space) {
         if !*self.begun.lock() {
-            self.raise(space, self.ceiling.load(Ordering::Acquire));
+            self.raise(space, self.ceiling.load(Ordering::Acquire), space.superblock().boot_id);
+        }
+    }
+
+    /// Recovery is over: from here on the pool's pages are those of this boot.
+    pub fn settled(&self, space: &Space) {
+        let boot_id = space.region().boot_id();
+        if space.superblock().boot_id != boot_id {
+            space.update_superblock(|superblock| superblock.boot_id = boot_id);
         }
     }
 
     #[cold]
-    fn raise(&self, space: &Space, number: u64) {
+    fn raise(&self, space: &Space, number: u64, boot_id: [u8; 16]) {
         let mut begun = self.begun.lock();
         if number < self.ceiling.load(Ordering::Acquire) && *begun {
             return;
         }
         let ceiling = number + self.block;
-        let boot_id = space.region().boot_id();
         space.update_superblock(|superblock| {
             superblock.clock_ceiling.set(ceiling);
             if !*begun {
@@ -77,12 +85,9 @@ impl Clock {
                 superblock.set_clean(false);
             }
         });
-        if !*begun {
-            // On a file, the mark of a clean shutdown must not outlive the pages that this run will change and that a
-            // crash of the system may lose. Should the device refuse, such a crash will be reported as damage
-            // and not as loss; the run itself is not concerned.
-            let _ = space.write_back_superblock();
-        }
+        // On a file, neither the mark of a clean shutdown nor an old ceiling may outlive the pages that this run will
+        // change and that a crash of the system may lose. Should the device refuse, only such a crash is concerned.
+        let _ = space.write_back_superblock();
         *begun = true;
         self.ceiling.store(ceiling, Ordering::Release);
     }

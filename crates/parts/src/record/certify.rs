@@ -42,10 +42,15 @@ impl Certifier {
         self
     }
 
-    /// The contribution of a life to its records' checks. Computed once a segment.
-    pub fn life_key(&self, life: u64) -> LifeKey {
-        let life = if self.ignore_lives { 0 } else { life };
-        LifeKey(xxh3_64_with_secret(&life.to_le_bytes(), &self.secret))
+    /// The contribution of a life to its records' checks. Computed once a segment. The nonce is random, so that a life
+    /// differs from all others even if its number was drawn twice, which a crash of the system can bring about on a
+    /// file, whose pages reach the disk in no order.
+    pub fn life_key(&self, life: u64, nonce: u64) -> LifeKey {
+        let (life, nonce) = if self.ignore_lives { (0, 0) } else { (life, nonce) };
+        LifeKey(xxh3_64_with_secret(
+            &(u128::from(nonce) << 64 | u128::from(life)).to_le_bytes(),
+            &self.secret,
+        ))
     }
 
     /// The check of `body` (a record without its first word) at `offset` within a segment of this life.

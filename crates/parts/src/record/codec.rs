@@ -120,17 +120,20 @@ impl<'a> RecordView<'a> {
         offset: u64,
     ) -> Result<RecordView<'a>, RecordError> {
         let header = split(bytes).ok_or(RecordError::Invalid)?;
-        if header.kind == 0 || (header.key_len.get() == 0) != (header.kind == Kind::Void as u8) {
+        if header.kind == 0 {
             return Err(RecordError::Invalid);
         }
         let record = bytes.get(..header.record_len() as usize).ok_or(RecordError::Invalid)?;
         if certifier.check(life, offset, &record[8..]) != header.check.get() {
             return Err(RecordError::Invalid);
         }
-        if header.flags != 0 || Kind::from_byte(header.kind).is_none() {
-            return Err(RecordError::Unknown { kind: header.kind, flags: header.flags });
+        let (kind, flags) = (header.kind, header.flags);
+        match Kind::from_byte(kind) {
+            Some(known) if flags == 0 && (header.key_len.get() == 0) == (known == Kind::Void) => {
+                RecordView::parse(record).ok_or(RecordError::Invalid)
+            }
+            _ => Err(RecordError::Unknown { kind, flags }),
         }
-        RecordView::parse(record).ok_or(RecordError::Invalid)
     }
 
     #[inline]
@@ -159,7 +162,7 @@ mod tests {
 
     fn parts() -> (Certifier, LifeKey) {
         let certifier = Certifier::new(&[7; 32]);
-        let life = certifier.life_key(42);
+        let life = certifier.life_key(42, 7);
         (certifier, life)
     }
 
@@ -170,12 +173,12 @@ mod tests {
         let bytes = encoder.encode(&certifier, life, 64, 9, Kind::Value, b"key", b"value").to_vec();
         let view = RecordView::certified(&bytes, &certifier, life, 64).expect("valid here");
         assert_eq!((view.key, view.value, view.header.sequence.get()), (&b"key"[..], &b"value"[..], 9));
-        let other_life = certifier.life_key(43);
+        let other_life = certifier.life_key(43, 7);
         let other_pool = Certifier::new(&[8; 32]);
         for wrong in [
             RecordView::certified(&bytes, &certifier, life, 72),
             RecordView::certified(&bytes, &certifier, other_life, 64),
-            RecordView::certified(&bytes, &other_pool, other_pool.life_key(42), 64),
+            RecordView::certified(&bytes, &other_pool, other_pool.life_key(42, 7), 64),
         ] {
             assert_eq!(wrong.err(), Some(RecordError::Invalid));
         }

@@ -8,11 +8,13 @@ use super::recovery::{SpaceRecovery, repair};
 use super::superblock::{self, COPY_LEN, COPY_OFFSETS, Superblock};
 use super::zone_pool::{self, ZoneId, ZonePool};
 use crate::sync::SpinLock;
-use quipu_medium::{Node, Region};
+use quipu_medium::{Claim, Node, Region};
 
 /// The space of a pool: its superblock, zones and object pools. See the module documentation.
 pub struct Space {
     region: Region,
+    /// Nobody else opens the region while this lives.
+    _claim: Claim,
     current: SpinLock<Current>,
     pub(super) zones: ZonePool,
     pub(super) pools: Vec<ObjectPool>,
@@ -36,6 +38,7 @@ impl Space {
     /// there is no storage for the metadata.
     pub fn format(region: Region, options: &FormatOptions) -> Result<Space, SpaceError> {
         let plan = layout::plan(region.len(), options)?;
+        let claim = region.claim()?;
         // Object pools are used without further reservations, so their objects are reserved with the metadata.
         let first_extent =
             plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
@@ -51,6 +54,7 @@ impl Space {
             zone_pool::format(&region, &plan, number, options.free_list);
         }
         superblock::write_first(&region, &plan);
+        drop(claim);
         Ok(Space::open(region)?.0)
     }
 
@@ -81,6 +85,7 @@ impl Space {
     /// # Errors
     /// As for [`open`](Space::open).
     pub fn examine(region: Region) -> Result<(Space, SpaceRecovery), SpaceError> {
+        let claim = region.claim()?;
         let found = superblock::find(&region)?;
         let superblock = found.superblock;
         match superblock.unknown_when_writing() {
@@ -113,7 +118,7 @@ impl Space {
             return Err(SpaceError::Damaged { what: "the set of zones in use", offset });
         }
         let current = SpinLock::new(Current { superblock, copy: found.copy, settled: false });
-        Ok((Space { region, current, zones, pools }, recovery))
+        Ok((Space { region, _claim: claim, current, zones, pools }, recovery))
     }
 
     /// The second half of [`open`](Space::open): sets the free lists right, and adds to `recovery` what that took.
@@ -225,9 +230,8 @@ impl Space {
     }
 
     /// Commit: the zone is owned, durably when this returns, for one flush of one line and one fence. The fence also
-    /// covers a header that the caller has written and flushed. After a crash before the return, the bit may have
-    /// arrived without the header, so a header must certify itself; an owner releases committed zones whose header
-    /// does not.
+    /// covers a header that the caller has written and flushed; but after a crash before the return the bit may have
+    /// arrived without it. An owner for whom a committed zone without a header is damage fences the header first.
     ///
     /// # Panics
     /// If the zone was not gotten, or is committed already.

@@ -20,20 +20,26 @@ impl Spine {
             self.check_key(key.as_ref())?;
             self.check_value(value.as_ref())?;
         }
-        pairs.chunks(BATCH).try_for_each(|pairs| self.put_batch(session, pairs))
+        pairs.chunks(BATCH).try_for_each(|pairs| {
+            // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns may change,
+            // and it may panic.
+            let mut resolved = [(&[][..], &[][..]); BATCH];
+            for (place, (key, value)) in resolved.iter_mut().zip(pairs) {
+                *place = (key.as_ref(), value.as_ref());
+                self.check_key(place.0)?;
+                self.check_value(place.1)?;
+            }
+            self.put_batch(session, &resolved[..pairs.len()])
+        })
     }
 
-    fn put_batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        session: &mut Session,
-        pairs: &[(K, V)],
-    ) -> Result<(), Error> {
+    fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
         let Session { participant, writer } = session;
         let guard = participant.pin();
         let mut hashes = [0; BATCH];
         let mut stripes = [usize::MAX; BATCH];
         for (i, (key, _)) in pairs.iter().enumerate() {
-            hashes[i] = self.hash(key.as_ref());
+            hashes[i] = self.hash(key);
             stripes[i] = self.stripes.of(hashes[i]);
             self.index.prefetch_to_write(&guard, hashes[i]);
         }
@@ -49,7 +55,7 @@ impl Spine {
         let mut written = [const { None::<Reference> }; BATCH];
         let mut failure = None;
         for (i, (key, value)) in pairs.iter().enumerate() {
-            match self.place(writer, Kind::Value, key.as_ref(), value.as_ref()) {
+            match self.place(writer, Kind::Value, key, value) {
                 Ok(new) => written[i] = Some(new),
                 Err(error) => {
                     failure = Some(error);
@@ -60,7 +66,7 @@ impl Spine {
         self.region().fence();
         for (i, new) in written.iter().enumerate() {
             if let Some(new) = new {
-                let old = self.locate::<false>(&guard, hashes[i], pairs[i].0.as_ref());
+                let old = self.locate::<false>(&guard, hashes[i], pairs[i].0);
                 self.publish(&guard, hashes[i], old, *new, Kind::Value);
             }
         }

@@ -62,6 +62,9 @@ impl Spine {
         self.check_value(value)?;
         let new = self.place(writer, kind, key, value)?;
         self.persist_and_publish(&guard, hash, old, new, kind);
+        if kind == Kind::Tombstone {
+            self.heap.share_reserve(&mut writer.segment);
+        }
         Ok(outcome)
     }
 

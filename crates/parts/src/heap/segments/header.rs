@@ -22,7 +22,7 @@ pub struct SegmentHeader {
     zone: U32,
     life: U64,
     run: U64,
-    reserved: U64,
+    nonce: U64,
     end_mark: U64,
     reserved_tail: [u8; 16],
 }
@@ -32,14 +32,20 @@ const _: () = assert!(std::mem::offset_of!(SegmentHeader, end_mark) == END_MARK 
 
 impl SegmentHeader {
     /// The header of a segment that begins a life.
-    pub(super) fn open(certifier: &Certifier, zone: ZoneId, life: u64, run: u64) -> SegmentHeader {
+    pub(super) fn open(
+        certifier: &Certifier,
+        zone: ZoneId,
+        life: u64,
+        nonce: u64,
+        run: u64,
+    ) -> SegmentHeader {
         let mut header = SegmentHeader {
             check: 0.into(),
             magic: MAGIC,
             zone: zone.0.into(),
             life: life.into(),
             run: run.into(),
-            reserved: 0.into(),
+            nonce: nonce.into(),
             end_mark: 0.into(),
             reserved_tail: [0; 16],
         };
@@ -49,7 +55,7 @@ impl SegmentHeader {
 
     fn expected_check(&self, certifier: &Certifier) -> u64 {
         // Headers prove themselves without a life: they are what tells it.
-        certifier.check(certifier.life_key(0), 0, &self.as_bytes()[8..END_MARK as usize])
+        certifier.check(certifier.life_key(0, 0), 0, &self.as_bytes()[8..END_MARK as usize])
     }
 
     /// Whether the header was written here, for this zone.
@@ -60,6 +66,11 @@ impl SegmentHeader {
     /// The life number.
     pub fn life(&self) -> u64 {
         self.life.get()
+    }
+
+    /// What the life contributes to the checks of its records.
+    pub(super) fn life_key(&self, certifier: &Certifier) -> LifeKey {
+        certifier.life_key(self.life.get(), self.nonce.get())
     }
 
     /// The raw end mark.
@@ -91,7 +102,7 @@ pub fn format_table() -> Vec<(&'static str, usize, usize)> {
         ("zone", offset_of!(SegmentHeader, zone), 4),
         ("life", offset_of!(SegmentHeader, life), 8),
         ("run", offset_of!(SegmentHeader, run), 8),
-        ("reserved", offset_of!(SegmentHeader, reserved), 8),
+        ("nonce", offset_of!(SegmentHeader, nonce), 8),
         ("end_mark", offset_of!(SegmentHeader, end_mark), 8),
         ("reserved_tail", offset_of!(SegmentHeader, reserved_tail), 16),
     ]

@@ -2,7 +2,7 @@
 
 use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
 use crate::heap::{Clock, Reference};
-use crate::record::{Certifier, Encoder, Kind, LifeKey};
+use crate::record::{Certifier, Encoder, HEADER, Kind, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{Node, Region};
@@ -21,6 +21,14 @@ pub enum HeapError {
         /// Zones of the pool.
         zones: u32,
     },
+    /// No segment can ever hold the record.
+    #[error("a record of {len} bytes does not fit a segment, which holds {limit}")]
+    TooLong {
+        /// Bytes of the record.
+        len: u64,
+        /// Bytes that a segment has for records.
+        limit: u64,
+    },
     /// The allocator or the medium failed.
     #[error(transparent)]
     Space(#[from] SpaceError),
@@ -34,6 +42,9 @@ pub enum Use {
     /// A tombstone, which makes room in the long run.
     Delete,
 }
+
+/// Bytes of a record with a key of one byte and no value.
+const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 
 /// A segment that its owner appends to.
 #[derive(Debug)]
@@ -143,7 +154,9 @@ impl LogHeap {
         node: Option<Node>,
         purpose: Use,
     ) -> Result<(), HeapError> {
-        debug_assert!(len <= self.longest_record());
+        if len > self.longest_record() {
+            return Err(HeapError::TooLong { len, limit: self.longest_record() });
+        }
         let left = {
             let mut idle = self.idle.lock();
             let fitting = idle.iter().position(|s| self.has_room(s, len, purpose));
@@ -186,12 +199,14 @@ impl LogHeap {
             self.space.get_zone(node, leave)?.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
         let start = self.space.zone_offset(zone);
         let run = self.space.superblock().run.get();
-        let header = SegmentHeader::open(&self.certifier, zone, life, run);
+        let mut nonce = [0; 8];
+        self.region().entropy(&mut nonce);
+        let header = SegmentHeader::open(&self.certifier, zone, life, u64::from_le_bytes(nonce), run);
         self.region().write_nt(start, header.as_bytes());
         self.region().fence();
         self.space.commit_zone(zone);
         let reserved = purpose == Use::Delete && self.space.free_zones() < self.reserve;
-        Ok(OpenSegment { zone, start, life: self.certifier.life_key(life), next: FIRST_RECORD, reserved })
+        Ok(OpenSegment { zone, start, life: header.life_key(&self.certifier), next: FIRST_RECORD, reserved })
     }
 
     /// Appends a record; durable after the next fence of this thread. The caller has made room.
@@ -213,9 +228,26 @@ impl LogHeap {
         Reference::new(segment.zone, offset, self.zone_shift)
     }
 
-    /// Leaves a segment for the next client that needs room.
+    /// Leaves a segment for the next client that needs room; one without any is sealed.
     pub fn leave(&self, segment: OpenSegment) {
-        self.idle.lock().push(segment);
+        if segment.next + SHORTEST_RECORD > self.space.zone_size() {
+            self.seal(&segment);
+        } else {
+            self.idle.lock().push(segment);
+        }
+    }
+
+    /// Leaves a segment of the reserve to all clients, so that it serves whoever deletes next. Its records are fenced.
+    #[inline]
+    pub fn share_reserve(&self, segment: &mut Option<OpenSegment>) {
+        if let Some(reserved) = segment.take_if(|segment| segment.reserved) {
+            self.leave(reserved);
+        }
+    }
+
+    /// Where the records of a segment end that was left: what a check may compare with what it finds.
+    pub fn idle_end(&self, zone: ZoneId) -> Option<u64> {
+        self.idle.lock().iter().find(|segment| segment.zone == zone).map(|segment| segment.next)
     }
 
     /// Marks the end of a segment that nobody appends to any more. Durable with the next fence of this thread.

@@ -11,7 +11,7 @@
 //!    8 | magic "QSEG"                      | zone number                     |
 //!   16 | life number                                                         |
 //!   24 | run number that opened it                                           |
-//!   32 | reserved, zero                                                      |
+//!   32 | nonce: random, makes the life differ from every other               |
 //!   40 | end mark: end offset / 8          | upper half of its check         |  zero while open
 //!   48 | reserved, zero (16 bytes)                                           |
 //!   64 | records, each on a multiple of 8                                    |

@@ -83,7 +83,7 @@ impl LogHeap {
         if !header.is_valid(self.certifier(), zone) {
             return Err(ScanError::Header);
         }
-        let life = self.certifier().life_key(header.life());
+        let life = header.life_key(self.certifier());
         let sealed_end = header::read_end_mark(self.certifier(), life, header.end_mark())
             .map_err(|()| ScanError::EndMark)?;
         if sealed_end.is_some_and(|end| !(FIRST_RECORD..=bytes.len() as u64).contains(&end)) {
@@ -94,11 +94,11 @@ impl LogHeap {
     }
 
     /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes
-    /// are written again first: after a crash of the process they may be anywhere between its caches and the medium,
-    /// and a mark must not become durable ahead of the records that it vouches for.
+    /// are flushed first: after a crash of the process they may still be in its caches, and a mark must not become
+    /// durable ahead of the records that it vouches for.
     pub fn settle(&self, open: &[(SegmentInfo, u64)]) {
         for (info, end) in open {
-            self.region().rewrite(self.space().zone_offset(info.zone), *end);
+            self.region().flush(self.space().zone_offset(info.zone), *end);
         }
         self.region().fence();
         for (info, end) in open {
@@ -113,13 +113,17 @@ impl LogHeap {
         self.region().flush(self.space().zone_offset(info.zone), FIRST_RECORD);
     }
 
+    /// Whether a gap has room for the record that would cover it. One that has not was not made by losing records.
+    pub fn can_cover(len: u64) -> bool {
+        len >= HEADER
+    }
+
     /// Covers bytes of a sealed segment that were lost by a record that says nothing, so that later scans pass over
-    /// them. Durable with the next fence.
+    /// them. Durable with the next fence. The gap [can be covered](LogHeap::can_cover).
     pub fn cover(&self, info: &SegmentInfo, offset: u64, len: u64) {
         let start = self.space().zone_offset(info.zone);
         let sequence = self.draw();
         let mut encoder = Encoder::default();
-        // A gap is as long as the records lost in it, so it has room for a header.
         let zeros = vec![0; (len - HEADER) as usize];
         let void = encoder.encode(self.certifier(), info.life, offset, sequence, Kind::Void, b"", &zeros);
         self.region().write_nt(start + offset, void);

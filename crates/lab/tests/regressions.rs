@@ -1,0 +1,118 @@
+//! One test for each fault that was found, named for it.
+
+use quipu::{Options, Store, Testing};
+use quipu_lab::crash::{CrashConfig, explore};
+use quipu_medium::sim::{SimArena, SimOptions};
+use quipu_medium::{Pages, Region};
+
+fn options() -> Options {
+    Options { zone_size: Some(16 << 10), ..Options::default() }
+}
+
+/// A process died between writing a record and its fence. Recovery showed the record, so a power failure later must
+/// not take it away: it has to be made durable before the store is handed out.
+#[test]
+fn what_recovery_shows_after_a_process_crash_survives_a_power_failure() {
+    let region = Region::sim(SimOptions::default());
+    let sim = region.simulator().expect("simulated").clone();
+    let store = Store::create_on(region, &options()).expect("a new pool");
+    let mut client = store.client();
+    client.put(b"before", b"1").expect("room");
+    let mut crashes = Vec::new();
+    let crashed = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let seen = crashed.clone();
+    sim.set_observer(Some(Box::new(move |sim, _| seen.borrow_mut().push(sim.snapshot()))));
+    client.put(b"key", b"value").expect("room");
+    sim.set_observer(None);
+    crashes.append(&mut crashed.borrow_mut());
+    let mut arena = SimArena::new();
+    let mut shown = 0;
+    for (seed, crash) in crashes.iter().enumerate() {
+        let region = arena.boot_process_crash(crash, seed as u64);
+        let sim = region.simulator().expect("simulated").clone();
+        let store = Store::open_on(region, &options()).expect("recovery");
+        let found = store.client().get(b"key").expect("a read");
+        let power_lost = sim.snapshot();
+        drop(store);
+        let region = arena.boot(&power_lost, &power_lost.nothing(), seed as u64);
+        let store = Store::open_on(region, &options()).expect("recovery");
+        assert_eq!(store.client().get(b"key").expect("a read"), found);
+        shown += found.is_some() as usize;
+    }
+    assert!(shown > 0, "no crash point showed the record in flight");
+}
+
+/// Runs in which the explorer once found that a segment's header could be overwritten, or its tail lost.
+#[test]
+fn runs_that_once_failed_pass() {
+    for seed in [3, 201, 218, 257, 573] {
+        let config = CrashConfig { seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
+        let report = explore(&config, &mut |_, _| {});
+        assert_eq!(report.violations, 0, "{:#?}", report.details);
+    }
+}
+
+/// A second engine on the same memory would seal and rewrite what the first still appends to.
+#[test]
+fn a_region_serves_one_store_at_a_time() {
+    let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
+    let store = Store::create_on(region.clone(), &options()).expect("a new pool");
+    let second = Store::open_on(region.clone(), &options()).err().expect("refused");
+    assert_eq!(second.kind(), quipu::ErrorKind::InUse, "{second}");
+    drop(store);
+    Store::open_on(region, &options()).expect("free again");
+}
+
+/// An `AsRef` that answers differently each time must not get a record past the limits.
+#[test]
+fn put_many_asks_for_its_bytes_once() {
+    use std::cell::Cell;
+    struct Growing(Cell<usize>);
+    impl AsRef<[u8]> for Growing {
+        fn as_ref(&self) -> &[u8] {
+            static BYTES: [u8; 17_000] = [7; 17_000];
+            self.0.set(self.0.get() + 1);
+            &BYTES[..if self.0.get() == 1 { 10 } else { 17_000 }]
+        }
+    }
+    let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
+    let store = Store::create_on(region, &options()).expect("a new pool");
+    let mut client = store.client();
+    let refused = client.put_many(&[("key", Growing(Cell::new(0)))]).err().expect("refused");
+    assert!(matches!(refused, quipu::Error::ValueTooLarge { .. }), "{refused}");
+    assert_eq!(client.get(b"key").expect("a read"), None);
+}
+
+/// In a full pool every client must be able to delete, not only the one that took the last zone.
+#[test]
+fn the_reserve_serves_the_deletes_of_all_clients() {
+    let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+    let store = Store::create_on(region, &options()).expect("a new pool");
+    let mut clients: Vec<_> = (0..4).map(|_| store.client()).collect();
+    let mut keys = 0u32;
+    while clients[keys as usize % 4].put(&keys.to_le_bytes(), &[1; 500]).is_ok() {
+        keys += 1;
+    }
+    for key in 0..keys.min(200) {
+        let deleted = clients[key as usize % 4].delete(&key.to_le_bytes());
+        assert!(matches!(deleted, Ok(true)), "key {key}: {deleted:?}");
+    }
+}
+
+/// A life whose number is drawn again, after a crash of the system set the clock back, is another life.
+#[test]
+fn tiny_clock_blocks_and_reopening_never_bring_old_records_back() {
+    let options = Options { testing: Testing { clock_block: Some(2), ..Testing::default() }, ..options() };
+    let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+    drop(Store::create_on(region.clone(), &options).expect("a new pool"));
+    for round in 0..20u32 {
+        let store = Store::open_on(region.clone(), &options).expect("recovery");
+        let mut client = store.client();
+        client.put(b"key", &round.to_le_bytes()).expect("room");
+        assert!(client.delete(b"other").is_ok());
+        drop(client);
+        drop(store);
+        let store = Store::open_on(region.clone(), &options).expect("recovery");
+        assert_eq!(store.client().get(b"key").expect("a read"), Some(round.to_le_bytes().to_vec()));
+    }
+}
