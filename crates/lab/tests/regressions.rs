@@ -57,7 +57,7 @@ fn runs_that_once_failed_pass() {
 fn a_region_serves_one_store_at_a_time() {
     let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
     let store = Store::create_on(region.clone(), &options()).expect("a new pool");
-    let second = Store::open_on(region.clone(), &options()).err().expect("refused");
+    let second = Store::open_on(region.clone(), &options()).expect_err("refused");
     assert_eq!(second.kind(), quipu::ErrorKind::InUse, "{second}");
     drop(store);
     Store::open_on(region, &options()).expect("free again");
@@ -78,7 +78,7 @@ fn put_many_asks_for_its_bytes_once() {
     let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
     let store = Store::create_on(region, &options()).expect("a new pool");
     let mut client = store.client();
-    let refused = client.put_many(&[("key", Growing(Cell::new(0)))]).err().expect("refused");
+    let refused = client.put_many(&[("key", Growing(Cell::new(0)))]).expect_err("refused");
     assert!(matches!(refused, quipu::Error::ValueTooLarge { .. }), "{refused}");
     assert_eq!(client.get(b"key").expect("a read"), None);
 }

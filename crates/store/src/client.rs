@@ -280,3 +280,9 @@ impl<'g> IntoIterator for &'g Guard<'g> {
         self.iter()
     }
 }
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}

@@ -291,3 +291,9 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
         twin: testing.twin,
     }
 }
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("design", &self.design).finish_non_exhaustive()
+    }
+}

@@ -141,7 +141,7 @@ impl LogHeap {
         self.space.zone_offset(reference.zone(self.zone_shift)) + reference.offset(self.zone_shift)
     }
 
-    /// Takes a segment with room for `len` bytes: one that another client left, or a fresh one. The old segment, if
+    /// Takes a segment with room for `len` bytes: one that another client left on this node, or a fresh one. The old segment, if
     /// any, is sealed (durable with the next fence) or left for others.
     ///
     /// # Errors
@@ -159,7 +159,8 @@ impl LogHeap {
         }
         let left = {
             let mut idle = self.idle.lock();
-            let fitting = idle.iter().position(|s| self.has_room(s, len, purpose));
+            let is_near = |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
+            let fitting = idle.iter().position(|s| self.has_room(s, len, purpose) && is_near(s));
             fitting.map(|i| idle.swap_remove(i))
         };
         let fresh = match left {
