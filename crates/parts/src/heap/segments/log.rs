@@ -159,7 +159,8 @@ impl LogHeap {
         }
         let left = {
             let mut idle = self.idle.lock();
-            let is_near = |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
+            let is_near =
+                |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
             let fitting = idle.iter().position(|s| self.has_room(s, len, purpose) && is_near(s));
             fitting.map(|i| idle.swap_remove(i))
         };
