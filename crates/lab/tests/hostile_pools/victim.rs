@@ -99,7 +99,7 @@ impl Victim {
     /// Insists that these bytes are refused.
     #[track_caller]
     pub fn refused(&self, bytes: &[u8]) -> Error {
-        self.open(bytes).err().expect("damage is noticed")
+        self.open(bytes).expect_err("damage is noticed")
     }
 
     /// The certifier of the pool.
