@@ -1,6 +1,6 @@
 //! Persistence instructions, chosen at run time.
 //!
-//! There is one flush routine ([`flush_lines`]): it rounds down to the line before it walks, because a range
+//! There is one flush routine (`flush_lines`): it rounds down to the line before it walks, because a range
 //! that starts in the middle of a line also ends in one more (the mistake that style guides of PM code warn of).
 //! Only this room has processor instructions.
 
