@@ -128,6 +128,7 @@ fn a_full_disk_is_an_error_and_the_zone_stays_free() {
         sim.fail_reserve_after(u64::MAX);
         assert!(space.get_zone(None, 0).expect("room again").is_some());
 
+        drop(space);
         sim.fail_reserve_after(0);
         let refused = Space::format(region.clone(), &options(kind, 64));
         assert!(matches!(refused.err(), Some(SpaceError::Medium(_))));

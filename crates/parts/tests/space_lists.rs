@@ -138,7 +138,9 @@ fn uncommitted_objects_are_free_after_the_next_open() {
         let zone = space.get_zone(None, 0).expect("sound").expect("a zone");
         space.get_zone(None, 0).expect("sound").expect("a zone that leaks");
         space.commit_zone(zone);
-        let (space, recovery) = Space::open(space.region().clone()).expect("open");
+        let region = space.region().clone();
+        drop(space);
+        let (space, recovery) = Space::open(region).expect("open");
         let leaked = if kind == FreeListKind::Persistent { 2 } else { 0 };
         assert_eq!(recovery.leaked_reclaimed, leaked);
         assert_eq!((recovery.committed_zones, recovery.committed_objects), (1, 1));
@@ -223,6 +225,7 @@ proptest! {
         let audit = space.audit().expect("sound").pools[0].1;
         prop_assert_eq!((audit.committed + audit.free, audit.gotten), (12, 0));
 
+        drop(space);
         let (again, second) = Space::open(region.clone()).expect("open");
         prop_assert_eq!((second.leaked_reclaimed, second.links_repaired), (0, 0));
         let pool = again.pool(1).expect("the pool");

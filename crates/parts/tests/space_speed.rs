@@ -48,8 +48,10 @@ fn nanoseconds_of_an_allocation() {
                 space.commit_zone(zone);
             }
             let zone = start.elapsed().as_nanos() as f64 / zones as f64;
+            let region = space.region().clone();
+            drop(space);
             let start = Instant::now();
-            Space::open(space.region().clone()).expect("open");
+            Space::open(region).expect("open");
             let open = start.elapsed().as_nanos() as f64 / (zones + OBJECTS) as f64;
             println!(
                 "{free_list:?}, {object_size} bytes: get + commit {allocate:.0} ns, release {release:.0} ns, \

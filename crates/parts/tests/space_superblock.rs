@@ -197,12 +197,15 @@ fn updates_alternate_and_the_newest_counts() {
     let newest =
         if image(&region)[..COPY] == *zerocopy::IntoBytes::as_bytes(&space.superblock()) { 0 } else { COPY };
     flip(&region, newest + 300);
+    drop(space);
     let (space, recovery) = Space::open(region).expect("open");
     assert!(recovery.superblock_copy_lost);
     assert_eq!(space.superblock().run.get(), 4);
     // The next update repairs the lost copy rather than overwriting the whole one.
     space.update_superblock(|superblock| superblock.run.set(6));
-    let (space, recovery) = Space::open(space.region().clone()).expect("open");
+    let region = space.region().clone();
+    drop(space);
+    let (space, recovery) = Space::open(region).expect("open");
     assert!(!recovery.superblock_copy_lost);
     assert_eq!(space.superblock().run.get(), 6);
 }
@@ -225,6 +228,7 @@ fn a_clean_pool_is_opened_without_a_change() {
         }
         space.update_superblock(|superblock| superblock.set_clean(true));
         let before = image(&region);
+        drop(space);
         let (space, recovery) = Space::open(region.clone()).expect("open");
         assert!(recovery.was_clean);
         assert_eq!((recovery.committed_zones, recovery.committed_objects), (3, 3));

@@ -225,6 +225,6 @@ mod tests {
         let bytes = encoder.encode(&certifier, life, 64, 0x0102_0304, Kind::Tombstone, b"key", b"").to_vec();
         assert_eq!(bytes.len(), 32);
         assert_eq!(&bytes[8..], b"\x04\x03\x02\x01\0\0\0\0\x02\0\x03\0\0\0\0\0key\0\0\0\0\0");
-        assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 946_827_746_122_919_535);
+        assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 11_862_236_187_651_738_984);
     }
 }
