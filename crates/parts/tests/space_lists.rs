@@ -247,3 +247,12 @@ fn word() -> impl Strategy<Value = u64> {
     (link, prop::bool::weighted(0.4))
         .prop_map(|(link, committed)| if committed { link | COMMITTED } else { link })
 }
+
+#[test]
+fn a_list_that_ends_too_early_is_damage_and_no_hang() {
+    let space = space(FreeListKind::Persistent, 1, 12);
+    let table = space.superblock().extents()[0].start.get();
+    space.region().store(table + 64, 0);
+    assert!(matches!(space.get_zone(None, 0), Err(SpaceError::Damaged { .. })));
+    assert_eq!(space.free_zones(), space.zone_count(), "the zone that was not found stays counted as free");
+}

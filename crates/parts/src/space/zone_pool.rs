@@ -21,6 +21,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct ZoneId(pub u32);
 
 /// Where the location word lies in a table entry.
+/// Turns that a Get waits for a zone that must exist; a release takes a few.
+const PATIENCE: u32 = 1 << 20;
 const LOCATION_AT: u64 = std::mem::offset_of!(ZoneEntry, location) as u64;
 
 /// The zones of one extent.
@@ -139,7 +141,8 @@ impl ZonePool {
         let near = || self.extents.iter().filter(is_near);
         let far = || self.extents.iter().filter(|extent| !is_near(extent));
         let mut waiter = Waiter::default();
-        loop {
+        // The count said that a zone is free, so a list has it or is about to: whoever releases one is between the two.
+        for _ in 0..PATIENCE {
             for extent in near().chain(far()) {
                 if let Some(index) = extent.list.get()? {
                     return Ok(ZoneId(extent.first_zone + index));
@@ -147,6 +150,8 @@ impl ZonePool {
             }
             waiter.wait();
         }
+        let offset = self.extents.first().map_or(0, |extent| extent.list.words.head);
+        Err(SpaceError::Damaged { what: "the free list of the zones, which ends too early,", offset })
     }
 
     pub(super) fn commit(&self, zone: ZoneId) {
