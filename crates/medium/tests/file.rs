@@ -163,3 +163,27 @@ fn without_a_kind_the_path_decides() {
     let probe = quipu_medium::probe(&path).unwrap();
     assert_eq!((probe.choice, probe.map_sync.is_some()), (expected.choice, true));
 }
+
+/// A child that is being started holds a copy of every descriptor for a moment; the lock must not wait for it.
+#[test]
+fn the_lock_ends_with_the_region_even_while_a_child_has_the_descriptor() {
+    use std::os::fd::AsFd;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    let create = || Region::create(&path, 8192, Some(MediumKind::File), Durability::Process);
+    let region = create().expect("a new file");
+    // What a fork does: another descriptor of the same open file.
+    let held: Vec<_> = std::fs::read_dir("/proc/self/fd")
+        .expect("a list of descriptors")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|fd| std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|target| target == path))
+        .map(|fd| {
+            // SAFETY: the region holds this descriptor open.
+            let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+            fd.as_fd().try_clone_to_owned().expect("a copy")
+        })
+        .collect();
+    assert!(!held.is_empty(), "the region's descriptor was found");
+    drop(region);
+    Region::open(&path, Some(MediumKind::File), Durability::Process).expect("the lock is gone");
+}

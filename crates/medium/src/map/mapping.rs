@@ -5,7 +5,7 @@ use super::kind::Pages;
 use crate::durability::Statement;
 use crate::error::MediumError;
 use crate::topology::Node;
-use rustix::fs::{FallocateFlags, fallocate, fsync};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fsync};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
@@ -25,7 +25,7 @@ enum Backing {
         path: PathBuf,
     },
     Device {
-        _file: File,
+        file: File,
         path: PathBuf,
     },
 }
@@ -157,7 +157,7 @@ impl Mapping {
         statement: Statement,
         device: &PmDevice,
     ) -> Mapping {
-        let backing = Backing::Device { _file: file, path: path.to_owned() };
+        let backing = Backing::Device { file, path: path.to_owned() };
         Mapping {
             base,
             len,
@@ -247,6 +247,10 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
         let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
+        // Closing would do it too, but not while a child that is just being started holds a copy of the descriptor.
+        if let Backing::File { file, .. } | Backing::Device { file, .. } = &self.backing {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
 }
 
