@@ -116,3 +116,36 @@ fn tiny_clock_blocks_and_reopening_never_bring_old_records_back() {
         assert_eq!(store.client().get(b"key").expect("a read"), Some(round.to_le_bytes().to_vec()));
     }
 }
+
+/// A superblock is protected by a check that anyone can compute: what it says must be possible, or the pool is refused.
+#[test]
+fn forged_geometry_and_clocks_are_refused() {
+    use quipu_parts::space::{FormatOptions, FreeListKind, Space};
+    let format = |zone_size| {
+        let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
+        let options = FormatOptions {
+            zone_size,
+            design: 1,
+            settings: [0; _],
+            pools: Vec::new(),
+            nodes: region.nodes(),
+            free_list: FreeListKind::Persistent,
+            secret: [1; 32],
+            boot_id: [2; 16],
+        };
+        (Space::format(region.clone(), &options).expect("a space"), region)
+    };
+    let refused = |region: Region| Store::open_on(region, &options()).expect_err("refused").kind();
+    let (space, region) = format(12 << 10);
+    drop(space);
+    assert_eq!(refused(region), quipu::ErrorKind::Damaged);
+    for forge in [
+        (|superblock| superblock.clock_ceiling.set(u64::MAX - 1)) as fn(&mut quipu_parts::space::Superblock),
+        |superblock| superblock.run.set(u64::MAX),
+    ] {
+        let (space, region) = format(16 << 10);
+        space.update_superblock(forge);
+        drop(space);
+        assert_eq!(refused(region), quipu::ErrorKind::Damaged);
+    }
+}

@@ -145,3 +145,26 @@ fn a_superblock_that_is_older_than_the_records_does_not_set_the_clock_back() {
     verify(&mut victim.reopen(), &expected);
     assert!(bytes.len() > 2 * COPY);
 }
+
+/// A gap too short for any record was not made by losing records, and nothing could cover it: damage, found before the
+/// first change.
+#[test]
+fn a_gap_that_no_record_fits_is_damage() {
+    let victim = Victim::usual(false);
+    let segments = victim.segments();
+    let sealed = segments
+        .iter()
+        .find(|segment| {
+            segment.sealed
+                && segment.records.last().unwrap().end + 8
+                    <= segment.start + victim.superblock.zone_size() as usize
+        })
+        .expect("a sealed segment with some bytes left");
+    let end = (sealed.records.last().unwrap().end - sealed.start + 8) as u64;
+    let certifier = victim.certifier();
+    let mark = certifier.check_word(certifier.life_key(sealed.life, sealed.nonce), end);
+    let mut bytes = rebooted(&victim, &[]);
+    bytes[end as usize - 8 + sealed.start..][..8].fill(0);
+    bytes[sealed.start + 40..][..8].copy_from_slice(&(end >> 3 | u64::from(mark) << 32).to_le_bytes());
+    assert!(matches!(victim.refused(&bytes), quipu::Error::Damaged(_)));
+}

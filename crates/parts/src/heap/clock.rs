@@ -92,3 +92,55 @@ impl Clock {
         self.ceiling.store(ceiling, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::{FormatOptions, FreeListKind};
+    use quipu_medium::{Node, Pages, Region};
+
+    fn space() -> Space {
+        let options = FormatOptions {
+            zone_size: 16 << 10,
+            design: 1,
+            settings: [0; _],
+            pools: Vec::new(),
+            nodes: vec![Node(0)],
+            free_list: FreeListKind::Persistent,
+            secret: [1; 32],
+            boot_id: [7; 16],
+        };
+        Space::format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), &options).expect("a new pool")
+    }
+
+    /// Recovery after a crash of the system may be cut off and must find the same excuse for lost pages again.
+    #[test]
+    fn recovery_begins_a_run_and_keeps_the_boot_id_until_it_is_settled() {
+        let space = space();
+        let clock = Clock::resume(&space, 10, false);
+        clock.begin(&space);
+        let begun = space.superblock();
+        assert_eq!((begun.run.get(), begun.boot_id), (1, [7; 16]));
+        clock.settled(&space);
+        assert_eq!(space.superblock().boot_id, space.region().boot_id());
+        assert_eq!(space.superblock().run.get(), 1);
+    }
+
+    #[test]
+    fn no_number_is_drawn_beyond_the_durable_ceiling_or_twice() {
+        let space = space();
+        let clock = Clock::resume(&space, 3, false);
+        let drawn: Vec<u64> = (0..10)
+            .map(|_| {
+                let number = clock.draw(&space);
+                assert!(number < space.superblock().clock_ceiling.get());
+                number
+            })
+            .collect();
+        let resumed = Clock::resume(&space, 3, false);
+        let next = resumed.draw(&space);
+        assert!(drawn.iter().all(|number| *number < next));
+        resumed.pass(1000);
+        assert!(resumed.draw(&space) > 1000);
+    }
+}
