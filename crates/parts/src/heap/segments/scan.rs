@@ -1,11 +1,10 @@
 //! Reading a segment from its first record to its end: for recovery and for `check`.
 
-use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
+use super::header::{self, FIRST_RECORD, SegmentHeader};
 use super::log::LogHeap;
 use crate::heap::Reference;
 use crate::record::{Encoder, HEADER, Kind, LifeKey, RecordError, RecordView};
 use crate::space::ZoneId;
-use quipu_medium::Region;
 use zerocopy::FromBytes;
 
 /// What stands at one place of a segment.
@@ -127,12 +126,6 @@ impl LogHeap {
         let zeros = vec![0; (len - HEADER) as usize];
         let void = encoder.encode(self.certifier(), info.life, offset, sequence, Kind::Void, b"", &zeros);
         self.region().write_nt(start + offset, void);
-    }
-
-    /// Whether a segment's end mark stands at all, without proving it: for tests of what recovery wrote.
-    #[doc(hidden)]
-    pub fn is_marked(region: &Region, zone_start: u64) -> bool {
-        region.load(zone_start + END_MARK) != 0
     }
 }
 
