@@ -94,7 +94,7 @@ fn the_reserve_serves_the_deletes_of_all_clients() {
         keys += 1;
     }
     for key in 0..keys.min(200) {
-        let deleted = clients[key as usize % 4].delete(&key.to_le_bytes());
+        let deleted = clients[key as usize % 4].remove(&key.to_le_bytes());
         assert!(matches!(deleted, Ok(true)), "key {key}: {deleted:?}");
     }
 }

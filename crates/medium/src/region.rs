@@ -163,6 +163,34 @@ impl Region {
         }
     }
 
+    /// Writes whole lines by the route of [`write_nt`](Region::write_nt), of which the first `known` bytes, less than a
+    /// line, stand there already and do not change: for appending behind them.
+    ///
+    /// A line that is written whole leaves the processor at once. One that is written in part waits in a write-combining
+    /// buffer for the fence, which then takes the whole way to the medium. Media that do not gain from whole lines leave
+    /// the known bytes alone; others write them again, so that readers of them see no change. On all of them the known
+    /// bytes may be read meanwhile.
+    ///
+    /// # Panics
+    /// If `offset` or the length is no multiple of a line.
+    #[inline]
+    pub fn write_lines_nt(&self, offset: u64, lines: &[u8], known: usize) {
+        if !(offset | lines.len() as u64).is_multiple_of(LINE) || known as u64 >= LINE {
+            not_aligned(offset);
+        }
+        if !arch::GAINS_FROM_WHOLE_LINES || (self.flush == FlushKind::None && self.sim.is_none()) {
+            return self.write_nt(offset + known as u64, &lines[known..]);
+        }
+        let dst = self.at(offset, lines.len() as u64);
+        if let Some(sim) = &self.sim {
+            return simulated(move || sim.write_nt(offset, lines));
+        }
+        // SAFETY: in bounds, whole lines by the test above, no overlap as in `write`. Non-temporal stores are
+        // instructions that the compiler does not look into; to the language, these store what is behind the known bytes
+        // and nothing else, since rewriting bytes with their own values cannot be observed.
+        unsafe { arch::stream_lines(dst, lines.as_ptr(), lines.len(), self.flush) }
+    }
+
     /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).
     pub fn zero(&self, offset: u64, len: u64) {
         const ZEROS: [u8; 4096] = [0; 4096];

@@ -5,7 +5,7 @@
 //! | floor | rooms |
 //! |---|---|
 //! | 0 | [`sync`], [`record`] |
-//! | 1 | [`epoch`], [`space`] |
+//! | 1 | [`epoch`], [`space`], [`stripes`] |
 //! | 2 | [`heap`], [`index`] |
 
 pub mod epoch;
@@ -13,4 +13,5 @@ pub mod heap;
 pub mod index;
 pub mod record;
 pub mod space;
+pub mod stripes;
 pub mod sync;

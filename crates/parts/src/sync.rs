@@ -97,28 +97,3 @@ impl<T> Drop for SpinGuard<'_, T> {
         self.lock.locked.store(false, Ordering::Release);
     }
 }
-
-/// Locks for more keys than one could keep locks for: a key locks the stripe that its hash names.
-pub struct Stripes {
-    words: Box<[SpinLock<()>]>,
-}
-
-impl Stripes {
-    /// `count` stripes, a power of two.
-    pub fn new(count: usize) -> Stripes {
-        assert!(count.is_power_of_two(), "a stripe is chosen by masking the hash");
-        Stripes { words: (0..count).map(|_| SpinLock::new(())).collect() }
-    }
-
-    /// The stripe of a hash. Its middle bits choose, which neither the directory nor the bucket of a hash index uses.
-    #[inline]
-    pub fn of(&self, hash: u64) -> usize {
-        (hash >> 24) as usize & (self.words.len() - 1)
-    }
-
-    /// Locks a stripe. Who locks several does so in rising order.
-    #[inline]
-    pub fn lock(&self, stripe: usize) -> SpinGuard<'_, ()> {
-        self.words[stripe].lock()
-    }
-}

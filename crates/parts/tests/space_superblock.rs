@@ -4,7 +4,7 @@ use quipu_medium::{Node, Pages, Region};
 use quipu_parts::space::{
     FORMAT_VERSION, FormatOptions, FreeListKind, PoolSpec, SETTINGS_LEN, Space, SpaceError, format_tables,
 };
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 const LEN: u64 = 1 << 20;
 const COPY: usize = 4096;
@@ -56,7 +56,7 @@ fn forge(region: &Region, name: &str, value: u64) {
     let mut bytes = image(region);
     for copy in [0, COPY] {
         bytes[copy + offset..copy + offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
-        let checksum = xxh3_64(&bytes[copy + 8..copy + COPY]);
+        let checksum = XxHash3_64::oneshot(&bytes[copy + 8..copy + COPY]);
         bytes[copy..copy + 8].copy_from_slice(&checksum.to_le_bytes());
         region.write(copy as u64, &bytes[copy..copy + COPY]);
     }

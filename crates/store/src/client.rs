@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::spine::{Batch, Change, Session, Spine};
 use quipu_parts::epoch;
+use quipu_parts::record::Kind;
 use std::sync::Arc;
 
 /// One thread's access to a [`Store`](crate::Store): create one for each thread.
@@ -38,7 +39,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.spine.put(&mut self.session, key, value)
+        self.spine.write_blind(&mut self.session, Kind::Value, key, value)
     }
 
     /// The value of `key`, copied.
@@ -111,7 +112,8 @@ impl Client {
         self.spine.put_many(&mut self.session, pairs)
     }
 
-    /// Deletes `key`, and tells whether it was there.
+    /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look; an absent key
+    /// costs a record in the pool all the same.
     ///
     /// # Errors
     /// As for [`put`](Client::put); a full pool still has a reserve for deletes.
@@ -121,12 +123,31 @@ impl Client {
     /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
     /// # let mut client = store.client();
     /// client.put(b"knot", b"7")?;
-    /// assert!(client.delete(b"knot")?);
-    /// assert!(!client.delete(b"knot")?);
+    /// client.delete(b"knot")?;
+    /// assert_eq!(client.get(b"knot")?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn delete(&mut self, key: &[u8]) -> Result<bool, Error> {
+    pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.spine.write_blind(&mut self.session, Kind::Tombstone, key, &[])
+    }
+
+    /// Deletes `key`, and tells whether it was there. An absent key costs nothing in the pool.
+    ///
+    /// # Errors
+    /// As for [`delete`](Client::delete).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// assert!(client.remove(b"knot")?);
+    /// assert!(!client.remove(b"knot")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
         self.spine.modify::<false, &[u8], _>(&mut self.session, key, |old| (Change::Delete, old.is_some()))
     }
 
@@ -253,6 +274,7 @@ impl Guard<'_> {
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
     /// written meanwhile appears at most once, with a value that it had.
     pub fn iter(&self) -> Iter<'_> {
+        self.spine.settle_all(&self.pinned);
         Iter { guard: self, batch: Batch::default() }
     }
 }

@@ -14,7 +14,7 @@
 //! client.put(b"llama", b"wool")?;
 //! client.update(b"count", |old| Some([old.map_or(1, |old| old[0] + 1)]))?;
 //! assert!(client.put_if_absent(b"alpaca", b"finer wool")?);
-//! assert!(client.delete(b"llama")?);
+//! assert!(client.remove(b"llama")?);
 //!
 //! // In place, without a copy, for as long as the guard lives.
 //! let guard = client.pin();

@@ -10,7 +10,7 @@
 use crate::background;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
-use crate::spine::Spine;
+use crate::spine::{Spine, TOMBSTONE};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo};
@@ -48,9 +48,6 @@ pub(crate) enum Holes {
 
 /// Records whose index lines are fetched together.
 const BATCH: usize = 16;
-
-/// Tag of a reference, during recovery only, whose record is a tombstone.
-const TOMBSTONE: u64 = 1;
 
 /// Findings of all scanning threads.
 #[derive(Default)]
@@ -124,7 +121,7 @@ pub(crate) fn recover(
     spine.heap.space().repair(&mut space);
     findings.report.was_clean = space.was_clean;
     findings.report.reclaimed = space.leaked_reclaimed as usize;
-    spine.settle(findings)
+    spine.settle_segments(findings)
 }
 
 impl Findings {
@@ -175,7 +172,7 @@ impl Spine {
                         continue;
                     }
                     let hash = self.heap.certifier().key_hash(record.key);
-                    self.index.prefetch(guard, hash);
+                    self.index.prefetch(hash);
                     batch.push(Pending { hash, reference, record });
                     if batch.len() == BATCH {
                         batch.drain(..).for_each(|pending| self.adopt(guard, pending));
@@ -208,7 +205,7 @@ impl Spine {
         let Pending { hash, reference, record } = pending;
         let tombstone = record.kind() == Kind::Tombstone;
         let tagged = if tombstone { reference.with_tag(TOMBSTONE) } else { reference };
-        let _stripe = self.stripes.lock(self.stripes.of(hash));
+        let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, hash, record.key) {
             None => self.index.insert(guard, hash, tagged.word(), &|word| self.rehash(word)),
             Some(old) if old.record.header.sequence.get() < record.header.sequence.get() => {
@@ -245,7 +242,7 @@ impl Spine {
         }
     }
 
-    fn settle(&self, findings: Findings) -> Result<RecoveryReport, Error> {
+    fn settle_segments(&self, findings: Findings) -> Result<RecoveryReport, Error> {
         let mut report = findings.report;
         if report.was_clean {
             return Ok(report);

@@ -15,7 +15,7 @@ use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError};
-use quipu_parts::sync::Stripes;
+use quipu_parts::stripes::Stripes;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,6 +170,7 @@ impl Store {
 
     /// Sizes and counts.
     pub fn stats(&self) -> Stats {
+        self.spine.settle_all(&self.spine.epochs.register().pin());
         let space = self.spine.heap.space();
         let index = self.spine.index.stats();
         let (record_bytes, garbage_bytes) = self.spine.heap.usage();

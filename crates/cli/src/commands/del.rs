@@ -30,7 +30,7 @@ impl Args {
     /// Deletes the key.
     pub fn run(self) -> Result<Outcome, Failure> {
         let key = text::bytes_of(&self.key, "key", self.hex)?;
-        if pool::with(&self.pool, |store| Ok(store.client().delete(&key)?))? {
+        if pool::with(&self.pool, |store| Ok(store.client().remove(&key)?))? {
             Ok(Outcome::Fine)
         } else {
             Err(absent(&self.key))

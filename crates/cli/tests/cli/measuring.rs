@@ -27,7 +27,7 @@ fn operations_are_measured_on_every_medium() {
     for (flags, fields) in cases {
         let command = ["bench", "ops", "--records", "2k", "--ops", "500", "--json"].iter().chain(flags);
         let rows = objects(&succeed(command));
-        assert_eq!(phases(&rows), ["insert", "get", "get_many", "update", "delete"]);
+        assert_eq!(phases(&rows), ["insert", "get", "get_many", "update", "delete", "remove"]);
         for row in rows {
             assert_eq!(names(&row), words(fields), "{flags:?}");
             assert_eq!((&row["design"], &row["medium"]), (&"quipu".into(), &flags[1].into()));

@@ -1,8 +1,8 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
 //! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in
-//! every index. insert puts all records; get, get_many and update choose uniformly; delete goes through a
-//! random order and meets each record at most once. Every value read is checked for its key, its wholeness
+//! every index. insert puts all records; get, get_many and update choose uniformly; delete (which does not
+//! look) and remove (which tells whether the record was there) share a random order and meet each record at most once. Every value read is checked for its key, its wholeness
 //! and its version; after the deletes a sample is read again, where the deleted must be absent and the others
 //! present.
 
@@ -25,8 +25,8 @@ const BATCH: usize = 32;
 /// Version of values that the update phase writes; the load writes version 0.
 const UPDATED: u64 = 1;
 
-/// Runs insert, get, get_many, update and delete on each design, and hands over five rows for each when they
-/// are complete.
+/// Runs insert, get, get_many, update, delete and remove on each design, and hands over a row for each when they are
+/// complete.
 ///
 /// # Errors
 /// [`BenchError`] if a setting is impossible, if the store refuses something, or if it answers wrongly.
@@ -63,12 +63,13 @@ impl<'a> Run<'a> {
     fn all(&self, roofline: Option<&mut Roofline>) -> Result<Vec<Row>, BenchError> {
         let write: Compared = |limits| limits.write_mops;
         let read: Compared = |limits| limits.read_mops;
-        let phases: [(PhaseOf<'a>, Compared); 5] = [
+        let phases: [(PhaseOf<'a>, Compared); 6] = [
             (Run::insert, write),
             (Run::get, read),
             (Run::get_many, read),
             (Run::update, write),
             (Run::delete, write),
+            (Run::remove, write),
         ];
         let mut bounds = Bounds::begin(roofline)?;
         let mut rows = Vec::new();
@@ -203,11 +204,20 @@ impl<'a> Run<'a> {
         )
     }
 
+    /// Records that delete and remove take away together.
+    fn deletes(&self) -> u64 {
+        self.operations().min(self.records())
+    }
+
+    /// The order in which records go: delete takes the first half of the deletes, remove the second.
+    fn order(&self) -> Permutation {
+        Permutation::new(self.records(), self.session.config.seed)
+    }
+
     fn delete(&self) -> Result<Row, BenchError> {
         const NAME: &str = "delete";
         let session = &self.session;
-        let deletes = self.operations().min(self.records());
-        let order = Permutation::new(self.records(), session.config.seed);
+        let (order, deletes) = (self.order(), self.deletes() / 2);
         let phase = session.phase(NAME, deletes);
         let row = session.measure(
             self.opened,
@@ -217,9 +227,31 @@ impl<'a> Run<'a> {
                 let mut client = self.opened.client();
                 let mut key = self.key();
                 Ok(move |position: u64| {
-                    let record = order.at(position);
+                    self.keys.fill(order.at(position), &mut key);
+                    client.delete(&key).map_err(session.refused(NAME))
+                })
+            },
+        )?;
+        session.verify_count(NAME, self.opened, self.records() - deletes)?;
+        Ok(row)
+    }
+
+    fn remove(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "remove";
+        let session = &self.session;
+        let (order, deleted, deletes) = (self.order(), self.deletes() / 2, self.deletes());
+        let phase = session.phase(NAME, deletes - deleted);
+        let row = session.measure(
+            self.opened,
+            &phase,
+            || self.records() - deletes,
+            |_| {
+                let mut client = self.opened.client();
+                let mut key = self.key();
+                Ok(move |position: u64| {
+                    let record = order.at(deleted + position);
                     self.keys.fill(record, &mut key);
-                    if client.delete(&key).map_err(session.refused(NAME))? {
+                    if client.remove(&key).map_err(session.refused(NAME))? {
                         return Ok(());
                     }
                     Err(BenchError::Missing { design: session.design, phase: NAME.to_owned(), record })

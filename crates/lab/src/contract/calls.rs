@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, value_of, verify};
 use super::fixture::{Fixture, Outcome};
-use quipu::{Client, Error};
+use quipu::{Client, Error, Store};
 
 /// Puts, gets and deletes.
 pub(super) fn the_last_write_of_a_key_counts(fixture: &Fixture) -> Outcome {
@@ -22,14 +22,15 @@ pub(super) fn the_last_write_of_a_key_counts(fixture: &Fixture) -> Outcome {
         }
         for number in (version..100).step_by(7) {
             let key = number.to_le_bytes();
-            assert!(client.delete(&key)?, "the key was there");
-            assert!(!client.delete(&key)?, "it no longer is");
+            assert!(client.remove(&key)?, "the key was there");
+            assert!(!client.remove(&key)?, "it no longer is");
             assert_eq!(client.get(&key)?, None);
             expected.remove(&key[..]);
         }
         assert_eq!(store.stats().records, expected.len() as u64);
     }
-    assert!(!client.delete(b"never there")?);
+    assert!(!client.remove(b"never there")?);
+    client.delete(b"never there")?;
     drop(client);
     verify(&mut store, &expected);
     Ok(())
@@ -60,7 +61,7 @@ pub(super) fn put_if_absent_puts_once(fixture: &Fixture) -> Outcome {
         assert!(client.put_if_absent(b"key", first)?);
         assert!(!client.put_if_absent(b"key", b"two")?, "an empty value is a value");
         assert_eq!(client.get(b"key")?.as_deref(), Some(first));
-        assert!(client.delete(b"key")?);
+        client.delete(b"key")?;
     }
     Ok(())
 }
@@ -90,8 +91,86 @@ fn pairs<T: Copy>(all: &[T]) -> impl Iterator<Item = (T, T)> + '_ {
 fn set(client: &mut Client, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
     match value {
         Some(value) => client.put(key, value),
-        None => client.delete(key).map(drop),
+        None => client.delete(key),
     }
+}
+
+/// Whatever a store leaves to later, no client may notice: every kind of access comes first after every kind of blind
+/// write, of a key that was there and of one that was not.
+pub(super) fn a_write_is_seen_by_all_at_once(fixture: &Fixture) -> Outcome {
+    type Look = fn(&Store, &mut Client, &[u8]) -> Result<Option<Vec<u8>>, Error>;
+    let looks: [Look; 9] = [
+        |_, client, key| client.get(key),
+        |_, client, key| {
+            let mut found = None;
+            client.get_many(&[key], |_, value| found = value.map(<[u8]>::to_vec))?;
+            Ok(found)
+        },
+        |_, client, key| {
+            let guard = client.pin();
+            Ok(guard.iter().find(|(other, _)| *other == key).map(|(_, value)| value.to_vec()))
+        },
+        |store, client, key| {
+            let before = store.stats().records;
+            let found = client.get(key)?;
+            assert_eq!(before == 1, found.is_some(), "the count of records");
+            Ok(found)
+        },
+        |_, client, key| {
+            let mut seen = None;
+            client.update(key, |old| {
+                seen = old.map(<[u8]>::to_vec);
+                old.map(<[u8]>::to_vec)
+            })?;
+            Ok(seen)
+        },
+        |_, client, key| {
+            let found = client.get(key)?;
+            assert_eq!(client.remove(key)?, found.is_some());
+            assert!(!client.remove(key)?);
+            Ok(found)
+        },
+        |_, client, key| {
+            let was_absent = client.put_if_absent(key, b"another")?;
+            let found = client.get(key)?;
+            Ok(if was_absent { None } else { found })
+        },
+        |_, client, key| {
+            let is_absent = client.compare_and_swap(key, None, None)?;
+            let found = client.get(key)?;
+            assert_eq!(is_absent, found.is_none());
+            Ok(found)
+        },
+        |_, client, key| {
+            // Over it with a batch, which must not be undone by what was left to later.
+            let found = client.get(key)?;
+            client.put_many(&[(key, b"batch")])?;
+            assert_eq!(client.get(key)?.as_deref(), Some(&b"batch"[..]));
+            Ok(found)
+        },
+    ];
+    let store = fixture.create()?;
+    let mut reader = store.client();
+    for look in looks {
+        for (old, new) in pairs(&[None, Some(&b"a value"[..]), Some(b"")]) {
+            for reader_is_writer in [false, true] {
+                let mut writer = store.client();
+                if old.is_some() {
+                    set(&mut writer, b"key", old)?;
+                    assert_eq!(reader.get(b"key")?.as_deref(), old);
+                }
+                set(&mut writer, b"key", new)?;
+                let looking = if reader_is_writer { &mut writer } else { &mut reader };
+                assert_eq!(look(&store, looking, b"key")?.as_deref(), new, "{old:?} then {new:?}");
+                // Whatever the writer still has to do, it does here, and must not undo what happened since.
+                set(&mut reader, b"key", Some(b"last"))?;
+                drop(writer);
+                assert_eq!(reader.get(b"key")?.as_deref(), Some(&b"last"[..]));
+                assert!(reader.remove(b"key")?);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The buffer keeps its memory, and nothing of an earlier value.
@@ -183,7 +262,7 @@ pub(super) fn iteration_shows_every_key_once(fixture: &Fixture) -> Outcome {
         expected.insert(key, value);
         if number % 3 == 0 {
             let gone = format!("key {}", number / 2).into_bytes();
-            assert_eq!(client.delete(&gone)?, expected.remove(&gone).is_some());
+            assert_eq!(client.remove(&gone)?, expected.remove(&gone).is_some());
         }
     }
     drop(client);

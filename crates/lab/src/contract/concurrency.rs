@@ -20,7 +20,7 @@ pub(super) fn threads_do_not_disturb_each_other(fixture: &Fixture) -> Outcome {
             let value = value_of(&key, round as u64, round % 200);
             match round % 5 {
                 0 => client.put_many(&[(&key[..], &b"first"[..]), (&key, &value)])?,
-                1 => drop(client.delete(&key)?),
+                1 => client.delete(&key)?,
                 _ => client.put(&key, &value)?,
             }
             assert_eq!(

@@ -84,6 +84,7 @@ fn refuses_what_is_beyond(store: &Store) -> Outcome {
     }
     for key in [&b""[..], &long_key] {
         assert!(client.delete(key).is_err_and(|error| error.kind() == ErrorKind::Argument));
+        assert!(client.remove(key).is_err_and(|error| error.kind() == ErrorKind::Argument));
         assert_eq!(client.get(key)?, None, "nothing can be there");
     }
     assert_eq!(store.stats().records, records, "a refused call changes nothing");
@@ -109,7 +110,7 @@ pub(super) fn keys_are_bytes(fixture: &Fixture) -> Outcome {
     verify(&mut store, &expected);
     let half: Vec<_> = expected.keys().step_by(2).cloned().collect();
     for key in half {
-        assert!(store.client().delete(&key)?);
+        assert!(store.client().remove(&key)?);
         expected.remove(&key);
     }
     verify(&mut store, &expected);

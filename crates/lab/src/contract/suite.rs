@@ -43,6 +43,7 @@ pub const CHECKS: &[Check] = checks! {
     calls::update_sees_the_value_and_decides on 4 * MIB, 64 * KIB;
     calls::put_if_absent_puts_once on 4 * MIB, 64 * KIB;
     calls::compare_and_swap_swaps_only_what_it_expects on 4 * MIB, 64 * KIB;
+    calls::a_write_is_seen_by_all_at_once on 4 * MIB, 64 * KIB;
     calls::get_into_reuses_its_buffer on 4 * MIB, 64 * KIB;
     calls::get_many_answers_every_position on 4 * MIB, 64 * KIB;
     calls::put_many_puts_all_and_the_last_of_a_key_wins on 4 * MIB, 64 * KIB;

@@ -24,8 +24,10 @@ pub enum Action {
     Get,
     /// Writes this value.
     Put(ValueId),
-    /// Deletes.
+    /// Deletes, without a look.
     Delete,
+    /// Deletes, and tells whether there was a value.
+    Remove,
     /// Reads and writes this value, with nothing in between.
     Update(ValueId),
     /// Writes this value if the key is absent.
@@ -51,7 +53,8 @@ impl Action {
         match self {
             Action::Get => (state, Outcome::Saw(state)),
             Action::Put(value) => (Some(value), Outcome::Done),
-            Action::Delete => (None, Outcome::Did(state.is_some())),
+            Action::Delete => (None, Outcome::Done),
+            Action::Remove => (None, Outcome::Did(state.is_some())),
             Action::Update(value) => (Some(value), Outcome::Saw(state)),
             Action::PutIfAbsent(value) => (state.or(Some(value)), Outcome::Did(state.is_none())),
             Action::Swap(expected, new) if state == expected => (new, Outcome::Did(true)),

@@ -407,7 +407,7 @@ fn works_on(store: &Store) -> Result<(), String> {
     if found.as_deref() != Some(&value[..]) {
         return Err("the recovered store does not return what was put".into());
     }
-    match client.delete(&key) {
+    match client.remove(&key) {
         Ok(true) => Ok(()),
         other => Err(format!("the recovered store does not delete what was put: {other:?}")),
     }

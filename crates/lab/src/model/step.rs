@@ -19,8 +19,8 @@ pub enum Step {
     GetMany(usize, Vec<usize>),
     /// `put_many` of keys and values.
     PutMany(usize, Vec<(usize, usize)>),
-    /// `delete` of a key.
-    Delete(usize, usize),
+    /// `delete` of a key, or with `true` `remove`.
+    Delete(usize, usize, bool),
     /// `update` of a key: to a value, or to nothing.
     Update(usize, usize, Option<usize>),
     /// `put_if_absent` of key and value.
@@ -89,7 +89,7 @@ pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
                     let mut pair = |random: &mut SmallRng| (random.random_range(0..keys), draw(random));
                     Step::PutMany(client, (0..count).map(|_| pair(&mut random)).collect())
                 }
-                50..65 => Step::Delete(client, key),
+                50..65 => Step::Delete(client, key, random.random_ratio(1, 2)),
                 65..73 => {
                     let value = random.random_ratio(2, 3).then(|| draw(&mut random));
                     Step::Update(client, key, value)

@@ -37,10 +37,13 @@ impl KeyShape {
     pub fn fill(&self, number: u64, out: &mut [u8]) {
         assert_eq!(out.len(), self.length, "a buffer of another length");
         let mut word = mix(number ^ self.seed);
-        for chunk in out.chunks_mut(SHORTEST_KEY) {
-            chunk.copy_from_slice(&word.to_be_bytes()[..chunk.len()]);
+        let mut chunks = out.chunks_exact_mut(SHORTEST_KEY);
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&word.to_be_bytes());
             word = word.rotate_left(29).wrapping_add(self.seed);
         }
+        let rest = chunks.into_remainder();
+        rest.copy_from_slice(&word.to_be_bytes()[..rest.len()]);
     }
 }
 

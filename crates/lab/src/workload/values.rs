@@ -62,14 +62,12 @@ impl Values {
         assert_eq!(out.len(), self.length, "a buffer of another length");
         let tag = mix(key);
         let base = mix(tag.wrapping_add(version));
-        let mut expected = base;
-        let mut words = out.chunks_exact_mut(WORD);
-        for word in &mut words {
-            expected = expected.wrapping_add(STEP);
-            word.copy_from_slice(&expected.to_le_bytes());
+        // A loop that becomes vector code: making values must take no visible part of a measurement.
+        let (words, rest) = out.as_chunks_mut::<WORD>();
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = base.wrapping_add(STEP.wrapping_mul(i as u64 + 1)).to_le_bytes();
         }
-        let rest = words.into_remainder();
-        let last = expected.wrapping_add(STEP).to_le_bytes();
+        let last = base.wrapping_add(STEP.wrapping_mul(words.len() as u64 + 1)).to_le_bytes();
         rest.copy_from_slice(&last[..rest.len()]);
         out[..WORD].copy_from_slice(&(version ^ tag).to_le_bytes());
     }

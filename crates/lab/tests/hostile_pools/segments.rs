@@ -3,6 +3,7 @@
 use crate::victim::{Segment, Victim, contents_of, without};
 use quipu::{Damage, Error, ErrorKind};
 use quipu_lab::contract::verify;
+use quipu_parts::record::Certifier;
 use quipu_parts::space::SpaceError;
 
 /// Insists that the error is damage of which a place covers the byte.
@@ -174,7 +175,9 @@ fn a_record_of_an_unknown_kind_needs_a_newer_version() {
             bytes[record.start + byte] = new;
             let life = victim.certifier().life_key(segment.life, segment.nonce);
             let offset = (record.start - segment.start) as u64;
-            let check = victim.certifier().check(life, offset, &bytes[record.start + 8..record.end]);
+            let body_check = victim.certifier().check(life, offset, &bytes[record.start + 16..record.end]);
+            let sequence = bytes[record.start + 8..record.start + 16].try_into().expect("a word");
+            let check = Certifier::stamp(body_check, u64::from_le_bytes(sequence));
             bytes[record.start..record.start + 8].copy_from_slice(&check.to_le_bytes());
         })
     };

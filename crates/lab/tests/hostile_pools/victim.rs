@@ -8,7 +8,7 @@ use quipu_parts::record::{self, Certifier};
 use quipu_parts::space::{Space, Superblock, format_tables};
 use std::ops::Range;
 use std::path::PathBuf;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Bytes of a superblock copy, of which there are two.
 pub const COPY: usize = 4096;
@@ -191,7 +191,7 @@ pub fn patch_superblock(bytes: &mut [u8], copies: &[usize], name: &str, new: &[u
     for copy in copies {
         let copy = &mut bytes[copy * COPY..][..COPY];
         copy[at..at + new.len()].copy_from_slice(new);
-        let check = xxh3_64(&copy[8..]);
+        let check = XxHash3_64::oneshot(&copy[8..]);
         copy[..8].copy_from_slice(&check.to_le_bytes());
     }
 }

@@ -23,6 +23,9 @@ use std::fmt;
 /// Bytes in a cache line, the unit of a flush.
 pub const LINE: u64 = 64;
 
+/// Whether a non-temporal store of a whole line is better than that of a part of it: where such stores exist.
+pub(crate) const GAINS_FROM_WHOLE_LINES: bool = cfg!(target_arch = "x86_64");
+
 /// Which instruction writes a line back to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +119,25 @@ pub(crate) fn fence(kind: FlushKind) {
 pub(crate) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: FlushKind) {
     // SAFETY: forwarded.
     unsafe { cpu::stream(dst, src, len, kind) }
+}
+
+/// Copies whole lines past the caches, where the processor can. Durable after the next [`fence`] of this thread.
+///
+/// # Safety
+/// As for [`stream`], and `dst` and `len` must be multiples of a line.
+#[inline]
+pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize, kind: FlushKind) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: forwarded; every processor of this architecture has these stores, whatever its flush is.
+    unsafe {
+        let _ = kind;
+        cpu::stream_lines(dst, src, len)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: forwarded.
+    unsafe {
+        cpu::stream(dst, src, len, kind)
+    }
 }
 
 /// Asks the processor for the line at `address`; a hint without effect on the program.

@@ -89,6 +89,28 @@ unsafe fn stream_words(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
+/// Whole lines, the way of every record.
+///
+/// # Safety
+/// `dst` must be valid for `len` writes, `src` for `len` reads, without overlap; `dst` and `len` must be multiples of a
+/// line.
+#[inline]
+pub(super) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: every access stays within `len` bytes of both pointers; stores are aligned as the line is, loads are
+    // unaligned ones.
+    unsafe {
+        let (mut to, mut from) = (dst.cast::<__m128i>(), src.cast::<__m128i>());
+        let end = dst.add(len).cast::<__m128i>();
+        while to != end {
+            let line = [0, 1, 2, 3].map(|i| _mm_loadu_si128(from.add(i)));
+            for (i, part) in line.into_iter().enumerate() {
+                _mm_stream_si128(to.add(i), part);
+            }
+            (to, from) = (to.add(4), from.add(4));
+        }
+    }
+}
+
 /// Streams the whole words in the middle; the ends take the cached route with a flush.
 ///
 /// # Safety

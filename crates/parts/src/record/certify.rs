@@ -7,7 +7,7 @@
 //! The place of a record (life and offset) is mixed in behind the hash by a function that is one-to-one in the
 //! place, so the same bytes at another place always have another check.
 
-use xxhash_rust::xxh3::{xxh3_64_with_secret, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 /// Bytes of XXH3's own secret.
 const XXH3_SECRET: usize = 192;
@@ -29,9 +29,9 @@ impl Certifier {
     pub fn new(pool_secret: &[u8; 32]) -> Certifier {
         let mut secret = [0; XXH3_SECRET];
         for (i, word) in secret.chunks_exact_mut(8).enumerate() {
-            word.copy_from_slice(&xxh3_64_with_seed(pool_secret, i as u64).to_le_bytes());
+            word.copy_from_slice(&XxHash3_64::oneshot_with_seed(i as u64, pool_secret).to_le_bytes());
         }
-        let key_seed = xxh3_64_with_seed(pool_secret, u64::MAX);
+        let key_seed = XxHash3_64::oneshot_with_seed(u64::MAX, pool_secret);
         Certifier { secret, key_seed, ignore_lives: false }
     }
 
@@ -47,17 +47,26 @@ impl Certifier {
     /// file, whose pages reach the disk in no order.
     pub fn life_key(&self, life: u64, nonce: u64) -> LifeKey {
         let (life, nonce) = if self.ignore_lives { (0, 0) } else { (life, nonce) };
-        LifeKey(xxh3_64_with_secret(
-            &(u128::from(nonce) << 64 | u128::from(life)).to_le_bytes(),
-            &self.secret,
-        ))
+        LifeKey(self.keyed(&(u128::from(nonce) << 64 | u128::from(life)).to_le_bytes()))
     }
 
-    /// The check of `body` (a record without its first word) at `offset` within a segment of this life.
+    #[inline]
+    fn keyed(&self, bytes: &[u8]) -> u64 {
+        XxHash3_64::oneshot_with_secret(&self.secret, bytes).expect("a secret as long as XXH3's own")
+    }
+
+    /// The check of `body` at `offset` within a segment of this life.
     #[inline]
     pub fn check(&self, life: LifeKey, offset: u64, body: &[u8]) -> u64 {
         let place = life.0.wrapping_add(offset.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mix(xxh3_64_with_secret(body, &self.secret) ^ place)
+        mix(self.keyed(body) ^ place)
+    }
+
+    /// A record's check: that of its body (what stands behind the sequence number), with the number mixed in. Apart from
+    /// the body's, so that a writer has the long part ready before it draws the number under the key's lock.
+    #[inline]
+    pub fn stamp(body_check: u64, sequence: u64) -> u64 {
+        mix(body_check ^ sequence)
     }
 
     /// Half a check over one number: the proof in a segment's end mark.
@@ -68,7 +77,7 @@ impl Certifier {
     /// The hash by which the index finds a key. Keyed, so that nobody can choose keys that collide.
     #[inline]
     pub fn key_hash(&self, key: &[u8]) -> u64 {
-        xxh3_64_with_seed(key, self.key_seed)
+        XxHash3_64::oneshot_with_seed(self.key_seed, key)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Writing records into a buffer and reading them in place.
 
 use super::certify::{Certifier, LifeKey};
-use super::layout::{HEADER, Header, Kind, padded};
-use quipu_medium::Region;
+use super::layout::{BODY, HEADER, Header, Kind, padded};
+use quipu_medium::{LINE, Region};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Why bytes are not a record of this place.
@@ -20,39 +20,44 @@ pub enum RecordError {
 }
 
 /// Builds records in a buffer that is reused, so that a put allocates nothing once it has grown.
+///
+/// In two steps, because a record's long part (bytes and their hash) can be ready before its sequence number is drawn,
+/// which happens under the key's lock. The buffer begins with the line that the record begins in, so that whole lines
+/// can be written: what stands before the record in its first line is the caller's to fill in.
 #[derive(Default)]
 pub struct Encoder {
     buffer: Vec<u8>,
+    /// Where the record stands in the buffer: its offset modulo a line.
+    start: usize,
+    end: usize,
+    body_check: u64,
 }
 
 impl Encoder {
-    /// Encodes one record for `offset` in a segment of this life. Valid until the next call.
+    /// Encodes all of a record for `offset` in a segment of this life but its sequence number and its check.
     ///
     /// The caller keeps `key` within 65,535 bytes and `value` within 4 GiB.
     #[inline]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the fields of one record and its place; a struct would only rename them"
-    )]
-    pub fn encode(
+    pub fn prepare(
         &mut self,
         certifier: &Certifier,
         life: LifeKey,
         offset: u64,
-        sequence: u64,
         kind: Kind,
         key: &[u8],
         value: &[u8],
-    ) -> &[u8] {
+    ) {
+        let start = (offset % LINE) as usize;
         let body = HEADER as usize + key.len() + value.len();
         let total = padded(body as u64) as usize;
-        if self.buffer.len() < total {
-            self.buffer.resize(total.next_power_of_two(), 0);
+        let lines = (start + total).next_multiple_of(LINE as usize);
+        if self.buffer.len() < lines {
+            self.buffer.resize(lines.next_power_of_two(), 0);
         }
-        let record = &mut self.buffer[..total];
+        let record = &mut self.buffer[start..lines];
         let header = Header {
             check: 0.into(),
-            sequence: sequence.into(),
+            sequence: 0.into(),
             kind: kind as u8,
             flags: 0,
             key_len: (key.len() as u16).into(),
@@ -62,9 +67,36 @@ impl Encoder {
         record[HEADER as usize..HEADER as usize + key.len()].copy_from_slice(key);
         record[HEADER as usize + key.len()..body].copy_from_slice(value);
         record[body..].fill(0);
-        let check = certifier.check(life, offset, &record[8..]);
+        self.body_check = certifier.check(life, offset, &record[BODY..total]);
+        (self.start, self.end) = (start, start + total);
+    }
+
+    /// Completes the record with its sequence number.
+    #[inline]
+    pub fn stamp(&mut self, sequence: u64) {
+        let check = Certifier::stamp(self.body_check, sequence);
+        let record = &mut self.buffer[self.start..self.end];
         record[..8].copy_from_slice(&check.to_le_bytes());
-        record
+        record[8..BODY].copy_from_slice(&sequence.to_le_bytes());
+    }
+
+    /// The record.
+    #[inline]
+    pub fn record(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// The lines that the record touches, zeros behind it. What stands before it in the first line is whatever
+    /// [`before`](Encoder::before) was given.
+    #[inline]
+    pub fn lines(&self) -> &[u8] {
+        &self.buffer[..self.end.next_multiple_of(LINE as usize)]
+    }
+
+    /// The bytes before the record in its first line.
+    #[inline]
+    pub fn before(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.start]
     }
 }
 
@@ -124,7 +156,8 @@ impl<'a> RecordView<'a> {
             return Err(RecordError::Invalid);
         }
         let record = bytes.get(..header.record_len() as usize).ok_or(RecordError::Invalid)?;
-        if certifier.check(life, offset, &record[8..]) != header.check.get() {
+        let body_check = certifier.check(life, offset, &record[BODY..]);
+        if Certifier::stamp(body_check, header.sequence.get()) != header.check.get() {
             return Err(RecordError::Invalid);
         }
         let (kind, flags) = (header.kind, header.flags);
@@ -160,6 +193,16 @@ fn split(bytes: &[u8]) -> Option<&Header> {
 mod tests {
     use super::*;
 
+    fn encode(offset: u64, sequence: u64, kind: Kind, key: &[u8], value: &[u8]) -> Vec<u8> {
+        let (certifier, life) = parts();
+        let mut encoder = Encoder::default();
+        // What an encoder was used for before must not show.
+        encoder.prepare(&certifier, life, 8, Kind::Value, &[9; 40], &[9; 400]);
+        encoder.prepare(&certifier, life, offset, kind, key, value);
+        encoder.stamp(sequence);
+        encoder.record().to_vec()
+    }
+
     fn parts() -> (Certifier, LifeKey) {
         let certifier = Certifier::new(&[7; 32]);
         let life = certifier.life_key(42, 7);
@@ -169,8 +212,7 @@ mod tests {
     #[test]
     fn a_record_is_valid_only_at_its_place_in_its_life() {
         let (certifier, life) = parts();
-        let mut encoder = Encoder::default();
-        let bytes = encoder.encode(&certifier, life, 64, 9, Kind::Value, b"key", b"value").to_vec();
+        let bytes = encode(64, 9, Kind::Value, b"key", b"value");
         let view = RecordView::certified(&bytes, &certifier, life, 64).expect("valid here");
         assert_eq!((view.key, view.value, view.header.sequence.get()), (&b"key"[..], &b"value"[..], 9));
         let other_life = certifier.life_key(43, 7);
@@ -187,8 +229,7 @@ mod tests {
     #[test]
     fn any_changed_byte_and_any_missing_word_is_noticed() {
         let (certifier, life) = parts();
-        let mut encoder = Encoder::default();
-        let bytes = encoder.encode(&certifier, life, 64, 9, Kind::Value, b"some key", &[5; 200]).to_vec();
+        let bytes = encode(64, 9, Kind::Value, b"some key", &[5; 200]);
         for i in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[i] ^= 0x10;
@@ -209,10 +250,9 @@ mod tests {
     #[test]
     fn a_valid_record_of_an_unknown_kind_refuses_by_name() {
         let (certifier, life) = parts();
-        let mut encoder = Encoder::default();
-        let mut bytes = encoder.encode(&certifier, life, 0, 9, Kind::Value, b"k", b"v").to_vec();
+        let mut bytes = encode(0, 9, Kind::Value, b"k", b"v");
         bytes[16] = 3;
-        let check = certifier.check(life, 0, &bytes[8..]);
+        let check = Certifier::stamp(certifier.check(life, 0, &bytes[16..]), 9);
         bytes[..8].copy_from_slice(&check.to_le_bytes());
         let found = RecordView::certified(&bytes, &certifier, life, 0).err();
         assert_eq!(found, Some(RecordError::Unknown { kind: 3, flags: 0 }));
@@ -220,11 +260,9 @@ mod tests {
 
     #[test]
     fn the_format_of_a_record_is_frozen() {
-        let (certifier, life) = parts();
-        let mut encoder = Encoder::default();
-        let bytes = encoder.encode(&certifier, life, 64, 0x0102_0304, Kind::Tombstone, b"key", b"").to_vec();
+        let bytes = encode(64, 0x0102_0304, Kind::Tombstone, b"key", b"");
         assert_eq!(bytes.len(), 32);
         assert_eq!(&bytes[8..], b"\x04\x03\x02\x01\0\0\0\0\x02\0\x03\0\0\0\0\0key\0\0\0\0\0");
-        assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 11_862_236_187_651_738_984);
+        assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 13_217_579_010_640_895_564);
     }
 }

@@ -8,7 +8,7 @@ use super::error::SpaceError;
 use super::free_list::FreeListKind;
 use super::superblock::{ExtentEntry, PoolEntry, Superblock};
 use quipu_medium::Region;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -88,7 +88,7 @@ impl PoolHeader {
         let mut seed = [0; 8];
         seed.copy_from_slice(&superblock.secret[..8]);
         let described = &self.as_bytes()[size_of::<U64>()..DESCRIPTION_LEN];
-        let checksum = xxh3_64_with_seed(described, u64::from_le_bytes(seed));
+        let checksum = XxHash3_64::oneshot_with_seed(u64::from_le_bytes(seed), described);
         self.checksum.set(checksum);
         self
     }

@@ -8,7 +8,7 @@
 use super::error::SpaceError;
 use super::free_list::FreeListKind;
 use quipu_medium::Region;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -202,7 +202,7 @@ impl Superblock {
 
     fn expected_checksum(&self) -> u64 {
         let bytes = self.as_bytes();
-        xxh3_64(&bytes[size_of::<U64>()..])
+        XxHash3_64::oneshot(&bytes[size_of::<U64>()..])
     }
 
     fn has_magic(&self) -> bool {

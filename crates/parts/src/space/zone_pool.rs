@@ -14,7 +14,7 @@ use super::superblock::{ExtentEntry, Superblock};
 use crate::sync::Waiter;
 use quipu_medium::{Node, Region};
 use std::sync::atomic::{AtomicU32, Ordering};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// A zone, by number: what persistent references name. Stable for the life of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -179,7 +179,7 @@ impl ZonePool {
     /// Names the set of committed zones, so that a lost commit bit of a closed pool is noticed.
     pub(super) fn digest(&self) -> u64 {
         let numbers: Vec<u8> = self.committed().into_iter().flat_map(|zone| zone.0.to_le_bytes()).collect();
-        xxh3_64(&numbers)
+        XxHash3_64::oneshot(&numbers)
     }
 }
 

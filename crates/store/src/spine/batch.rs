@@ -34,34 +34,42 @@ impl Spine {
     }
 
     fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
-        let Session { participant, writer } = session;
+        let Session { participant, writer, .. } = session;
         let guard = participant.pin();
         let mut hashes = [0; BATCH];
         let mut stripes = [usize::MAX; BATCH];
         for (i, (key, _)) in pairs.iter().enumerate() {
             hashes[i] = self.hash(key);
             stripes[i] = self.stripes.of(hashes[i]);
-            self.index.prefetch_to_write(&guard, hashes[i]);
+            self.index.prefetch_to_write(hashes[i]);
         }
         let stripes = &mut stripes[..pairs.len()];
         stripes.sort_unstable();
         let mut locks = [const { None }; BATCH];
         for (i, stripe) in stripes.iter().enumerate() {
             if i == 0 || stripes[i - 1] != *stripe {
-                locks[i] = Some(self.stripes.lock(*stripe));
+                let publish = |parked| self.publish_parked(&guard, parked);
+                locks[i] = Some(self.stripes.lock(*stripe, publish));
             }
         }
 
         let mut written = [const { None::<Reference> }; BATCH];
         let mut failure = None;
         for (i, (key, value)) in pairs.iter().enumerate() {
-            match self.place(writer, Kind::Value, key, value) {
-                Ok(new) => written[i] = Some(new),
+            match self.prepare(writer, Kind::Value, key, value) {
+                Ok(()) => {
+                    let open = writer.segment.as_mut().expect("room was made when the record was prepared");
+                    let sequence = self.heap.draw();
+                    written[i] = Some(self.heap.append_whole_lines(open, &mut writer.encoder, sequence));
+                }
                 Err(error) => {
                     failure = Some(error);
                     break;
                 }
             }
+        }
+        if let Some(open) = &mut writer.segment {
+            self.heap.complete(open);
         }
         self.region().fence();
         for (i, new) in written.iter().enumerate() {

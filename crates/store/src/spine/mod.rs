@@ -7,23 +7,29 @@
 //! Writers of one key exclude each other by the stripe of the key's hash; sequence numbers are drawn while it is
 //! held, so their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every record
 //! that they can reach from reuse, and published records never change.
+//!
+//! A write that need not know the old record leaves locate, publish and release to a later one (see [`lag`]), whose
+//! misses then overlap with its own way to the medium.
 
 mod batch;
+mod lag;
 mod read;
 mod write;
 
+pub(crate) use lag::TOMBSTONE;
 pub(crate) use read::Batch;
 pub(crate) use write::Change;
 
 use crate::error::Error;
 use crate::options::Twin;
+use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LogHeap, OpenSegment};
 use quipu_parts::index::hash::HashIndex;
 use quipu_parts::record::{Encoder, HEADER, RecordView};
-use quipu_parts::sync::Stripes;
+use quipu_parts::stripes::{StripeGuard, Stripes};
 
 /// The parts of one open store.
 pub(crate) struct Spine {
@@ -38,6 +44,7 @@ pub(crate) struct Spine {
 pub(crate) struct Session {
     participant: Participant,
     writer: Writer,
+    lag: Lag,
 }
 
 /// An open segment and the buffer in which records are built.
@@ -70,11 +77,12 @@ impl Spine {
 
     pub(crate) fn session(&self, node: Option<Node>) -> Session {
         let writer = Writer { segment: None, encoder: Encoder::default(), node };
-        Session { participant: self.epochs.register(), writer }
+        Session { participant: self.epochs.register(), writer, lag: Lag::default() }
     }
 
     /// Ends a session; its segment goes on with another client.
     pub(crate) fn end(&self, session: &mut Session) {
+        self.catch_up(session);
         if let Some(segment) = session.writer.segment.take() {
             self.heap.leave(segment);
         }
@@ -109,6 +117,12 @@ impl Spine {
             return Err(Error::ValueTooLarge { len, limit: self.value_limit() });
         }
         Ok(())
+    }
+
+    /// Locks the stripe of a hash.
+    #[inline]
+    pub(crate) fn lock(&self, guard: &Guard<'_>, hash: u64) -> StripeGuard<'_> {
+        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))
     }
 
     #[inline]

@@ -31,31 +31,39 @@ impl Spine {
     ) -> Option<Located<'g>> {
         let mut found = None;
         self.index.get(guard, hash, |word| {
-            let reference = Reference::from_word(word);
-            let offset = self.heap.resolve(reference);
-            // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
-            let record = unsafe {
-                if WHOLE {
-                    RecordView::published(self.region(), offset)
-                } else {
-                    RecordView::published_key(self.region(), offset)
-                }
-            };
-            match record {
-                Some(record) if record.key == key => {
-                    found = Some(Located { reference, record });
-                    true
-                }
-                _ => false,
-            }
+            found = self.named::<WHOLE>(guard, word, key);
+            found.is_some()
         });
         found
+    }
+
+    /// The record that a word of the index names, if it is the key's.
+    #[inline]
+    pub(super) fn named<'g, const WHOLE: bool>(
+        &'g self,
+        _guard: &'g Guard<'_>,
+        word: u64,
+        key: &[u8],
+    ) -> Option<Located<'g>> {
+        let reference = Reference::from_word(word);
+        let offset = self.heap.resolve(reference);
+        // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
+        let record = unsafe {
+            if WHOLE {
+                RecordView::published(self.region(), offset)
+            } else {
+                RecordView::published_key(self.region(), offset)
+            }
+        }?;
+        (record.key == key).then_some(Located { reference, record })
     }
 
     /// The value of `key`, in place.
     #[inline]
     pub(crate) fn get<'g>(&'g self, guard: &'g Guard<'_>, key: &[u8]) -> Option<&'g [u8]> {
-        self.locate::<true>(guard, self.hash(key), key).map(|located| located.record.value)
+        let hash = self.hash(key);
+        self.settle(guard, hash);
+        self.locate::<true>(guard, hash, key).map(|located| located.record.value)
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.
@@ -69,7 +77,7 @@ impl Spine {
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = self.hash(key.as_ref());
-                self.index.prefetch(guard, *hash);
+                self.index.prefetch(*hash);
             }
             for hash in &hashes[..keys.len()] {
                 if let Some(word) = self.index.candidate(guard, *hash) {
@@ -80,6 +88,7 @@ impl Spine {
                 }
             }
             for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
+                self.settle(guard, *hash);
                 let found = self.locate::<true>(guard, *hash, key.as_ref());
                 each(batch * BATCH + i, found.map(|located| located.record.value));
             }

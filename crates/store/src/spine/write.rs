@@ -1,5 +1,6 @@
 //! Writing one key: every kind of write is a decision made on the old record under the key's lock.
 
+use super::lag::TOMBSTONE;
 use super::{Located, Session, Spine, Writer};
 use crate::error::Error;
 use crate::options::Twin;
@@ -7,6 +8,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::record::{HEADER, Kind, RecordView, padded};
+use quipu_parts::stripes::Parked;
 
 /// What a write decided.
 pub(crate) enum Change<V> {
@@ -19,20 +21,42 @@ pub(crate) enum Change<V> {
 }
 
 impl Spine {
-    /// Gives `key` this value, whatever it was. The record is on its way to the medium while the old one is looked up,
-    /// so that their waits overlap.
+    /// Gives `key` this value, or deletes it with [`Kind::Tombstone`], whatever it was.
+    ///
+    /// The order of the steps is that of a processor that waits at its first locked instruction until the last write has
+    /// reached the medium: what can be done before is done before.
     #[inline]
-    pub(crate) fn put(&self, session: &mut Session, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write_blind(
+        &self,
+        session: &mut Session,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
         self.check_key(key)?;
         self.check_value(value)?;
         let hash = self.hash(key);
-        let Session { participant, writer } = session;
+        self.index.prefetch_to_write(hash);
+        let Session { participant, writer, lag } = session;
+        self.prepare(writer, kind, key, value)?;
         let guard = participant.pin();
-        self.index.prefetch_to_write(&guard, hash);
-        let _stripe = self.stripes.lock(self.stripes.of(hash));
-        let new = self.place(writer, Kind::Value, key, value)?;
-        let old = self.locate::<false>(&guard, hash, key);
-        self.persist_and_publish(&guard, hash, old, new, Kind::Value);
+        self.finish_oldest(&guard, lag);
+        let stripe = self.lock(&guard, hash);
+        let new = self.place(writer, kind);
+        self.prefetch_old(&guard, lag);
+        let tagged = if kind == Kind::Tombstone { new.with_tag(TOMBSTONE) } else { new };
+        let parked = Parked { hash, word: tagged.word() };
+        lag.note(parked, key);
+        drop(guard);
+        if self.twin == Some(Twin::PublishBeforePersist) {
+            stripe.park(parked, || ());
+            self.region().fence();
+        } else {
+            stripe.park(parked, || self.region().fence());
+        }
+        if kind == Kind::Tombstone {
+            self.heap.share_reserve(&mut writer.segment);
+        }
         Ok(())
     }
 
@@ -47,10 +71,10 @@ impl Spine {
     ) -> Result<T, Error> {
         self.check_key(key)?;
         let hash = self.hash(key);
-        let Session { participant, writer } = session;
+        self.index.prefetch_to_write(hash);
+        let Session { participant, writer, .. } = session;
         let guard = participant.pin();
-        self.index.prefetch_to_write(&guard, hash);
-        let _stripe = self.stripes.lock(self.stripes.of(hash));
+        let _stripe = self.lock(&guard, hash);
         let old = self.locate::<WHOLE>(&guard, hash, key);
         let (change, outcome) = decide(old.as_ref().map(|located| &located.record));
         let (kind, value) = match &change {
@@ -60,7 +84,8 @@ impl Spine {
             Change::Delete => (Kind::Tombstone, &[][..]),
         };
         self.check_value(value)?;
-        let new = self.place(writer, kind, key, value)?;
+        self.prepare(writer, kind, key, value)?;
+        let new = self.place(writer, kind);
         self.persist_and_publish(&guard, hash, old, new, kind);
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
@@ -68,15 +93,15 @@ impl Spine {
         Ok(outcome)
     }
 
-    /// Appends a record to the writer's segment; durable after the next fence.
+    /// Finds room for a record and builds it, all but its sequence number.
     #[inline]
-    pub(super) fn place(
+    pub(super) fn prepare(
         &self,
         writer: &mut Writer,
         kind: Kind,
         key: &[u8],
         value: &[u8],
-    ) -> Result<Reference, Error> {
+    ) -> Result<(), Error> {
         let len = padded(HEADER + (key.len() + value.len()) as u64);
         let Writer { segment, encoder, node } = writer;
         let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
@@ -87,12 +112,21 @@ impl Spine {
                 segment.as_mut().expect("room was just made")
             }
         };
-        let sequence = self.heap.draw();
-        let new = self.heap.append(open, encoder, sequence, kind, key, value);
+        self.heap.prepare(open, encoder, kind, key, value);
+        Ok(())
+    }
+
+    /// Appends the record that was prepared to the writer's segment; durable after the next fence. The caller holds the
+    /// key's lock, so that sequence numbers have the order of the writes.
+    #[inline]
+    fn place(&self, writer: &mut Writer, kind: Kind) -> Reference {
+        let Writer { segment, encoder, .. } = writer;
+        let open = segment.as_mut().expect("room was made when the record was prepared");
+        let new = self.heap.append(open, encoder, self.heap.draw());
         if kind == Kind::Tombstone {
-            self.heap.note_garbage(new, len);
+            self.heap.note_garbage(new, encoder.record().len() as u64);
         }
-        Ok(new)
+        new
     }
 
     /// Makes the placed record durable, then lets readers see it.

@@ -45,8 +45,16 @@ fn current<'a>() -> Option<&'a Run> {
 }
 
 /// A place where a simulated run may switch to another of its tasks. Nothing outside a simulation.
-#[inline]
+#[inline(always)]
 pub fn point() {
+    if RUNS.load(Ordering::Relaxed) != 0 {
+        offer_switch();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn offer_switch() {
     if let Some(run) = current() {
         run.step(Access::Sync);
     }

@@ -5,7 +5,7 @@ use crate::heap::{Clock, Reference};
 use crate::record::{Certifier, Encoder, HEADER, Kind, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
-use quipu_medium::{Node, Region};
+use quipu_medium::{LINE, Node, Region};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
@@ -43,6 +43,8 @@ pub enum Use {
     Delete,
 }
 
+const _: () = assert!(FIRST_RECORD.is_multiple_of(LINE), "segments begin with whole lines");
+
 /// Bytes of a record with a key of one byte and no value.
 const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 
@@ -52,9 +54,20 @@ pub struct OpenSegment {
     zone: ZoneId,
     start: u64,
     life: LifeKey,
+    /// Where the next record goes.
     next: u64,
+    /// Up to where the records have been handed to the medium: `next`, or the start of its line.
+    written: u64,
+    /// The line of `next`, filled up to there.
+    last_line: [u8; LINE as usize],
     /// Its zone came from the reserve, so it is for deletions alone.
     reserved: bool,
+}
+
+impl OpenSegment {
+    fn new(zone: ZoneId, start: u64, life: LifeKey, next: u64, reserved: bool) -> OpenSegment {
+        OpenSegment { zone, start, life, next, written: next, last_line: [0; LINE as usize], reserved }
+    }
 }
 
 /// Bytes of a zone's segment, in DRAM, rebuilt by recovery. They drive statistics and, later, the choice of victims.
@@ -176,7 +189,7 @@ impl LogHeap {
         match segment.replace(fresh) {
             // It may be passed over by a put that found room elsewhere, and still serve a deletion.
             Some(passed) if passed.reserved => self.leave(passed),
-            Some(full) => self.seal(&full),
+            Some(mut full) => self.seal(&mut full),
             None => {}
         }
         Ok(())
@@ -208,33 +221,89 @@ impl LogHeap {
         self.region().fence();
         self.space.commit_zone(zone);
         let reserved = purpose == Use::Delete && self.space.free_zones() < self.reserve;
-        Ok(OpenSegment { zone, start, life: header.life_key(&self.certifier), next: FIRST_RECORD, reserved })
+        let life = header.life_key(&self.certifier);
+        Ok(OpenSegment::new(zone, start, life, FIRST_RECORD, reserved))
     }
 
-    /// Appends a record; durable after the next fence of this thread. The caller has made room.
+    /// Builds the next record of a segment, all but its sequence number. The caller has made room; nothing changes yet.
     #[inline]
-    pub fn append(
+    pub fn prepare(
+        &self,
+        segment: &OpenSegment,
+        encoder: &mut Encoder,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) {
+        encoder.prepare(&self.certifier, segment.life, segment.next, kind, key, value);
+        let before = encoder.before();
+        before.copy_from_slice(&segment.last_line[..before.len()]);
+    }
+
+    /// Appends the record that was prepared for this place. Durable after the next fence of this thread.
+    #[inline]
+    pub fn append(&self, segment: &mut OpenSegment, encoder: &mut Encoder, sequence: u64) -> Reference {
+        let reference = self.begin_append(segment, encoder, sequence);
+        let first_line = reference.offset(self.zone_shift) / LINE * LINE;
+        let known = segment.written - first_line;
+        self.region().write_lines_nt(segment.start + first_line, encoder.lines(), known as usize);
+        segment.written = segment.next;
+        reference
+    }
+
+    /// Like [`append`](LogHeap::append), but without the line that the record ends in, which is left to the next record
+    /// or to [`complete`](LogHeap::complete): several records under one fence write each line once.
+    #[inline]
+    pub fn append_whole_lines(
         &self,
         segment: &mut OpenSegment,
         encoder: &mut Encoder,
         sequence: u64,
-        kind: Kind,
-        key: &[u8],
-        value: &[u8],
     ) -> Reference {
-        let offset = segment.next;
-        let record = encoder.encode(&self.certifier, segment.life, offset, sequence, kind, key, value);
-        self.region().write_nt(segment.start + offset, record);
-        segment.next += record.len() as u64;
-        self.note_written(segment.zone, record.len() as u64);
+        let reference = self.begin_append(segment, encoder, sequence);
+        let first_line = reference.offset(self.zone_shift) / LINE * LINE;
+        let last_line = segment.next / LINE * LINE;
+        if last_line > first_line {
+            let known = segment.written - first_line;
+            let whole = &encoder.lines()[..(last_line - first_line) as usize];
+            self.region().write_lines_nt(segment.start + first_line, whole, known as usize);
+            segment.written = last_line;
+        }
+        reference
+    }
+
+    #[inline]
+    fn begin_append(&self, segment: &mut OpenSegment, encoder: &mut Encoder, sequence: u64) -> Reference {
+        encoder.stamp(sequence);
+        let (offset, len) = (segment.next, encoder.record().len() as u64);
+        segment.next = offset + len;
+        if let Some(last) = encoder.lines().last_chunk() {
+            segment.last_line = *last;
+        }
+        self.note_written(segment.zone, len);
         Reference::new(segment.zone, offset, self.zone_shift)
     }
 
+    /// Writes the line that the last record ends in, if it was left out. Durable after the next fence of this thread.
+    #[inline]
+    pub fn complete(&self, segment: &mut OpenSegment) {
+        if segment.written < segment.next {
+            let line = segment.next / LINE * LINE;
+            self.region().write_lines_nt(
+                segment.start + line,
+                &segment.last_line,
+                (segment.written - line) as usize,
+            );
+            segment.written = segment.next;
+        }
+    }
+
     /// Leaves a segment for the next client that needs room; one without any is sealed.
-    pub fn leave(&self, segment: OpenSegment) {
+    pub fn leave(&self, mut segment: OpenSegment) {
         if segment.next + SHORTEST_RECORD > self.space.zone_size() {
-            self.seal(&segment);
+            self.seal(&mut segment);
         } else {
+            self.complete(&mut segment);
             self.idle.lock().push(segment);
         }
     }
@@ -253,7 +322,8 @@ impl LogHeap {
     }
 
     /// Marks the end of a segment that nobody appends to any more. Durable with the next fence of this thread.
-    pub fn seal(&self, segment: &OpenSegment) {
+    pub fn seal(&self, segment: &mut OpenSegment) {
+        self.complete(segment);
         // A mark vouches for the records before it, so it must not become durable ahead of them.
         self.region().fence();
         self.seal_at(segment.start, segment.life, segment.next);
@@ -261,9 +331,9 @@ impl LogHeap {
 
     /// Seals every segment that clients have left, durably.
     pub fn seal_idle(&self) {
-        let idle = std::mem::take(&mut *self.idle.lock());
+        let mut idle = std::mem::take(&mut *self.idle.lock());
         if !idle.is_empty() {
-            for segment in &idle {
+            for segment in &mut idle {
                 self.seal(segment);
             }
             self.region().fence();
@@ -278,13 +348,11 @@ impl LogHeap {
     /// Takes over a segment whose end was found by recovery, to append to it: the broken twin of rule 4.5.
     #[doc(hidden)]
     pub fn reopen(&self, zone: ZoneId, life: LifeKey, end: u64) {
-        self.leave(OpenSegment {
-            zone,
-            start: self.space.zone_offset(zone),
-            life,
-            next: end,
-            reserved: false,
-        });
+        let start = self.space.zone_offset(zone);
+        let mut segment = OpenSegment::new(zone, start, life, end, false);
+        let in_line = end % LINE;
+        self.region().read_racing(start + end - in_line, &mut segment.last_line[..in_line as usize]);
+        self.leave(segment);
     }
 
     /// Counts record bytes of a zone. Only the zone's owner does, so no locked instruction is needed.

@@ -124,8 +124,9 @@ impl LogHeap {
         let sequence = self.draw();
         let mut encoder = Encoder::default();
         let zeros = vec![0; (len - HEADER) as usize];
-        let void = encoder.encode(self.certifier(), info.life, offset, sequence, Kind::Void, b"", &zeros);
-        self.region().write_nt(start + offset, void);
+        encoder.prepare(self.certifier(), info.life, offset, Kind::Void, b"", &zeros);
+        encoder.stamp(sequence);
+        self.region().write_nt(start + offset, encoder.record());
     }
 }
 

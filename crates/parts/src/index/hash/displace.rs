@@ -68,9 +68,7 @@ impl Segment<'_> {
                 prefetch(&raw const self.buckets[other]);
             }
             for (slot, other) in others.into_iter().enumerate() {
-                let empty = self.buckets[other].empty_slots();
-                if empty != 0 {
-                    let free = empty.trailing_zeros() as usize;
+                if let Some(free) = self.buckets[other].empty_slots().first() {
                     return Some(self.shift(&search, looked_at, slot, (other, free)));
                 }
                 search.reach(other, looked_at, slot);

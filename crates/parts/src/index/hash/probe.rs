@@ -23,11 +23,10 @@ impl Bucket {
         self.slots[slot].load(Ordering::Acquire)
     }
 
-    /// The slots without an entry, a bit each.
+    /// The slots without an entry.
     #[inline]
-    pub(super) fn empty_slots(&self) -> u32 {
-        let is_empty = |slot: usize| u32::from(self.slots[slot].load(Ordering::Relaxed) == EMPTY);
-        (0..SLOTS).fold(0, |mask, slot| mask | is_empty(slot) << slot)
+    pub(super) fn empty_slots(&self) -> EmptySlots {
+        EmptySlots(mask_of_empty(self))
     }
 
     /// The slot that holds exactly this word.
@@ -38,10 +37,28 @@ impl Bucket {
         (mask != 0).then(|| &self.slots[mask.trailing_zeros() as usize % SLOTS])
     }
 
-    /// The nonempty words that carry `tag`, each loaded after it was found, so it may carry another by then.
+    /// The nonempty words that carry `tag` with their slots, each loaded after it was found, so it may carry another by then.
     #[inline]
     pub(super) fn words_with_tag(&self, tag: u64) -> WordsWithTag<'_> {
         WordsWithTag { bucket: self, mask: slots_with_tag(self, tag) }
+    }
+}
+
+/// Slots of a bucket that are free, at the time they were looked at.
+#[derive(Clone, Copy)]
+pub(super) struct EmptySlots(u32);
+
+impl EmptySlots {
+    /// How many.
+    #[inline]
+    pub(super) fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// One of them.
+    #[inline]
+    pub(super) fn first(self) -> Option<usize> {
+        (self.0 != 0).then(|| (self.0.trailing_zeros() / 2) as usize)
     }
 }
 
@@ -51,17 +68,17 @@ pub(super) struct WordsWithTag<'a> {
     mask: u32,
 }
 
-impl Iterator for WordsWithTag<'_> {
-    type Item = u64;
+impl<'a> Iterator for WordsWithTag<'a> {
+    type Item = (&'a AtomicU64, u64);
 
     #[inline]
-    fn next(&mut self) -> Option<u64> {
+    fn next(&mut self) -> Option<(&'a AtomicU64, u64)> {
         while self.mask != 0 {
             let slot = (self.mask.trailing_zeros() / BITS_PER_SLOT) as usize % SLOTS;
             self.mask &= self.mask - 1;
             let word = self.bucket.load(slot);
             if word != EMPTY {
-                return Some(word);
+                return Some((&self.bucket.slots[slot], word));
             }
         }
         None
@@ -71,16 +88,15 @@ impl Iterator for WordsWithTag<'_> {
 /// Bits of the mask that belong to one slot; only the highest of them is ever set.
 const BITS_PER_SLOT: u32 = 4;
 
-/// The mask of slots whose word has this tag.
+/// The bucket's eight words, two to a register.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
-    use std::arch::x86_64::{__m128i, _mm_cmpeq_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16};
-    const TAG_LANES: u32 = 0x8888_8888;
+fn load_all(bucket: &Bucket) -> [std::arch::x86_64::__m128i; 4] {
+    use std::arch::x86_64::__m128i;
     let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
     // SAFETY: the four loads cover exactly the 64 aligned bytes of the bucket. They are written in assembly because
     // other threads store to the slots meanwhile, which the language allows only for atomic accesses; the halves of
-    // an aligned 16-byte load never tear, and what the mask says is only a hint: the word is loaded again.
+    // an aligned 16-byte load never tear, and what is made of them is only a hint or is used under the segment's lock.
     unsafe {
         std::arch::asm!(
             "movdqa {a}, [{line}]",
@@ -95,6 +111,16 @@ fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
             options(nostack, preserves_flags, readonly),
         );
     }
+    [a, b, c, d]
+}
+
+/// The mask of slots whose word has this tag.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
+    use std::arch::x86_64::{_mm_cmpeq_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16};
+    const TAG_LANES: u32 = 0x8888_8888;
+    let [a, b, c, d] = load_all(bucket);
     // SAFETY: every x86-64 processor has SSE2, and these are computations on registers.
     unsafe {
         let tag = _mm_set1_epi16(tag as i16);
@@ -102,6 +128,25 @@ fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
         let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, tag), _mm_cmpeq_epi16(d, tag));
         (_mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16) & TAG_LANES
     }
+}
+
+/// The mask of empty slots, two bits to a slot of which the lower is set.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn mask_of_empty(bucket: &Bucket) -> u32 {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_setzero_si128,
+    };
+    const LOWER: u32 = 0x5555;
+    let [a, b, c, d] = load_all(bucket);
+    // SAFETY: every x86-64 processor has SSE2, and these are computations on registers.
+    let halves = unsafe {
+        let zero = _mm_setzero_si128();
+        let low = _mm_packs_epi32(_mm_cmpeq_epi32(a, zero), _mm_cmpeq_epi32(b, zero));
+        let high = _mm_packs_epi32(_mm_cmpeq_epi32(c, zero), _mm_cmpeq_epi32(d, zero));
+        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+    };
+    halves & halves >> 1 & LOWER
 }
 
 /// The mask of slots whose word has this tag.
@@ -120,11 +165,25 @@ fn mask_by_slot(bucket: &Bucket, tag: u64) -> u32 {
     })
 }
 
+/// The mask of empty slots, two bits to a slot of which the lower is set.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn mask_of_empty(bucket: &Bucket) -> u32 {
+    empty_by_slot(bucket)
+}
+
+/// The mask of empty slots, slot by slot.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn empty_by_slot(bucket: &Bucket) -> u32 {
+    let is_empty = |slot: usize| u32::from(bucket.slots[slot].load(Ordering::Relaxed) == EMPTY);
+    (0..SLOTS).fold(0, |mask, slot| mask | is_empty(slot) << (2 * slot))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The vector comparison must see all of the tag and nothing of the reference.
+    /// The vector comparison must see all of the tag and nothing of the reference, and half a word of zeros is not empty.
     #[test]
     fn both_masks_agree() {
         let tags = [0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x00FF, 0xFF00];
@@ -133,12 +192,14 @@ mod tests {
             let slots = std::array::from_fn(|_| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let tag = tags[(state >> 33) as usize % tags.len()];
-                AtomicU64::new(tag << 48 | tags[(state >> 43) as usize % tags.len()])
+                let low = tags[(state >> 43) as usize % tags.len()];
+                AtomicU64::new(tag << 48 | low << (16 * ((state >> 53) % 3)))
             });
             let bucket = Bucket { slots };
             for tag in tags {
                 assert_eq!(slots_with_tag(&bucket, tag), mask_by_slot(&bucket, tag));
             }
+            assert_eq!(mask_of_empty(&bucket), empty_by_slot(&bucket));
         }
     }
 }

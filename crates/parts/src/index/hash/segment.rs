@@ -171,14 +171,11 @@ impl<'a> Segment<'a> {
     pub(super) fn place(&self, hash: u64, reference: u64) -> bool {
         let (tag, [one, other]) = self.places(hash);
         let [empty, empty_in_other] = [one, other].map(|bucket| self.buckets[bucket].empty_slots());
-        let chosen = if empty.count_ones() >= empty_in_other.count_ones() {
-            (one, empty)
-        } else {
-            (other, empty_in_other)
-        };
-        let free = match chosen {
-            (_, 0) => self.make_room([one, other]),
-            (bucket, empty) => Some((bucket, empty.trailing_zeros() as usize)),
+        let (chosen, empty) =
+            if empty.count() >= empty_in_other.count() { (one, empty) } else { (other, empty_in_other) };
+        let free = match empty.first() {
+            Some(slot) => Some((chosen, slot)),
+            None => self.make_room([one, other]),
         };
         match free {
             Some((bucket, slot)) => {

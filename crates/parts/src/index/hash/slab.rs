@@ -37,30 +37,34 @@ unsafe impl Send for Slab {}
 pub(super) struct Slabs {
     bucket_bits: u32,
     bucket_mask: usize,
+    segment_shift: u32,
+    /// Chooses the first block with metadata by the slab's number.
+    place_mask: usize,
     list: SpinLock<Vec<Slab>>,
 }
 
 impl Slabs {
     /// No slab yet; segments have `1 << bucket_bits` buckets.
     pub(super) fn new(bucket_bits: u32) -> Slabs {
-        Slabs { bucket_bits, bucket_mask: (1 << bucket_bits) - 1, list: SpinLock::default() }
-    }
-
-    #[inline]
-    fn segment_shift(&self) -> u32 {
-        self.bucket_bits + size_of::<Bucket>().trailing_zeros()
+        let segment_shift = bucket_bits + size_of::<Bucket>().trailing_zeros();
+        let room_to_choose = BLOCKS * size_of::<Meta>() <= 1 << segment_shift;
+        Slabs {
+            bucket_bits,
+            bucket_mask: (1 << bucket_bits) - 1,
+            segment_shift,
+            place_mask: if room_to_choose { META_PLACES - 1 } else { 0 },
+            list: SpinLock::default(),
+        }
     }
 
     fn meta_blocks(&self) -> usize {
-        ((BLOCKS * size_of::<Meta>()) >> self.segment_shift()).max(1)
+        ((BLOCKS * size_of::<Meta>()) >> self.segment_shift).max(1)
     }
 
     /// The first block with metadata, of the slab at this address.
     #[inline]
     fn first_meta_block(&self, slab: usize) -> usize {
-        let slab_number = slab >> (self.segment_shift() + BLOCKS_LOG2);
-        let room_to_choose = BLOCKS * size_of::<Meta>() <= 1 << self.segment_shift();
-        if room_to_choose { slab_number % META_PLACES } else { 0 }
+        (slab >> (self.segment_shift + BLOCKS_LOG2)) & self.place_mask
     }
 
     /// The buckets of the segment that an entry names.
@@ -88,9 +92,9 @@ impl Slabs {
     /// The metadata of the segment that an entry names.
     #[inline]
     pub(super) fn meta(&self, entry: EntryWord) -> &Meta {
-        let offset_mask = (1usize << (self.segment_shift() + BLOCKS_LOG2)) - 1;
+        let offset_mask = (1usize << (self.segment_shift + BLOCKS_LOG2)) - 1;
         let slab = entry.address() & !offset_mask;
-        let block = (entry.address() & offset_mask) >> self.segment_shift();
+        let block = (entry.address() & offset_mask) >> self.segment_shift;
         let address = self.meta_address(slab, block);
         // SAFETY: `allocate` initialised the metadata of every block that it handed out, within the slab.
         unsafe { &*std::ptr::with_exposed_provenance::<Meta>(address) }
@@ -98,7 +102,7 @@ impl Slabs {
 
     #[inline]
     fn meta_address(&self, slab: usize, block: usize) -> usize {
-        slab + (self.first_meta_block(slab) << self.segment_shift()) + block * size_of::<Meta>()
+        slab + (self.first_meta_block(slab) << self.segment_shift) + block * size_of::<Meta>()
     }
 
     /// The segment that an entry names.
@@ -115,12 +119,12 @@ impl Slabs {
                 && let Some(block) = self.next_segment_block(slab)
             {
                 let slab_address = slab.base.as_ptr().expose_provenance();
-                let offset = block << self.segment_shift();
+                let offset = block << self.segment_shift;
                 let meta =
                     std::ptr::with_exposed_provenance_mut::<Meta>(self.meta_address(slab_address, block));
                 // SAFETY: the block and its metadata lie in the slab, and no one has been told of them.
                 unsafe {
-                    slab.base.as_ptr().add(offset).write_bytes(0, 1 << self.segment_shift());
+                    slab.base.as_ptr().add(offset).write_bytes(0, 1 << self.segment_shift);
                     meta.write(Meta::new(depth));
                 }
                 break slab_address + offset;
@@ -146,7 +150,7 @@ impl Slabs {
 
     fn new_slab(&self, segments: usize) -> Slab {
         let blocks = (segments.max(SEGMENTS_MIN) + self.meta_blocks()).min(BLOCKS);
-        let layout = Layout::from_size_align(blocks << self.segment_shift(), BLOCKS << self.segment_shift())
+        let layout = Layout::from_size_align(blocks << self.segment_shift, BLOCKS << self.segment_shift)
             .expect("a slab is a few megabytes at most");
         // SAFETY: the size is not zero.
         let base = unsafe { alloc(layout) };

@@ -1,6 +1,7 @@
 //! The index as its users see it.
 
 use super::directory::Directory;
+use super::overflow::OverflowEntry;
 use super::probe::SLOTS;
 use super::segment::{EntryWord, Segment, State, places};
 use super::settings::{BUCKET_BITS_MAX, HashIndexSettings, HashIndexStats};
@@ -48,7 +49,7 @@ impl HashIndex {
 
     /// Asks the processor for the two lines that a lookup of `hash` may read.
     #[inline]
-    pub fn prefetch(&self, _guard: &Guard<'_>, hash: u64) {
+    pub fn prefetch(&self, hash: u64) {
         let entry = self.directory.entry(hash);
         let (_, both) = places(hash, entry.base(), self.slabs.bucket_mask());
         for bucket in both {
@@ -58,8 +59,8 @@ impl HashIndex {
 
     /// Like [`prefetch`](HashIndex::prefetch), and asks for the lock that a change will take too.
     #[inline]
-    pub fn prefetch_to_write(&self, guard: &Guard<'_>, hash: u64) {
-        self.prefetch(guard, hash);
+    pub fn prefetch_to_write(&self, hash: u64) {
+        self.prefetch(hash);
         prefetch(&raw const *self.slabs.meta(self.directory.entry(hash)));
     }
 
@@ -73,7 +74,7 @@ impl HashIndex {
         let (tag, both) = places(hash, entry.base(), self.slabs.bucket_mask());
         // Both masks first: neither comparison depends on the other, so the two misses overlap.
         for words in both.map(|number| self.slabs.bucket(entry, number).words_with_tag(tag)) {
-            for word in words {
+            for (_, word) in words {
                 if matches(reference_of(word)) {
                     return Some(reference_of(word));
                 }
@@ -110,7 +111,7 @@ impl HashIndex {
         let entry = self.directory.entry(hash);
         let (tag, both) = places(hash, entry.base(), self.slabs.bucket_mask());
         let words = both.map(|number| self.slabs.bucket(entry, number).words_with_tag(tag));
-        words.into_iter().find_map(|mut words| words.next()).map(reference_of)
+        words.into_iter().find_map(|mut words| words.next()).map(|(_, word)| reference_of(word))
     }
 
     /// Adds a key that is known to be absent.
@@ -123,22 +124,81 @@ impl HashIndex {
     /// inserted with.
     pub fn insert(&self, _guard: &Guard<'_>, hash: u64, reference: u64, rehash: &dyn Fn(u64) -> u64) {
         check_reference(reference);
+        let locked = self.lock(hash);
+        self.add(locked, hash, reference, rehash);
+    }
+
+    /// Lets the key with this hash name `new`: in place of the reference for which `matches` says yes, which it returns,
+    /// or beside all others. One lock and one look at each bucket, for a writer that need not know the old reference
+    /// beforehand. `rehash` as for [`insert`](HashIndex::insert); neither function may call the index.
+    ///
+    /// # Panics
+    /// As for [`insert`](HashIndex::insert).
+    #[inline]
+    pub fn upsert(
+        &self,
+        _guard: &Guard<'_>,
+        hash: u64,
+        new: u64,
+        matches: impl FnMut(u64) -> bool,
+        rehash: &dyn Fn(u64) -> u64,
+    ) -> Option<u64> {
+        check_reference(new);
+        let locked = self.lock(hash);
+        let segment = self.slabs.segment(locked.0);
+        match segment.find_locked(hash, &locked.1, matches) {
+            Some((Held::Slot(slot), old)) => {
+                slot.store(word_of(segment.places(hash).0, new), Ordering::Release);
+                Some(old)
+            }
+            Some((Held::Overflow(entry), old)) => {
+                entry.replace(new);
+                Some(old)
+            }
+            None => {
+                self.add(locked, hash, new, rehash);
+                None
+            }
+        }
+    }
+
+    /// Removes the key with this hash for whose reference `matches` says yes, and returns that.
+    #[inline]
+    pub fn take(&self, _guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        let (entry, mut state) = self.lock(hash);
+        let segment = self.slabs.segment(entry);
+        let (held, old) = segment.find_locked(hash, &state, matches)?;
+        segment.erase(held, &mut state);
+        Some(old)
+    }
+
+    /// Adds a key to the locked segment, which may have to split first.
+    #[inline]
+    fn add<'a>(
+        &'a self,
+        mut locked: (EntryWord, SpinGuard<'a, State>),
+        hash: u64,
+        reference: u64,
+        rehash: &dyn Fn(u64) -> u64,
+    ) {
         loop {
-            let (entry, mut state) = self.lock(hash);
+            let (entry, mut state) = locked;
             let segment = self.slabs.segment(entry);
-            let may_split = self.should_split(&segment, &state);
-            let is_full = may_split && segment.meta.keys() as usize >= full(segment.slot_count());
-            if !is_full && segment.place(hash, reference) {
-                segment.meta.set_keys(segment.meta.keys() + 1);
+            let keys = segment.meta.keys();
+            let is_full = keys as usize >= full(segment.slot_count());
+            if !(is_full && self.should_split(&segment, &state)) && segment.place(hash, reference) {
+                segment.meta.set_keys(keys + 1);
                 return;
             }
-            if !may_split {
+            if !self.should_split(&segment, &state) {
                 segment.meta.push_overflow(hash, reference);
-                segment.meta.set_keys(segment.meta.keys() + 1);
+                segment.meta.set_keys(keys + 1);
                 state.overflowing += 1;
                 return;
             }
             self.split(hash, entry, &mut state, rehash);
+            drop(state);
+            locked = self.lock(hash);
         }
     }
 
@@ -166,17 +226,15 @@ impl HashIndex {
     pub fn remove(&self, _guard: &Guard<'_>, hash: u64, old: u64) -> bool {
         let (entry, mut state) = self.lock(hash);
         let segment = self.slabs.segment(entry);
-        if let Some(slot) = segment.slot_of(hash, old) {
-            slot.store(super::slot::EMPTY, Ordering::Release);
-        } else if state.overflowing != 0
-            && let Some(entry) = segment.meta.overflow_entry(hash, old)
-        {
-            entry.clear();
-            state.overflowing -= 1;
-        } else {
-            return false;
-        }
-        segment.meta.set_keys(segment.meta.keys() - 1);
+        let held = match segment.slot_of(hash, old) {
+            Some(slot) => Held::Slot(slot),
+            None if state.overflowing == 0 => return false,
+            None => match segment.meta.overflow_entry(hash, old) {
+                Some(entry) => Held::Overflow(entry),
+                None => return false,
+            },
+        };
+        segment.erase(held, &mut state);
         true
     }
 
@@ -241,12 +299,57 @@ fn check_reference(reference: u64) {
     assert!(reference != 0 && reference <= REFERENCE_MASK, "a reference has 1 to 48 bits and is not zero");
 }
 
-impl Segment<'_> {
+/// Where a key's reference stands in a locked segment.
+enum Held<'a> {
+    Slot(&'a AtomicU64),
+    Overflow(&'a OverflowEntry),
+}
+
+impl<'a> Segment<'a> {
+    /// Where the reference stands for which `matches` says yes, and the reference. The caller holds the lock.
+    #[inline]
+    fn find_locked(
+        &self,
+        hash: u64,
+        state: &State,
+        mut matches: impl FnMut(u64) -> bool,
+    ) -> Option<(Held<'a>, u64)> {
+        let (tag, both) = self.places(hash);
+        for words in both.map(|bucket| self.buckets[bucket].words_with_tag(tag)) {
+            for (slot, word) in words {
+                if matches(reference_of(word)) {
+                    return Some((Held::Slot(slot), reference_of(word)));
+                }
+            }
+        }
+        if state.overflowing == 0 {
+            return None;
+        }
+        self.meta.overflow_entries().find_map(|entry| match entry.load() {
+            Some((of_entry, reference)) if of_entry == hash && matches(reference) => {
+                Some((Held::Overflow(entry), reference))
+            }
+            _ => None,
+        })
+    }
+
+    /// Removes a key. The caller holds the lock, whose state this is.
+    fn erase(&self, held: Held<'_>, state: &mut State) {
+        match held {
+            Held::Slot(slot) => slot.store(super::slot::EMPTY, Ordering::Release),
+            Held::Overflow(entry) => {
+                entry.clear();
+                state.overflowing -= 1;
+            }
+        }
+        self.meta.set_keys(self.meta.keys() - 1);
+    }
+
     /// Looks in both buckets and the overflow chain.
     fn find(&self, hash: u64, matches: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
         let (tag, both) = self.places(hash);
         for bucket in both {
-            for word in self.buckets[bucket].words_with_tag(tag) {
+            for (_, word) in self.buckets[bucket].words_with_tag(tag) {
                 if matches(reference_of(word)) {
                     return Some(reference_of(word));
                 }

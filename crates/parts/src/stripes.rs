@@ -1,0 +1,198 @@
+//! Striped locks in DRAM, which a writer may leave with its last step still to do.
+//!
+//! An update waits for two cache misses that depend on each other: the index slot, then the old record. Neither is needed
+//! to make the new record durable. So a writer may fence its record, *park* what is still to be published at the stripe of
+//! its key, and return; it publishes a few operations later, when both lines have arrived. Until then the parked word is
+//! as good as published, because whoever comes to the stripe for that key publishes it first:
+//!
+//! ```text
+//!            lock                    park
+//!   FREE ------------> LOCKED -----------------> PARKED
+//!    ^                  | ^                        |  whoever comes next:
+//!    |     unlock       | |      stay locked       v  the writer itself, another writer, a reader
+//!    +------------------+ +------------------- PUBLISHING
+//!    |                                             |
+//!    +---------------------------------------------+
+//! ```
+//!
+//! *Linearizability.* A parked write took effect when it was parked, before it was acknowledged. A reader looks at the
+//! stripe before it looks at the index. If it finds its key's word parked, it publishes it; if it finds it being
+//! published, it waits for that. If it finds the stripe free or locked, everything that was acknowledged before the reader
+//! began has been published, for a stripe leaves PARKED only through PUBLISHING. So what one reader saw no later one
+//! misses.
+//!
+//! *Who waits.* Writers of one stripe for each other, as with any lock; readers only while another thread is publishing
+//! a write of the very hash they look for, which is a few stores to DRAM.
+//!
+//! The idea that a later operation completes an earlier one's second phase is MPKV's (section 3.2), where the phase is a
+//! bit in PM.
+
+use crate::sync::{Waiter, point};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const FREE: u32 = 0;
+const LOCKED: u32 = 1;
+const PARKED: u32 = 2;
+const PUBLISHING: u32 = 3;
+
+/// One lock, and what was parked at it; two to a cache line.
+#[derive(Default)]
+#[repr(align(32))]
+struct Stripe {
+    state: AtomicU32,
+    /// Hash of the parked word's key. Valid while parked or publishing; written only while locked.
+    hash: AtomicU64,
+    /// The parked word, likewise.
+    word: AtomicU64,
+}
+
+/// Something durable that is not published yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// The hash of its key.
+    pub hash: u64,
+    /// What is to be published.
+    pub word: u64,
+}
+
+/// Locks for more keys than one could keep locks for: a key locks the stripe that its hash names.
+pub struct Stripes {
+    stripes: Box<[Stripe]>,
+}
+
+impl Stripes {
+    /// `count` stripes, a power of two.
+    pub fn new(count: usize) -> Stripes {
+        assert!(count.is_power_of_two(), "a stripe is chosen by masking the hash");
+        Stripes { stripes: (0..count).map(|_| Stripe::default()).collect() }
+    }
+
+    /// The stripe of a hash. Its middle bits choose, which neither the directory nor the bucket of a hash index uses.
+    #[inline]
+    pub fn of(&self, hash: u64) -> usize {
+        (hash >> 24) as usize & (self.stripes.len() - 1)
+    }
+
+    /// Locks a stripe, once what was parked there has been published. Who locks several does so in rising order.
+    #[inline]
+    pub fn lock(&self, stripe: usize, publish: impl FnOnce(Parked)) -> StripeGuard<'_> {
+        let stripe = &self.stripes[stripe];
+        point();
+        if stripe.change(FREE, LOCKED) {
+            return StripeGuard { stripe };
+        }
+        stripe.lock_contended(publish)
+    }
+
+    /// Publishes what was parked for this hash, if anything was: a reader calls it before it looks.
+    #[inline]
+    pub fn settle(&self, hash: u64, publish: impl FnOnce(Parked)) {
+        let stripe = &self.stripes[self.of(hash)];
+        if stripe.state.load(Ordering::Acquire) >= PARKED {
+            stripe.settle(hash, publish);
+        }
+    }
+
+    /// Publishes what is parked at the stripe of this hash, without waiting: for who parked something there. If nothing is
+    /// parked now, someone else has taken it over. If something is, it may be a later word, of another thread.
+    #[inline]
+    pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked)) {
+        let stripe = &self.stripes[self.of(hash)];
+        point();
+        if stripe.change(PARKED, PUBLISHING) {
+            publish(stripe.parked());
+            stripe.free();
+        }
+    }
+
+    /// Publishes all that was parked before the call.
+    pub fn settle_all(&self, mut publish: impl FnMut(Parked)) {
+        for stripe in &self.stripes {
+            if stripe.state.load(Ordering::Acquire) >= PARKED {
+                let hash = stripe.hash.load(Ordering::Acquire);
+                stripe.settle(hash, &mut publish);
+            }
+        }
+    }
+}
+
+impl Stripe {
+    #[inline]
+    fn change(&self, from: u32, to: u32) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    fn free(&self) {
+        self.state.store(FREE, Ordering::Release);
+    }
+
+    /// What is parked; for who has taken it over.
+    #[inline]
+    fn parked(&self) -> Parked {
+        Parked { hash: self.hash.load(Ordering::Relaxed), word: self.word.load(Ordering::Relaxed) }
+    }
+
+    #[cold]
+    fn lock_contended(&self, publish: impl FnOnce(Parked)) -> StripeGuard<'_> {
+        let mut waiter = Waiter::default();
+        loop {
+            match self.state.load(Ordering::Relaxed) {
+                FREE if self.change(FREE, LOCKED) => break,
+                PARKED if self.change(PARKED, PUBLISHING) => {
+                    publish(self.parked());
+                    // Readers of the published key need not wait any longer for whatever the new holder does.
+                    self.state.store(LOCKED, Ordering::Release);
+                    break;
+                }
+                _ => waiter.wait(),
+            }
+        }
+        StripeGuard { stripe: self }
+    }
+
+    #[cold]
+    fn settle(&self, hash: u64, publish: impl FnOnce(Parked)) {
+        let mut waiter = Waiter::default();
+        loop {
+            point();
+            let state = self.state.load(Ordering::Acquire);
+            // Another hash, or one parked since: whatever was parked for ours when we came has been published.
+            if state < PARKED || self.hash.load(Ordering::Acquire) != hash {
+                return;
+            }
+            if state == PARKED && self.change(PARKED, PUBLISHING) {
+                publish(self.parked());
+                return self.free();
+            }
+            waiter.wait();
+        }
+    }
+}
+
+/// Holds a stripe until it drops or parks something.
+pub struct StripeGuard<'a> {
+    stripe: &'a Stripe,
+}
+
+impl StripeGuard<'_> {
+    /// Unlocks the stripe and leaves `parked` there, once `persist` has made it durable. All but one of the stores come
+    /// before: those behind a fence wait in the processor until it has ended.
+    #[inline]
+    pub fn park(self, parked: Parked, persist: impl FnOnce()) {
+        self.stripe.word.store(parked.word, Ordering::Relaxed);
+        // Released, so that who reads this hash knows that whatever was parked here before has been published.
+        self.stripe.hash.store(parked.hash, Ordering::Release);
+        persist();
+        self.stripe.state.store(PARKED, Ordering::Release);
+        std::mem::forget(self);
+        point();
+    }
+}
+
+impl Drop for StripeGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.stripe.free();
+    }
+}

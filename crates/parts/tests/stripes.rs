@@ -1,0 +1,124 @@
+//! Stripes: every interleaving that the scheduler finds must publish each parked word once, before its key is read,
+//! and before a later word of the same key.
+
+use quipu_medium::sim::sched;
+use quipu_parts::stripes::{Parked, Stripes};
+use quipu_parts::sync::point;
+use std::cell::{Cell, RefCell};
+
+/// One table under test: what readers see of each hash, and what has been acknowledged.
+struct Table {
+    stripes: Stripes,
+    published: RefCell<Vec<(u64, u64)>>,
+}
+
+impl Table {
+    fn new(count: usize) -> Table {
+        Table { stripes: Stripes::new(count), published: RefCell::default() }
+    }
+
+    fn publish(&self, parked: Parked) {
+        // Publishing takes time: others come in between.
+        point();
+        self.published.borrow_mut().push((parked.hash, parked.word));
+        point();
+    }
+
+    fn write(&self, hash: u64, word: u64) {
+        let stripe = self.stripes.lock(self.stripes.of(hash), |parked| self.publish(parked));
+        stripe.park(Parked { hash, word }, point);
+    }
+
+    fn read(&self, hash: u64) -> u64 {
+        self.stripes.settle(hash, |parked| self.publish(parked));
+        let published = self.published.borrow();
+        published.iter().rev().find(|(other, _)| *other == hash).map_or(0, |(_, word)| *word)
+    }
+}
+
+/// Runs threads that write rising words under one stripe while others read; `hashes` of them share the stripe.
+fn run(seed: u64, hashes: u64, finish: bool) {
+    const WRITES: u64 = 6;
+    let table = Table::new(1);
+    // One writer a hash, so that the newest acknowledged word of a hash is known.
+    let acknowledged: Vec<_> = (0..hashes).map(|_| Cell::new(0)).collect();
+    let mut tasks: Vec<Box<dyn FnOnce() + '_>> = Vec::new();
+    for hash in 0..hashes {
+        let (table, acknowledged) = (&table, &acknowledged);
+        tasks.push(Box::new(move || {
+            for word in 1..=WRITES {
+                table.write(hash, word);
+                acknowledged[hash as usize].set(word);
+                if finish {
+                    table.stripes.finish(hash, |parked| table.publish(parked));
+                }
+            }
+        }));
+        tasks.push(Box::new(move || {
+            let mut newest = 0;
+            for _ in 0..WRITES {
+                point();
+                let least = acknowledged[hash as usize].get();
+                let word = table.read(hash);
+                assert!(word >= least, "an acknowledged word {least} was not seen, but {word}");
+                assert!(word >= newest, "a read went back from {newest} to {word}");
+                newest = word;
+            }
+        }));
+    }
+    sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    table.stripes.settle_all(|parked| table.publish(parked));
+    for hash in 0..hashes {
+        let published = table.published.borrow();
+        let words: Vec<_> =
+            published.iter().filter(|(other, _)| *other == hash).map(|(_, word)| *word).collect();
+        assert_eq!(words, (1..=WRITES).collect::<Vec<_>>(), "each once and in order, seed {seed}");
+    }
+}
+
+#[test]
+fn parked_words_are_published_once_in_order_and_before_they_are_missed() {
+    for seed in 0..400 {
+        run(seed, 1 + seed % 3, seed % 2 == 0);
+    }
+}
+
+/// Without the simulator, on threads that really run at once.
+#[test]
+fn threads_lose_no_word() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    const WRITES: u64 = 20_000;
+    let stripes = Stripes::new(1);
+    let published = [AtomicU64::new(0), AtomicU64::new(0)];
+    let publish = |parked: Parked| {
+        let before = published[parked.hash as usize].swap(parked.word, Ordering::Relaxed);
+        assert_eq!(before + 1, parked.word, "each once and in order");
+    };
+    std::thread::scope(|scope| {
+        for hash in 0..2 {
+            let (stripes, publish) = (&stripes, &publish);
+            scope.spawn(move || {
+                for word in 1..=WRITES {
+                    stripes.lock(0, publish).park(Parked { hash, word }, || ());
+                    if word % 3 == 0 {
+                        stripes.finish(hash, publish);
+                    }
+                }
+            });
+            let published = &published;
+            scope.spawn(move || {
+                let mut newest = 0;
+                while newest < WRITES {
+                    stripes.settle(hash, publish);
+                    let word = published[hash as usize].load(Ordering::Relaxed);
+                    assert!(word >= newest);
+                    newest = word;
+                    if newest == WRITES - 1 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    assert!(published.iter().all(|word| word.load(Ordering::Relaxed) == WRITES));
+}

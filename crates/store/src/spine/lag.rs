@@ -1,0 +1,121 @@
+//! What a client has yet to publish.
+//!
+//! A blind write (put, delete) ends with its record durable and parked at the stripe of its key (see
+//! [`quipu_parts::stripes`]). The client's next write but one publishes it. In between, its index lines and then the old
+//! record's lines arrive, each while another write is on its way to the medium, so nothing waits for them. A client that
+//! writes no more publishes nothing more; whoever looks for those keys does it.
+
+use super::{Session, Spine};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+use quipu_parts::record::{HEADER, RecordView};
+use quipu_parts::stripes::Parked;
+
+/// Writes of a client that may be parked: one whose index lines are on the way, one whose old record is.
+const DEPTH: usize = 2;
+
+/// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
+pub(crate) const TOMBSTONE: u64 = 1;
+
+/// A client's writes that are durable and may not be published yet, in the order of a ring.
+#[derive(Default)]
+pub(crate) struct Lag {
+    entries: [Entry; DEPTH],
+    oldest: usize,
+}
+
+#[derive(Default)]
+struct Entry {
+    parked: Option<Parked>,
+    /// The key, which would have to be read back from the medium otherwise.
+    key: Vec<u8>,
+}
+
+impl Lag {
+    /// Notes a write that is about to be parked, in place of the oldest, which has been published.
+    #[inline]
+    pub(super) fn note(&mut self, parked: Parked, key: &[u8]) {
+        let entry = &mut self.entries[self.oldest];
+        entry.parked = Some(parked);
+        entry.key.clear();
+        entry.key.extend_from_slice(key);
+        self.oldest = (self.oldest + 1) % DEPTH;
+    }
+}
+
+impl Spine {
+    /// Publishes the oldest write of this client that is still parked.
+    #[inline]
+    pub(super) fn finish_oldest(&self, guard: &Guard<'_>, lag: &mut Lag) {
+        let Entry { parked, key } = &mut lag.entries[lag.oldest];
+        let Some(own) = parked.take() else { return };
+        self.stripes.finish(own.hash, |parked| {
+            if parked == own {
+                self.publish_blind(guard, parked, key);
+            } else {
+                self.publish_parked(guard, parked);
+            }
+        });
+    }
+
+    /// Asks for the old record of the write before the one under way, whose index lines have arrived by now.
+    #[inline]
+    pub(super) fn prefetch_old(&self, guard: &Guard<'_>, lag: &Lag) {
+        let youngest = &lag.entries[(lag.oldest + DEPTH - 1) % DEPTH];
+        let Some(parked) = youngest.parked else { return };
+        if let Some(word) = self.index.candidate(guard, parked.hash) {
+            let offset = self.heap.resolve(Reference::from_word(word));
+            self.region().prefetch(offset);
+            self.region().prefetch(offset + HEADER + youngest.key.len() as u64 - 1);
+        }
+    }
+
+    /// Publishes all that a client has parked.
+    pub(super) fn catch_up(&self, session: &mut Session) {
+        let Session { participant, lag, .. } = session;
+        let guard = participant.pin();
+        for _ in 0..DEPTH {
+            self.finish_oldest(&guard, lag);
+            lag.oldest = (lag.oldest + 1) % DEPTH;
+        }
+    }
+
+    /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
+    #[inline]
+    pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) {
+        self.stripes.settle(hash, |parked| self.publish_parked(guard, parked));
+    }
+
+    /// Publishes all that anyone has parked.
+    pub(crate) fn settle_all(&self, guard: &Guard<'_>) {
+        self.stripes.settle_all(|parked| self.publish_parked(guard, parked));
+    }
+
+    /// Publishes what another client parked; its record tells the key.
+    #[cold]
+    pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
+        let offset = self.heap.resolve(Reference::from_word(parked.word));
+        // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
+        let record = unsafe { RecordView::published_key(self.region(), offset) };
+        let record = record.expect("a client parked a record of this pool");
+        self.publish_blind(guard, parked, record.key);
+    }
+
+    #[inline]
+    fn publish_blind(&self, guard: &Guard<'_>, parked: Parked, key: &[u8]) {
+        let new = Reference::from_word(parked.word);
+        let mut old = None;
+        let matches = |word| {
+            old = self.named::<false>(guard, word, key);
+            old.is_some()
+        };
+        if new.tag() == TOMBSTONE {
+            self.index.take(guard, parked.hash, matches);
+        } else {
+            self.index.upsert(guard, parked.hash, new.word(), matches, &|word| self.rehash(word));
+        }
+        if let Some(old) = old {
+            self.heap.note_garbage(old.reference, old.record.header.record_len());
+        }
+    }
+}
