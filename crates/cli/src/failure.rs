@@ -79,7 +79,8 @@ impl From<BenchError> for Failure {
             BenchError::NoOrder { .. } => Failure::Usage(text),
             BenchError::Medium(error) => error.into(),
             BenchError::Store { source, .. } => {
-                Failure::new(matches!(source.into(), Failure::Usage(_)), text)
+                let source = source.downcast::<Error>().map(|error| Failure::from(*error));
+                Failure::new(matches!(source, Ok(Failure::Usage(_))), text)
             }
             _ => Failure::Problem(text),
         }

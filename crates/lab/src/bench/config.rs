@@ -1,9 +1,12 @@
 //! What a benchmark is asked to do.
 
 use super::error::BenchError;
-use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values};
+use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
 use quipu::{Design, MediumKind};
 use std::path::PathBuf;
+
+/// Bytes of YCSB's longest key: `user` and nineteen digits.
+const LONGEST_KEY: usize = 23;
 
 /// A benchmark's settings.
 #[derive(Clone, Debug)]
@@ -57,11 +60,16 @@ fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
 }
 
 impl Config {
-    /// Checks what every benchmark needs.
+    /// Checks what every benchmark of designs needs.
     pub(super) fn check(&self) -> Result<(), BenchError> {
         if self.designs.is_empty() {
             return Err(setting("designs", "must name at least one design"));
         }
+        self.check_run()
+    }
+
+    /// Checks what a benchmark of any engine needs.
+    pub(super) fn check_run(&self) -> Result<(), BenchError> {
         if self.threads == 0 {
             return Err(setting("threads", "must be at least 1"));
         }
@@ -88,6 +96,17 @@ impl Config {
         Ok(())
     }
 
+    /// The same settings, with records, operations and sizes as the workload says.
+    pub fn of_workload(&self, workload: &Workload) -> Config {
+        Config {
+            records: workload.records,
+            operations: workload.operations,
+            value_size: workload.value_size,
+            key_size: LONGEST_KEY.max("user".len() + workload.zero_padding),
+            ..self.clone()
+        }
+    }
+
     /// The keys' shape.
     pub(super) fn keys(&self) -> Result<KeyShape, BenchError> {
         KeyShape::new(self.key_size, self.seed).ok_or_else(|| {
@@ -103,7 +122,7 @@ impl Config {
     }
 
     /// Bytes of a record as the limits count them: key and value.
-    pub(super) fn record_bytes(&self) -> u64 {
+    pub fn record_bytes(&self) -> u64 {
         (self.key_size + self.value_size) as u64
     }
 }

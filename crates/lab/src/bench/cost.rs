@@ -1,8 +1,8 @@
 //! Costs of a phase on the simulator, in place of its time.
 
 use super::drive::Outcome;
+use super::engine::Engine;
 use super::report::Row;
-use super::target::Target;
 use quipu_medium::sim::Cost;
 
 /// Counts at the beginning of a phase, where there is something to count.
@@ -10,12 +10,12 @@ pub(super) struct Meter(Option<Cost>);
 
 impl Meter {
     /// Begins to count.
-    pub(super) fn start(target: &Target) -> Meter {
+    pub(super) fn start(target: &impl Engine) -> Meter {
         Meter(target.simulator().map(|sim| sim.cost()))
     }
 
     /// Fills in what the phase showed: costs on the simulator, times elsewhere.
-    pub(super) fn stop(self, target: &Target, row: Row, outcome: &Outcome) -> Row {
+    pub(super) fn stop(self, target: &impl Engine, row: Row, outcome: &Outcome) -> Row {
         match (self.0, target.simulator()) {
             (Some(before), Some(sim)) => costs(row, sim.cost() - before, outcome.operations),
             _ => row.timed(outcome),

@@ -1,8 +1,8 @@
 //! Why a benchmark did not finish, or must not be believed.
 
 use crate::workload::Mismatch;
-use quipu::Design;
 use quipu_medium::MediumError;
+use std::error::Error;
 use std::io;
 
 /// Why a benchmark has no result.
@@ -22,28 +22,28 @@ pub enum BenchError {
         "workload {workload} scans in key order, which design {design} does not keep; choose an ordered design"
     )]
     NoOrder {
-        /// The design.
-        design: Design,
+        /// The design, or the name of another engine.
+        design: String,
         /// The workload.
         workload: String,
     },
     /// The store refused an operation.
     #[error("design {design}, {phase}: {source}")]
     Store {
-        /// The design.
-        design: Design,
+        /// The design, or the name of another engine.
+        design: String,
         /// What was being done.
         phase: String,
-        /// The store's answer.
-        source: quipu::Error,
+        /// The store's answer; of our own store, a [`quipu::Error`].
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A read returned other bytes than were written: a fault of the store.
     #[error(
         "design {design}, {phase}: the value of record {record} is wrong: {source}; keep the pool and report this"
     )]
     WrongValue {
-        /// The design.
-        design: Design,
+        /// The design, or the name of another engine.
+        design: String,
         /// What was being done.
         phase: String,
         /// The record's number.
@@ -56,8 +56,8 @@ pub enum BenchError {
         "design {design}, {phase}: record {record} was stored and is not found; keep the pool and report this"
     )]
     Missing {
-        /// The design.
-        design: Design,
+        /// The design, or the name of another engine.
+        design: String,
         /// What was being done.
         phase: String,
         /// The record's number.
@@ -68,8 +68,8 @@ pub enum BenchError {
         "design {design}, {phase}: record {record} was deleted and is found; keep the pool and report this"
     )]
     Undead {
-        /// The design.
-        design: Design,
+        /// The design, or the name of another engine.
+        design: String,
         /// What was being done.
         phase: String,
         /// The record's number.
@@ -78,8 +78,8 @@ pub enum BenchError {
     /// The store holds another number of records than it acknowledged: a fault of the store.
     #[error("design {design}, {phase}: {found} records instead of {expected}; keep the pool and report this")]
     Count {
-        /// The design.
-        design: Design,
+        /// The design, or the name of another engine.
+        design: String,
         /// What was being done.
         phase: String,
         /// Records that the store counts.
@@ -101,4 +101,19 @@ pub enum BenchError {
     /// Another thread failed first, and its error is the one to look at.
     #[error("stopped because another thread failed")]
     Stopped,
+}
+
+impl BenchError {
+    /// Makes the answers of `engine` this error, with what was being done.
+    pub fn refused<E>(engine: &str, phase: &str) -> impl Fn(E) -> BenchError + use<E>
+    where
+        E: Error + Send + Sync + 'static,
+    {
+        let (design, phase) = (engine.to_owned(), phase.to_owned());
+        move |source| BenchError::Store {
+            design: design.clone(),
+            phase: phase.clone(),
+            source: Box::new(source),
+        }
+    }
 }

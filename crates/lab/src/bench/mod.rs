@@ -6,8 +6,8 @@
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //!
 //! Each takes a [`Config`] and hands [`Row`]s to the caller; nothing here prints. On the simulated medium
-//! rows hold what an operation costs in place of how long it takes. All access to the store is in `target`,
-//! so that another engine can stand in its place.
+//! rows hold what an operation costs in place of how long it takes. All access to the store goes through
+//! [`Engine`] and its companions, so that another engine can stand in its place: [`ops_of`], [`ycsb_of`].
 //!
 //! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations
 //! between the first begin and the last end, so a slow thread is not averaged away. Every sixteenth call is
@@ -19,9 +19,11 @@ pub mod alloc;
 mod config;
 mod cost;
 mod drive;
+mod engine;
 mod error;
 mod memory;
 mod ops;
+mod plot;
 mod progress;
 mod recovery;
 mod report;
@@ -32,11 +34,13 @@ mod target;
 mod ycsb;
 
 pub use config::Config;
+pub use engine::{Engine, EngineClient, OpenEngine};
 pub use error::BenchError;
-pub use ops::ops;
+pub use ops::{ops, ops_of};
+pub use plot::plot;
 pub use progress::{Progress, Silent};
 pub use recovery::recovery;
 pub use report::{Row, Sink};
 pub use roofline::{Limits, Roofline};
 pub use table::table;
-pub use ycsb::ycsb;
+pub use ycsb::{ycsb, ycsb_of};

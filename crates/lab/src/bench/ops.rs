@@ -8,13 +8,14 @@
 
 use super::config::Config;
 use super::drive::Phase;
+use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
 use super::session::{Bounds, REREAD, Session, WARM_UP};
-use super::target::{Opened, Target, room};
+use super::target::{Target, room};
 use crate::workload::{KeyShape, Permutation, mix};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -32,38 +33,55 @@ const UPDATED: u64 = 1;
 /// [`BenchError`] if a setting is impossible, if the store refuses something, or if it answers wrongly.
 pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     config.check()?;
-    let (keys, values) = (config.keys()?, config.values()?);
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
     for &design in &config.designs {
         let writes = config.records + config.operations + WARM_UP * config.threads as u64;
         let target = Target::new(config, design, room(config, writes, config.records))?;
-        let before = Memory::baseline(config.medium);
-        let opened = target.create(config.records)?;
-        let session = Session { config, progress, design, target: &target, values, newest: UPDATED, before };
-        let rows = Run { session, keys, opened: &opened }.all(roofline.as_mut());
-        drop(opened);
-        target.remove()?;
-        rows?.into_iter().for_each(&mut *sink);
+        ops_of(config, &target, roofline.as_mut(), progress, sink)?;
     }
     Ok(())
 }
 
-struct Run<'a> {
-    session: Session<'a>,
-    keys: KeyShape,
-    opened: &'a Opened,
+/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something to
+/// measure them with.
+///
+/// # Errors
+/// As for [`ops`].
+pub fn ops_of<E: Engine>(
+    config: &Config,
+    engine: &E,
+    roofline: Option<&mut Roofline>,
+    progress: &dyn Progress,
+    sink: Sink<'_>,
+) -> Result<(), BenchError> {
+    config.check_run()?;
+    let (keys, values) = (config.keys()?, config.values()?);
+    let before = Memory::baseline(config.medium);
+    let opened = engine.create(config.records)?;
+    let session = Session { config, progress, target: engine, values, newest: UPDATED, before };
+    let rows = Run { session, keys, opened: &opened }.all(roofline);
+    drop(opened);
+    engine.remove()?;
+    rows?.into_iter().for_each(sink);
+    Ok(())
 }
 
-type PhaseOf<'a> = fn(&Run<'a>) -> Result<Row, BenchError>;
+struct Run<'a, E: Engine> {
+    session: Session<'a, E>,
+    keys: KeyShape,
+    opened: &'a E::Opened,
+}
+
+type PhaseOf<'a, E> = fn(&Run<'a, E>) -> Result<Row, BenchError>;
 
 /// Which of the limits a phase is compared with.
 type Compared = fn(Limits) -> f64;
 
-impl<'a> Run<'a> {
+impl<'a, E: Engine> Run<'a, E> {
     fn all(&self, roofline: Option<&mut Roofline>) -> Result<Vec<Row>, BenchError> {
         let write: Compared = |limits| limits.write_mops;
         let read: Compared = |limits| limits.read_mops;
-        let phases: [(PhaseOf<'a>, Compared); 6] = [
+        let phases: [(PhaseOf<'a, E>, Compared); 6] = [
             (Run::insert, write),
             (Run::get, read),
             (Run::get_many, read),
@@ -132,7 +150,7 @@ impl<'a> Run<'a> {
             &phase,
             || self.records(),
             |thread| {
-                let client = self.opened.client();
+                let mut client = self.opened.client();
                 let mut random = self.random(1, thread);
                 let (mut key, mut value) = (self.key(), self.value());
                 Ok(move |_| {
@@ -155,7 +173,7 @@ impl<'a> Run<'a> {
             &phase,
             || self.records(),
             |thread| {
-                let client = self.opened.client();
+                let mut client = self.opened.client();
                 let mut random = self.random(2, thread);
                 let (mut keys, mut value) = (vec![self.key(); BATCH], self.value());
                 Ok(move |_| {
@@ -254,7 +272,11 @@ impl<'a> Run<'a> {
                     if client.remove(&key).map_err(session.refused(NAME))? {
                         return Ok(());
                     }
-                    Err(BenchError::Missing { design: session.design, phase: NAME.to_owned(), record })
+                    Err(BenchError::Missing {
+                        design: session.design().to_owned(),
+                        phase: NAME.to_owned(),
+                        record,
+                    })
                 })
             },
         )?;
@@ -267,7 +289,7 @@ impl<'a> Run<'a> {
     fn reread(&self, order: Permutation, deletes: u64) -> Result<(), BenchError> {
         const NAME: &str = "reading after deletes";
         let session = &self.session;
-        let client = self.opened.client();
+        let mut client = self.opened.client();
         let (mut key, mut value) = (self.key(), self.value());
         let step = (self.records() / REREAD).max(1) as usize;
         for position in (0..self.records()).step_by(step) {
@@ -277,7 +299,11 @@ impl<'a> Run<'a> {
             if position >= deletes {
                 session.verify(NAME, record, found.then_some(&value))?;
             } else if found {
-                return Err(BenchError::Undead { design: session.design, phase: NAME.to_owned(), record });
+                return Err(BenchError::Undead {
+                    design: session.design().to_owned(),
+                    phase: NAME.to_owned(),
+                    record,
+                });
             }
         }
         Ok(())

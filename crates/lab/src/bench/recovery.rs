@@ -7,6 +7,7 @@
 use super::config::Config;
 use super::cost::Meter;
 use super::drive::{Outcome, drive};
+use super::engine::{Engine, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
@@ -30,7 +31,7 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
     let (keys, values) = (config.keys()?, config.values()?);
     for &design in &config.designs {
         let target = Target::new(config, design, room(config, config.records, 0))?;
-        let session = Session { config, progress, design, target: &target, values, newest: 0, before: None };
+        let session = Session { config, progress, target: &target, values, newest: 0, before: None };
         let opened = target.create(config.records)?;
         let rows = run(&session, keys, opened);
         target.remove()?;
@@ -39,7 +40,7 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
     Ok(())
 }
 
-fn run(session: &Session<'_>, keys: KeyShape, opened: Opened) -> Result<[Row; 2], BenchError> {
+fn run(session: &Session<'_, Target>, keys: KeyShape, opened: Opened) -> Result<[Row; 2], BenchError> {
     load(session, keys, &opened)?;
     drop(opened);
     let (opened, recovery) = reopen(session, keys, "recovery")?;
@@ -49,7 +50,7 @@ fn run(session: &Session<'_>, keys: KeyShape, opened: Opened) -> Result<[Row; 2]
     Ok([recovery, reopen])
 }
 
-fn load(session: &Session<'_>, keys: KeyShape, opened: &Opened) -> Result<(), BenchError> {
+fn load(session: &Session<'_, Target>, keys: KeyShape, opened: &Opened) -> Result<(), BenchError> {
     const NAME: &str = "load";
     drive(&session.phase(NAME, session.config.records), |_| {
         let mut client = opened.client();
@@ -63,7 +64,7 @@ fn load(session: &Session<'_>, keys: KeyShape, opened: &Opened) -> Result<(), Be
     session.verify_count(NAME, opened, session.config.records)
 }
 
-fn reopen(session: &Session<'_>, keys: KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {
+fn reopen(session: &Session<'_, Target>, keys: KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {
     let records = session.config.records;
     let before = Memory::baseline(session.config.medium);
     let meter = Meter::start(session.target);
@@ -79,7 +80,12 @@ fn reopen(session: &Session<'_>, keys: KeyShape, name: &str) -> Result<(Opened, 
     Ok((opened, row))
 }
 
-fn reread(session: &Session<'_>, keys: KeyShape, opened: &Opened, name: &str) -> Result<(), BenchError> {
+fn reread(
+    session: &Session<'_, Target>,
+    keys: KeyShape,
+    opened: &Opened,
+    name: &str,
+) -> Result<(), BenchError> {
     let records = session.config.records;
     let order = Permutation::new(records, session.config.seed);
     let client = opened.client();

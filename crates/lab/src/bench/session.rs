@@ -3,14 +3,15 @@
 use super::config::Config;
 use super::cost::Meter;
 use super::drive::{Outcome, Phase, drive};
+use super::engine::{Engine, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::Row;
 use super::roofline::{Limits, Roofline};
-use super::target::{Opened, Target};
 use crate::workload::Values;
-use quipu::{Design, MediumKind};
+use quipu::MediumKind;
+use std::error::Error;
 
 /// Calls that warm a phase up, at most, per thread.
 pub(super) const WARM_UP: u64 = 50_000;
@@ -22,12 +23,11 @@ pub(super) const REREAD: u64 = 100_000;
 /// end.
 const LIMIT_REPETITIONS: usize = 3;
 
-/// One design in its pool.
-pub(super) struct Session<'a> {
+/// One design in its pool, or another engine in its place.
+pub(super) struct Session<'a, E: Engine> {
     pub(super) config: &'a Config,
     pub(super) progress: &'a dyn Progress,
-    pub(super) design: Design,
-    pub(super) target: &'a Target,
+    pub(super) target: &'a E,
     pub(super) values: Values,
     /// Highest version that any value can have.
     pub(super) newest: u64,
@@ -35,7 +35,12 @@ pub(super) struct Session<'a> {
     pub(super) before: Option<Memory>,
 }
 
-impl Session<'_> {
+impl<'a, E: Engine> Session<'a, E> {
+    /// The name of what is measured.
+    pub(super) fn design(&self) -> &'a str {
+        self.target.name()
+    }
+
     /// A phase of `calls` calls of one operation each.
     pub(super) fn phase<'p>(&'p self, stage: &'p str, calls: u64) -> Phase<'p> {
         let threads = self.config.threads;
@@ -52,7 +57,7 @@ impl Session<'_> {
     /// after it.
     pub(super) fn measure<P, C>(
         &self,
-        opened: &Opened,
+        opened: &E::Opened,
         phase: &Phase<'_>,
         left: impl FnOnce() -> u64,
         prepare: P,
@@ -71,7 +76,7 @@ impl Session<'_> {
     /// the store's.
     pub(super) fn row(&self, phase: &str, meter: Meter, outcome: Outcome) -> Row {
         let row = Row {
-            design: self.design.to_string(),
+            design: self.design().to_owned(),
             phase: phase.to_owned(),
             medium: self.config.medium.to_string(),
             threads: self.config.threads,
@@ -82,31 +87,45 @@ impl Session<'_> {
     }
 
     /// Makes the store's errors the benchmark's.
-    pub(super) fn refused<'p>(&self, phase: &'p str) -> impl Fn(quipu::Error) -> BenchError + use<'p> {
-        let design = self.design;
-        move |source| BenchError::Store { design, phase: phase.to_owned(), source }
+    #[inline]
+    pub(super) fn refused<'p, R>(&self, phase: &'p str) -> impl Fn(R) -> BenchError + use<'a, 'p, E, R>
+    where
+        R: Error + Send + Sync + 'static,
+    {
+        // Called for every operation: names are copied only when there is an error.
+        let target = self.target;
+        move |source| BenchError::refused(target.name(), phase)(source)
     }
 
     /// Checks what was found for a record that must be there.
     #[inline]
     pub(super) fn verify(&self, phase: &str, record: u64, value: Option<&[u8]>) -> Result<(), BenchError> {
-        let design = self.design;
+        let design = || self.design().to_owned();
         let Some(value) = value else {
-            return Err(BenchError::Missing { design, phase: phase.to_owned(), record });
+            return Err(BenchError::Missing { design: design(), phase: phase.to_owned(), record });
         };
         match self.values.check(record, value, self.newest) {
             Ok(_) => Ok(()),
-            Err(source) => Err(BenchError::WrongValue { design, phase: phase.to_owned(), record, source }),
+            Err(source) => {
+                Err(BenchError::WrongValue { design: design(), phase: phase.to_owned(), record, source })
+            }
         }
     }
 
-    /// Checks that the store counts as many records as it acknowledged.
-    pub(super) fn verify_count(&self, phase: &str, opened: &Opened, expected: u64) -> Result<(), BenchError> {
-        let found = opened.records();
-        if found == expected {
-            return Ok(());
+    /// Checks that the store counts as many records as it acknowledged, if it counts.
+    pub(super) fn verify_count(
+        &self,
+        phase: &str,
+        opened: &E::Opened,
+        expected: u64,
+    ) -> Result<(), BenchError> {
+        match opened.records() {
+            Some(found) if found != expected => {
+                let (design, phase) = (self.design().to_owned(), phase.to_owned());
+                Err(BenchError::Count { design, phase, found, expected })
+            }
+            _ => Ok(()),
         }
-        Err(BenchError::Count { design: self.design, phase: phase.to_owned(), found, expected })
     }
 }
 

@@ -1,9 +1,10 @@
-//! The store under measurement: where its pool is, how it is created and reopened.
+//! Our own store as an engine under measurement: where its pool is, how it is created and reopened.
 //!
-//! The benchmarks reach the store through this file and through the client it returns, and through nothing
-//! else, so that this becomes a trait on the day when another engine is measured beside it.
+//! The benchmarks reach the store through the traits of `engine` that are implemented here, and through nothing
+//! else; reopening alone, which `recovery` measures, is asked of no other engine.
 
 use super::config::Config;
+use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use quipu::{Client, Design, MediumKind, Options, Store};
 use quipu_medium::sim::{Sim, SimOptions};
@@ -105,17 +106,38 @@ impl Target {
         Ok(Target { place, options, design })
     }
 
-    /// Creates the pool and touches all of it; memory that the store will take for `records` is touched too, and given
-    /// back, since the host of a virtual machine may find pages for it only then.
-    pub(super) fn create(&self, records: u64) -> Result<Opened, BenchError> {
+    fn refused(&self, phase: &str) -> impl Fn(quipu::Error) -> BenchError {
+        BenchError::refused(self.design.name(), phase)
+    }
+
+    /// Opens the pool again.
+    pub(super) fn open(&self, phase: &str) -> Result<Opened, BenchError> {
+        let store = match &self.place {
+            Place::Memory(region) => Store::open_on(region.clone(), &self.options),
+            Place::File(path) => Store::open(path, &self.options),
+        };
+        Ok(Opened { store: store.map_err(self.refused(phase))?, design: self.design })
+    }
+}
+
+impl Engine for Target {
+    type Opened = Opened;
+
+    fn name(&self) -> &str {
+        self.design.name()
+    }
+
+    /// Touches all of the pool; memory that the store will take for `records` is touched too, and given back, since
+    /// the host of a virtual machine may find pages for it only then.
+    fn create(&self, records: u64) -> Result<Opened, BenchError> {
         if self.simulator().is_none() {
             memory((records * DRAM_PER_RECORD).next_multiple_of(4096), Pages::Huge)?;
         }
-        let failed = |source| BenchError::Store { design: self.design, phase: "create".into(), source };
+        let failed = self.refused("create");
         let store = match &self.place {
-            Place::Memory(region) => Store::create_on(region.clone(), &self.options).map_err(failed)?,
+            Place::Memory(region) => Store::create_on(region.clone(), &self.options).map_err(&failed)?,
             Place::File(path) => {
-                let store = Store::create(path, &self.options).map_err(failed)?;
+                let store = Store::create(path, &self.options).map_err(&failed)?;
                 let region = store.region();
                 region.reserve(0, region.len())?;
                 region.prefault(0, region.len())?;
@@ -125,28 +147,16 @@ impl Target {
         Ok(Opened { store, design: self.design })
     }
 
-    /// Opens the pool again.
-    pub(super) fn open(&self, phase: &str) -> Result<Opened, BenchError> {
-        let store = match &self.place {
-            Place::Memory(region) => Store::open_on(region.clone(), &self.options),
-            Place::File(path) => Store::open(path, &self.options),
-        };
-        let store =
-            store.map_err(|source| BenchError::Store { design: self.design, phase: phase.into(), source })?;
-        Ok(Opened { store, design: self.design })
-    }
-
-    /// The simulator beneath, if there is one.
-    pub(super) fn simulator(&self) -> Option<&Arc<Sim>> {
+    fn simulator(&self) -> Option<&Arc<Sim>> {
         match &self.place {
             Place::Memory(region) => region.simulator(),
             Place::File(_) => None,
         }
     }
 
-    /// Removes the pool's file. Only for who has had [`create`](Target::create) succeed: a file that was
-    /// there before is not the benchmark's.
-    pub(super) fn remove(&self) -> Result<(), BenchError> {
+    /// Only for who has had [`create`](Engine::create) succeed: a file that was there before is not the
+    /// benchmark's.
+    fn remove(&self) -> Result<(), BenchError> {
         match &self.place {
             Place::Memory(_) => Ok(()),
             Place::File(path) => remove(path),
@@ -158,26 +168,60 @@ fn remove(path: &Path) -> Result<(), BenchError> {
     fs::remove_file(path).map_err(|source| BenchError::File { path: path.to_owned(), source })
 }
 
-impl Opened {
-    /// A client, for one thread.
-    pub(super) fn client(&self) -> Client {
+impl OpenEngine for Opened {
+    type Client = Client;
+
+    fn client(&self) -> Client {
         self.store.client()
     }
 
-    /// Records present.
-    pub(super) fn records(&self) -> u64 {
-        self.store.stats().records
+    fn records(&self) -> Option<u64> {
+        Some(self.store.stats().records)
     }
 
     /// Bytes of the segments in use.
-    pub(super) fn pool_bytes(&self) -> u64 {
+    fn pool_bytes(&self) -> u64 {
         let stats = self.store.stats();
         (stats.zones - stats.free_zones) * stats.zone_bytes
     }
+}
 
+impl EngineClient for Client {
+    type Error = quipu::Error;
+
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), quipu::Error> {
+        Client::put(self, key, value)
+    }
+
+    #[inline]
+    fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, quipu::Error> {
+        Client::get_into(self, key, out)
+    }
+
+    #[inline]
+    fn get_many(
+        &mut self,
+        keys: &[Vec<u8>],
+        each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), quipu::Error> {
+        Client::get_many(self, keys, each)
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8]) -> Result<(), quipu::Error> {
+        Client::delete(self, key).map(drop)
+    }
+
+    #[inline]
+    fn remove(&mut self, key: &[u8]) -> Result<bool, quipu::Error> {
+        Client::delete(self, key)
+    }
+}
+
+impl Opened {
     /// Closes the store cleanly.
     pub(super) fn close(self, phase: &str) -> Result<(), BenchError> {
-        let design = self.design;
-        self.store.close().map_err(|source| BenchError::Store { design, phase: phase.into(), source })
+        self.store.close().map_err(BenchError::refused(self.design.name(), phase))
     }
 }

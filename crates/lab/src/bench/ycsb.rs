@@ -5,18 +5,15 @@
 //! store's fault.
 
 use super::config::Config;
+use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
 use super::session::{Bounds, Session, WARM_UP};
-use super::target::{Opened, Target, room};
+use super::target::{Target, room};
 use crate::workload::{AcknowledgedCounter, Naming, Operation, Requests, Workload};
-use quipu::Client;
-
-/// Bytes of YCSB's longest key: `user` and nineteen digits.
-const LONGEST_KEY: usize = 23;
 
 /// Loads and runs `workload` on each design, and hands over two rows for each, `load_` and `run_` with the
 /// workload's name. Records, operations and value size are the workload's and replace those of the settings.
@@ -30,58 +27,65 @@ pub fn ycsb(
     progress: &dyn Progress,
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
-    let config = &Config {
-        records: workload.records,
-        operations: workload.operations,
-        value_size: workload.value_size,
-        key_size: LONGEST_KEY.max("user".len() + workload.zero_padding),
-        ..config.clone()
-    };
+    let config = &config.of_workload(workload);
     config.check()?;
-    let values = config.values()?;
     if let Some(&design) =
         config.designs.iter().find(|design| workload.scans() && !design.description().ordered)
     {
-        return Err(BenchError::NoOrder { design, workload: workload.name.clone() });
+        return Err(BenchError::NoOrder { design: design.to_string(), workload: workload.name.clone() });
     }
-    let requests = Requests::new(workload, config.seed);
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
     for &design in &config.designs {
         let writes = config.records + config.operations + WARM_UP * config.threads as u64;
         let target = Target::new(config, design, room(config, writes, 0))?;
-        let stored = AcknowledgedCounter::new(config.records);
-        let before = Memory::baseline(config.medium);
-        let opened = target.create(workload.records)?;
-        // Versions are the calls' numbers from 1.
-        let newest = config.operations;
-        let session = Session { config, progress, design, target: &target, values, newest, before };
-        let run = Run {
-            session,
-            workload,
-            naming: workload.naming(),
-            requests: &requests,
-            stored,
-            opened: &opened,
-        };
-        let rows = run.all(roofline.as_mut());
-        drop(run);
-        drop(opened);
-        target.remove()?;
-        rows?.into_iter().for_each(&mut *sink);
+        ycsb_of(config, workload, &target, roofline.as_mut(), progress, sink)?;
     }
     Ok(())
 }
 
-struct Run<'a> {
-    session: Session<'a>,
+/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something to
+/// measure them with.
+///
+/// # Errors
+/// As for [`ycsb`]; a workload that scans is refused, since engines are not asked for order here.
+pub fn ycsb_of<E: Engine>(
+    config: &Config,
+    workload: &Workload,
+    engine: &E,
+    roofline: Option<&mut Roofline>,
+    progress: &dyn Progress,
+    sink: Sink<'_>,
+) -> Result<(), BenchError> {
+    let config = &config.of_workload(workload);
+    config.check_run()?;
+    let values = config.values()?;
+    let requests = Requests::new(workload, config.seed);
+    let stored = AcknowledgedCounter::new(config.records);
+    let before = Memory::baseline(config.medium);
+    let opened = engine.create(workload.records)?;
+    // Versions are the calls' numbers from 1.
+    let newest = config.operations;
+    let session = Session { config, progress, target: engine, values, newest, before };
+    let naming = workload.naming();
+    let run = Run { session, workload, naming, requests: &requests, stored, opened: &opened };
+    let rows = run.all(roofline);
+    drop(run);
+    drop(opened);
+    engine.remove()?;
+    rows?.into_iter().for_each(sink);
+    Ok(())
+}
+
+struct Run<'a, E: Engine> {
+    session: Session<'a, E>,
     workload: &'a Workload,
     naming: Naming,
     requests: &'a Requests,
     stored: AcknowledgedCounter,
-    opened: &'a Opened,
+    opened: &'a E::Opened,
 }
 
-impl Run<'_> {
+impl<E: Engine> Run<'_, E> {
     fn all(&self, roofline: Option<&mut Roofline>) -> Result<[Row; 2], BenchError> {
         let mut bounds = Bounds::begin(roofline)?;
         let load = self.load()?;
@@ -147,7 +151,7 @@ impl Run<'_> {
                         Ok(())
                     }
                     Operation::Scan(..) => {
-                        let (design, workload) = (session.design, self.workload.name.clone());
+                        let (design, workload) = (session.design().to_owned(), self.workload.name.clone());
                         Err(BenchError::NoOrder { design, workload })
                     }
                 })
@@ -157,7 +161,7 @@ impl Run<'_> {
         Ok(row)
     }
 
-    fn worker<'w>(&'w self, phase: &'w str) -> Worker<'w> {
+    fn worker<'w>(&'w self, phase: &'w str) -> Worker<'w, E> {
         Worker {
             session: &self.session,
             naming: self.naming,
@@ -171,17 +175,17 @@ impl Run<'_> {
 }
 
 /// One thread's hands.
-struct Worker<'a> {
-    session: &'a Session<'a>,
+struct Worker<'a, E: Engine> {
+    session: &'a Session<'a, E>,
     naming: Naming,
-    client: Client,
+    client: <E::Opened as OpenEngine>::Client,
     phase: &'a str,
     key: Vec<u8>,
     value: Vec<u8>,
     read: Vec<u8>,
 }
 
-impl Worker<'_> {
+impl<E: Engine> Worker<'_, E> {
     fn put(&mut self, record: u64, version: u64) -> Result<(), BenchError> {
         self.naming.fill(record, &mut self.key);
         self.session.values.fill(record, version, &mut self.value);

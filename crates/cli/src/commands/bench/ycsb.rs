@@ -62,7 +62,11 @@ impl Args {
         // Found out now and not after the workloads before it.
         for workload in workloads.iter().filter(|workload| workload.scans()) {
             if let Some(&design) = config.designs.iter().find(|design| !design.description().ordered) {
-                return Err(BenchError::NoOrder { design, workload: workload.name.clone() }.into());
+                return Err(BenchError::NoOrder {
+                    design: design.to_string(),
+                    workload: workload.name.clone(),
+                }
+                .into());
             }
         }
         let described: Vec<String> = workloads.iter().map(describe).collect();

@@ -1,0 +1,108 @@
+//! What the benchmarks ask of whatever they measure.
+//!
+//! A figure of our own says little without one of somebody else's from the same run, on the same medium, by the
+//! same hands. So the runner knows engines by three traits: [`Engine`] is a place with settings, [`OpenEngine`]
+//! the engine at work in it, [`EngineClient`] one thread's hands. They are used as type parameters and never as
+//! trait objects: the loop that measures our own store is compiled for it alone, as if there were no other.
+//!
+//! An open engine is shared by all threads; a client stays on its own. Dropping the open engine closes it.
+
+use super::error::BenchError;
+use quipu_medium::sim::Sim;
+use std::error::Error;
+use std::sync::Arc;
+
+/// An engine, where it keeps its data, and the settings it is measured with.
+pub trait Engine: Sync {
+    /// The engine at work.
+    type Opened: OpenEngine;
+
+    /// Its name in results: who it is and, where that is a choice, what its acknowledgement promises.
+    fn name(&self) -> &str;
+
+    /// Makes the engine anew, with room for `records`. What is in the way is an error and is left alone.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the place is taken, or the engine does not start.
+    fn create(&self, records: u64) -> Result<Self::Opened, BenchError>;
+
+    /// Removes what [`create`](Engine::create) has made, after the engine was dropped.
+    ///
+    /// # Errors
+    /// [`BenchError::File`] if the file system refuses.
+    fn remove(&self) -> Result<(), BenchError>;
+
+    /// The simulated medium beneath, if there is one; costs are then counted in place of times.
+    fn simulator(&self) -> Option<&Arc<Sim>> {
+        None
+    }
+}
+
+/// An engine at work, shared by the threads that measure it.
+pub trait OpenEngine: Sync {
+    /// One thread's hands.
+    type Client: EngineClient;
+
+    /// A client, for one thread.
+    fn client(&self) -> Self::Client;
+
+    /// Records present, where the engine can say it exactly. Asked for outside of what is timed.
+    fn records(&self) -> Option<u64>;
+
+    /// Bytes that the engine holds on the medium.
+    fn pool_bytes(&self) -> u64;
+}
+
+/// One thread's access to an open engine. Every write is acknowledged by its return.
+pub trait EngineClient {
+    /// Why an operation was refused.
+    type Error: Error + Send + Sync + 'static;
+
+    /// Puts a value, over the old one if there is one.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Self::Error>;
+
+    /// Replaces the content of `out` by the value of `key`, and tells whether there is one.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Self::Error>;
+
+    /// Reads many keys, and calls `each` with the position and value of every one. Here, one after another:
+    /// for engines that have nothing better.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn get_many(
+        &mut self,
+        keys: &[Vec<u8>],
+        mut each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Self::Error> {
+        let mut value = Vec::new();
+        for (position, key) in keys.iter().enumerate() {
+            let found = self.get_into(key, &mut value)?;
+            each(position, found.then_some(value.as_slice()));
+        }
+        Ok(())
+    }
+
+    /// Deletes `key`, whether it is there or not.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn delete(&mut self, key: &[u8]) -> Result<(), Self::Error>;
+
+    /// Deletes `key`, and tells whether it was there. Here, by looking first: for engines whose deletes are blind.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Self::Error> {
+        let found = self.get_into(key, &mut Vec::new())?;
+        if found {
+            self.delete(key)?;
+        }
+        Ok(found)
+    }
+}

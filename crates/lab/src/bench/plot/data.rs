@@ -1,0 +1,56 @@
+//! Rows in the order of the picture: phases from left to right, designs beside each other.
+
+use crate::bench::Row;
+
+/// Colours for designs in their order, which then begin again: Okabe and Ito's, and a grey.
+const COLOURS: [&str; 9] =
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#6e4b9e", "#8c8c8c"];
+
+/// Rows by phase and design, each in the order of its first appearance.
+pub(super) struct Data<'a> {
+    rows: &'a [Row],
+    /// The phases.
+    pub(super) phases: Vec<&'a str>,
+    /// The designs.
+    pub(super) designs: Vec<&'a str>,
+}
+
+impl<'a> Data<'a> {
+    /// Sorts out `rows`.
+    pub(super) fn new(rows: &'a [Row]) -> Data<'a> {
+        let (mut phases, mut designs) = (Vec::new(), Vec::new());
+        for row in rows {
+            if !phases.contains(&row.phase.as_str()) {
+                phases.push(row.phase.as_str());
+            }
+            if !designs.contains(&row.design.as_str()) {
+                designs.push(row.design.as_str());
+            }
+        }
+        Data { rows, phases, designs }
+    }
+
+    /// The rows with the positions of their phase and design.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (usize, usize, &'a Row)> {
+        self.rows.iter().filter_map(|row| {
+            let phase = self.phases.iter().position(|phase| *phase == row.phase)?;
+            let design = self.designs.iter().position(|design| *design == row.design)?;
+            Some((phase, design, row))
+        })
+    }
+
+    /// Whether any row has a share of a limit.
+    pub(super) fn has_limits(&self) -> bool {
+        self.rows.iter().any(|row| row.roofline.is_some())
+    }
+
+    /// Whether any row has latencies.
+    pub(super) fn has_latencies(&self) -> bool {
+        self.rows.iter().any(|row| row.p50_ns.is_some())
+    }
+}
+
+/// The colour of the design at `position`.
+pub(super) fn colour(position: usize) -> &'static str {
+    COLOURS[position % COLOURS.len()]
+}

@@ -1,0 +1,108 @@
+//! Runs what was chosen, one after another, each in the same place and by the same runner.
+//!
+//! Our own designs go through the same door as in `quipu bench`, on a pool in the place where the others have
+//! their folders, so that the file system and its medium are the same.
+
+use crate::engines::{Choice, Fjall, Kind, Redb, RocksDb};
+use crate::level::Survival;
+use crate::place::Place;
+use quipu::{Design, Durability};
+use quipu_lab::bench::{self, BenchError, Config, Engine, Progress, Roofline, Row, Sink};
+use quipu_lab::workload::Workload;
+use quipu_medium::Region;
+use std::fs;
+use std::path::Path;
+
+/// Bytes of the region that is made to hear what the medium says of itself.
+const TRIAL: u64 = 4096;
+
+/// What is measured.
+pub enum Benchmark {
+    /// The basic operations, each alone.
+    Ops,
+    /// A workload of YCSB.
+    Ycsb(Workload),
+}
+
+/// What acknowledged writes of `choice` survive, where `config` puts it.
+///
+/// # Errors
+/// [`BenchError`] if the place is taken, or cannot be the medium.
+pub fn survival(choice: &Choice, config: &Config, path: &Path) -> Result<Survival, BenchError> {
+    if !matches!(choice.kind, Kind::Quipu(_)) {
+        return Ok(choice.level.on(config.medium));
+    }
+    let region = Region::create(path, TRIAL, Some(config.medium), Durability::Process)?;
+    let survival = Survival::from(&region.statement());
+    drop(region);
+    fs::remove_file(path).map_err(|source| BenchError::File { path: path.to_owned(), source })?;
+    Ok(survival)
+}
+
+/// Runs `benchmark` on each of `choices`, in `path`, which must not exist.
+///
+/// # Errors
+/// The first error of any engine; the rows before it have been handed over.
+pub fn run(
+    choices: &[Choice],
+    benchmark: &Benchmark,
+    config: &Config,
+    path: &Path,
+    progress: &dyn Progress,
+    sink: &mut dyn FnMut(&Choice, Row),
+) -> Result<(), BenchError> {
+    let config = match benchmark {
+        Benchmark::Ops => config.clone(),
+        Benchmark::Ycsb(workload) => config.of_workload(workload),
+    };
+    let config = Config { pool: Some(path.to_owned()), ..config };
+    let mut rivals = Rivals { benchmark, config: &config, roofline: None, progress };
+    for choice in choices {
+        let setup = choice.setup(&config, Place::new(path));
+        let sink: Sink<'_> = &mut |row| sink(choice, row);
+        match choice.kind {
+            Kind::Quipu(design) => ours(design, benchmark, &config, progress, sink)?,
+            Kind::RocksDb => rivals.measure(RocksDb::new(setup), sink)?,
+            Kind::Redb => rivals.measure(Redb::new(setup), sink)?,
+            Kind::Fjall => rivals.measure(Fjall::new(setup), sink)?,
+        }
+    }
+    Ok(())
+}
+
+fn ours(
+    design: Design,
+    benchmark: &Benchmark,
+    config: &Config,
+    progress: &dyn Progress,
+    sink: Sink<'_>,
+) -> Result<(), BenchError> {
+    let config = Config { designs: vec![design], ..config.clone() };
+    match benchmark {
+        Benchmark::Ops => bench::ops(&config, progress, sink),
+        Benchmark::Ycsb(workload) => bench::ycsb(&config, workload, progress, sink),
+    }
+}
+
+/// What the engines share that are not ours.
+struct Rivals<'a> {
+    benchmark: &'a Benchmark,
+    config: &'a Config,
+    roofline: Option<Roofline>,
+    progress: &'a dyn Progress,
+}
+
+impl Rivals<'_> {
+    fn measure<E: Engine>(&mut self, engine: E, sink: Sink<'_>) -> Result<(), BenchError> {
+        if self.config.roofline && self.roofline.is_none() {
+            self.roofline = Some(Roofline::new(self.config)?);
+        }
+        let roofline = self.roofline.as_mut();
+        match self.benchmark {
+            Benchmark::Ops => bench::ops_of(self.config, &engine, roofline, self.progress, sink),
+            Benchmark::Ycsb(workload) => {
+                bench::ycsb_of(self.config, workload, &engine, roofline, self.progress, sink)
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What can be measured: an engine and, of an engine that has several, a durability level.
+
+use crate::level::Level;
+use crate::place::Place;
+use quipu::Design;
+use quipu_lab::bench::Config;
+use std::fmt;
+use std::str::FromStr;
+
+/// Least bytes of a block cache.
+const LEAST_CACHE: u64 = 64 << 20;
+
+/// An engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One of our own designs.
+    Quipu(Design),
+    /// RocksDB, as the system has it.
+    RocksDb,
+    /// redb.
+    Redb,
+    /// fjall.
+    Fjall,
+}
+
+/// An engine at a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The engine.
+    pub kind: Kind,
+    /// What its acknowledgements promise.
+    pub level: Level,
+}
+
+/// What every rival is told.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Its name in results.
+    pub name: String,
+    /// Where its files are.
+    pub place: Place,
+    /// What its acknowledgements promise.
+    pub level: Level,
+    /// Bytes of its block cache: room for all records.
+    pub cache: u64,
+    /// Threads that use it.
+    pub threads: usize,
+}
+
+impl Kind {
+    /// The engines that are not ours.
+    pub const RIVALS: [Kind; 3] = [Kind::RocksDb, Kind::Redb, Kind::Fjall];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Quipu(design) => design.name(),
+            Kind::RocksDb => "rocksdb",
+            Kind::Redb => "redb",
+            Kind::Fjall => "fjall",
+        }
+    }
+
+    /// How it is set for a level; nothing if it has no such setting.
+    pub fn setting(self, level: Level) -> Option<&'static str> {
+        Some(match (self, level) {
+            (Kind::Quipu(_), Level::Process) => "durability process: no system call on the write path",
+            (Kind::RocksDb, Level::Memory) => "write-ahead log off: lost until the next flush of a memtable",
+            (Kind::RocksDb, Level::Process) => "write-ahead log on, not synced: a write(2) for every put",
+            (Kind::RocksDb, Level::Power) => {
+                "write-ahead log on, sync=true: an fdatasync for every group of puts"
+            }
+            (Kind::Redb, Level::Memory) => "Durability::None: lost until a commit with Durability::Immediate",
+            (Kind::Redb, Level::Power) => "Durability::Immediate: a commit with a sync for every put",
+            (Kind::Fjall, Level::Memory) => "manual journal persist: lost while in a buffer of the process",
+            (Kind::Fjall, Level::Process) => "PersistMode::Buffer: a write(2) for every put",
+            (Kind::Fjall, Level::Power) => "PersistMode::SyncAll after every put",
+            (Kind::Quipu(_), Level::Memory | Level::Power) | (Kind::Redb, Level::Process) => return None,
+        })
+    }
+
+    /// The level that is nearest to ours, and taken where none is named: a crash of the process, or what comes
+    /// next above it.
+    fn usual(self) -> Level {
+        if self.setting(Level::Process).is_some() { Level::Process } else { Level::Power }
+    }
+}
+
+impl Choice {
+    /// Everything that can be chosen, our own first.
+    pub fn all() -> Vec<Choice> {
+        let ours = Design::ALL.iter().map(|design| Kind::Quipu(*design));
+        let kinds = ours.chain(Kind::RIVALS);
+        let levels = |kind: Kind| Level::ALL.map(|level| Choice { kind, level });
+        kinds.flat_map(levels).filter(|choice| choice.kind.setting(choice.level).is_some()).collect()
+    }
+
+    /// How the engine is set for this level.
+    pub fn setting(&self) -> &'static str {
+        self.kind.setting(self.level).unwrap_or_default()
+    }
+
+    /// What the engine is told for a benchmark, in `place`.
+    pub fn setup(&self, config: &Config, place: Place) -> Setup {
+        let cache = (config.records * config.record_bytes() * 2).max(LEAST_CACHE);
+        Setup { name: self.to_string(), place, level: self.level, cache, threads: config.threads }
+    }
+}
+
+/// The name that [`FromStr`] reads back; ours have one level and do not name it.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Quipu(design) => write!(f, "{design}"),
+            kind => write!(f, "{}:{}", kind.name(), self.level),
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Choice, String> {
+        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
+        let mut of_that_name = Choice::all().into_iter().filter(|choice| choice.kind.name() == name);
+        let found = match level {
+            Some(level) => of_that_name.find(|choice| choice.level.name() == level),
+            None => of_that_name.find(|choice| choice.level == choice.kind.usual()),
+        };
+        found.ok_or_else(|| {
+            let known: Vec<String> = Choice::all().iter().map(Choice::to_string).collect();
+            format!("choose from {}", known.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_the_level_has_a_default() {
+        for choice in Choice::all() {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+        }
+        let level = |name: &str| name.parse::<Choice>().map(|choice| choice.level);
+        assert_eq!(level("rocksdb"), Ok(Level::Process));
+        assert_eq!(level("redb"), Ok(Level::Power));
+        assert!(level("redb:process").unwrap_err().contains("redb:memory, redb:power"));
+        assert!(level("leveldb").is_err());
+    }
+}

@@ -1,0 +1,11 @@
+//! The engines, one file or folder each, and the list of what can be chosen.
+
+mod choice;
+mod fjall;
+mod redb;
+mod rocksdb;
+
+pub use choice::{Choice, Kind, Setup};
+pub use fjall::Fjall;
+pub use redb::Redb;
+pub use rocksdb::RocksDb;

@@ -1,0 +1,229 @@
+//! A safe skin around the C interface: one open database with the options it is used with.
+//!
+//! The database may be used by many threads at once (RocksDB promises that of it, and options are only read once
+//! it is open). Every error string and every value that the library hands out is freed here, on all paths.
+
+use super::library::{
+    ColumnFamily, Db, DbOptions, Functions, PinnableSlice, ReadOptions, WriteOptions, load,
+};
+use crate::engines::Setup;
+use crate::level::Level;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::{ptr, slice};
+
+/// `rocksdb_no_compression`.
+const NO_COMPRESSION: c_int = 0;
+
+/// Keys of one batched read, at most; more are read in several.
+const BATCH: usize = 32;
+
+/// Why RocksDB did not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The library is not there.
+    #[error("RocksDB cannot be loaded ({0}); install it, on Debian as librocksdb-dev, or leave rocksdb out")]
+    Missing(String),
+    /// It answered with an error.
+    #[error("RocksDB: {0}")]
+    Refused(String),
+}
+
+/// An open database.
+pub struct Database {
+    functions: &'static Functions,
+    db: *mut Db,
+    family: *mut ColumnFamily,
+    write: *mut WriteOptions,
+    read: *mut ReadOptions,
+}
+
+// SAFETY: RocksDB's database and column family may be used and closed by any thread; the options belong to this
+// value and are not changed after `open`.
+unsafe impl Send for Database {}
+// SAFETY: as above: reads and writes may run at the same time on one database, and options are only read.
+unsafe impl Sync for Database {}
+
+/// Settings that end with their scope.
+struct Options(&'static Functions, *mut DbOptions);
+
+impl Drop for Options {
+    fn drop(&mut self) {
+        // SAFETY: made by `options_create` and destroyed once; an open database keeps copies.
+        unsafe { (self.0.options_destroy)(self.1) }
+    }
+}
+
+impl Options {
+    fn new(functions: &'static Functions, setup: &Setup) -> Options {
+        let mebibytes = setup.cache.div_ceil(1 << 20);
+        let threads = c_int::try_from(setup.threads.max(2)).unwrap_or(c_int::MAX);
+        // SAFETY: the options have just been made, and no one else knows them.
+        unsafe {
+            let options = (functions.options_create)();
+            (functions.options_set_create_if_missing)(options, 1);
+            (functions.options_set_error_if_exists)(options, 1);
+            (functions.options_set_compression)(options, NO_COMPRESSION);
+            (functions.options_increase_parallelism)(options, threads);
+            (functions.options_optimize_for_point_lookup)(options, mebibytes);
+            Options(functions, options)
+        }
+    }
+}
+
+impl Database {
+    /// Makes a database in a folder that has none.
+    pub fn create(path: &Path, setup: &Setup) -> Result<Database, Error> {
+        let functions = load().map_err(Error::Missing)?;
+        let path = CString::new(path.as_os_str().as_bytes()).map_err(|e| Error::Refused(e.to_string()))?;
+        let options = Options::new(functions, setup);
+        let (mut family, mut error) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: one name, one set of options and room for one handle, as the count says; all outlive the call.
+        let db = unsafe {
+            (functions.open_column_families)(
+                options.1,
+                path.as_ptr(),
+                1,
+                &c"default".as_ptr(),
+                &options.1.cast_const(),
+                &mut family,
+                &mut error,
+            )
+        };
+        check(functions, error)?;
+        // SAFETY: the options have just been made, and no one else knows them.
+        let (write, read) = unsafe {
+            let write = (functions.writeoptions_create)();
+            (functions.writeoptions_disable_WAL)(write, c_int::from(setup.level == Level::Memory));
+            (functions.writeoptions_set_sync)(write, u8::from(setup.level == Level::Power));
+            (write, (functions.readoptions_create)())
+        };
+        Ok(Database { functions, db, family, write, read })
+    }
+
+    /// Puts a value.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let mut error = ptr::null_mut();
+        let (key_bytes, value_bytes) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: the database is open as long as `self` lives, and the slices are copied during the call.
+        unsafe {
+            let put = self.functions.put;
+            put(self.db, self.write, key_bytes, key.len(), value_bytes, value.len(), &mut error);
+        }
+        check(self.functions, error)
+    }
+
+    /// Deletes a key, whether it is there or not.
+    pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
+        let mut error = ptr::null_mut();
+        // SAFETY: as in `put`.
+        unsafe { (self.functions.delete)(self.db, self.write, key.as_ptr().cast(), key.len(), &mut error) }
+        check(self.functions, error)
+    }
+
+    /// Reads a value in place, and gives what `read` makes of it.
+    pub fn get<T>(&self, key: &[u8], read: impl FnOnce(Option<&[u8]>) -> T) -> Result<T, Error> {
+        let mut error = ptr::null_mut();
+        // SAFETY: as in `put`.
+        let found = unsafe {
+            (self.functions.get_pinned)(self.db, self.read, key.as_ptr().cast(), key.len(), &mut error)
+        };
+        let found = Pinned { functions: self.functions, slice: found };
+        check(self.functions, error)?;
+        Ok(read(found.bytes()))
+    }
+
+    /// Reads many keys in batches, and calls `each` with the position and value of every one.
+    pub fn get_many(
+        &self,
+        keys: &[Vec<u8>],
+        mut each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        for (batch, keys) in keys.chunks(BATCH).enumerate() {
+            let mut names = [ptr::null::<c_char>(); BATCH];
+            let mut lengths = [0; BATCH];
+            for ((name, length), key) in names.iter_mut().zip(&mut lengths).zip(keys) {
+                (*name, *length) = (key.as_ptr().cast(), key.len());
+            }
+            let mut slices = [ptr::null_mut(); BATCH];
+            let mut errors = [ptr::null_mut(); BATCH];
+            // SAFETY: as in `put`; every array has room for the count, which is at most `BATCH`.
+            unsafe {
+                (self.functions.batched_multi_get_cf)(
+                    self.db,
+                    self.read,
+                    self.family,
+                    keys.len(),
+                    names.as_ptr(),
+                    lengths.as_ptr(),
+                    slices.as_mut_ptr(),
+                    errors.as_mut_ptr(),
+                    false,
+                );
+            }
+            let found = slices.map(|slice| Pinned { functions: self.functions, slice });
+            // All are looked at before the first is returned, since each is to be freed.
+            errors.map(|error| check(self.functions, error)).into_iter().collect::<Result<(), Error>>()?;
+            for (position, value) in found.iter().take(keys.len()).enumerate() {
+                each(batch * BATCH + position, value.bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // SAFETY: all were made by `create` and are destroyed once, the family before its database.
+        unsafe {
+            (self.functions.column_family_handle_destroy)(self.family);
+            (self.functions.close)(self.db);
+            (self.functions.writeoptions_destroy)(self.write);
+            (self.functions.readoptions_destroy)(self.read);
+        }
+    }
+}
+
+/// A value lent by the database, or none.
+struct Pinned {
+    functions: &'static Functions,
+    slice: *mut PinnableSlice,
+}
+
+impl Pinned {
+    fn bytes(&self) -> Option<&[u8]> {
+        if self.slice.is_null() {
+            return None;
+        }
+        let mut length = 0;
+        // SAFETY: the slice is good until it is destroyed, when `self` is dropped; it names `length` bytes.
+        unsafe {
+            let bytes = (self.functions.pinnableslice_value)(self.slice, &mut length);
+            // An empty value may have no address.
+            Some(if length == 0 { &[] } else { slice::from_raw_parts(bytes.cast(), length) })
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if !self.slice.is_null() {
+            // SAFETY: given out by the library, and destroyed once.
+            unsafe { (self.functions.pinnableslice_destroy)(self.slice) }
+        }
+    }
+}
+
+/// The error that a call has left behind, if it has.
+fn check(functions: &Functions, error: *mut c_char) -> Result<(), Error> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the library leaves a string that ends with a zero byte and is the caller's to free, once.
+    unsafe {
+        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
+        (functions.free)(error.cast());
+        Err(Error::Refused(text))
+    }
+}

@@ -1,0 +1,25 @@
+//! The `quipu-rivals` program: measures other engines beside Quipu, with the flags of `quipu bench`.
+//!
+//! As there, results go to standard output and nothing else does, with `--json` as one object a line; the exit
+//! code is 1 if something failed on the way and 2 if the command was misused.
+
+mod args;
+mod output;
+
+use clap::Parser;
+use quipu_lab::bench::alloc::Counting;
+use std::process::ExitCode;
+
+/// Counts what the engines in Rust allocate; what RocksDB takes is seen as resident memory.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn main() -> ExitCode {
+    match args::Line::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("quipu-rivals: {error}");
+            ExitCode::from(error.code())
+        }
+    }
+}
