@@ -58,6 +58,21 @@ fn limits_are_measured_when_asked_for() {
 }
 
 #[test]
+fn results_are_drawn_when_asked_for() {
+    let (folder, _) = folder();
+    let file = folder.path().join("bench.svg");
+    let path = file.to_str().unwrap();
+    let rows = objects(&succeed(["bench", "ops", "--records", "1k", "--json", "--plot", path]));
+    assert_eq!(rows.len(), 5, "standard output is as without a picture");
+    let picture = std::fs::read_to_string(&file).unwrap();
+    for part in ["<svg", "get_many", "1000 records of 16 + 200 bytes", "1 thread, dram", "</svg>"] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    let text = fail(["bench", "ops", "--medium", "sim", "--plot", path], 2);
+    assert!(text.contains("--plot draws times"), "{text}");
+}
+
+#[test]
 fn workloads_are_named_by_letter_or_file() {
     let (folder, _) = folder();
     let file = folder.path().join("mine.properties");

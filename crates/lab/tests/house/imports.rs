@@ -14,6 +14,7 @@ pub const CRATES: &[(&str, &str, &[&str])] = &[
     ("store", "quipu", &["medium", "parts"]),
     ("lab", "quipu-lab", &["medium", "parts", "store"]),
     ("cli", "quipu-cli", &["medium", "lab", "store"]),
+    ("rivals", "quipu-rivals", &["medium", "lab", "store"]),
 ];
 
 /// The rooms of `parts` by floor. A room may import rooms of lower floors, and nothing else in its crate.

@@ -16,6 +16,7 @@ Examples:
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool --threads 2
   quipu bench ops --medium sim                              # exact costs in place of times
   quipu bench recovery --records 10M --json
+  quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
 
 Fields of the JSON objects: design, phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
 p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --roofline also roofline, the share of the limit; \

@@ -6,7 +6,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar};
 use crate::size;
 use quipu::MediumKind;
-use quipu_lab::bench::{BenchError, Config, Row, table};
+use quipu_lab::bench::{BenchError, Config, Row, plot, table};
+use std::fs;
 use std::path::PathBuf;
 
 /// Records where no number is given.
@@ -38,6 +39,9 @@ pub struct Settings {
     /// Print one JSON object a line, one for each phase.
     #[arg(long)]
     json: bool,
+    /// Draw throughput and latencies too, as an SVG.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
 }
 
 /// Sizes of records, for the benchmarks that make up their own.
@@ -84,6 +88,10 @@ impl Settings {
 
     /// Finds a place for the pool. `heading` says above the table what was measured.
     pub fn begin(&self, heading: String) -> Result<Bench<'_>, Failure> {
+        if self.plot.is_some() && self.medium == MediumKind::Sim {
+            let text = "--plot draws times, and --medium sim has none; take another medium, or --json";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         let place = Place::find(self.medium, self.pool.clone())?;
         Ok(Bench {
             settings: self,
@@ -107,11 +115,10 @@ impl Bench<'_> {
         let config = Config { pool: self.place.path().cloned(), ..config };
         let (rows, refused, json) = (&mut self.rows, &mut self.refused, self.settings.json);
         benchmark(&config, &self.bar, &mut |row| {
-            if !json {
-                rows.push(row);
-            } else if refused.is_none() {
+            if json && refused.is_none() {
                 *refused = output::json_line(&row).err();
             }
+            rows.push(row);
         })?;
         self.refused.take().map_or(Ok(()), Err)
     }
@@ -120,8 +127,22 @@ impl Bench<'_> {
     pub fn end(self, result: Result<(), Failure>) -> Result<Outcome, Failure> {
         self.bar.clear();
         if !self.rows.is_empty() {
-            output::raw(format!("{}\n{}\n\n{}", self.heading, self.place, table(&self.rows)).as_bytes())?;
+            if !self.settings.json {
+                let text = format!("{}\n{}\n\n{}", self.heading, self.place, table(&self.rows));
+                output::raw(text.as_bytes())?;
+            }
+            self.draw()?;
         }
         result.map(|()| Outcome::Fine)
+    }
+
+    /// Draws what there is, if a picture was asked for.
+    fn draw(&self) -> Result<(), Failure> {
+        let Some(path) = &self.settings.plot else { return Ok(()) };
+        let Settings { medium, threads, .. } = self.settings;
+        let title = format!("{} {}, {medium}.", self.heading, output::counted(*threads, "thread"));
+        let notes: Vec<String> = self.place.to_string().lines().map(str::to_owned).collect();
+        fs::write(path, plot(&title, &notes, &self.rows))
+            .map_err(|error| Failure::Problem(format!("cannot write {}: {error}", path.display())))
     }
 }

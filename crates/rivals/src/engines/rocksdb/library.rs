@@ -36,6 +36,9 @@ opaque! {
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions, each called as in `rocksdb/c.h` without the prefix `rocksdb_`.
+        ///
+        /// # Safety
+        /// What `rocksdb/c.h` asks of callers: handles that are open, and as many bytes as are said.
         #[allow(non_snake_case)]
         pub struct Functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
