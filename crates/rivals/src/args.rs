@@ -193,8 +193,9 @@ impl Settings {
 
     fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
-        let heading =
-            format!("{heading}, {} threads, medium {}, seed {}.", self.threads, self.medium, self.seed);
+        let threads =
+            if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        let heading = format!("{heading}, {threads}, medium {}, seed {}.", self.medium, self.seed);
         Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, config)
     }
 }

@@ -14,7 +14,7 @@ fn choices(kind: Kind) -> Vec<Choice> {
 }
 
 fn tiny() -> Config {
-    Config { records: 500, operations: 320, threads: 2, ..Config::default() }
+    Config { records: 500, operations: 320, threads: 2, roofline: true, ..Config::default() }
 }
 
 /// All operations, at every level that the engine has.
@@ -95,6 +95,7 @@ fn runs_every_benchmark(kind: Kind) {
         for (number, (name, row)) in rows.iter().enumerate() {
             assert_eq!((&row.design, row.phase.as_str()), (name, phases[number % phases.len()]));
             assert!(row.mops.unwrap() > 0.0 && row.p999_ns >= row.p50_ns);
+            assert!(row.roofline.unwrap() > 0.0);
         }
         assert!(!path.exists());
     }

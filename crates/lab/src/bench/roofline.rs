@@ -65,7 +65,7 @@ impl Roofline {
     /// # Errors
     /// [`BenchError`] if the settings are impossible or the memory is not to be had.
     pub fn new(config: &Config) -> Result<Roofline, BenchError> {
-        config.check()?;
+        config.check_run()?;
         let size = config.record_bytes();
         let stride = size.next_multiple_of(WORD);
         let count = config.records.max(config.threads as u64);

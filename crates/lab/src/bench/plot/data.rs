@@ -2,9 +2,10 @@
 
 use crate::bench::Row;
 
-/// Colours for designs in their order, which then begin again: Okabe and Ito's, and a grey.
+/// Colours for designs in their order, which then begin again: Okabe and Ito's, without
+/// the yellow, which white paper swallows, and with a violet and a grey.
 const COLOURS: [&str; 9] =
-    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#6e4b9e", "#8c8c8c"];
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222", "#6e4b9e", "#8c8c8c"];
 
 /// Rows by phase and design, each in the order of its first appearance.
 pub(super) struct Data<'a> {

@@ -9,7 +9,7 @@ const WIDTH: f64 = 1180.0;
 const MARGIN: f64 = 28.0;
 /// Room for the numbers of the axes.
 const AXIS: f64 = 62.0;
-const TITLE: f64 = 18.0;
+const TITLE: f64 = 16.0;
 const HEADING: f64 = 14.0;
 const LETTERS: f64 = 13.0;
 const NOTES: f64 = 11.5;

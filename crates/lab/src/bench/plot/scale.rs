@@ -19,6 +19,18 @@ pub(super) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A number of an axis with this step, with the digits that tell it from the next.
+pub(super) fn mark(value: f64, step: f64) -> String {
+    let decimals = (-step.log10().floor()).max(0.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+/// A share in per cent, with a digit more where it is small.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+}
+
 /// A power of ten of nanoseconds in the unit that people use for it.
 pub(super) fn duration(exponent: i32) -> String {
     let (unit, base) = match exponent {
@@ -44,6 +56,15 @@ mod tests {
     fn numbers_have_the_digits_worth_reading() {
         let texts = [123.4, 12.34, 1.234, 0.1234, 0.01234, 0.000_123].map(digits);
         assert_eq!(texts, ["123", "12.3", "1.23", "0.12", "0.012", "0.00012"]);
+    }
+
+    #[test]
+    fn marks_and_shares_have_as_few_as_will_do() {
+        assert_eq!(
+            (mark(6.0, 2.0), mark(0.4, 0.2), mark(0.015, 0.005)),
+            ("6".into(), "0.4".into(), "0.015".into())
+        );
+        assert_eq!([0.5, 0.0996, 0.004].map(percent), ["50 %", "10 %", "0.4 %"]);
     }
 
     #[test]

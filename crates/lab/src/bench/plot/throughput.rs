@@ -3,7 +3,7 @@
 use super::data::{Data, colour};
 use super::pen::{Anchor, Pen, width};
 use super::picture::Panel;
-use super::scale::{digits, step};
+use super::scale::{self, digits};
 
 /// Height of the numbers on bars.
 const SMALL: f64 = 11.5;
@@ -14,19 +14,19 @@ const HEADROOM: f64 = 1.3;
 /// Draws the panel.
 pub(super) fn draw(pen: &mut Pen, panel: &Panel, data: &Data<'_>) {
     let most = data.placed().filter_map(|(_, _, row)| row.mops).fold(0.0, f64::max);
-    let step = step(most);
+    let step = scale::step(most);
     let top = most.max(step) * HEADROOM;
     let y = |mops: f64| panel.bottom - mops / top * (panel.bottom - panel.top);
     let mut mark = 0.0;
     while mark <= top {
-        panel.mark(pen, y(mark), &digits(mark));
+        panel.mark(pen, y(mark), &scale::mark(mark, step));
         mark += step;
     }
     panel.phases(pen, data);
     for (phase, design, row) in data.placed() {
         let Some(mops) = row.mops else { continue };
         let (left, breadth) = panel.slot(data, phase, design);
-        let share = row.roofline.map(|share| format!("{:.0} %", share * 100.0));
+        let share = row.roofline.map(scale::percent);
         let number = digits(mops);
         let said = format!("{}, {}: {number} Mops/s", row.design, row.phase);
         pen.bar((left, y(mops)), (breadth * 0.92, panel.bottom - y(mops)), colour(design), &said);
