@@ -2,6 +2,7 @@
 //!
 //! RocksDB is the system's, so its test runs only where it is asked for: `cargo test -- --include-ignored`.
 
+use quipu::MediumKind;
 use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, OpenEngine, Silent};
 use quipu_lab::workload::Workload;
 use quipu_rivals::compare::{self, Benchmark};
@@ -14,7 +15,9 @@ fn choices(kind: Kind) -> Vec<Choice> {
 }
 
 fn tiny() -> Config {
-    Config { records: 500, operations: 320, threads: 2, roofline: true, ..Config::default() }
+    // Temporary folders are seldom in memory.
+    let medium = MediumKind::File;
+    Config { medium, records: 500, operations: 320, threads: 2, roofline: true, ..Config::default() }
 }
 
 /// All operations, at every level that the engine has.
@@ -125,11 +128,12 @@ fn our_own_designs_are_measured_in_the_same_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("place");
     let choice: Choice = "quipu".parse().unwrap();
-    let config = Config { medium: quipu::MediumKind::File, ..tiny() };
-    let survival = compare::survival(&choice, &config, &path).unwrap();
+    let survival = compare::survival(&choice, &tiny(), &path).unwrap();
     assert_eq!(survival.process_crash, "yes");
+    let weaker = compare::survival(&"redb:memory".parse().unwrap(), &tiny(), &path).unwrap();
+    assert_eq!(weaker.process_crash, "no");
     let mut rows = 0;
-    compare::run(&[choice], &Benchmark::Ops, &config, &path, &Silent, &mut |_, _| rows += 1).unwrap();
+    compare::run(&[choice], &Benchmark::Ops, &tiny(), &path, &Silent, &mut |_, _| rows += 1).unwrap();
     assert_eq!(rows, 5);
     assert!(!path.exists());
 }
@@ -140,9 +144,8 @@ fn what_is_in_the_way_is_left_alone() {
     std::fs::write(folder.path().join("mine"), "precious").unwrap();
     for choice in ["redb", "fjall", "quipu"] {
         let choice: Choice = choice.parse().unwrap();
-        let config = Config { medium: quipu::MediumKind::File, ..tiny() };
         let run =
-            |path: &Path| compare::run(&[choice], &Benchmark::Ops, &config, path, &Silent, &mut |_, _| ());
+            |path: &Path| compare::run(&[choice], &Benchmark::Ops, &tiny(), path, &Silent, &mut |_, _| ());
         assert!(matches!(
             run(folder.path()).unwrap_err(),
             BenchError::File { .. } | BenchError::Store { .. }
