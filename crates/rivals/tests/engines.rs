@@ -85,7 +85,7 @@ fn runs_every_benchmark(kind: Kind) {
     let path = folder.path().join("place");
     let workload = Workload { records: 300, operations: 400, ..Workload::published("d").unwrap() };
     for (benchmark, phases) in [
-        (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "delete"]),
+        (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "delete", "remove"]),
         (Benchmark::Ycsb(workload), vec!["load_d", "run_d"]),
     ] {
         // Syncs are slow on a disk, and the runner does not care about the level.

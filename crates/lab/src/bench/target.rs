@@ -210,12 +210,12 @@ impl EngineClient for Client {
 
     #[inline]
     fn delete(&mut self, key: &[u8]) -> Result<(), quipu::Error> {
-        Client::delete(self, key).map(drop)
+        Client::delete(self, key)
     }
 
     #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<bool, quipu::Error> {
-        Client::delete(self, key)
+        Client::remove(self, key)
     }
 }
 
