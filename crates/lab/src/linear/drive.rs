@@ -1,0 +1,150 @@
+//! What one thread does in a history: drawn from the seed, and timed so that the threads meet.
+//!
+//! Threads that merely run at once rarely touch a key at the same moment, least of all on few processors. So before
+//! each of their calls they wait for each other and go on together, and an update now and then gives its processor
+//! away while it holds its key.
+
+use super::operation::{Action, Outcome, State};
+use super::record::Log;
+use super::subject::{Subject, Timing};
+use crate::workload::mix;
+use quipu::Error;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Looks at the others' arrival before a waiting thread gives its processor away.
+const PATIENCE: u32 = 4096;
+
+/// Where threads wait for each other, until one of them has left for good.
+pub(super) struct Meeting {
+    threads: usize,
+    arrived: AtomicUsize,
+    left: AtomicBool,
+}
+
+impl Meeting {
+    pub fn new(threads: usize) -> Meeting {
+        Meeting { threads, arrived: AtomicUsize::new(0), left: AtomicBool::new(false) }
+    }
+
+    /// Waits until all have come to their meeting number `number`, counted from 1.
+    fn meet(&self, number: usize) {
+        self.arrived.fetch_add(1, Ordering::SeqCst);
+        let mut spins = 0;
+        while self.arrived.load(Ordering::SeqCst) < number * self.threads && !self.left.load(Ordering::SeqCst)
+        {
+            // Whoever is waited for may need this processor. Until that is likely nobody pauses: to be late by the length
+            // of a pause is to miss the others' calls.
+            spins += 1;
+            if spins % PATIENCE == 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Lets the others go on without this thread, however it ends.
+pub(super) struct Leaving<'m>(pub &'m Meeting);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.left.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Kinds of calls, by their weights: a history leans to one side, since rare meetings of two kinds want many of both.
+const LEANINGS: [[u32; 9]; 4] = [
+    // get, get_many, put, put_many, remove, delete, put_if_absent, swap, update
+    [4, 1, 4, 1, 2, 2, 2, 2, 2],
+    [8, 2, 4, 1, 1, 0, 0, 0, 0],
+    [3, 0, 2, 0, 3, 3, 4, 1, 0],
+    [2, 0, 1, 0, 1, 0, 1, 4, 6],
+];
+
+/// One thread of a lot of histories.
+pub(super) struct Driver<'d> {
+    pub meeting: &'d Meeting,
+    pub seed: u64,
+    pub thread: u64,
+    pub keys: u64,
+    pub calls: usize,
+}
+
+impl Driver<'_> {
+    /// Makes the calls of history number `history`, which is number `number` of those that this thread takes part in.
+    pub fn run(
+        &self,
+        history: u64,
+        number: usize,
+        subject: &mut dyn Subject,
+        log: &mut Log<'_>,
+    ) -> Result<(), Error> {
+        let shared = mix(self.seed ^ mix(history));
+        let leaning = &LEANINGS[(shared % 4) as usize];
+        let mut random = SmallRng::seed_from_u64(mix(shared ^ self.thread));
+        let first = history * self.keys;
+        let mut last_seen: Vec<State> = vec![None; self.keys as usize];
+        for call in 0..self.calls {
+            // One key is hotter than the others.
+            let key_number = random.random_range(0..self.keys) * random.random_range(0..2);
+            let key = first + key_number;
+            let mut written = (self.thread * self.calls as u64 + call as u64) * self.keys;
+            let mut value = || {
+                written += 1;
+                written
+            };
+            let delay = random.random_range(0..3) * random.random_range(0..100u32);
+            let pauses = random.random_ratio(1, 3);
+            let ready = || {
+                self.meeting.meet(number * self.calls + call + 1);
+                // Fractions of a microsecond: mistakes hide at every distance between two calls.
+                (0..delay).for_each(|step| _ = std::hint::black_box(step));
+            };
+            let pause = || {
+                if pauses {
+                    std::thread::yield_now();
+                }
+            };
+            let timing = &Timing { ready: &ready, pause: &pause };
+            let seen = &mut last_seen[key_number as usize];
+            let action = match draw(leaning, &mut random) {
+                0 => Action::Get,
+                1 => {
+                    log.get_many(subject, &Vec::from_iter(first..first + self.keys), timing)?;
+                    continue;
+                }
+                2 => Action::Put(value()),
+                3 => {
+                    let pairs = Vec::from_iter((first..first + self.keys).map(|key| (key, value())));
+                    log.put_many(subject, &pairs, timing)?;
+                    continue;
+                }
+                4 => Action::Remove,
+                5 => Action::Delete,
+                6 => Action::PutIfAbsent(value()),
+                7 => Action::Swap(*seen, random.random_ratio(3, 4).then(value)),
+                _ => Action::Update(random.random_ratio(4, 5).then(value)),
+            };
+            let outcome = log.call(subject, key, action, timing)?;
+            *seen = match (action, outcome) {
+                (Action::Get, Outcome::Saw(state)) => state,
+                (Action::PutIfAbsent(_) | Action::Swap(..), Outcome::Did(false)) => *seen,
+                _ => action.written(),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// The number of a weight, drawn in proportion.
+fn draw(weights: &[u32], random: &mut SmallRng) -> usize {
+    let mut rest = random.random_range(0..weights.iter().sum());
+    for (number, weight) in weights.iter().enumerate() {
+        if rest < *weight {
+            return number;
+        }
+        rest -= weight;
+    }
+    weights.len() - 1
+}

@@ -1,0 +1,192 @@
+//! [`explore`]: many small histories on real threads, each judged.
+//!
+//! Histories are made in lots that share a store and its threads, each on keys of its own, so that the index and the
+//! heap grow while they run. After a lot the store is dropped, opened again, and every key read once more: that
+//! reading belongs to its history too, so what recovery returns must fit in behind what the threads were told.
+
+use super::check::{History, Verdict, check};
+use super::config::{Conviction, LinearConfig, LinearError, LinearReport};
+use super::drive::{Driver, Leaving, Meeting};
+use super::operation::{Action, Caller, Operation};
+use super::record::{Clock, Log};
+use super::subject::{Subject, Timing};
+use super::twins::Broken;
+use crate::contract::{Ending, Fixture, Medium};
+use quipu::{Error, Store};
+use std::time::Instant;
+
+/// Histories of a lot.
+const LOT: u64 = 200;
+
+/// More bytes than an operation takes of the pool, on average.
+const OPERATION_BYTES: u64 = 512;
+
+const ZONE: u64 = 16 << 10;
+
+/// Violations that are kept in full.
+const DETAILS: usize = 10;
+
+/// Makes and judges the histories. `progress` is told how many are done.
+///
+/// # Errors
+/// Impossible settings, and calls on the store that fail.
+///
+/// # Panics
+/// If the store does.
+pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<LinearReport, LinearError> {
+    let limits = [
+        ("threads", config.threads, 64, "must be 1 to 64"),
+        ("keys", config.keys, 64, "must be 1 to 64"),
+        ("calls", config.calls, 10_000, "must be 1 to 10,000"),
+    ];
+    for (setting, number, most, reason) in limits {
+        if !(1..=most).contains(&number) {
+            return Err(LinearError::Setting { setting, reason });
+        }
+    }
+    let begun = Instant::now();
+    let mut report = LinearReport {
+        design: config.design.to_string(),
+        medium: if config.folder.is_some() { "file" } else { "dram" }.to_owned(),
+        seed: config.seed,
+        threads: config.threads,
+        ..LinearReport::default()
+    };
+    let mut first = 0;
+    while first < config.histories {
+        let end = config.histories.min(first + LOT);
+        let lot = Lot { config, first, end };
+        let failed = |source| LinearError::Store { history: first, seed: config.seed, source };
+        let (operations, unsound) = lot.run().map_err(failed)?;
+        if let Some(what) = unsound {
+            report.convict(config, first, what);
+        }
+        for (history, operations) in (first..end).zip(lot.sorted(operations)) {
+            report.judge(config, history, operations);
+        }
+        first = end;
+        progress(first);
+    }
+    report.seconds = begun.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Histories that share a store.
+struct Lot<'c> {
+    config: &'c LinearConfig,
+    first: u64,
+    end: u64,
+}
+
+impl Lot<'_> {
+    /// Runs all histories, and tells what is unsound in the pool afterwards.
+    fn run(&self) -> Result<(Vec<Operation>, Option<String>), Error> {
+        let LinearConfig { design, folder, threads, keys, calls, .. } = self.config;
+        let medium = folder.clone().map_or(Medium::Dram, Medium::File);
+        // A call may be a batch over all keys; every client has a zone of its own open.
+        let batches = (self.end - self.first) * (threads * calls) as u64;
+        let size =
+            (batches * (1 + *keys as u64 / 4) * OPERATION_BYTES + 64 * ZONE + *threads as u64 * 2 * ZONE)
+                .next_multiple_of(1 << 20);
+        let mut fixture = Fixture::new(*design, &medium, size, ZONE);
+        fixture.options_mut().testing.tiny_index = (self.first / LOT).is_multiple_of(2);
+        let clock = Clock::default();
+        let store = fixture.create()?;
+        let mut operations = self.threads(&store, &clock)?;
+        let mut store = fixture.reopen(store, Ending::Dropped)?;
+        let mut log = Log::new(&clock, Caller::Afterwards);
+        let mut client = store.client();
+        for key in self.first * *keys as u64..self.end * *keys as u64 {
+            log.call(&mut client, key, Action::Get, &Timing::FREE)?;
+        }
+        operations.extend(log.into_operations());
+        drop(client);
+        let checked = store.check(&|_, _| {})?;
+        let unsound = (!checked.is_sound()).then(|| format!("the pool is unsound: {}", checked.damage));
+        Ok((operations, unsound))
+    }
+
+    /// What the threads did.
+    fn threads(&self, store: &Store, clock: &Clock) -> Result<Vec<Operation>, Error> {
+        let meeting = &Meeting::new(self.config.threads);
+        let work = |thread: u64| -> Result<Vec<Operation>, Error> {
+            let _leaving = Leaving(meeting);
+            let LinearConfig { keys, calls, seed, twin, .. } = *self.config;
+            let mut subject: Box<dyn Subject> = match twin {
+                None => Box::new(store.client()),
+                Some(twin) => Box::new(Broken::new(store.client(), twin, seed ^ self.first ^ thread)),
+            };
+            let mut log = Log::new(clock, Caller::Thread(thread as u32));
+            let driver = Driver { meeting, seed, thread, keys: keys as u64, calls };
+            for (number, history) in (self.first..self.end).enumerate() {
+                driver.run(history, number, &mut *subject, &mut log)?;
+            }
+            Ok(log.into_operations())
+        };
+        std::thread::scope(|scope| {
+            let work = &work;
+            let threads = 0..self.config.threads as u64;
+            let spawned: Vec<_> = threads.map(|thread| scope.spawn(move || work(thread))).collect();
+            let mut operations = Vec::new();
+            for thread in spawned {
+                // What a thread said when it panicked says more than that it did.
+                let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                operations.extend(done?);
+            }
+            Ok(operations)
+        })
+    }
+
+    /// The operations of each history.
+    fn sorted(&self, operations: Vec<Operation>) -> Vec<Vec<Operation>> {
+        let mut histories = vec![Vec::new(); (self.end - self.first) as usize];
+        for operation in operations {
+            let history = operation.key / self.config.keys as u64 - self.first;
+            histories[history as usize].push(operation);
+        }
+        histories
+    }
+}
+
+impl LinearReport {
+    fn judge(&mut self, config: &LinearConfig, history: u64, operations: Vec<Operation>) {
+        self.histories += 1;
+        self.operations += operations.len() as u64;
+        self.overlapping += overlapping(&operations);
+        match check(&History { operations, ..History::default() }, config.budget) {
+            Verdict::Linearizable => {}
+            Verdict::Undecided { .. } => self.undecided += 1,
+            Verdict::Violation(violation) => self.convict(config, history, violation.to_string()),
+        }
+    }
+
+    fn convict(&mut self, config: &LinearConfig, history: u64, what: String) {
+        self.violations += 1;
+        if self.details.len() < DETAILS {
+            let LinearConfig { design, threads, keys, calls, seed, .. } = config;
+            let mut replay = format!(
+                "quipu linear --design {design} --histories {} --threads {threads} --keys {keys} --calls {calls} \
+                 --seed {seed}",
+                (history / LOT + 1) * LOT
+            );
+            if let Some(folder) = &config.folder {
+                replay.push_str(&format!(" --folder {}", folder.display()));
+            }
+            if let Some(twin) = config.twin {
+                replay.push_str(&format!(" --twin {twin}"));
+            }
+            self.details.push(Conviction { history, what, replay });
+        }
+    }
+}
+
+/// How many operations ran while another thread was at the same key.
+fn overlapping(operations: &[Operation]) -> u64 {
+    let meets = |one: &Operation| {
+        operations.iter().any(|other| {
+            let at_once = other.invoked < one.end() && one.invoked < other.end();
+            one.key == other.key && one.caller != other.caller && at_once
+        })
+    };
+    operations.iter().filter(|operation| meets(operation)).count() as u64
+}

@@ -1,0 +1,105 @@
+//! Making a violation small enough to be read.
+//!
+//! Three cuts, each of which leaves a history that is inexplicable by itself. What came after the first inexplicable
+//! result goes: a history without an order has none later either. What came before a moment at which no call was under
+//! way goes, if the rest is inexplicable whatever the key held then. And calls that changed nothing go, one by one, if
+//! the rest does not need them as evidence. Calls that did change something stay: without them any later read could be
+//! made to look wrong.
+
+use super::operation::{Action, Operation, Outcome, State};
+use super::search::{Found, search};
+use std::collections::BTreeSet;
+
+/// A part of a key's history that no order explains.
+pub(super) struct Window {
+    /// What the key held before; `None` for whatever it may have been.
+    pub before: Option<State>,
+    /// Sorted by beginnings.
+    pub operations: Vec<Operation>,
+}
+
+/// Narrows `operations`, which are sorted by their beginnings and have no order from `start`. `budget` bounds the work:
+/// where it ends, the window stays wider.
+pub(super) fn narrow(operations: &[Operation], start: State, mut budget: u64) -> Window {
+    let budget = &mut budget;
+    let mut window = shortest_prefix(operations, start, budget);
+    let mut starts = vec![start];
+    let mut before = Some(start);
+    for cut in quiet_moments(&window).into_iter().rev() {
+        let (past, rest) = window.split_at(cut);
+        let possible = possible_states(past, rest, start);
+        if fails(rest, &possible, budget) {
+            (starts, before, window) = (possible, None, rest.to_vec());
+            break;
+        }
+    }
+    let mut number = window.len();
+    while number > 0 {
+        number -= 1;
+        if window[number].is_observer() {
+            let mut fewer = window.clone();
+            fewer.remove(number);
+            if fails(&fewer, &starts, budget) {
+                window = fewer;
+            }
+        }
+    }
+    Window { before, operations: window }
+}
+
+fn fails(operations: &[Operation], starts: &[State], budget: &mut u64) -> bool {
+    starts.iter().all(|start| search(operations, *start, budget) == Found::Nothing)
+}
+
+/// What had happened when the first result came that nothing explains.
+fn shortest_prefix(operations: &[Operation], start: State, budget: &mut u64) -> Vec<Operation> {
+    let mut ends: Vec<u64> = operations.iter().filter_map(|operation| Some(operation.returned?.0)).collect();
+    ends.sort_unstable();
+    let until = |end: u64| -> Vec<Operation> {
+        let begun = operations.iter().filter(|operation| operation.invoked < end);
+        begun
+            .map(|operation| Operation {
+                returned: operation.returned.filter(|(stamp, _)| *stamp <= end),
+                ..*operation
+            })
+            .collect()
+    };
+    let first = ends.partition_point(|end| search(&until(*end), start, budget) != Found::Nothing);
+    ends.get(first).map_or_else(|| operations.to_vec(), |end| until(*end))
+}
+
+/// The numbers of operations that began when all before them had ended.
+fn quiet_moments(operations: &[Operation]) -> Vec<usize> {
+    let mut latest = 0;
+    let mut moments = Vec::new();
+    for (number, operation) in operations.iter().enumerate() {
+        if number > 0 && latest < operation.invoked {
+            moments.push(number);
+        }
+        latest = latest.max(operation.end());
+    }
+    moments
+}
+
+/// What the key may have held after `past`, so far as `rest` could tell: values that it never mentions are all alike,
+/// so one of them stands for all.
+fn possible_states(past: &[Operation], rest: &[Operation], start: State) -> Vec<State> {
+    let mut mentioned = BTreeSet::new();
+    for operation in rest {
+        if let Some((_, Outcome::Saw(state))) = operation.returned {
+            mentioned.insert(state);
+        }
+        if let Action::Swap(expected, _) = operation.action {
+            mentioned.insert(expected);
+        }
+    }
+    let written = past.iter().filter_map(|operation| operation.action.written()).map(Some);
+    let all: BTreeSet<State> = written.chain([start, None]).collect();
+    let stranger = all.iter().find(|state| state.is_some() && !mentioned.contains(state)).copied();
+    let mut possible: Vec<State> = all.iter().filter(|state| mentioned.contains(state)).copied().collect();
+    possible.extend(stranger);
+    if !possible.contains(&None) {
+        possible.push(None);
+    }
+    possible
+}

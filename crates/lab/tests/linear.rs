@@ -1,0 +1,83 @@
+//! What real threads are told by every design fits one order of what they did, and broken stores are convicted.
+//!
+//! `QUIPU_LINEAR_HISTORIES` runs more histories than every change can afford; `quipu linear` does so too.
+
+use quipu::Design;
+use quipu_lab::linear::{LinearConfig, LinearReport, Twin, explore};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Calls meet only on processors that nobody else keeps busy, so one test runs at a time.
+static PROCESSORS: Mutex<()> = Mutex::new(());
+
+/// Operations during which another thread was at the same key, without which a run proves nothing. There are several
+/// thousand on two idle processors.
+const MET: u64 = 300;
+
+fn run(config: &LinearConfig) -> LinearReport {
+    let _alone = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let report = explore(config, &mut |_| {}).expect("the store works");
+    println!("{report:?}");
+    report
+}
+
+fn holds(folder: Option<PathBuf>, threads: usize, histories: u64) {
+    let asked = std::env::var("QUIPU_LINEAR_HISTORIES").ok().and_then(|text| text.parse().ok());
+    let histories = asked.unwrap_or(histories);
+    for design in Design::ALL {
+        let folder = folder.clone();
+        let report =
+            run(&LinearConfig { design: *design, folder, threads, histories, ..LinearConfig::default() });
+        assert_eq!((report.violations, report.undecided), (0, 0), "{:#?}", report.details);
+        assert_eq!(report.histories, histories);
+        assert!(report.overlapping >= MET, "too few calls met: {report:?}");
+    }
+}
+
+#[test]
+fn in_memory() {
+    holds(None, 2, 4000);
+}
+
+#[test]
+fn in_memory_with_more_threads_than_processors() {
+    holds(None, 5, 1000);
+}
+
+#[test]
+fn in_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    holds(Some(folder.path().to_owned()), 2, 2000);
+    assert_eq!(folder.path().read_dir().expect("it is there").count(), 0, "no pool is left behind");
+}
+
+/// Runs a broken store until it is convicted, of what only that fault can do.
+fn convict(twin: Twin, charge: &str) {
+    let report = run(&LinearConfig { histories: 200, twin: Some(twin), ..LinearConfig::default() });
+    assert!(report.violations > 0, "{twin} got away: {report:?}");
+    assert!(
+        report.details.iter().any(|conviction| conviction.what.contains(charge)),
+        "{twin} is convicted, but not of its own fault: {:#?}",
+        report.details
+    );
+}
+
+#[test]
+fn stale_reads_are_convicted() {
+    convict(Twin::StaleRead, "get, saw");
+}
+
+#[test]
+fn late_puts_are_convicted() {
+    convict(Twin::LatePut, "put value");
+}
+
+#[test]
+fn split_updates_are_convicted() {
+    convict(Twin::SplitUpdate, "update to");
+}
+
+#[test]
+fn phantom_removes_are_convicted() {
+    convict(Twin::PhantomRemove, "remove, told yes");
+}
