@@ -1,6 +1,6 @@
 //! The command line as a whole, and the kinds of arguments that several commands share.
 
-use crate::commands::{bench, check, crash, create, del, designs, get, info, probe, put};
+use crate::commands::{bench, check, crash, create, del, designs, get, info, kill, linear, probe, put};
 use crate::failure::{Failure, Outcome};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
@@ -55,6 +55,10 @@ pub enum Command {
     Probe(probe::Args),
     Bench(bench::Args),
     Crash(crash::Args),
+    Linear(linear::Args),
+    Kill(kill::Args),
+    #[command(hide = true)]
+    KillWriter(kill::WriterArgs),
     Designs(designs::Args),
 }
 
@@ -71,6 +75,9 @@ impl Command {
             Command::Probe(args) => args.run(),
             Command::Bench(args) => args.run(),
             Command::Crash(args) => args.run(),
+            Command::Linear(args) => args.run(),
+            Command::Kill(args) => args.run(),
+            Command::KillWriter(args) => args.run(),
             Command::Designs(args) => args.run(),
         }
     }

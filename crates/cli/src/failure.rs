@@ -2,6 +2,8 @@
 
 use quipu::{Error, ErrorKind};
 use quipu_lab::bench::BenchError;
+use quipu_lab::kill::KillError;
+use quipu_lab::linear::LinearError;
 use quipu_medium::MediumError;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -83,6 +85,28 @@ impl From<BenchError> for Failure {
                 Failure::new(matches!(source, Ok(Failure::Usage(_))), text)
             }
             _ => Failure::Problem(text),
+        }
+    }
+}
+
+impl From<LinearError> for Failure {
+    fn from(error: LinearError) -> Failure {
+        let text = error.to_string();
+        match error {
+            LinearError::Setting { .. } => Failure::Usage(format!("--{text}")),
+            LinearError::Store { source, .. } => {
+                Failure::new(matches!(source.into(), Failure::Usage(_)), text)
+            }
+        }
+    }
+}
+
+impl From<KillError> for Failure {
+    fn from(error: KillError) -> Failure {
+        match error {
+            KillError::Create(error) => error.into(),
+            KillError::Threads { .. } => Failure::Usage(format!("--threads: {error}")),
+            _ => Failure::Problem(error.to_string()),
         }
     }
 }

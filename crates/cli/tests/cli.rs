@@ -6,6 +6,8 @@ mod help;
 mod measuring;
 #[path = "cli/pools.rs"]
 mod pools;
+#[path = "cli/proving.rs"]
+mod proving;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/support.rs"]

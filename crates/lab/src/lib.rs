@@ -3,12 +3,14 @@
 //! - [`workload`]: keys, values that prove themselves, and YCSB's requests.
 //! - [`contract`]: what every design promises on every medium.
 //! - [`model`]: random calls that must agree with a `BTreeMap`.
+//! - [`kill`]: what is acknowledged survives `kill -9`, proved on real processes.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
 pub mod bench;
 pub mod contract;
 pub mod crash;
+pub mod kill;
 pub mod linear;
 pub mod model;
 pub mod workload;

@@ -8,5 +8,7 @@ pub mod del;
 pub mod designs;
 pub mod get;
 pub mod info;
+pub mod kill;
+pub mod linear;
 pub mod probe;
 pub mod put;

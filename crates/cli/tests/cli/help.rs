@@ -22,6 +22,8 @@ fn every_help_shows_examples_and_defaults() {
         &["probe"],
         &["designs"],
         &["crash"],
+        &["linear"],
+        &["kill"],
         &["bench"],
         &["bench", "ops"],
         &["bench", "ycsb"],

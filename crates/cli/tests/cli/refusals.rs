@@ -95,7 +95,7 @@ fn damage_is_found_placed_and_left_alone() {
 #[test]
 fn what_cannot_be_read_names_the_flag() {
     let (_folder, path) = folder();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["create", "P", "--size", "4GB"], "--size"),
         (&["create", "P"], "--size"),
         (&["create", "P", "--size", "4M", "--zone-size", "big"], "--zone-size"),
@@ -105,6 +105,9 @@ fn what_cannot_be_read_names_the_flag() {
         (&["bench", "ops", "--key-size", "1", "--records", "10"], "--key-size"),
         (&["bench", "ops", "--medium", "dax"], "--pool"),
         (&["crash", "--twin", "evil"], "--twin"),
+        (&["linear", "--twin", "evil"], "--twin"),
+        (&["linear", "--threads", "1000"], "--threads"),
+        (&["kill", "P", "--threads", "16"], "--threads"),
     ];
     for (command, flag) in cases {
         let command = command.iter().map(|word| if *word == "P" { path.to_str().unwrap() } else { word });

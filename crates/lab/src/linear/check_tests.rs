@@ -81,7 +81,10 @@ fn a_read_that_goes_back_in_time_is_a_violation() {
     let violation = violation(&put_under_way);
     // The put of 1 is evidence no longer: its value might have been there all along.
     assert_eq!(violation.window.len(), 3, "{violation}");
-    assert!(violation.to_string().contains("never returned"), "what came later is cut off: {violation}");
+    assert!(
+        violation.to_string().contains("put value 2, if at all"),
+        "what came later is cut off: {violation}"
+    );
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn long_histories_of_a_few_threads_are_judged_within_the_budget() {
     fine(&operations);
     let last = 2_000 * 10 + 20;
     operations.push(get(Some(1_900), last, last + 1));
-    assert_eq!(violation(&operations).window.len(), 2);
+    assert!(violation(&operations).window.len() <= 3);
 }
 
 /// Whether some order explains the operations: all that there are, one after another, with no memory.
@@ -228,8 +231,14 @@ fn the_checker_agrees_with_trying_all_orders() {
             Verdict::Violation(violation) => {
                 assert!(!expected, "round {round}: {violation}");
                 // What is shown must be evidence by itself.
-                let start = violation.before.unwrap_or(None);
-                assert!(!any_order(&violation.window, start), "round {round}: {violation}");
+                let starts =
+                    violation.before.map_or(vec![None, Some(1), Some(2), Some(3)], |start| vec![start]);
+                for start in starts {
+                    assert!(
+                        !any_order(&violation.window, start),
+                        "round {round}, from {start:?}: {violation}"
+                    );
+                }
                 assert!(violation.window.len() <= operations.len());
                 inexplicable += 1;
                 continue;

@@ -34,6 +34,8 @@ pub use config::{Conviction, LinearConfig, LinearError, LinearReport};
 pub use explore::explore;
 pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
 pub use record::{Clock, Log};
+pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};
 pub use twins::{Broken, Twin};
 pub use values::{decode, encode};
+pub(crate) use values::{key_bytes, key_number};

@@ -143,13 +143,13 @@ impl fmt::Display for Action {
     }
 }
 
-/// One line: the two stamps, the caller, the action, and what came of it.
+/// One line: the two stamps, the caller, the action, and what came of it so far as that counts.
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.returned.map_or_else(|| "?".to_owned(), |(stamp, _)| stamp.to_string());
         write!(f, "{:>6} to {end:>6}  {}: {}", self.invoked, self.caller, self.action)?;
         match self.returned {
-            None => f.write_str(", never returned"),
+            None => f.write_str(", if at all"),
             Some((_, Outcome::Done)) => f.write_str(", done"),
             Some((_, Outcome::Did(true))) => f.write_str(", told yes"),
             Some((_, Outcome::Did(false))) => f.write_str(", told no"),

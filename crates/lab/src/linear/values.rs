@@ -13,7 +13,7 @@ const END: Value = 1 << 56;
 const NAME: &str = "knot ";
 
 /// The bytes of key number `key`.
-pub(super) fn key_bytes(key: u64) -> Vec<u8> {
+pub fn key_bytes(key: u64) -> Vec<u8> {
     format!("{NAME}{key}").into_bytes()
 }
 

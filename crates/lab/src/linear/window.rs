@@ -1,10 +1,11 @@
 //! Making a violation small enough to be read.
 //!
 //! Three cuts, each of which leaves a history that is inexplicable by itself. What came after the first inexplicable
-//! result goes: a history without an order has none later either. What came before a moment at which no call was under
-//! way goes, if the rest is inexplicable whatever the key held then. And calls that changed nothing go, one by one, if
-//! the rest does not need them as evidence. Calls that did change something stay: without them any later read could be
-//! made to look wrong.
+//! result goes: a history without an order has none later either. What had ended before some moment goes, if the rest
+//! is inexplicable whatever the key held then; of calls under way at that moment only the possible effect is kept, not
+//! the result, since it may be due to what went. And calls that changed nothing go, one by one, if the rest does not
+//! need them as evidence. Calls that did change something stay: without them any later read could be made to look
+//! wrong.
 
 use super::operation::{Action, Operation, Outcome, State};
 use super::search::{Found, search};
@@ -25,11 +26,11 @@ pub(super) fn narrow(operations: &[Operation], start: State, mut budget: u64) ->
     let mut window = shortest_prefix(operations, start, budget);
     let mut starts = vec![start];
     let mut before = Some(start);
-    for cut in quiet_moments(&window).into_iter().rev() {
-        let (past, rest) = window.split_at(cut);
-        let possible = possible_states(past, rest, start);
-        if fails(rest, &possible, budget) {
-            (starts, before, window) = (possible, None, rest.to_vec());
+    for cut in (1..window.len()).rev() {
+        let (past, rest) = divide(&window, cut);
+        let possible = possible_states(&past, &rest, start);
+        if fails(&rest, &possible, budget) {
+            (starts, before, window) = (possible, None, rest);
             break;
         }
     }
@@ -68,17 +69,17 @@ fn shortest_prefix(operations: &[Operation], start: State, budget: &mut u64) -> 
     ends.get(first).map_or_else(|| operations.to_vec(), |end| until(*end))
 }
 
-/// The numbers of operations that began when all before them had ended.
-fn quiet_moments(operations: &[Operation]) -> Vec<usize> {
-    let mut latest = 0;
-    let mut moments = Vec::new();
-    for (number, operation) in operations.iter().enumerate() {
-        if number > 0 && latest < operation.invoked {
-            moments.push(number);
-        }
-        latest = latest.max(operation.end());
-    }
-    moments
+/// What began before operation number `cut` did, and what may have taken effect since then.
+///
+/// If the whole has an order, so has the second part: all that had ended comes before all that then began. What is left
+/// out of it ends at some place of that order; calls under way took effect before that place, as if they were never
+/// made, or behind it.
+fn divide(operations: &[Operation], cut: usize) -> (Vec<Operation>, Vec<Operation>) {
+    let (past, future) = operations.split_at(cut);
+    let moment = future.first().map_or(u64::MAX, |first| first.invoked);
+    let under_way = past.iter().filter(|operation| operation.end() >= moment);
+    let under_way = under_way.map(|operation| Operation { returned: None, ..*operation });
+    (past.to_vec(), under_way.chain(future.iter().copied()).collect())
 }
 
 /// What the key may have held after `past`, so far as `rest` could tell: values that it never mentions are all alike,

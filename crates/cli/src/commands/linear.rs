@@ -1,0 +1,120 @@
+//! `quipu linear`: judges what real threads are told.
+
+use crate::args::{DesignChoice, chosen};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Bar, counted};
+use crate::size;
+use quipu_lab::linear::{BUDGET, LinearConfig, LinearReport, Twin, explore};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu linear --histories 20k
+  quipu linear --histories 100k --threads 4 --keys 3 --seed 7 --json
+  quipu linear --histories 20k --folder /mnt/pmem0          # pools in files
+  quipu linear --histories 1k --twin split-update           # must end with violations
+
+A violation shows the calls on one key that no order explains, each with the stamps between which it was under \
+way: calls whose stamps overlap may come in either order, the others not.
+
+Fields of the JSON objects: design, medium, seed, threads, histories, operations, overlapping (operations \
+during which another thread was at the same key), undecided, violations; with violations also details, a list \
+of history, what, replay. A violation is exit code 1.";
+
+/// Look for answers to real threads that no order of their calls explains.
+///
+/// Makes many small histories: a few threads call the store on a few keys, as much at once as the machine
+/// allows, and everything they do is recorded. For each key a search then tries to find an order that explains
+/// every result and never contradicts time. Stale reads, lost updates and writes that come and go have none.
+/// After each lot of histories the pool is opened again and read once more; that must fit in too.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The designs, separated by commas, or all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
+    design: Vec<DesignChoice>,
+    /// Histories to judge.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "2000")]
+    histories: u64,
+    /// Threads of each. With more than there are processors, fewer calls meet.
+    #[arg(long, value_name = "T", value_parser = size::count, default_value = "2")]
+    threads: u64,
+    /// Keys of each.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "2")]
+    keys: u64,
+    /// Calls of each thread in a history.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "12")]
+    calls: u64,
+    /// What all calls follow from. How the threads meet is up to the machine.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Keep the pools in files in this folder, instead of in memory; they are removed afterwards.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Break the store on purpose, to see that the checker notices: a self-test, which must end with
+    /// violations. One of stale-read, late-put, split-update, phantom-remove.
+    #[arg(long, value_name = "NAME")]
+    twin: Option<Twin>,
+    /// Print one JSON object a line, one for each design.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Judges each design.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let mut outcome = Outcome::Fine;
+        for design in chosen(&self.design) {
+            let config = LinearConfig {
+                design,
+                folder: self.folder.clone(),
+                histories: self.histories,
+                threads: self.threads as usize,
+                keys: self.keys as usize,
+                calls: self.calls as usize,
+                seed: self.seed,
+                budget: BUDGET,
+                twin: self.twin,
+            };
+            let bar = Bar::new(&format!("{design}: histories"));
+            let report = explore(&config, &mut |done| bar.at(done, self.histories));
+            bar.clear();
+            let report = report?;
+            if report.violations > 0 {
+                outcome = Outcome::Problem;
+            }
+            if self.json {
+                output::json_line(&report)?;
+            } else {
+                output::line(text(&report))?;
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+fn text(report: &LinearReport) -> String {
+    let mut text = format!(
+        "{} on {}: {} of {}, {} on one key, seed {}, {:.1} s; {} met others at their key, {} undecided\n",
+        report.design,
+        report.medium,
+        counted(report.histories, "history").replace("historys", "histories"),
+        counted(report.threads as u64, "thread"),
+        counted(report.operations, "operation"),
+        report.seed,
+        report.seconds,
+        report.overlapping,
+        report.undecided,
+    );
+    for conviction in &report.details {
+        text.push_str(&format!(
+            "\nviolation in history {}: {}\n  replay: {}\n",
+            conviction.history, conviction.what, conviction.replay
+        ));
+    }
+    text.push_str(&match report.violations {
+        0 => "no violation".to_owned(),
+        count => format!("\n{}", counted(count, "violation")),
+    });
+    text
+}

@@ -1,0 +1,77 @@
+//! Real threads and real deaths, on a small scale.
+
+use crate::support::*;
+
+/// Writers that every change kills; `QUIPU_KILL_ROUNDS` kills more.
+const ROUNDS: &str = "50";
+
+#[test]
+fn what_threads_are_told_is_judged() {
+    let report = &objects(&succeed(["linear", "--histories", "300", "--seed", "3", "--json"]))[0];
+    let fields = "design medium seed threads histories operations overlapping undecided violations";
+    assert_eq!(names(report), words(fields));
+    assert_eq!((&report["histories"], &report["violations"]), (&300.into(), &0.into()), "{report}");
+    let (folder, _) = folder();
+    let folder = folder.path().to_str().unwrap();
+    let text = text(["linear", "--histories", "100", "--folder", folder]);
+    assert!(text.contains("on file: 100 histories of 2 threads") && text.contains("no violation"), "{text}");
+}
+
+#[test]
+fn a_store_that_lies_to_threads_is_convicted() {
+    let command = ["linear", "--histories", "200", "--twin", "phantom-remove"];
+    let output = quipu(command.iter().chain(&["--json"]));
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report = &objects(&output.stdout)[0];
+    let details = report["details"].as_array().unwrap();
+    assert_eq!(names(&details[0]), words("history what replay"));
+    let replay = details[0]["replay"].as_str().unwrap();
+    assert_eq!(quipu(replay.split(' ').skip(1)).status.code(), Some(1), "{replay}");
+    let output = quipu(command);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("no order explains") && text.contains("remove, told yes"), "{text}");
+}
+
+#[test]
+fn what_killed_writers_acknowledged_is_there() {
+    let (_folder, pool) = folder();
+    let rounds = std::env::var("QUIPU_KILL_ROUNDS").unwrap_or(ROUNDS.to_owned());
+    let report = &objects(&succeed(args(["kill"], &pool, ["--rounds", &rounds, "--seed", "5", "--json"])))[0];
+    println!("{report}");
+    let fields = "design seed threads rounds early acknowledged refused in_flight pools violations";
+    assert_eq!(names(report), words(fields));
+    assert_eq!((report["rounds"].to_string(), &report["violations"]), (rounds, &0.into()), "{report}");
+    // Otherwise nothing was put at risk: writers must die at work as well as before it.
+    for (what, least) in [("acknowledged", 5000), ("early", 1)] {
+        assert!(report[what].as_u64().unwrap() >= least, "{what}: {report}");
+    }
+    assert!(!pool.exists(), "the pool is removed");
+}
+
+#[test]
+fn pools_that_become_full_under_killed_writers_are_replaced() {
+    let (_folder, pool) = folder();
+    let report = &objects(&succeed(args(["kill"], &pool, ["--rounds", "20", "--size", "1M", "--json"])))[0];
+    assert!(report["pools"].as_u64() > Some(1) && report["refused"].as_u64() > Some(0), "{report}");
+}
+
+/// One thread alone sees every put that it holds back, so only a death can tell.
+#[test]
+fn acknowledging_too_early_is_convicted_by_a_death() {
+    let (_folder, pool) = folder();
+    let command = args(["kill"], &pool, ["--threads", "1", "--twin", "late-put", "--json"]);
+    let output = quipu(command);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report = &objects(&output.stdout)[0];
+    assert_eq!(names(&report["details"][0]), words("round what replay"));
+    let what = report["details"][0]["what"].as_str().unwrap();
+    assert!(what.contains("put value") && what.contains("afterwards: get"), "{what}");
+    assert!(pool.exists(), "the pool is left for whoever wants to look at it");
+}
+
+#[test]
+fn writers_need_a_pool_of_their_own() {
+    let (_folder, pool) = pool();
+    assert!(fail(args(["kill"], &pool, []), 2).contains("exists already"));
+    assert!(pool.exists());
+}

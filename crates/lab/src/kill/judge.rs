@@ -1,0 +1,120 @@
+//! What a dead writer left, held against what it had acknowledged.
+
+use super::plan::KEYS;
+use crate::linear::{
+    Action, BUDGET, Caller, History, Operation, Outcome, State, Value, Verdict, check, decode, key_bytes,
+    key_number,
+};
+use quipu::{Error, Store};
+use std::collections::BTreeMap;
+
+/// All keys of a pool with their values.
+pub(super) type Contents = BTreeMap<u64, Value>;
+
+/// Judges an open pool: the contents, if nothing is wrong.
+///
+/// # Errors
+/// What is wrong, in lines.
+pub(super) fn judge(
+    store: &mut Store,
+    before: &Contents,
+    mut operations: Vec<Operation>,
+) -> Result<Contents, String> {
+    if let Some(lost) = store.recovery().lost.first() {
+        return Err(format!("recovery lost {} at byte {}", lost.what, lost.offset));
+    }
+    let said = |error: Error| format!("the recovered store fails: {error}");
+    let checked = store.check(&|_, _| {}).map_err(said)?;
+    if !checked.is_sound() {
+        return Err(format!("the recovered pool is unsound: {}", checked.damage));
+    }
+    let found = read(store)?;
+    for key in 0..KEYS {
+        let seen = found.get(&key).copied();
+        operations.push(Operation {
+            caller: Caller::Afterwards,
+            key,
+            action: Action::Get,
+            invoked: u64::MAX - 2,
+            returned: Some((u64::MAX - 1, Outcome::Saw(seen))),
+        });
+    }
+    match check(&History { initial: before.clone(), operations }, BUDGET) {
+        Verdict::Linearizable => Ok(found),
+        Verdict::Violation(violation) => Err(violation.to_string()),
+        Verdict::Undecided { key, operations } => {
+            Err(format!("the checker could not decide on the {operations} calls on key {key}"))
+        }
+    }
+}
+
+/// Reads everything, by iteration and by key, and insists that both agree and that nothing is foreign.
+fn read(store: &Store) -> Result<Contents, String> {
+    let client = store.client();
+    let guard = client.pin();
+    let mut found = Contents::new();
+    for (name, value) in &guard {
+        let foreign = || format!("key {} appeared, which nobody wrote", name.escape_ascii());
+        let key = key_number(name).filter(|key| *key < KEYS).ok_or_else(foreign)?;
+        if found.insert(key, decode(key, value)).is_some() {
+            return Err(format!("iteration returned key {key} twice"));
+        }
+    }
+    for key in 0..KEYS {
+        let value = guard.get(&key_bytes(key));
+        let value = value.map_err(|error| format!("key {key} cannot be read: {error}"))?;
+        let by_key: State = value.map(|value| decode(key, value));
+        let iterated = found.get(&key).copied();
+        if by_key != iterated {
+            return Err(format!("key {key}: get returned {by_key:?}, iteration {iterated:?}"));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linear::encode;
+    use quipu::Options;
+    use quipu_medium::{Pages, Region};
+
+    fn put(value: Value, returned: bool) -> Operation {
+        Operation {
+            caller: Caller::Thread(0),
+            key: 1,
+            action: Action::Put(value),
+            invoked: value * 2,
+            returned: returned.then_some((value * 2 + 1, Outcome::Done)),
+        }
+    }
+
+    fn verdict(contents: &[(&[u8], Vec<u8>)], operations: &[Operation]) -> Result<Contents, String> {
+        let region = Region::dram(4 << 20, Pages::Ordinary).unwrap();
+        let mut store = Store::create_on(region, &Options::default()).unwrap();
+        let mut client = store.client();
+        for (key, value) in contents {
+            client.put(key, value).unwrap();
+        }
+        drop(client);
+        judge(&mut store, &Contents::new(), operations.to_vec())
+    }
+
+    #[test]
+    fn the_last_acknowledged_write_or_one_in_flight_is_right_and_nothing_else() {
+        let calls = [put(1, true), put(2, true), put(3, false)];
+        let key = &key_bytes(1)[..];
+        for right in [2, 3] {
+            assert_eq!(verdict(&[(key, encode(1, right))], &calls), Ok([(1, right)].into()));
+        }
+        for wrong in [vec![(key, encode(1, 1))], vec![], vec![(key, encode(1, 4))], vec![(key, encode(2, 2))]]
+        {
+            assert!(verdict(&wrong, &calls).unwrap_err().contains("no order explains"), "{wrong:?}");
+        }
+        let stranger = verdict(&[(key, encode(1, 2)), (b"llama", b"wool".to_vec())], &calls);
+        assert!(stranger.unwrap_err().contains("key llama appeared"));
+        let elsewhere = &key_bytes(2)[..];
+        let twice = [(key, encode(1, 2)), (elsewhere, encode(2, 2))];
+        assert!(verdict(&twice, &calls).unwrap_err().contains("key 2: no order explains"));
+    }
+}

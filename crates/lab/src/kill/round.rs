@@ -1,0 +1,147 @@
+//! One writer: started, watched, killed.
+
+use super::config::WriterConfig;
+use super::frame::{Acknowledgement, BYTES};
+use super::plan::Plan;
+use crate::linear::{Caller, Operation};
+use crate::workload::mix;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::io::{self, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A writer that acknowledges too little for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longest time after its start at which a writer is killed, whatever it does then.
+const START_MICROS: u64 = 12_000;
+
+/// Most acknowledgements after which it is killed: 2 to the power of this.
+const ACKNOWLEDGEMENTS_LOG2: f64 = 12.0;
+
+/// When a writer dies.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// So long after it was started: it may not have opened the pool yet.
+    Start(Duration),
+    /// When it has acknowledged so many calls.
+    Acknowledgements(usize),
+}
+
+impl Moment {
+    fn draw(seed: u64, round: u64) -> Moment {
+        let mut random = SmallRng::seed_from_u64(mix(seed ^ mix(round)));
+        if random.random_ratio(1, 4) {
+            Moment::Start(Duration::from_micros(random.random_range(0..START_MICROS)))
+        } else {
+            let log2 = random.random_range(0.0..ACKNOWLEDGEMENTS_LOG2);
+            Moment::Acknowledgements(log2.exp2() as usize)
+        }
+    }
+}
+
+/// What the parent knows of a writer that is dead.
+pub(super) struct Traces {
+    pub acknowledged: Vec<Acknowledgement>,
+    /// What is wrong with its death: it did not come from the parent.
+    pub complaint: Option<String>,
+}
+
+/// Starts the writer and kills it at its moment.
+pub(super) fn run(config: &WriterConfig, mut command: Command) -> io::Result<Traces> {
+    let moment = Moment::draw(config.seed, config.round);
+    let (enough, patience) = match moment {
+        Moment::Start(after) => (usize::MAX, after),
+        Moment::Acknowledgements(enough) => (enough * BYTES, PATIENCE),
+    };
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (bytes, said, in_time, status) = std::thread::scope(|scope| {
+        let (told, hears) = mpsc::channel();
+        let reader =
+            scope.spawn(move || stdout.map_or(Ok(Vec::new()), |stdout| collect(stdout, enough, &told)));
+        let said = scope.spawn(move || stderr.map(io::read_to_string).transpose());
+        let in_time = hears.recv_timeout(patience).is_ok();
+        // One that has ended by itself is dead already.
+        child.kill()?;
+        let status = child.wait()?;
+        let bytes = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let said = said.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        io::Result::Ok((bytes, said.unwrap_or_default(), in_time, status))
+    })?;
+    let mut complaint = None;
+    if let Some(code) = status.code() {
+        complaint = Some(format!("the writer ended by itself with code {code} and said: {}", said.trim()));
+    } else if !in_time && matches!(moment, Moment::Acknowledgements(_)) {
+        complaint = Some(format!("the writer hangs: {} calls in {PATIENCE:?}", bytes.len() / BYTES));
+    }
+    // What the pipe took of a write that was interrupted acknowledges nothing.
+    let whole = bytes.chunks_exact(BYTES).map(Acknowledgement::from_bytes).collect::<Option<Vec<_>>>();
+    if whole.is_none() {
+        complaint.get_or_insert("the writer sent something else than acknowledgements".to_owned());
+    }
+    Ok(Traces { acknowledged: whole.unwrap_or_default(), complaint })
+}
+
+/// Reads to the end, and tells when there are `enough` bytes, or no more to come.
+fn collect(mut from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let read = from.read(&mut buffer)?;
+        bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        if read == 0 || bytes.len() >= enough {
+            // Nobody listens any more once the writer has been killed.
+            let _ = told.send(());
+        }
+        if read == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// The calls of the dead writer: those that returned, and for each thread the one that may have been in flight.
+///
+/// # Errors
+/// What is wrong with the acknowledgements.
+pub(super) fn operations(
+    config: &WriterConfig,
+    acknowledged: &[Acknowledgement],
+) -> Result<Vec<Operation>, String> {
+    let mut operations = Vec::new();
+    for thread in 0..config.threads as u64 {
+        let caller = Caller::Thread(thread as u32);
+        let mut plan = Plan::new(config.seed, config.round, thread);
+        let mut last = 0;
+        let own = acknowledged.iter().filter(|acknowledgement| acknowledgement.thread == thread);
+        for (expected, acknowledgement) in own.enumerate() {
+            if acknowledgement.number != expected as u64 {
+                return Err(format!("thread {thread} acknowledged call {} early", acknowledgement.number));
+            }
+            let Some((key, action)) = plan.next() else { break };
+            let Acknowledgement { invoked, returned, outcome, .. } = *acknowledgement;
+            if let Some(outcome) = outcome {
+                operations.push(Operation {
+                    caller,
+                    key,
+                    action,
+                    invoked,
+                    returned: Some((returned, outcome)),
+                });
+            }
+            last = returned;
+        }
+        // Its own first stamp is not known; that it came after the last acknowledgement is.
+        let in_flight = plan.next();
+        operations.extend(in_flight.map(|(key, action)| Operation {
+            caller,
+            key,
+            action,
+            invoked: last,
+            returned: None,
+        }));
+    }
+    Ok(operations)
+}

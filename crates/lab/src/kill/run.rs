@@ -1,0 +1,135 @@
+//! [`explore`]: round after round on one pool.
+
+use super::config::{KillConfig, KillConviction, KillError, KillReport, WriterConfig};
+use super::judge::{Contents, judge};
+use super::plan::MOST_THREADS;
+use super::round;
+use quipu::{MediumKind, Options, Store};
+use std::process::Command;
+use std::time::Instant;
+
+/// Zones this small fill up and change hands within a round.
+const ZONE: u64 = 64 << 10;
+
+/// Kills one writer after another, each started by the command that `writer` makes for it, which has to end in
+/// [`write`](super::write). The first violation ends the run and leaves the pool. `progress` is told the rounds done.
+///
+/// # Errors
+/// A pool that cannot be made, or a process that cannot be run.
+pub fn explore(
+    config: &KillConfig,
+    writer: &dyn Fn(&WriterConfig) -> Command,
+    progress: &mut dyn FnMut(u64),
+) -> Result<KillReport, KillError> {
+    if !(1..=MOST_THREADS).contains(&config.threads) {
+        return Err(KillError::Threads { threads: config.threads });
+    }
+    let begun = Instant::now();
+    let mut report = KillReport {
+        design: config.design.to_string(),
+        seed: config.seed,
+        threads: config.threads,
+        ..KillReport::default()
+    };
+    create(config, &mut report)?;
+    let result = rounds(config, writer, progress, &mut report);
+    report.seconds = begun.elapsed().as_secs_f64();
+    if report.violations == 0 {
+        std::fs::remove_file(&config.pool).map_err(KillError::Remove)?;
+    }
+    result.map(|()| report)
+}
+
+fn create(config: &KillConfig, report: &mut KillReport) -> Result<(), KillError> {
+    let options = Options {
+        design: Some(config.design),
+        size: config.size,
+        zone_size: Some(ZONE),
+        medium: Some(MediumKind::File),
+        ..Options::default()
+    };
+    Store::create(&config.pool, &options).map_err(KillError::Create)?;
+    report.pools += 1;
+    Ok(())
+}
+
+fn rounds(
+    config: &KillConfig,
+    writer: &dyn Fn(&WriterConfig) -> Command,
+    progress: &mut dyn FnMut(u64),
+    report: &mut KillReport,
+) -> Result<(), KillError> {
+    let KillConfig { seed, threads, twin, .. } = *config;
+    let mut contents = Contents::new();
+    for number in 0..config.rounds {
+        let told = WriterConfig { pool: config.pool.clone(), seed, round: number, threads, twin };
+        let traces = round::run(&told, writer(&told))
+            .map_err(|source| KillError::Process { round: number, source })?;
+        let refused = traces.acknowledged.iter().filter(|call| call.outcome.is_none()).count() as u64;
+        report.rounds += 1;
+        report.early += u64::from(traces.acknowledged.is_empty());
+        report.acknowledged += traces.acknowledged.len() as u64;
+        report.refused += refused;
+        match after(config, &told, &contents, traces) {
+            Ok((found, in_flight)) => {
+                report.in_flight += in_flight;
+                contents = found;
+            }
+            Err(what) => {
+                report.convict(config, number, what);
+                return Ok(());
+            }
+        }
+        if refused > 0 {
+            std::fs::remove_file(&config.pool).map_err(KillError::Remove)?;
+            create(config, report)?;
+            contents.clear();
+        }
+        progress(number + 1);
+    }
+    Ok(())
+}
+
+/// Opens the pool of a dead writer and judges it: what it holds, and how many calls in flight show in it.
+///
+/// # Errors
+/// What is wrong, in lines.
+fn after(
+    config: &KillConfig,
+    told: &WriterConfig,
+    before: &Contents,
+    traces: round::Traces,
+) -> Result<(Contents, u64), String> {
+    if let Some(complaint) = traces.complaint {
+        return Err(complaint);
+    }
+    let operations = round::operations(told, &traces.acknowledged)?;
+    let in_flight: Vec<_> =
+        operations.iter().filter(|operation| operation.returned.is_none()).copied().collect();
+    let opened = Store::open(&config.pool, &Options::default());
+    let mut store = opened.map_err(|error| format!("the pool cannot be opened: {error}"))?;
+    let found = judge(&mut store, before, operations)?;
+    let shows = |key: &u64, value: Option<u64>| value.is_some() && found.get(key).copied() == value;
+    let arrived = in_flight.iter().filter(|call| shows(&call.key, call.action.written())).count();
+    // The next writer finds a pool that was closed, or one that two processes in a row have dropped.
+    if told.round.is_multiple_of(2) {
+        store.close().map_err(|error| format!("the pool cannot be closed: {error}"))?;
+    }
+    Ok((found, arrived as u64))
+}
+
+impl KillReport {
+    fn convict(&mut self, config: &KillConfig, round: u64, what: String) {
+        self.violations += 1;
+        let KillConfig { pool, design, size, threads, seed, .. } = config;
+        let mut replay = format!(
+            "quipu kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}",
+            pool.display(),
+            round + 1
+        );
+        if let Some(twin) = config.twin {
+            replay.push_str(&format!(" --twin {twin}"));
+        }
+        self.details.push(KillConviction { round, what, replay });
+    }
+}

@@ -1,0 +1,62 @@
+//! The process that is killed.
+
+use super::config::WriterConfig;
+use super::frame::Acknowledgement;
+use super::plan::Plan;
+use crate::linear::{Broken, Clock, Subject, Timing, perform};
+use quipu::{Error, ErrorKind, Options, Store};
+use std::fs::File;
+use std::io::{self, Write};
+
+/// Opens the pool and works on it, acknowledging every call on `out` after it has returned, until the process is killed
+/// or nobody reads any more. A call that the full pool refuses is acknowledged as such: it had no effect.
+///
+/// # Errors
+/// Those of the store.
+///
+/// # Panics
+/// If the store does.
+pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
+    let store = Store::open(&config.pool, &Options::default())?;
+    let (store, clock) = (&store, &Clock::default());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..config.threads as u64)
+            .map(|thread| scope.spawn(move || one_thread(config, store, clock, thread, out)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+fn one_thread(
+    config: &WriterConfig,
+    store: &Store,
+    clock: &Clock,
+    thread: u64,
+    mut out: &File,
+) -> Result<(), Error> {
+    let mut subject: Box<dyn Subject> = match config.twin {
+        None => Box::new(store.client()),
+        Some(twin) => Box::new(Broken::new(store.client(), twin, config.seed ^ config.round ^ thread)),
+    };
+    for (number, (key, action)) in Plan::new(config.seed, config.round, thread).enumerate() {
+        let acknowledgement = match perform(&mut *subject, clock, key, action, &Timing::FREE) {
+            Ok((invoked, returned, outcome)) => {
+                Acknowledgement { thread, number: number as u64, invoked, returned, outcome: Some(outcome) }
+            }
+            Err(error) if error.kind() == ErrorKind::Room => {
+                let (invoked, returned) = (clock.stamp(), clock.stamp());
+                Acknowledgement { thread, number: number as u64, invoked, returned, outcome: None }
+            }
+            Err(error) => {
+                // The parent hears of it by the end of the process, so the other threads must not go on.
+                let _ = writeln!(io::stderr(), "{error}");
+                std::process::exit(1)
+            }
+        };
+        if out.write_all(&acknowledgement.to_bytes()).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
