@@ -42,7 +42,7 @@ pub struct Violation {
     pub key: u64,
     /// Operations on it in the whole history.
     pub operations: usize,
-    /// What it held before the window; `None` if the window is inexplicable whatever it held.
+    /// What it held before the window; `None` if the window is inexplicable whatever that can have been.
     pub before: Option<State>,
     /// The smallest part of them found that shows it, by beginning.
     pub window: Vec<Operation>,
@@ -80,7 +80,7 @@ impl fmt::Display for Violation {
         let Violation { key, operations, before, window } = self;
         write!(f, "key {key}: no order explains these {} of its {operations} calls; ", window.len())?;
         match before {
-            None => f.write_str("whatever it held before them:")?,
+            None => f.write_str("whatever it can have held before them:")?,
             Some(None) => f.write_str("it was absent before them:")?,
             Some(Some(value)) => write!(f, "it held value {value} before them:")?,
         }

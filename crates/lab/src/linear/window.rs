@@ -2,7 +2,7 @@
 //!
 //! Three cuts, each of which leaves a history that is inexplicable by itself. What came after the first inexplicable
 //! result goes: a history without an order has none later either. What had ended before some moment goes, if the rest
-//! is inexplicable whatever the key held then; of calls under way at that moment only the possible effect is kept, not
+//! is inexplicable whatever the key can have held then; of calls under way at that moment only the possible effect is kept, not
 //! the result, since it may be due to what went. And calls that changed nothing go, one by one, if the rest does not
 //! need them as evidence. Calls that did change something stay: without them any later read could be made to look
 //! wrong.
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// A part of a key's history that no order explains.
 pub(super) struct Window {
-    /// What the key held before; `None` for whatever it may have been.
+    /// What the key held before; `None` for whatever it can have been.
     pub before: Option<State>,
     /// Sorted by beginnings.
     pub operations: Vec<Operation>,
