@@ -74,6 +74,9 @@ pub(super) fn run(config: &WriterConfig, mut command: Command) -> io::Result<Tra
     let mut complaint = None;
     if let Some(code) = status.code() {
         complaint = Some(format!("the writer ended by itself with code {code} and said: {}", said.trim()));
+    } else if !said.trim().is_empty() {
+        // A thread that panics leaves the others at work, so the writer lives on until it is killed.
+        complaint = Some(format!("the writer complained: {}", said.trim()));
     } else if !in_time && matches!(moment, Moment::Acknowledgements(_)) {
         complaint = Some(format!("the writer hangs: {} calls in {PATIENCE:?}", bytes.len() / BYTES));
     }

@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io::{self, Write};
 
 /// Opens the pool and works on it, acknowledging every call on `out` after it has returned, until the process is killed
-/// or nobody reads any more. A call that the full pool refuses is acknowledged as such: it had no effect.
+/// or nobody reads any more. A call that the full pool refuses is acknowledged as such: it had no effect. One that fails
+/// otherwise is told on standard error and ends the process with code 1, which the parent takes for a violation.
 ///
 /// # Errors
-/// Those of the store.
+/// Those of opening the store.
 ///
 /// # Panics
 /// If the store does.
@@ -23,18 +24,15 @@ pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
         let threads: Vec<_> = (0..config.threads as u64)
             .map(|thread| scope.spawn(move || one_thread(config, store, clock, thread, out)))
             .collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
+        for thread in threads {
+            // What a thread said when it panicked says more than that it did.
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    });
+    Ok(())
 }
 
-fn one_thread(
-    config: &WriterConfig,
-    store: &Store,
-    clock: &Clock,
-    thread: u64,
-    mut out: &File,
-) -> Result<(), Error> {
+fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, mut out: &File) {
     let mut subject: Box<dyn Subject> = match config.twin {
         None => Box::new(store.client()),
         Some(twin) => Box::new(Broken::new(store.client(), twin, config.seed ^ config.round ^ thread)),
@@ -55,8 +53,7 @@ fn one_thread(
             }
         };
         if out.write_all(&acknowledgement.to_bytes()).is_err() {
-            return Ok(());
+            return;
         }
     }
-    Ok(())
 }
