@@ -95,10 +95,10 @@ impl Args {
 
 fn text(report: &LinearReport) -> String {
     let mut text = format!(
-        "{} on {}: {} of {}, {} on one key, seed {}, {:.1} s; {} met others at their key, {} undecided\n",
+        "{} on {}: {} histories of {}, {} on one key, seed {}, {:.1} s; {} met others at their key, {} undecided\n",
         report.design,
         report.medium,
-        counted(report.histories, "history").replace("historys", "histories"),
+        report.histories,
         counted(report.threads as u64, "thread"),
         counted(report.operations, "operation"),
         report.seed,
