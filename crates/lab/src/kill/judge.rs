@@ -29,14 +29,17 @@ pub(super) fn judge(
         return Err(format!("the recovered pool is unsound: {}", checked.damage));
     }
     let found = read(store)?;
+    let stamps =
+        operations.iter().map(|operation| operation.returned.map_or(operation.invoked, |(end, _)| end));
+    let last = stamps.max().unwrap_or_default();
     for key in 0..KEYS {
         let seen = found.get(&key).copied();
         operations.push(Operation {
             caller: Caller::Afterwards,
             key,
             action: Action::Get,
-            invoked: u64::MAX - 2,
-            returned: Some((u64::MAX - 1, Outcome::Saw(seen))),
+            invoked: last + 1,
+            returned: Some((last + 2, Outcome::Saw(seen))),
         });
     }
     match check(&History { initial: before.clone(), operations }, BUDGET) {
