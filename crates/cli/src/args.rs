@@ -1,6 +1,8 @@
 //! The command line as a whole, and the kinds of arguments that several commands share.
 
-use crate::commands::{bench, check, crash, create, del, designs, get, info, kill, linear, probe, put};
+use crate::commands::{
+    bench, check, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
+};
 use crate::failure::{Failure, Outcome};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
@@ -23,6 +25,7 @@ Examples:
   quipu create animals.pool --size 256M
   quipu put animals.pool llama wool
   quipu get animals.pool llama
+  quipu export animals.pool animals.txt
   quipu bench ycsb a b c d f";
 
 #[derive(Parser)]
@@ -50,6 +53,8 @@ pub enum Command {
     Put(put::Args),
     Get(get::Args),
     Del(del::Args),
+    Import(import::Args),
+    Export(export::Args),
     Info(info::Args),
     Check(check::Args),
     Probe(probe::Args),
@@ -70,6 +75,8 @@ impl Command {
             Command::Put(args) => args.run(),
             Command::Get(args) => args.run(),
             Command::Del(args) => args.run(),
+            Command::Import(args) => args.run(),
+            Command::Export(args) => args.run(),
             Command::Info(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Probe(args) => args.run(),

@@ -72,6 +72,23 @@ impl Bar {
         Bar(ProgressBar::new(0).with_style(style).with_message(stage.to_owned()))
     }
 
+    /// A bar for so many bytes of a file, or for a stream of which nobody knows how long it is.
+    pub fn bytes(stage: &str, total: Option<u64>) -> Bar {
+        let template = match total {
+            Some(_) => "{msg} [{bar:32}] {binary_bytes}/{binary_total_bytes} ({eta} left)",
+            None => "{msg} {spinner} {binary_bytes} ({binary_bytes_per_sec})",
+        };
+        let style =
+            ProgressStyle::with_template(template).expect("the templates are constant").progress_chars("=> ");
+        let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+        Bar(bar.with_style(style).with_message(stage.to_owned()))
+    }
+
+    /// Shows that `done` steps are done.
+    pub fn reached(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
     /// Shows that `done` of `total` steps are done.
     pub fn at(&self, done: u64, total: u64) {
         self.0.set_length(total);

@@ -17,6 +17,8 @@ fn every_help_shows_examples_and_defaults() {
         &["put"],
         &["get"],
         &["del"],
+        &["import"],
+        &["export"],
         &["info"],
         &["check"],
         &["probe"],

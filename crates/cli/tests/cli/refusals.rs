@@ -11,6 +11,8 @@ fn openers(pool: &Path) -> Vec<Vec<String>> {
         args(["put"], pool, ["key", "value"]),
         args(["get"], pool, ["key"]),
         args(["del"], pool, ["key"]),
+        args(["import"], pool, ["-"]),
+        args(["export"], pool, ["-"]),
         args(["info"], pool, []),
         args(["check"], pool, []),
     ]

@@ -1,0 +1,147 @@
+//! `quipu import`: fills a pool from a file.
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Bar, counted};
+use crate::pool;
+use crate::size::human;
+use quipu::Store;
+use quipu_cli::transfer::{self, DebianReader, ImportCause, ImportError, Imported, TextReader};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Bytes read at once.
+const BUFFER: usize = 256 << 10;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu import animals.pool animals.txt
+  zcat animals.txt.gz | quipu import animals.pool -
+  quipu import packages.pool /var/lib/dpkg/status --form debian --key Package
+
+Fields of the JSON object: pool, file, form, records, replaced (records whose key was in the pool, or earlier in \
+the file), bytes, seconds.";
+
+/// Put all records of a file into a pool.
+///
+/// Keys that the pool has get the value of the file; others stay as they are. If the file is damaged or the pool
+/// becomes full on the way, what stands before is kept, and importing the whole file again does no harm.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The pool.
+    pool: PathBuf,
+    /// The file; `-` is standard input.
+    file: PathBuf,
+    /// What the file is: `text` as `quipu export` writes it, or `debian` for the package index of a Debian
+    /// installation, of which every stanza becomes a record.
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    form: Form,
+    /// With `--form debian`: the fields that make the key, with colons between.
+    #[arg(
+        long,
+        value_name = "FIELDS",
+        value_delimiter = ',',
+        default_value = "Package,Architecture,Version"
+    )]
+    key: Vec<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Form {
+    Text,
+    Debian,
+}
+
+/// A file that is to be imported.
+struct Input {
+    reader: Box<dyn BufRead>,
+    len: Option<u64>,
+}
+
+impl Args {
+    /// Imports the file.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let input = self.open()?;
+        let begun = Instant::now();
+        let (imported, replaced) = pool::with(&self.pool, |store| {
+            let before = store.stats().records;
+            let imported = self.import(store, input).map_err(|error| self.failure(&error))?;
+            let fresh = store.stats().records.saturating_sub(before);
+            Ok((imported, imported.records.saturating_sub(fresh)))
+        })?;
+        self.report(imported, replaced, begun.elapsed().as_secs_f64())?;
+        Ok(Outcome::Fine)
+    }
+
+    fn open(&self) -> Result<Input, Failure> {
+        if self.file.as_os_str() == "-" {
+            return Ok(Input { reader: Box::new(BufReader::with_capacity(BUFFER, io::stdin())), len: None });
+        }
+        let wrong = |error| Failure::Usage(format!("cannot read {}: {error}", self.file.display()));
+        let file = File::open(&self.file).map_err(wrong)?;
+        let about = file.metadata().map_err(wrong)?;
+        let len = about.is_file().then_some(about.len());
+        Ok(Input { reader: Box::new(BufReader::with_capacity(BUFFER, file)), len })
+    }
+
+    fn import(&self, store: &Store, input: Input) -> Result<Imported, ImportError> {
+        let (key, value) = store.limits();
+        let mut client = store.client();
+        let bar = Bar::bytes("importing", input.len);
+        let progress = |bytes| bar.reached(bytes);
+        let imported = match self.form {
+            Form::Text => {
+                let mut records = TextReader::new(input.reader, key + value);
+                transfer::import(&mut client, &mut records, &progress)
+            }
+            Form::Debian => {
+                let mut records = DebianReader::new(input.reader, value, self.key.clone());
+                transfer::import(&mut client, &mut records, &progress)
+            }
+        };
+        bar.clear();
+        imported
+    }
+
+    fn failure(&self, error: &ImportError) -> Failure {
+        let text = error.to_string();
+        let (what, hint) = text.split_once("; ").unwrap_or((&text, "mend that"));
+        let file = self.file.display();
+        let usage = matches!(&error.cause, ImportCause::Form(error) if error.is_foreign());
+        if usage {
+            return Failure::Usage(format!("cannot import {file}: {text}"));
+        }
+        let kept = counted(error.imported, "record");
+        Failure::Problem(format!(
+            "cannot import {file}: {what} ({kept} before it kept); {hint}. Importing the whole file again does no harm"
+        ))
+    }
+
+    fn report(&self, imported: Imported, replaced: u64, seconds: f64) -> Result<(), Failure> {
+        let Imported { records, bytes } = imported;
+        if self.json {
+            return output::json_line(&json!({
+                "pool": self.pool.to_string_lossy(),
+                "file": self.file.to_string_lossy(),
+                "form": match self.form { Form::Text => "text", Form::Debian => "debian" },
+                "records": records,
+                "replaced": replaced,
+                "bytes": bytes,
+                "seconds": seconds,
+            }));
+        }
+        let replaced =
+            if replaced > 0 { format!(", {replaced} of them in place of others") } else { String::new() };
+        output::line(format!(
+            "Imported {}{replaced}, from {} in {seconds:.1} s.",
+            counted(records, "record"),
+            human(bytes)
+        ))
+    }
+}

@@ -1,0 +1,175 @@
+//! Between a store and a form.
+
+use super::Records;
+use super::error::{ExportError, FormError, ImportCause, ImportError};
+use super::text::TextWriter;
+use quipu::Client;
+use std::io::Write;
+
+/// Records and bytes after which a batch is put, whichever is reached first.
+const BATCH_RECORDS: usize = 1024;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Values asked for at once, and bytes of text after which they are written.
+const EXPORT_KEYS: usize = 256;
+const EXPORT_BYTES: usize = 1 << 20;
+
+/// What an import did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// Records put.
+    pub records: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// What an export did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// Records written.
+    pub records: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// The checksum in the last line.
+    pub checksum: u64,
+}
+
+/// Puts all records of a file, in their order; of several with one key the last remains. `progress` hears the bytes
+/// read so far.
+///
+/// # Errors
+/// What is wrong with the file, or why the store does not take a record. What stands before it is put.
+pub fn import(
+    client: &mut Client,
+    records: &mut impl Records,
+    progress: &dyn Fn(u64),
+) -> Result<Imported, ImportError> {
+    let mut imported = 0;
+    let mut batch = Batch::default();
+    loop {
+        let next = batch.read(records);
+        let ended = !matches!(next, Ok(true));
+        if ended || batch.is_full() {
+            batch.put(client, &mut imported)?;
+            progress(records.bytes());
+        }
+        match next {
+            Ok(true) => {}
+            Ok(false) => return Ok(Imported { records: imported, bytes: records.bytes() }),
+            Err(error) => return Err(ImportError { imported, cause: ImportCause::Form(error) }),
+        }
+    }
+}
+
+/// Records that are put together, one behind the other in one buffer: so a few long ones among many short ones do not
+/// leave many long buffers behind.
+#[derive(Default)]
+struct Batch {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+/// Where a record stands in a batch, and in its file.
+struct Place {
+    start: usize,
+    value: usize,
+    end: usize,
+    line: u64,
+}
+
+impl Batch {
+    /// Reads one more record, if there is one.
+    fn read(&mut self, records: &mut impl Records) -> Result<bool, FormError> {
+        let Some(line) = records.next(&mut self.key, &mut self.value)? else { return Ok(false) };
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&self.key);
+        let value = self.bytes.len();
+        self.bytes.extend_from_slice(&self.value);
+        self.places.push(Place { start, value, end: self.bytes.len(), line });
+        Ok(true)
+    }
+
+    fn is_full(&self) -> bool {
+        self.places.len() >= BATCH_RECORDS || self.bytes.len() >= BATCH_BYTES
+    }
+
+    /// Puts the records and forgets them.
+    fn put(&mut self, client: &mut Client, imported: &mut u64) -> Result<(), ImportError> {
+        let bytes = &self.bytes;
+        let pair = |place: &Place| (&bytes[place.start..place.value], &bytes[place.value..place.end]);
+        let pairs: Vec<(&[u8], &[u8])> = self.places.iter().map(pair).collect();
+        if client.put_many(&pairs).is_ok() {
+            *imported += pairs.len() as u64;
+        } else {
+            // Which of them it was only shows when they are put one by one. Some are put again; that does no harm.
+            for ((key, value), place) in pairs.iter().zip(&self.places) {
+                client.put(key, value).map_err(|source| ImportError {
+                    imported: *imported,
+                    cause: ImportCause::Store { line: place.line, source },
+                })?;
+                *imported += 1;
+            }
+        }
+        self.places.clear();
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+/// Writes all records in the text form, in order of their keys. `progress` hears the records done and in all.
+///
+/// # Errors
+/// Those of the store and of `out`, which then has an export that is not whole.
+pub fn export(
+    client: &Client,
+    out: impl Write,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Exported, ExportError> {
+    let keys = Keys::of(client);
+    let total = keys.places.len() as u64;
+    let mut writer = TextWriter::new(out);
+    for (turn, places) in keys.places.chunks(EXPORT_KEYS).enumerate() {
+        let wanted: Vec<&[u8]> = places.iter().map(|place| keys.at(*place)).collect();
+        let mut written = Ok(());
+        client.get_many(&wanted, |i, value| {
+            // A key that is gone by now was deleted by another client.
+            if let (Ok(()), Some(value)) = (&written, value) {
+                writer.record(wanted[i], value);
+                if writer.pending() > EXPORT_BYTES {
+                    written = writer.drain();
+                }
+            }
+        })?;
+        written?;
+        writer.drain()?;
+        progress(((turn + 1) * EXPORT_KEYS) as u64, total);
+    }
+    let (_, records, bytes, checksum) = writer.finish()?;
+    Ok(Exported { records, bytes, checksum })
+}
+
+/// All keys of a store, in order. They stand one behind the other in one buffer: 16 bytes a key beside its own.
+struct Keys {
+    bytes: Vec<u8>,
+    places: Vec<(usize, usize)>,
+}
+
+impl Keys {
+    fn of(client: &Client) -> Keys {
+        let mut keys = Keys { bytes: Vec::new(), places: Vec::new() };
+        for (key, _) in client.pin().iter() {
+            let start = keys.bytes.len();
+            keys.bytes.extend_from_slice(key);
+            keys.places.push((start, keys.bytes.len()));
+        }
+        let bytes = &keys.bytes;
+        keys.places.sort_unstable_by_key(|(start, end)| &bytes[*start..*end]);
+        keys
+    }
+
+    fn at(&self, (start, end): (usize, usize)) -> &[u8] {
+        &self.bytes[start..end]
+    }
+}

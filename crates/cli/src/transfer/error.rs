@@ -1,0 +1,179 @@
+//! What can be wrong with a file of records, or with carrying them.
+
+use std::io;
+
+/// What is wrong with a file. Lines and bytes within them count from 1.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormError {
+    /// Reading failed.
+    #[error("it cannot be read on: {0}")]
+    Read(#[from] io::Error),
+    /// The first line is another one.
+    #[error(
+        "it is no export; the first line of one is \"{}\", and other forms are named by --form",
+        super::FIRST_LINE
+    )]
+    Foreign,
+    /// The first line names a version that is not known.
+    #[error("it is an export of version {version}; this program reads version 1, so use a newer one")]
+    Newer {
+        /// The version named.
+        version: String,
+    },
+    /// The line, or the stanza, is longer than a record can be.
+    #[error(
+        "line {line} ends no record within {limit} bytes, and the pool takes none that long; create it with larger zones"
+    )]
+    TooLong {
+        /// The line.
+        line: u64,
+        /// Bytes that were read.
+        limit: usize,
+    },
+    /// A line is neither a record nor the last.
+    #[error("line {line} has no tab; a record is a key, a tab and a value")]
+    NoTab {
+        /// The line.
+        line: u64,
+    },
+    /// The line ends with a carriage return.
+    #[error(
+        "line {line} ends with a carriage return; get a copy of which the ends of lines were not converted"
+    )]
+    CarriageReturn {
+        /// The line.
+        line: u64,
+    },
+    /// A byte that must be escaped is not.
+    #[error("line {line}, byte {column} is a bare control character; write it as \\x{found:02x}")]
+    Control {
+        /// The line.
+        line: u64,
+        /// The byte within it.
+        column: usize,
+        /// What stands there.
+        found: u8,
+    },
+    /// A backslash begins nothing that is known.
+    #[error(
+        "line {line}, byte {column} begins an unknown escape; known are \\\\, \\t, \\n, \\r and \\x with two digits"
+    )]
+    Escape {
+        /// The line.
+        line: u64,
+        /// The byte within it.
+        column: usize,
+    },
+    /// The file ends without its last line.
+    #[error(
+        "it ends after line {line} without a last line that begins with \"end\"; it was cut, get it whole"
+    )]
+    Cut {
+        /// Lines there are.
+        line: u64,
+    },
+    /// The last line cannot be read.
+    #[error("line {line} should be the word end, a number of records and a checksum; get an unchanged copy")]
+    End {
+        /// The line.
+        line: u64,
+    },
+    /// The last line counts other records.
+    #[error("line {line} counts {said} records, and there are {found}; get an unchanged copy")]
+    Count {
+        /// The line.
+        line: u64,
+        /// Records according to the file.
+        said: u64,
+        /// Records that were read.
+        found: u64,
+    },
+    /// The bytes are not those that were written.
+    #[error(
+        "line {line} has the checksum {said:016x}, and that of the file is {found:016x}; get an unchanged copy"
+    )]
+    Checksum {
+        /// The line.
+        line: u64,
+        /// The checksum in the file.
+        said: u64,
+        /// The one it has.
+        found: u64,
+    },
+    /// Something stands behind the last line.
+    #[error("line {line} stands behind the last; give each export a file of its own")]
+    Surplus {
+        /// The line.
+        line: u64,
+    },
+    /// A line of a stanza that is no field.
+    #[error(
+        "line {line} is neither a field with a colon nor indented; is this a Debian package index, uncompressed?"
+    )]
+    NoField {
+        /// The line.
+        line: u64,
+    },
+    /// A stanza without a field of its key.
+    #[error("the stanza at line {line} has no field {field}; name others with --key")]
+    FieldMissing {
+        /// The stanza's first line.
+        line: u64,
+        /// The field.
+        field: String,
+    },
+    /// Two stanzas would have one key, and one of them would be lost.
+    #[error("the stanza at line {line} has the key {key}, as one before it; name more fields with --key")]
+    KeyTwice {
+        /// The stanza's first line.
+        line: u64,
+        /// The key.
+        key: String,
+    },
+}
+
+impl FormError {
+    /// Whether the file is of another form altogether, so that nothing of it was used.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, FormError::Foreign | FormError::Newer { .. } | FormError::NoField { line: 1 })
+    }
+}
+
+/// Why an import ended early. What it had put before stays.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct ImportError {
+    /// Records that are certainly in the pool: the first ones of the file.
+    pub imported: u64,
+    /// What went wrong.
+    pub cause: ImportCause,
+}
+
+/// What ended an import.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportCause {
+    /// The file.
+    #[error(transparent)]
+    Form(FormError),
+    /// The store did not take the record of this line.
+    #[error("line {line}: {source}")]
+    Store {
+        /// The record's first line.
+        line: u64,
+        /// What the store says.
+        #[source]
+        source: quipu::Error,
+    },
+}
+
+/// Why an export ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] quipu::Error),
+    /// Writing failed.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}

@@ -1,0 +1,49 @@
+//! The lines of a file, with their numbers, of bounded length.
+//!
+//! A file need not have been made by this program, nor be text at all; without a bound, one without an end of line
+//! would be read into memory whole.
+
+use super::error::FormError;
+use std::io::{BufRead, Read};
+
+/// Reads lines.
+pub struct Lines<R> {
+    input: R,
+    longest: usize,
+    buffer: Vec<u8>,
+    number: u64,
+    bytes: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The lines of `input`, none of them longer than `longest` bytes.
+    pub fn new(input: R, longest: usize) -> Lines<R> {
+        Lines { input, longest, buffer: Vec::new(), number: 0, bytes: 0 }
+    }
+
+    /// The next line, with its end if it has one.
+    pub fn next(&mut self) -> Result<Option<&[u8]>, FormError> {
+        self.buffer.clear();
+        let most = self.longest.saturating_add(1);
+        let read = (&mut self.input).take(most as u64).read_until(b'\n', &mut self.buffer)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        self.bytes += read as u64;
+        if read == most {
+            return Err(FormError::TooLong { line: self.number, limit: self.longest });
+        }
+        Ok(Some(&self.buffer))
+    }
+
+    /// The number of the line read last, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes of all lines read.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

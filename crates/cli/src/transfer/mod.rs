@@ -1,0 +1,39 @@
+//! Records on their way out of a pool and in again, as text.
+//!
+//! A store that cannot be emptied into a plain file is a trap, and one that cannot be filled from one is hard to try.
+//! The *text form* (`docs/EXPORT.md`) is for that: one record a line, readable where the data is, safe for any bytes,
+//! and with its own proof at the end, so that a file that was cut is noticed. The *Debian form* reads the package
+//! index of a Debian installation: a large text that many machines have, and that nobody made up for a benchmark.
+//!
+//! - **Memory.** Files are streamed. An import holds one batch of records, and of the Debian form a number for every
+//!   key; an export holds the keys of the pool, in order to sort them, and of the values a few at a time.
+//! - **Order.** A store iterates in no order, so an export sorts by key: equal contents give equal files.
+//! - **Failure.** An import keeps what it has put and says how far it came; doing it again does no harm.
+//! - **Thread-safety.** Readers and writers belong to one thread. Other clients may write during an export; each
+//!   record is then one that the store had, but all of them together need not be a state of it.
+
+mod carry;
+mod debian;
+mod error;
+mod escape;
+mod lines;
+mod text;
+
+pub use carry::{Exported, Imported, export, import};
+pub use debian::DebianReader;
+pub use error::{ExportError, FormError, ImportCause, ImportError};
+pub use escape::{Misfit, escape, unescape};
+pub use text::{FIRST_LINE, TextReader, TextWriter};
+
+/// Records that come out of a file, one after the other.
+pub trait Records {
+    /// Reads the next record in place of what `key` and `value` hold, and returns the number of its first line;
+    /// `None` at the proven end of the file.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and where. Nothing more can be read then.
+    fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<Option<u64>, FormError>;
+
+    /// Bytes read so far.
+    fn bytes(&self) -> u64;
+}

@@ -1,0 +1,237 @@
+//! Records out of pools and in again, through the library: the document's example, mistakes in files, and what an
+//! import keeps when it fails.
+
+use quipu::{Options, Store};
+use quipu_cli::transfer::{
+    DebianReader, FormError, ImportCause, Records, TextReader, TextWriter, export, import,
+};
+use std::collections::BTreeMap;
+
+type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn store(folder: &tempfile::TempDir, name: &str) -> Store {
+    let options = Options { size: 4 << 20, zone_size: Some(64 << 10), ..Options::default() };
+    Store::create(folder.path().join(name), &options).unwrap()
+}
+
+fn exported(store: &Store) -> Vec<u8> {
+    let mut out = Vec::new();
+    export(&store.client(), &mut out, &|_, _| {}).unwrap();
+    out
+}
+
+fn written(pairs: &Pairs) -> Vec<u8> {
+    let mut writer = TextWriter::new(Vec::new());
+    pairs.iter().for_each(|(key, value)| writer.record(key, value));
+    writer.finish().unwrap().0
+}
+
+fn read(mut records: impl Records) -> Result<Vec<(Vec<u8>, Vec<u8>, u64)>, FormError> {
+    let (mut key, mut value, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(line) = records.next(&mut key, &mut value)? {
+        all.push((key.clone(), value.clone(), line));
+    }
+    assert!(records.next(&mut key, &mut value)?.is_none(), "the end stays the end");
+    Ok(all)
+}
+
+fn text(bytes: &[u8]) -> TextReader<&[u8]> {
+    TextReader::new(bytes, 25_000)
+}
+
+/// The example of docs/EXPORT.md.
+fn example() -> (Pairs, Vec<u8>) {
+    let pairs: [(&str, &str); 4] = [
+        ("llama", "wool"),
+        ("alpaca", "finer wool"),
+        ("knot\tkind", "long\nfigure-eight\nsingle"),
+        ("ñandú", "no wool, 羽毛 \\o/"),
+    ];
+    let mut pairs: Pairs = pairs.map(|(key, value)| (key.into(), value.into())).into();
+    pairs.insert(vec![0, 0xff], Vec::new());
+    let page = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/EXPORT.md")).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let block = page.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    (pairs, block.as_bytes().to_vec())
+}
+
+#[test]
+fn the_document_shows_what_the_program_writes_and_reads() {
+    let (pairs, page) = example();
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder, "pool");
+    let mut client = store.client();
+    pairs.iter().for_each(|(key, value)| client.put(key, value).unwrap());
+    let shown = String::from_utf8(page.clone()).unwrap();
+    assert_eq!(shown.lines().count(), 7);
+    assert_eq!(String::from_utf8(exported(&store)).unwrap(), shown);
+    let found: Pairs = read(text(&page)).unwrap().into_iter().map(|(key, value, _)| (key, value)).collect();
+    assert_eq!(found, pairs);
+}
+
+#[test]
+fn any_bytes_come_back_and_the_files_are_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let all: Vec<u8> = (0..=255).collect();
+    let mut pairs = Pairs::new();
+    for byte in 0..=255u8 {
+        pairs.insert(vec![byte], vec![byte; usize::from(byte)]);
+        pairs.insert([&all[..], &[byte]].concat(), all.iter().rev().copied().collect());
+    }
+    pairs.insert(b"empty".to_vec(), Vec::new());
+    pairs.insert(b"crlf\r\n".to_vec(), b"a\r\nb\r\n".to_vec());
+    pairs.insert("ключ".into(), "значение\u{2028}\u{85}".into());
+    pairs.insert(b"end 3 0000000000000000".to_vec(), b"end".to_vec());
+    pairs.insert(b"quipu-export 1".to_vec(), b"\\x41\\".to_vec());
+    pairs.insert(vec![b'k'; 2000], vec![0xc2; 16_000]);
+    let first = store(&folder, "first");
+    let mut client = first.client();
+    // Backwards, and twice, so that neither order nor old versions show.
+    for round in 0..2 {
+        for (key, value) in pairs.iter().rev() {
+            client.put(key, if round == 0 { b"old" } else { value }).unwrap();
+        }
+    }
+    let file = exported(&first);
+    assert_eq!(file, written(&pairs), "an export is sorted");
+    let second = store(&folder, "second");
+    let imported = import(&mut second.client(), &mut text(&file), &|_| {}).unwrap();
+    assert_eq!((imported.records, imported.bytes), (pairs.len() as u64, file.len() as u64));
+    let client = second.client();
+    for (key, value) in &pairs {
+        assert_eq!(client.get(key).unwrap().as_ref(), Some(value), "{}", key.escape_ascii());
+    }
+    assert!(exported(&second) == file, "export, import and export again gives the same bytes");
+}
+
+#[test]
+fn an_empty_pool_has_an_export() {
+    let file = written(&Pairs::new());
+    assert!(file.starts_with(b"quipu-export 1\nend 0 "));
+    assert!(read(text(&file)).unwrap().is_empty());
+}
+
+#[test]
+fn every_cut_is_noticed() {
+    let (_, file) = example();
+    for len in 0..file.len() {
+        match read(text(&file[..len])) {
+            Err(FormError::Cut { .. }) => assert!(len >= 15),
+            Err(FormError::Foreign) => assert!(len < 15, "{len} bytes"),
+            other => panic!("{len} bytes: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_changed_byte_is_noticed() {
+    let (_, file) = example();
+    for at in 0..file.len() {
+        for bit in [0x01, 0x20, 0x80] {
+            let mut changed = file.clone();
+            changed[at] ^= bit;
+            // The digits of the checksum may be of either case.
+            let same = at >= file.len() - 17 && changed[at].to_ascii_lowercase() == file[at];
+            assert_eq!(read(text(&changed)).is_ok(), same, "byte {at} with bit {bit:#x}");
+        }
+    }
+}
+
+#[test]
+fn mistakes_name_their_line() {
+    let read = |body: &str| read(text(format!("quipu-export 1\na\tb\n{body}").as_bytes())).unwrap_err();
+    assert!(matches!(read("no tab\n"), FormError::NoTab { line: 3 }));
+    assert!(matches!(read("c\td\r\n"), FormError::CarriageReturn { line: 3 }));
+    assert!(matches!(read("c\td\te\n"), FormError::Control { line: 3, column: 4, found: b'\t' }));
+    assert!(matches!(read("c\t\u{1b}\n"), FormError::Control { line: 3, column: 3, found: 0x1b }));
+    assert!(matches!(read("c\\q\td\n"), FormError::Escape { line: 3, column: 2 }));
+    assert!(matches!(read("c\td\\x1\n"), FormError::Escape { line: 3, column: 4 }));
+    assert!(matches!(read("end\n"), FormError::End { line: 3 }));
+    assert!(matches!(read("end 1 123\n"), FormError::End { line: 3 }));
+    assert!(matches!(read("end 1 0123456789abcdef again\n"), FormError::End { line: 3 }));
+    assert!(matches!(read("end 2 0123456789abcdef\n"), FormError::Count { line: 3, said: 2, found: 1 }));
+    assert!(matches!(read("end 1 0123456789abcdef\n"), FormError::Checksum { line: 3, .. }));
+    assert!(matches!(read(&"x".repeat(200_000)), FormError::TooLong { line: 3, .. }));
+    let (_, mut file) = example();
+    file.push(b'\n');
+    assert!(matches!(refusal(&file), FormError::Surplus { line: 8 }));
+    assert!(matches!(refusal(b"quipu-export 2\n"), FormError::Newer { version } if version == "2"));
+    assert!(matches!(refusal(b"quipu-export 1\r\n"), FormError::CarriageReturn { line: 1 }));
+    for foreign in [&b""[..], b"\n", b"quipu-export 1", b"quipu-export one\n", &[b'x'; 1000]] {
+        assert!(refusal(foreign).is_foreign());
+    }
+}
+
+fn refusal(bytes: &[u8]) -> FormError {
+    read(text(bytes)).unwrap_err()
+}
+
+#[test]
+fn what_stands_before_a_mistake_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder, "pool");
+    let records: Pairs = (0..5000).map(|n| (format!("k{n:05}").into_bytes(), b"v".to_vec())).collect();
+    let whole = String::from_utf8(written(&records)).unwrap();
+    let broken = whole.replace("k04000\tv", "k04000\t\\v");
+    let error = import(&mut store.client(), &mut text(broken.as_bytes()), &|_| {}).unwrap_err();
+    assert!(matches!(error.cause, ImportCause::Form(FormError::Escape { line: 4002, column: 8 })));
+    assert_eq!((error.imported, store.stats().records), (4000, 4000));
+
+    // An empty key is for the store to refuse; the records before it in its batch are put.
+    let broken = whole.replace("k04500\tv", "\tv");
+    let error = import(&mut store.client(), &mut text(broken.as_bytes()), &|_| {}).unwrap_err();
+    assert!(matches!(error.cause, ImportCause::Store { line: 4502, source: quipu::Error::KeyEmpty { .. } }));
+    assert_eq!((error.imported, store.stats().records), (4500, 4500));
+    import(&mut store.client(), &mut text(whole.as_bytes()), &|_| {}).unwrap();
+    assert_eq!(exported(&store), whole.as_bytes());
+}
+
+#[test]
+fn a_full_pool_keeps_the_first_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder, "pool");
+    let records: Pairs = (0..1000u32).map(|n| (format!("k{n:05}").into_bytes(), vec![b'v'; 8000])).collect();
+    let file = written(&records);
+    let error = import(&mut store.client(), &mut text(&file), &|_| {}).unwrap_err();
+    let ImportCause::Store { line, source: quipu::Error::PoolFull { .. } } = error.cause else {
+        panic!("{error:?}");
+    };
+    assert!((200..600).contains(&error.imported) && line == error.imported + 2, "{error:?}");
+    let client = store.client();
+    for (key, value) in records.iter().take(error.imported as usize) {
+        assert_eq!(client.get(key).unwrap().as_ref(), Some(value));
+    }
+}
+
+fn debian(text: &[u8], fields: &str) -> Result<Vec<(Vec<u8>, Vec<u8>, u64)>, FormError> {
+    read(DebianReader::new(text, 200, fields.split(',').map(str::to_owned).collect()))
+}
+
+#[test]
+fn stanzas_are_records() {
+    let file =
+        b"\n\nPackage: knot\nVersion: 1:2-3\nDescription: ties\n a: b\n .\n more\n\n \t\r\npackage:cord\r\n\
+                 VERSION:   4\r\n\r\nVersion: 5\nPackage: cord";
+    let found = debian(file, "Package,Version").unwrap();
+    let expected: [(&[u8], &[u8], u64); 3] = [
+        (b"knot:1:2-3", b"Package: knot\nVersion: 1:2-3\nDescription: ties\n a: b\n .\n more\n", 3),
+        (b"cord:4", b"package:cord\r\nVERSION:   4\r\n", 11),
+        (b"cord:5", b"Version: 5\nPackage: cord", 14),
+    ];
+    assert_eq!(found, expected.map(|(key, value, line)| (key.to_vec(), value.to_vec(), line)));
+    assert!(debian(b"\n\n", "Package").unwrap().is_empty());
+}
+
+#[test]
+fn stanzas_that_would_be_lost_are_named() {
+    let wrong = |text: &[u8], fields| debian(text, fields).unwrap_err();
+    let twice = wrong(b"Package: a\n\nPackage: b\n\nPackage: a\n", "Package");
+    assert!(matches!(twice, FormError::KeyTwice { line: 5, key } if key == "a"));
+    let missing = wrong(b"Package: a\nVersion:\n 1\n", "Package,Version");
+    assert!(matches!(missing, FormError::FieldMissing { line: 1, field } if field == "Version"));
+    assert!(wrong(b"\x04\x22\x4d\x18 lz4\n", "Package").is_foreign());
+    assert!(matches!(wrong(b"Package: a\nno field\n", "Package"), FormError::NoField { line: 2 }));
+    assert!(matches!(wrong(b" indented: 1\n", "Package"), FormError::NoField { line: 1 }));
+    let long = ["Package: a\n", &" more\n".repeat(100)].concat();
+    assert!(matches!(wrong(long.as_bytes(), "Package"), FormError::TooLong { .. }));
+}
