@@ -1,6 +1,9 @@
 //! Records out of pools and in again, through the library: the document's example, mistakes in files, and what an
 //! import keeps when it fails.
 
+#[path = "transfer/hostile.rs"]
+mod hostile;
+
 use quipu::{Options, Store};
 use quipu_cli::transfer::{
     DebianReader, FormError, ImportCause, Records, TextReader, TextWriter, export, import,
@@ -234,4 +237,20 @@ fn stanzas_that_would_be_lost_are_named() {
     assert!(matches!(wrong(b" indented: 1\n", "Package"), FormError::NoField { line: 1 }));
     let long = ["Package: a\n", &" more\n".repeat(100)].concat();
     assert!(matches!(wrong(long.as_bytes(), "Package"), FormError::TooLong { .. }));
+}
+
+/// A seeded sample of what the fuzz target `import` does, of bytes that matter to one form or the other.
+#[test]
+fn no_file_misleads_the_readers() {
+    const BYTES: &[u8] = b"\t\t\n\n\\\\xnrt01af \r::kk\x00\x7f\xc2\x80\xa3\xff";
+    let mut state = 1u64;
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..20_000 {
+        let len = draw(60);
+        let data: Vec<u8> = (0..len).map(|_| BYTES[draw(BYTES.len())]).collect();
+        hostile::survive(&data);
+    }
 }

@@ -54,13 +54,13 @@ impl Args {
             })?;
             return Ok(Outcome::Fine);
         }
-        let exported = pool::with(&self.pool, |store| self.into_file(store))?;
+        let exported = pool::with(&self.pool, |store| self.export_to_file(store))?;
         self.report(exported, begun.elapsed().as_secs_f64())?;
         Ok(Outcome::Fine)
     }
 
     /// Exports into a new file, which is on its device when this returns, or is gone.
-    fn into_file(&self, store: &Store) -> Result<Exported, Failure> {
+    fn export_to_file(&self, store: &Store) -> Result<Exported, Failure> {
         let wrong = |error: io::Error| format!("cannot write {}: {error}", self.file.display());
         // A pool is never overwritten by an export of itself, nor an export by one that fails.
         let mut file = File::create_new(&self.file).map_err(|error| match error.kind() {

@@ -1,6 +1,7 @@
 //! Random mutations of small pools: whatever happens to the bytes, opening neither panics nor hangs, and never shows a
 //! value that was not written.
 
+use crate::script::Ground;
 use crate::victim::{COPY, Victim, contents_of};
 use quipu_lab::contract::{Contents, value_of};
 use rand::rngs::SmallRng;
@@ -116,4 +117,22 @@ fn of_a_pool_that_was_closed() {
 #[test]
 fn of_a_pool_that_was_dropped() {
     survives(false);
+}
+
+/// A seeded sample of what the fuzz target `pool` does.
+#[test]
+fn of_pools_that_prove_themselves_again() {
+    const SCRIPTS: u64 = 1500;
+    for closed in [true, false] {
+        let ground = Ground::new(closed);
+        let mut accepted = 0;
+        for seed in 0..SCRIPTS {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let mut script = vec![0; random.random_range(4..60)];
+            random.fill_bytes(&mut script);
+            accepted += u64::from(ground.survive(&script));
+        }
+        println!("closed {closed}: {accepted} of {SCRIPTS} accepted");
+        assert!((SCRIPTS / 20..SCRIPTS / 2).contains(&accepted), "the scripts hit something, and not always");
+    }
 }

@@ -1,0 +1,50 @@
+//! What must hold of the record codec whatever bytes it is given. Used by a seeded test and by a fuzzer.
+
+use quipu_parts::record::{Certifier, Encoder, HEADER, Header, Kind, RecordError, RecordView, padded};
+use zerocopy::FromBytes;
+
+/// Reads bytes as a record, as they are and with a check that fits them; then encodes parts of them, and reads that.
+pub fn survive(data: &[u8]) {
+    let Some((place, bytes)) = data.split_at_checked(4) else { return };
+    let (life, offset) = (u64::from(place[0]), u64::from(u16::from_le_bytes([place[1], place[2]])) * 8);
+    let certifier = Certifier::new(&[7; 32]);
+    let life = certifier.life_key(life, 1);
+
+    // Without the secret nothing passes.
+    assert!(RecordView::certified(bytes, &certifier, life, offset).is_err());
+    let mut forged = bytes.to_vec();
+    if let Ok((header, _)) = Header::read_from_prefix(bytes)
+        && let len = padded(HEADER + u64::from(header.key_len.get()) + u64::from(header.value_len.get()))
+        && let Some(record) = forged.get_mut(..len as usize)
+    {
+        let check = certifier.check(life, offset, &record[8..]);
+        record[..8].copy_from_slice(&check.to_le_bytes());
+        match RecordView::certified(&forged, &certifier, life, offset) {
+            Ok(view) => {
+                assert_eq!(view.key.len(), usize::from(header.key_len.get()));
+                assert_eq!(view.value.len(), header.value_len.get() as usize);
+                assert_eq!((view.kind() as u8, header.flags), (header.kind, 0));
+            }
+            Err(RecordError::Unknown { kind, flags }) => {
+                assert_eq!((kind, flags), (header.kind, header.flags))
+            }
+            Err(RecordError::Invalid) => assert_eq!(header.kind, 0, "the check holds"),
+        }
+    }
+
+    let split = usize::from(place[3]).min(bytes.len());
+    let (key, value) = bytes.split_at(split);
+    if key.is_empty() {
+        return;
+    }
+    let mut encoder = Encoder::default();
+    let record = encoder.encode(&certifier, life, offset, 9, Kind::Value, key, value).to_vec();
+    let mut followed = record.clone();
+    followed.extend_from_slice(bytes);
+    let view =
+        RecordView::certified(&followed, &certifier, life, offset).expect("it was encoded for this place");
+    assert_eq!((view.key, view.value, view.header.sequence.get()), (key, value, 9));
+    let flip = place[0] as usize * 31 % record.len();
+    followed[flip] ^= 1 << (place[1] & 7);
+    assert!(RecordView::certified(&followed, &certifier, life, offset).is_err(), "byte {flip} was changed");
+}
