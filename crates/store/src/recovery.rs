@@ -15,7 +15,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo};
 use quipu_parts::record::{Kind, RecordView};
-use quipu_parts::space::{SpaceRecovery, ZoneId};
+use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -45,6 +45,10 @@ pub(crate) enum Holes {
     /// The operating system crashed under a pool whose durability covers process crashes only: report them as lost.
     AreLost,
 }
+
+/// No pool counts this far. Whoever knows the secret of one can write a record that does; a clock that went on from it
+/// would overflow, or come to numbers that the next open refuses in the superblock.
+const NUMBERS_END: u64 = 1 << 61;
 
 /// Records whose index lines are fetched together.
 const BATCH: usize = 16;
@@ -96,6 +100,9 @@ pub(crate) fn recover(
     let mut findings = std::mem::take(&mut *all.lock());
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });
+    }
+    if findings.highest >= NUMBERS_END {
+        return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
     }
     if space.was_clean {
         // Closing seals every segment, so an end mark is missing.

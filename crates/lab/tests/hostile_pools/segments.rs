@@ -199,3 +199,25 @@ fn a_record_of_an_unknown_kind_needs_a_newer_version() {
         assert!(contents_of(&victim.open(&same).unwrap()) == victim.contents);
     }
 }
+
+/// Only someone with the pool's secret can write such a record; the clock must not count on from it all the same.
+#[test]
+fn a_record_with_a_number_that_no_run_draws_is_refused() {
+    for closed in [true, false] {
+        let victim = Victim::usual(closed);
+        let certifier = victim.certifier();
+        let segment = &victim.segments()[0];
+        let life = certifier.life_key(segment.life, segment.nonce);
+        let record = segment.records[1].clone();
+        for sequence in [u64::MAX, 1 << 62, 1 << 61] {
+            let forged = victim.damaged(|bytes| {
+                let bytes = &mut bytes[record.clone()];
+                bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
+                let check = certifier.check(life, (record.start - segment.start) as u64, &bytes[8..]);
+                bytes[..8].copy_from_slice(&check.to_le_bytes());
+            });
+            let error = victim.refused(&forged);
+            assert!(matches!(error, Error::Space(SpaceError::Geometry { .. })), "{sequence:#x}: {error:?}");
+        }
+    }
+}

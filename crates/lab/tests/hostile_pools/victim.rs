@@ -93,7 +93,12 @@ impl Victim {
 
     /// Opens what the last store left.
     pub fn reopen(&self) -> Store {
-        Store::open(&self.path, &options()).unwrap()
+        self.reopened().unwrap()
+    }
+
+    /// The same, where it may be refused.
+    pub fn reopened(&self) -> Result<Store, Error> {
+        Store::open(&self.path, &options())
     }
 
     /// Insists that these bytes are refused.
