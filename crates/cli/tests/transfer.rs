@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// Key, value and line of each record.
+type Read = Result<Vec<(Vec<u8>, Vec<u8>, u64)>, FormError>;
+
 fn store(folder: &tempfile::TempDir, name: &str) -> Store {
     let options = Options { size: 4 << 20, zone_size: Some(64 << 10), ..Options::default() };
     Store::create(folder.path().join(name), &options).unwrap()
@@ -29,7 +32,7 @@ fn written(pairs: &Pairs) -> Vec<u8> {
     writer.finish().unwrap().0
 }
 
-fn read(mut records: impl Records) -> Result<Vec<(Vec<u8>, Vec<u8>, u64)>, FormError> {
+fn read(mut records: impl Records) -> Read {
     let (mut key, mut value, mut all) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(line) = records.next(&mut key, &mut value)? {
         all.push((key.clone(), value.clone(), line));
@@ -206,7 +209,7 @@ fn a_full_pool_keeps_the_first_records() {
     }
 }
 
-fn debian(text: &[u8], fields: &str) -> Result<Vec<(Vec<u8>, Vec<u8>, u64)>, FormError> {
+fn debian(text: &[u8], fields: &str) -> Read {
     read(DebianReader::new(text, 200, fields.split(',').map(str::to_owned).collect()))
 }
 

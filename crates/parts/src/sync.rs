@@ -4,13 +4,47 @@
 //! does not know of would never end. So every wait is a loop around [`Waiter::wait`], and every
 //! acquisition is a point where the simulator may switch threads. The locks protect short critical sections
 //! (tens of nanoseconds to one persist), for which spinning is also the fastest choice.
+//!
+//! The simulator switches threads at the points it is told of and shows every one the same memory. What a processor may
+//! reorder it cannot show; `loom` can. Code that takes its atomics from [`atomic`] is checked by it when the crate is
+//! built with `--cfg loom` (`tests/loom_epoch.rs`).
 
 pub use quipu_medium::sim::sched::point;
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Atomics of the standard library, or of the model checker in their place.
+pub mod atomic {
+    #[cfg(not(loom))]
+    pub use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+    #[cfg(loom)]
+    pub use checked::fence;
+    #[cfg(loom)]
+    pub use loom::sync::atomic::{AtomicU64, Ordering};
+
+    #[cfg(loom)]
+    pub mod checked {
+        //! A fence that can be left out, for a twin that the model checker must convict.
+
+        use loom::sync::atomic::Ordering;
+
+        /// The line of the fence that is left out; none if it is zero.
+        pub static LEFT_OUT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+        /// The fence of the model, unless it is left out.
+        #[track_caller]
+        pub fn fence(order: Ordering) {
+            if std::panic::Location::caller().line() != LEFT_OUT.load(std::sync::atomic::Ordering::Relaxed) {
+                loom::sync::atomic::fence(order);
+            }
+        }
+    }
+}
 
 /// Patience of a loop that waits for another thread: spins first, then offers the processor to others, since on a
 /// machine with fewer cores than threads the one waited for may not be running.
@@ -35,7 +69,11 @@ impl Waiter {
 /// A mutual-exclusion lock for short critical sections.
 #[derive(Default)]
 pub struct SpinLock<T> {
+    #[cfg(not(loom))]
     locked: AtomicBool,
+    /// The model knows who waits for its own locks; turns of a spinning one it would try out for ever.
+    #[cfg(loom)]
+    locked: loom::sync::Mutex<()>,
     value: UnsafeCell<T>,
 }
 
@@ -44,21 +82,31 @@ unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
     /// A new, unlocked lock.
-    pub const fn new(value: T) -> SpinLock<T> {
-        SpinLock { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    pub fn new(value: T) -> SpinLock<T> {
+        SpinLock { locked: Default::default(), value: UnsafeCell::new(value) }
     }
 
     /// Waits for the lock and takes it until the guard drops.
     #[inline]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         point();
-        let mut waiter = Waiter::default();
-        while self.locked.swap(true, Ordering::Acquire) {
-            while self.locked.load(Ordering::Relaxed) {
-                waiter.wait();
+        #[cfg(loom)]
+        let held = self.locked.lock().unwrap();
+        #[cfg(not(loom))]
+        {
+            let mut waiter = Waiter::default();
+            while self.locked.swap(true, Ordering::Acquire) {
+                while self.locked.load(Ordering::Relaxed) {
+                    waiter.wait();
+                }
             }
         }
-        SpinGuard { lock: self, value: PhantomData }
+        SpinGuard {
+            lock: self,
+            value: PhantomData,
+            #[cfg(loom)]
+            _held: held,
+        }
     }
 
     /// The value, without locking, when no one else can hold the lock.
@@ -72,6 +120,8 @@ pub struct SpinGuard<'a, T> {
     lock: &'a SpinLock<T>,
     /// Sharing the guard shares the value, which the lock alone would let pass for any value that can be sent.
     value: PhantomData<&'a mut T>,
+    #[cfg(loom)]
+    _held: loom::sync::MutexGuard<'a, ()>,
 }
 
 impl<T> Deref for SpinGuard<'_, T> {
@@ -91,6 +141,7 @@ impl<T> DerefMut for SpinGuard<'_, T> {
     }
 }
 
+#[cfg(not(loom))]
 impl<T> Drop for SpinGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {

@@ -1,9 +1,9 @@
 //! The side of reclamation that threads share: the epoch, the announcements, and the garbage of threads that left.
 
 use super::participant::Participant;
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::sync::{SpinLock, point};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// What a slot holds while its participant is not pinned; epochs start above it.
 pub(super) const UNPINNED: u64 = 0;

@@ -1,0 +1,103 @@
+//! The epochs under a model of memory: every order in which a reader, and one who retires what it reads, may see each
+//! other's stores, as far as the language allows; and each fence, left out, is missed.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_epoch --release
+//! ```
+//!
+//! Checked is the form with fences, which processors other than x86-64 run. That on x86-64 the exchange is a full
+//! barrier is a fact about the processor, which the language's model does not know.
+
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use quipu_parts::epoch::{Collector, Participant};
+use quipu_parts::sync::atomic::checked::LEFT_OUT;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What readers reach: a link to one of two things. The model notices a read that may meet the release.
+struct Shared {
+    link: AtomicUsize,
+    things: [UnsafeCell<bool>; 2],
+}
+
+// SAFETY: the model's cell tracks each access, and fails the test if two of them race.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
+unsafe impl Send for Shared {}
+
+fn read(shared: &Shared, participant: &Participant) {
+    let guard = participant.pin();
+    let thing = shared.link.load(Ordering::Acquire);
+    // SAFETY: the model checks the access.
+    let alive = shared.things[thing].with(|alive| unsafe { *alive });
+    assert!(alive, "what was reachable was released");
+    drop(guard);
+}
+
+fn retire(shared: &Arc<Shared>, participant: &Participant) {
+    let guard = participant.pin();
+    shared.link.store(1, Ordering::Release);
+    let retired = Arc::clone(shared);
+    guard.defer(Box::new(move || {
+        // SAFETY: the model checks the access.
+        retired.things[0].with_mut(|alive| unsafe { *alive = false });
+    }));
+}
+
+/// Whether any order goes wrong, of one that reads, one that retires, and one that advances the epoch, which is one of
+/// the others or a third. Of the fences, the one of who advances only matters to the third: the others have passed their
+/// own.
+fn fails(third: bool) -> bool {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(if third { 2 } else { 3 });
+    let run = move || {
+        let shared = Arc::new(Shared {
+            link: AtomicUsize::new(0),
+            things: [UnsafeCell::new(true), UnsafeCell::new(true)],
+        });
+        let collector = Collector::new();
+        let (reader, writer) = (collector.register(), collector.register());
+        let seen = Arc::clone(&shared);
+        let mut threads = vec![loom::thread::spawn(move || {
+            read(&seen, &reader);
+            // Leaving is part of the model.
+            drop(reader);
+        })];
+        if third {
+            let advancer = collector.register();
+            threads.push(loom::thread::spawn(move || {
+                for _ in 0..2 {
+                    advancer.collect();
+                }
+            }));
+        }
+        retire(&shared, &writer);
+        for _ in 0..2 {
+            writer.collect();
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    };
+    catch_unwind(AssertUnwindSafe(|| model.check(run))).is_err()
+}
+
+/// The lines of a file that have a fence.
+fn fences(file: &str) -> Vec<u32> {
+    let lines = file.lines().zip(1..);
+    let is_fence = |line: &str| line.trim_start().starts_with("fence(");
+    lines.filter(|(line, _)| is_fence(line)).map(|(_, number)| number).collect()
+}
+
+#[test]
+fn nothing_is_released_under_a_reader_and_every_fence_counts() {
+    assert!(!fails(false) && !fails(true));
+    let files = [include_str!("../src/epoch/collector.rs"), include_str!("../src/epoch/participant.rs")];
+    let fences: Vec<u32> = files.iter().flat_map(|file| fences(file)).collect();
+    assert_eq!(fences.len(), 3);
+    for line in fences {
+        LEFT_OUT.store(line, std::sync::atomic::Ordering::Relaxed);
+        assert!(fails(true), "the fence at line {line} can be left out");
+    }
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The concurrency tests under ThreadSanitizer, which sees races that happen not to hurt.
+#
+# Needs a nightly toolchain with rust-src: the standard library is built with the sanitizer too, since it would otherwise
+# report races in locks whose insides it did not see. What the sanitizer cannot see, and so cannot report: stores to
+# media by inline assembly (non-temporal stores, flushes), and whether one atomic access should have been another.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export RUSTFLAGS="-Zsanitizer=thread ${RUSTFLAGS:-}"
+export TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp halt_on_error=0 exitcode=66 ${TSAN_OPTIONS:-}"
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
+
+run() { # run PACKAGE TEST [FILTER...]
+  local package=$1 test=$2
+  shift 2
+  echo "== $package $test $*"
+  cargo +nightly test -Zbuild-std --target "$(rustc -vV | sed -n 's/^host: //p')" -p "$package" --test "$test" -- "$@"
+}
+
+run quipu-parts epoch
+run quipu-parts index_threads
+run quipu-lab contract on_dram on_files
