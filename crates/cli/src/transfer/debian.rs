@@ -10,7 +10,7 @@ use super::error::FormError;
 use super::lines::Lines;
 use std::collections::HashSet;
 use std::io::BufRead;
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 /// Reads stanzas.
 pub struct DebianReader<R> {
@@ -65,7 +65,7 @@ impl<R: BufRead> Records for DebianReader<R> {
             key.extend_from_slice(field_of(value, field).ok_or_else(missing)?);
         }
         // By a hash of 128 bits, since the keys of a file need not fit into memory.
-        if !self.seen.insert(xxh3_128(key)) {
+        if !self.seen.insert(XxHash3_128::oneshot(key)) {
             return Err(FormError::KeyTwice { line: first, key: key.escape_ascii().to_string() });
         }
         Ok(Some(first))

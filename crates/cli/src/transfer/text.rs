@@ -4,8 +4,9 @@ use super::Records;
 use super::error::FormError;
 use super::escape::{Misfit, escape, unescape};
 use super::lines::Lines;
+use std::hash::Hasher;
 use std::io::{self, BufRead, Write};
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_64;
 
 /// The first line: what the file is, and the version of the form.
 pub const FIRST_LINE: &str = "quipu-export 1";
@@ -26,7 +27,7 @@ const MARGIN: usize = 128;
 pub struct TextWriter<W> {
     out: W,
     pending: Vec<u8>,
-    digest: Xxh3,
+    digest: XxHash3_64,
     records: u64,
     bytes: u64,
 }
@@ -35,7 +36,7 @@ impl<W: Write> TextWriter<W> {
     /// A writer that has only its first line, which is not drained yet.
     pub fn new(out: W) -> TextWriter<W> {
         let pending = format!("{FIRST_LINE}\n").into_bytes();
-        TextWriter { out, pending, digest: Xxh3::new(), records: 0, bytes: 0 }
+        TextWriter { out, pending, digest: XxHash3_64::new(), records: 0, bytes: 0 }
     }
 
     /// Adds a record.
@@ -57,7 +58,7 @@ impl<W: Write> TextWriter<W> {
     /// # Errors
     /// Those of what it writes to.
     pub fn drain(&mut self) -> io::Result<()> {
-        self.digest.update(&self.pending);
+        self.digest.write(&self.pending);
         self.bytes += self.pending.len() as u64;
         let written = self.out.write_all(&self.pending);
         self.pending.clear();
@@ -70,7 +71,7 @@ impl<W: Write> TextWriter<W> {
     /// As for [`drain`](TextWriter::drain).
     pub fn finish(mut self) -> io::Result<(W, u64, u64, u64)> {
         self.drain()?;
-        let checksum = self.digest.digest();
+        let checksum = self.digest.finish();
         let last = format!("end {} {checksum:016x}\n", self.records);
         self.out.write_all(last.as_bytes())?;
         self.out.flush()?;
@@ -81,7 +82,7 @@ impl<W: Write> TextWriter<W> {
 /// Reads the text form.
 pub struct TextReader<R> {
     lines: Lines<R>,
-    digest: Xxh3,
+    digest: XxHash3_64,
     records: u64,
     ended: bool,
 }
@@ -91,7 +92,7 @@ impl<R: BufRead> TextReader<R> {
     /// escaped.
     pub fn new(input: R, longest: u64) -> TextReader<R> {
         let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(4).saturating_add(MARGIN);
-        TextReader { lines: Lines::new(input, longest), digest: Xxh3::new(), records: 0, ended: false }
+        TextReader { lines: Lines::new(input, longest), digest: XxHash3_64::new(), records: 0, ended: false }
     }
 
     fn first_line(&mut self) -> Result<(), FormError> {
@@ -100,7 +101,7 @@ impl<R: BufRead> TextReader<R> {
             Err(FormError::TooLong { .. }) => return Err(FormError::Foreign),
             Err(error) => return Err(error),
         };
-        self.digest.update(line);
+        self.digest.write(line);
         let line = String::from_utf8_lossy(line);
         match line.strip_suffix('\n').and_then(|line| line.strip_prefix(NAME)) {
             Some("1") => Ok(()),
@@ -127,7 +128,7 @@ impl<R: BufRead> TextReader<R> {
         if said != found {
             return Err(FormError::Count { line, said, found });
         }
-        let found = self.digest.digest();
+        let found = self.digest.finish();
         if checksum != found {
             return Err(FormError::Checksum { line, said: checksum, found });
         }
@@ -173,7 +174,7 @@ impl<R: BufRead> Records for TextReader<R> {
         };
         unescape(&text[..tab], key).map_err(placed(0))?;
         unescape(&text[tab + 1..], value).map_err(placed(tab + 1))?;
-        self.digest.update(whole);
+        self.digest.write(whole);
         self.records += 1;
         Ok(Some(line))
     }

@@ -63,7 +63,7 @@ fn results_are_drawn_when_asked_for() {
     let file = folder.path().join("bench.svg");
     let path = file.to_str().unwrap();
     let rows = objects(&succeed(["bench", "ops", "--records", "1k", "--json", "--plot", path]));
-    assert_eq!(rows.len(), 5, "standard output is as without a picture");
+    assert_eq!(rows.len(), 6, "standard output is as without a picture");
     let picture = std::fs::read_to_string(&file).unwrap();
     for part in ["<svg", "get_many", "1000 records of 16 + 200 bytes", "1 thread, dram", "</svg>"] {
         assert!(picture.contains(part), "{part}: {picture}");

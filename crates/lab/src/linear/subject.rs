@@ -36,7 +36,7 @@ pub trait Subject {
     /// Takes the value of `key` away, and tells whether there was one.
     ///
     /// # Errors
-    /// As for [`Client::delete`].
+    /// As for [`Client::remove`].
     fn remove(&mut self, key: &[u8]) -> Result<bool, Error>;
 
     /// Takes the value of `key` away.
@@ -106,11 +106,11 @@ impl Subject for Client {
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Client::delete(self, key)
+        Client::remove(self, key)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
-        Client::delete(self, key).map(drop)
+        Client::delete(self, key)
     }
 
     fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {

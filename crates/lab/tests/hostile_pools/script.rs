@@ -10,7 +10,7 @@ use quipu_lab::contract::{Contents, value_of};
 use quipu_parts::record::{Certifier, LifeKey};
 use quipu_parts::space::SpaceError;
 use std::ops::Range;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Changes of a script that count; more would only make the pool noise.
 const CHANGES: usize = 12;
@@ -152,7 +152,7 @@ impl Ground {
             7 => {
                 let copy = usize::from(script.byte()? & 1) * COPY;
                 let copy = bytes.get_mut(copy..copy + COPY)?;
-                let check = xxh3_64(&copy[8..]);
+                let check = XxHash3_64::oneshot(&copy[8..]);
                 copy[..8].copy_from_slice(&check.to_le_bytes());
             }
             _ => self.certify(script, bytes)?,
@@ -172,7 +172,7 @@ impl Ground {
         let value = u64::from(u32::from_le_bytes([head[20], head[21], head[22], head[23]]));
         let len = quipu_parts::record::padded(24 + key + value) as usize;
         let record = bytes.get_mut(place.start..place.start + len)?;
-        let check = self.certifier.check(*life, *offset, &record[8..]);
+        let check = self.certifier.record_check(*life, *offset, record);
         record[..8].copy_from_slice(&check.to_le_bytes());
         Some(())
     }

@@ -3,7 +3,6 @@
 use crate::victim::{Segment, Victim, contents_of, without};
 use quipu::{Damage, Error, ErrorKind};
 use quipu_lab::contract::verify;
-use quipu_parts::record::Certifier;
 use quipu_parts::space::SpaceError;
 
 /// Insists that the error is damage of which a place covers the byte.
@@ -175,9 +174,7 @@ fn a_record_of_an_unknown_kind_needs_a_newer_version() {
             bytes[record.start + byte] = new;
             let life = victim.certifier().life_key(segment.life, segment.nonce);
             let offset = (record.start - segment.start) as u64;
-            let body_check = victim.certifier().check(life, offset, &bytes[record.start + 16..record.end]);
-            let sequence = bytes[record.start + 8..record.start + 16].try_into().expect("a word");
-            let check = Certifier::stamp(body_check, u64::from_le_bytes(sequence));
+            let check = victim.certifier().record_check(life, offset, &bytes[record.start..record.end]);
             bytes[record.start..record.start + 8].copy_from_slice(&check.to_le_bytes());
         })
     };
@@ -213,7 +210,7 @@ fn a_record_with_a_number_that_no_run_draws_is_refused() {
             let forged = victim.damaged(|bytes| {
                 let bytes = &mut bytes[record.clone()];
                 bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
-                let check = certifier.check(life, (record.start - segment.start) as u64, &bytes[8..]);
+                let check = certifier.record_check(life, (record.start - segment.start) as u64, bytes);
                 bytes[..8].copy_from_slice(&check.to_le_bytes());
             });
             let error = victim.refused(&forged);

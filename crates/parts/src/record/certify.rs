@@ -7,6 +7,7 @@
 //! The place of a record (life and offset) is mixed in behind the hash by a function that is one-to-one in the
 //! place, so the same bytes at another place always have another check.
 
+use super::layout::{BODY, SEQUENCE};
 use twox_hash::XxHash3_64;
 
 /// Bytes of XXH3's own secret.
@@ -67,6 +68,16 @@ impl Certifier {
     #[inline]
     pub fn stamp(body_check: u64, sequence: u64) -> u64 {
         mix(body_check ^ sequence)
+    }
+
+    /// The check that a whole record must have.
+    ///
+    /// # Panics
+    /// If the record is shorter than its fixed header.
+    #[inline]
+    pub fn record_check(&self, life: LifeKey, offset: u64, record: &[u8]) -> u64 {
+        let sequence = record[SEQUENCE..BODY].try_into().expect("eight bytes");
+        Certifier::stamp(self.check(life, offset, &record[BODY..]), u64::from_le_bytes(sequence))
     }
 
     /// Half a check over one number: the proof in a segment's end mark.

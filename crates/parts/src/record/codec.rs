@@ -1,7 +1,7 @@
 //! Writing records into a buffer and reading them in place.
 
 use super::certify::{Certifier, LifeKey};
-use super::layout::{BODY, HEADER, Header, Kind, padded};
+use super::layout::{BODY, HEADER, Header, Kind, SEQUENCE, padded};
 use quipu_medium::{LINE, Region};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -76,8 +76,8 @@ impl Encoder {
     pub fn stamp(&mut self, sequence: u64) {
         let check = Certifier::stamp(self.body_check, sequence);
         let record = &mut self.buffer[self.start..self.end];
-        record[..8].copy_from_slice(&check.to_le_bytes());
-        record[8..BODY].copy_from_slice(&sequence.to_le_bytes());
+        record[..SEQUENCE].copy_from_slice(&check.to_le_bytes());
+        record[SEQUENCE..BODY].copy_from_slice(&sequence.to_le_bytes());
     }
 
     /// The record.
@@ -156,8 +156,7 @@ impl<'a> RecordView<'a> {
             return Err(RecordError::Invalid);
         }
         let record = bytes.get(..header.record_len() as usize).ok_or(RecordError::Invalid)?;
-        let body_check = certifier.check(life, offset, &record[BODY..]);
-        if Certifier::stamp(body_check, header.sequence.get()) != header.check.get() {
+        if certifier.record_check(life, offset, record) != header.check.get() {
             return Err(RecordError::Invalid);
         }
         let (kind, flags) = (header.kind, header.flags);
@@ -252,7 +251,7 @@ mod tests {
         let (certifier, life) = parts();
         let mut bytes = encode(0, 9, Kind::Value, b"k", b"v");
         bytes[16] = 3;
-        let check = Certifier::stamp(certifier.check(life, 0, &bytes[16..]), 9);
+        let check = certifier.record_check(life, 0, &bytes);
         bytes[..8].copy_from_slice(&check.to_le_bytes());
         let found = RecordView::certified(&bytes, &certifier, life, 0).err();
         assert_eq!(found, Some(RecordError::Unknown { kind: 3, flags: 0 }));

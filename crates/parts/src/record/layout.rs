@@ -9,6 +9,9 @@ pub const HEADER: u64 = 24;
 /// Where the part of a record begins that is hashed as bytes: behind the check and the sequence number.
 pub(super) const BODY: usize = 16;
 
+/// Where the sequence number stands.
+pub(super) const SEQUENCE: usize = 8;
+
 /// The fixed header as it stands in PM.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -28,7 +31,7 @@ pub struct Header {
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER as usize);
-const _: () = assert!(std::mem::offset_of!(Header, sequence) == 8);
+const _: () = assert!(std::mem::offset_of!(Header, sequence) == SEQUENCE);
 const _: () = assert!(std::mem::offset_of!(Header, kind) == BODY);
 const _: () = assert!(std::mem::offset_of!(Header, key_len) == 18);
 const _: () = assert!(std::mem::offset_of!(Header, value_len) == 20);

@@ -17,7 +17,7 @@ pub fn survive(data: &[u8]) {
         && let len = padded(HEADER + u64::from(header.key_len.get()) + u64::from(header.value_len.get()))
         && let Some(record) = forged.get_mut(..len as usize)
     {
-        let check = certifier.check(life, offset, &record[8..]);
+        let check = certifier.record_check(life, offset, record);
         record[..8].copy_from_slice(&check.to_le_bytes());
         match RecordView::certified(&forged, &certifier, life, offset) {
             Ok(view) => {
@@ -38,7 +38,9 @@ pub fn survive(data: &[u8]) {
         return;
     }
     let mut encoder = Encoder::default();
-    let record = encoder.encode(&certifier, life, offset, 9, Kind::Value, key, value).to_vec();
+    encoder.prepare(&certifier, life, offset, Kind::Value, key, value);
+    encoder.stamp(9);
+    let record = encoder.record().to_vec();
     let mut followed = record.clone();
     followed.extend_from_slice(bytes);
     let view =
