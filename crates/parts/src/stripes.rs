@@ -28,6 +28,7 @@
 //! bit in PM.
 
 use crate::sync::{Waiter, point};
+use quipu_medium::arch::prefetch_to_write;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const FREE: u32 = 0;
@@ -71,6 +72,12 @@ impl Stripes {
     #[inline]
     pub fn of(&self, hash: u64) -> usize {
         (hash >> 24) as usize & (self.stripes.len() - 1)
+    }
+
+    /// Asks the processor for the stripe of a hash ahead of [`lock`](Stripes::lock).
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch_to_write(&raw const self.stripes[self.of(hash)]);
     }
 
     /// Locks a stripe, once what was parked there has been published. Who locks several does so in rising order.

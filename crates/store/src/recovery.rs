@@ -13,7 +13,7 @@ use crate::options::Twin;
 use crate::spine::{Spine, TOMBSTONE};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo};
+use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo, Shard};
 use quipu_parts::record::{Kind, RecordView};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
@@ -88,11 +88,12 @@ pub(crate) fn recover(
     let all = SpinLock::new(Findings::default());
     background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
         let participant = spine.epochs.register();
+        let shard = spine.heap.shard();
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(zone) = zones.get(i) else { break };
             let mut findings = Findings::default();
-            spine.scan_zone(&participant.pin(), *zone, holes, &mut findings);
+            spine.scan_zone(&participant.pin(), shard, *zone, holes, &mut findings);
             all.lock().merge(findings);
             progress(i + 1, zones.len());
         }
@@ -146,7 +147,14 @@ impl Findings {
 }
 
 impl Spine {
-    fn scan_zone(&self, guard: &Guard<'_>, zone: ZoneId, holes: Holes, findings: &mut Findings) {
+    fn scan_zone(
+        &self,
+        guard: &Guard<'_>,
+        shard: Shard,
+        zone: ZoneId,
+        holes: Holes,
+        findings: &mut Findings,
+    ) {
         let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
         let mut scan = match unsafe { self.heap.scan(zone) } {
@@ -173,16 +181,16 @@ impl Spine {
                 Ok(Some(Found::Record { reference, record })) => {
                     findings.report.records += 1;
                     findings.highest = findings.highest.max(record.header.sequence.get());
-                    self.heap.note_written(zone, record.header.record_len());
+                    self.heap.note_written(shard, zone, record.header.record_len());
                     if record.kind() == Kind::Void {
-                        self.heap.note_garbage(reference, record.header.record_len());
+                        self.heap.note_garbage(shard, reference, record.header.record_len());
                         continue;
                     }
                     let hash = self.heap.certifier().key_hash(record.key);
                     self.index.prefetch(hash);
                     batch.push(Pending { hash, reference, record });
                     if batch.len() == BATCH {
-                        batch.drain(..).for_each(|pending| self.adopt(guard, pending));
+                        batch.drain(..).for_each(|pending| self.adopt(guard, shard, pending));
                     }
                 }
                 Ok(Some(Found::Gap { offset, len })) => {
@@ -199,7 +207,7 @@ impl Spine {
                 Err(_) => break,
             }
         }
-        batch.drain(..).for_each(|pending| self.adopt(guard, pending));
+        batch.drain(..).for_each(|pending| self.adopt(guard, shard, pending));
         if scan.info().sealed_end.is_none() {
             findings.open.push((scan.info(), scan.position()));
         } else {
@@ -208,7 +216,7 @@ impl Spine {
     }
 
     /// Lets the index name this record, unless it names a later one of the same key.
-    fn adopt(&self, guard: &Guard<'_>, pending: Pending<'_>) {
+    fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) {
         let Pending { hash, reference, record } = pending;
         let tombstone = record.kind() == Kind::Tombstone;
         let tagged = if tombstone { reference.with_tag(TOMBSTONE) } else { reference };
@@ -219,14 +227,14 @@ impl Spine {
                 let done = self.index.replace(guard, hash, old.reference.word(), tagged.word());
                 debug_assert!(done, "the key is locked");
                 if old.reference.tag() != TOMBSTONE {
-                    self.heap.note_garbage(old.reference, old.record.header.record_len());
+                    self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
                 }
             }
             Some(_) if tombstone => {}
-            Some(_) => self.heap.note_garbage(reference, record.header.record_len()),
+            Some(_) => self.heap.note_garbage(shard, reference, record.header.record_len()),
         }
         if tombstone {
-            self.heap.note_garbage(reference, record.header.record_len());
+            self.heap.note_garbage(shard, reference, record.header.record_len());
         }
     }
 

@@ -47,3 +47,9 @@ pub(super) fn prefetch(address: *const i8) {
     // SAFETY: prefetching never faults.
     unsafe { asm!("prfm pldl1keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
+
+#[inline]
+pub(super) fn prefetch_to_write(address: *const i8) {
+    // SAFETY: prefetching never faults.
+    unsafe { asm!("prfm pstl1keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
+}

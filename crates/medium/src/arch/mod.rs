@@ -146,6 +146,12 @@ pub fn prefetch<T>(address: *const T) {
     cpu::prefetch(address.cast());
 }
 
+/// Asks for the line at `address` in order to change it, so that no other processor keeps it; a hint like [`prefetch`].
+#[inline]
+pub fn prefetch_to_write<T>(address: *const T) {
+    cpu::prefetch_to_write(address.cast());
+}
+
 #[cfg(test)]
 #[path = "arch_tests.rs"]
 mod tests;

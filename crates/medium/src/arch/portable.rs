@@ -26,3 +26,5 @@ pub(super) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, _kind: Flu
 }
 
 pub(super) fn prefetch(_address: *const i8) {}
+
+pub(super) fn prefetch_to_write(_address: *const i8) {}

@@ -136,3 +136,10 @@ pub(super) fn prefetch(address: *const i8) {
     // SAFETY: prefetching never faults.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address) }
 }
+
+#[inline]
+pub(super) fn prefetch_to_write(address: *const i8) {
+    // The intrinsic leaves the hint out unless the compiler may take `prefetchw` for granted.
+    // SAFETY: prefetching never faults; every 64-bit processor without `prefetchw` takes it for a hint without effect.
+    unsafe { asm!("prefetchw [{0}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
+}

@@ -60,7 +60,8 @@ impl Spine {
                 Ok(()) => {
                     let open = writer.segment.as_mut().expect("room was made when the record was prepared");
                     let sequence = self.heap.draw();
-                    written[i] = Some(self.heap.append_whole_lines(open, &mut writer.encoder, sequence));
+                    written[i] =
+                        Some(self.heap.append_whole_lines(writer.shard, open, &mut writer.encoder, sequence));
                 }
                 Err(error) => {
                     failure = Some(error);
@@ -75,7 +76,7 @@ impl Spine {
         for (i, new) in written.iter().enumerate() {
             if let Some(new) = new {
                 let old = self.locate::<false>(&guard, hashes[i], pairs[i].0);
-                self.publish(&guard, hashes[i], old, *new, Kind::Value);
+                self.publish(&guard, writer.shard, hashes[i], old, *new, Kind::Value);
             }
         }
         failure.map_or(Ok(()), Err)

@@ -8,6 +8,7 @@
 use super::{Session, Spine};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::Shard;
 use quipu_parts::record::{HEADER, RecordView};
 use quipu_parts::stripes::Parked;
 
@@ -46,12 +47,12 @@ impl Lag {
 impl Spine {
     /// Publishes the oldest write of this client that is still parked.
     #[inline]
-    pub(super) fn finish_oldest(&self, guard: &Guard<'_>, lag: &mut Lag) {
+    pub(super) fn finish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
         let Entry { parked, key } = &mut lag.entries[lag.oldest];
         let Some(own) = parked.take() else { return };
         self.stripes.finish(own.hash, |parked| {
             if parked == own {
-                self.publish_blind(guard, parked, key);
+                self.publish_blind(guard, shard, parked, key);
             } else {
                 self.publish_parked(guard, parked);
             }
@@ -72,10 +73,10 @@ impl Spine {
 
     /// Publishes all that a client has parked.
     pub(super) fn catch_up(&self, session: &mut Session) {
-        let Session { participant, lag, .. } = session;
+        let Session { participant, writer, lag } = session;
         let guard = participant.pin();
         for _ in 0..DEPTH {
-            self.finish_oldest(&guard, lag);
+            self.finish_oldest(&guard, writer.shard, lag);
             lag.oldest = (lag.oldest + 1) % DEPTH;
         }
     }
@@ -98,11 +99,11 @@ impl Spine {
         // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
         let record = unsafe { RecordView::published_key(self.region(), offset) };
         let record = record.expect("a client parked a record of this pool");
-        self.publish_blind(guard, parked, record.key);
+        self.publish_blind(guard, Shard::default(), parked, record.key);
     }
 
     #[inline]
-    fn publish_blind(&self, guard: &Guard<'_>, parked: Parked, key: &[u8]) {
+    fn publish_blind(&self, guard: &Guard<'_>, shard: Shard, parked: Parked, key: &[u8]) {
         let new = Reference::from_word(parked.word);
         let mut old = None;
         let matches = |word| {
@@ -115,7 +116,7 @@ impl Spine {
             self.index.upsert(guard, parked.hash, new.word(), matches, &|word| self.rehash(word));
         }
         if let Some(old) = old {
-            self.heap.note_garbage(old.reference, old.record.header.record_len());
+            self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
         }
     }
 }

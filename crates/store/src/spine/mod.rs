@@ -26,7 +26,7 @@ use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{LogHeap, OpenSegment};
+use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
 use quipu_parts::index::hash::HashIndex;
 use quipu_parts::record::{Encoder, HEADER, RecordView};
 use quipu_parts::stripes::{StripeGuard, Stripes};
@@ -51,6 +51,7 @@ pub(crate) struct Session {
 pub(crate) struct Writer {
     segment: Option<OpenSegment>,
     encoder: Encoder,
+    shard: Shard,
     node: Option<Node>,
 }
 
@@ -76,7 +77,7 @@ impl Spine {
     }
 
     pub(crate) fn session(&self, node: Option<Node>) -> Session {
-        let writer = Writer { segment: None, encoder: Encoder::default(), node };
+        let writer = Writer { segment: None, encoder: Encoder::default(), shard: self.heap.shard(), node };
         Session { participant: self.epochs.register(), writer, lag: Lag::default() }
     }
 

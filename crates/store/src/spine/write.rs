@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::Use;
+use quipu_parts::heap::segments::{Shard, Use};
 use quipu_parts::record::{HEADER, Kind, RecordView, padded};
 use quipu_parts::stripes::Parked;
 
@@ -37,10 +37,11 @@ impl Spine {
         self.check_value(value)?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
+        self.stripes.prefetch(hash);
         let Session { participant, writer, lag } = session;
         self.prepare(writer, kind, key, value)?;
         let guard = participant.pin();
-        self.finish_oldest(&guard, lag);
+        self.finish_oldest(&guard, writer.shard, lag);
         let stripe = self.lock(&guard, hash);
         let new = self.place(writer, kind);
         self.prefetch_old(&guard, lag);
@@ -86,7 +87,7 @@ impl Spine {
         self.check_value(value)?;
         self.prepare(writer, kind, key, value)?;
         let new = self.place(writer, kind);
-        self.persist_and_publish(&guard, hash, old, new, kind);
+        self.persist_and_publish(&guard, writer.shard, hash, old, new, kind);
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
         }
@@ -103,7 +104,7 @@ impl Spine {
         value: &[u8],
     ) -> Result<(), Error> {
         let len = padded(HEADER + (key.len() + value.len()) as u64);
-        let Writer { segment, encoder, node } = writer;
+        let Writer { segment, encoder, node, .. } = writer;
         let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
         let open = match segment {
             Some(open) if self.heap.has_room(open, len, purpose) => open,
@@ -120,11 +121,11 @@ impl Spine {
     /// key's lock, so that sequence numbers have the order of the writes.
     #[inline]
     fn place(&self, writer: &mut Writer, kind: Kind) -> Reference {
-        let Writer { segment, encoder, .. } = writer;
+        let Writer { segment, encoder, shard, .. } = writer;
         let open = segment.as_mut().expect("room was made when the record was prepared");
-        let new = self.heap.append(open, encoder, self.heap.draw());
+        let new = self.heap.append(*shard, open, encoder, self.heap.draw());
         if kind == Kind::Tombstone {
-            self.heap.note_garbage(new, encoder.record().len() as u64);
+            self.heap.note_garbage(*shard, new, encoder.record().len() as u64);
         }
         new
     }
@@ -134,17 +135,18 @@ impl Spine {
     fn persist_and_publish(
         &self,
         guard: &Guard<'_>,
+        shard: Shard,
         hash: u64,
         old: Option<Located<'_>>,
         new: Reference,
         kind: Kind,
     ) {
         if self.twin == Some(Twin::PublishBeforePersist) {
-            self.publish(guard, hash, old, new, kind);
+            self.publish(guard, shard, hash, old, new, kind);
             self.region().fence();
         } else {
             self.region().fence();
-            self.publish(guard, hash, old, new, kind);
+            self.publish(guard, shard, hash, old, new, kind);
         }
     }
 
@@ -153,6 +155,7 @@ impl Spine {
     pub(super) fn publish(
         &self,
         guard: &Guard<'_>,
+        shard: Shard,
         hash: u64,
         old: Option<Located<'_>>,
         new: Reference,
@@ -166,7 +169,7 @@ impl Spine {
                     _ => self.index.replace(guard, hash, word, new.word()),
                 };
                 debug_assert!(done, "the key is locked, so nobody else replaced its reference");
-                self.heap.note_garbage(old.reference, old.record.header.record_len());
+                self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
             }
             None if kind == Kind::Tombstone => {}
             None => self.index.insert(guard, hash, new.word(), &|word| self.rehash(word)),

@@ -1,12 +1,13 @@
 //! [`LogHeap`]: opening segments, appending records, sealing.
 
 use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
+use super::usage::{Shard, Usage};
 use crate::heap::{Clock, Reference};
 use crate::record::{Certifier, Encoder, HEADER, Kind, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{LINE, Node, Region};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use zerocopy::IntoBytes;
 
 /// Why a heap has no room or cannot say.
@@ -70,15 +71,6 @@ impl OpenSegment {
     }
 }
 
-/// Bytes of a zone's segment, in DRAM, rebuilt by recovery. They drive statistics and, later, the choice of victims.
-#[derive(Default)]
-struct ZoneUse {
-    /// Bytes of all records.
-    written: AtomicU64,
-    /// Bytes of records that are superseded, deleted or tombstones.
-    garbage: AtomicU64,
-}
-
 /// Zones used as logs. Shared by all clients; each appends to a segment of its own.
 pub struct LogHeap {
     space: Space,
@@ -86,7 +78,7 @@ pub struct LogHeap {
     clock: Clock,
     zone_shift: u32,
     reserve: u32,
-    zones: Box<[ZoneUse]>,
+    usage: Usage,
     idle: SpinLock<Vec<OpenSegment>>,
     opening: AtomicU32,
 }
@@ -95,14 +87,14 @@ impl LogHeap {
     /// A heap over the zones of `space`, of which puts leave `reserve` free.
     pub fn new(space: Space, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
         assert!(space.zone_size().is_power_of_two(), "segments need a power of two for a zone size");
-        let zones = (0..space.zone_count()).map(|_| ZoneUse::default()).collect();
+        let usage = Usage::new(space.zone_count());
         LogHeap {
             zone_shift: space.zone_size().trailing_zeros(),
             space,
             certifier,
             clock,
             reserve,
-            zones,
+            usage,
             idle: SpinLock::new(Vec::new()),
             opening: AtomicU32::new(0),
         }
@@ -242,8 +234,14 @@ impl LogHeap {
 
     /// Appends the record that was prepared for this place. Durable after the next fence of this thread.
     #[inline]
-    pub fn append(&self, segment: &mut OpenSegment, encoder: &mut Encoder, sequence: u64) -> Reference {
-        let reference = self.begin_append(segment, encoder, sequence);
+    pub fn append(
+        &self,
+        shard: Shard,
+        segment: &mut OpenSegment,
+        encoder: &mut Encoder,
+        sequence: u64,
+    ) -> Reference {
+        let reference = self.begin_append(shard, segment, encoder, sequence);
         let first_line = reference.offset(self.zone_shift) / LINE * LINE;
         let known = segment.written - first_line;
         self.region().write_lines_nt(segment.start + first_line, encoder.lines(), known as usize);
@@ -256,11 +254,12 @@ impl LogHeap {
     #[inline]
     pub fn append_whole_lines(
         &self,
+        shard: Shard,
         segment: &mut OpenSegment,
         encoder: &mut Encoder,
         sequence: u64,
     ) -> Reference {
-        let reference = self.begin_append(segment, encoder, sequence);
+        let reference = self.begin_append(shard, segment, encoder, sequence);
         let first_line = reference.offset(self.zone_shift) / LINE * LINE;
         let last_line = segment.next / LINE * LINE;
         if last_line > first_line {
@@ -273,14 +272,20 @@ impl LogHeap {
     }
 
     #[inline]
-    fn begin_append(&self, segment: &mut OpenSegment, encoder: &mut Encoder, sequence: u64) -> Reference {
+    fn begin_append(
+        &self,
+        shard: Shard,
+        segment: &mut OpenSegment,
+        encoder: &mut Encoder,
+        sequence: u64,
+    ) -> Reference {
         encoder.stamp(sequence);
         let (offset, len) = (segment.next, encoder.record().len() as u64);
         segment.next = offset + len;
         if let Some(last) = encoder.lines().last_chunk() {
             segment.last_line = *last;
         }
-        self.note_written(segment.zone, len);
+        self.note_written(shard, segment.zone, len);
         Reference::new(segment.zone, offset, self.zone_shift)
     }
 
@@ -355,23 +360,25 @@ impl LogHeap {
         self.leave(segment);
     }
 
-    /// Counts record bytes of a zone. Only the zone's owner does, so no locked instruction is needed.
+    /// The counters that a client will add to.
+    pub fn shard(&self) -> Shard {
+        self.usage.shard()
+    }
+
+    /// Counts record bytes of a zone. Only the zone's owner does.
     #[inline]
-    pub fn note_written(&self, zone: ZoneId, len: u64) {
-        let written = &self.zones[zone.0 as usize].written;
-        written.store(written.load(Ordering::Relaxed) + len, Ordering::Relaxed);
+    pub fn note_written(&self, shard: Shard, zone: ZoneId, len: u64) {
+        self.usage.add_written(shard, zone, len);
     }
 
     /// Counts bytes of a record that no longer matters.
     #[inline]
-    pub fn note_garbage(&self, reference: Reference, len: u64) {
-        self.zones[reference.zone(self.zone_shift).0 as usize].garbage.fetch_add(len, Ordering::Relaxed);
+    pub fn note_garbage(&self, shard: Shard, reference: Reference, len: u64) {
+        self.usage.add_garbage(shard, reference.zone(self.zone_shift), len);
     }
 
     /// Bytes of all records, and of those that no longer matter.
     pub fn usage(&self) -> (u64, u64) {
-        self.zones.iter().fold((0, 0), |(written, garbage), zone| {
-            (written + zone.written.load(Ordering::Relaxed), garbage + zone.garbage.load(Ordering::Relaxed))
-        })
+        self.usage.total()
     }
 }

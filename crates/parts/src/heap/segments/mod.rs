@@ -24,7 +24,9 @@
 mod header;
 mod log;
 mod scan;
+mod usage;
 
 pub use header::{FIRST_RECORD, SegmentHeader, format_table};
 pub use log::{HeapError, LogHeap, OpenSegment, Use};
 pub use scan::{Found, Scan, ScanError, SegmentInfo};
+pub use usage::Shard;

@@ -9,7 +9,7 @@ use super::slab::Slabs;
 use super::slot::{REFERENCE_MASK, reference_of, word_of};
 use crate::epoch::Guard;
 use crate::sync::{SpinGuard, point};
-use quipu_medium::arch::prefetch;
+use quipu_medium::arch::{prefetch, prefetch_to_write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const INITIAL_DEPTH_MAX: u32 = 16;
@@ -60,8 +60,12 @@ impl HashIndex {
     /// Like [`prefetch`](HashIndex::prefetch), and asks for the lock that a change will take too.
     #[inline]
     pub fn prefetch_to_write(&self, hash: u64) {
-        self.prefetch(hash);
-        prefetch(&raw const *self.slabs.meta(self.directory.entry(hash)));
+        let entry = self.directory.entry(hash);
+        let (_, both) = places(hash, entry.base(), self.slabs.bucket_mask());
+        for bucket in both {
+            prefetch_to_write(&raw const *self.slabs.bucket(entry, bucket));
+        }
+        prefetch_to_write(&raw const *self.slabs.meta(entry));
     }
 
     /// The reference of the key with this hash for which `matches` says yes; without locks.

@@ -1,0 +1,66 @@
+//! How much of each zone is records, and how much of that no longer matters: counters in DRAM, rebuilt by recovery.
+//!
+//! PACMAN section 3.2: superseding a record costs no write to persistent memory, only a counter. Every write counts, so
+//! the counters must not pass between processors with each: they exist several times, each client adds to one of them,
+//! and who asks takes the sum.
+
+use crate::space::ZoneId;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Copies of the counters. Clients beyond that share them.
+const SHARDS: usize = 4;
+
+/// Which copy of the counters a client adds to; by default the one of those who seldom do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shard(usize);
+
+/// Bytes of one zone's records, as one shard knows them.
+#[derive(Default)]
+struct ZoneUse {
+    /// All records.
+    written: AtomicU64,
+    /// Those that are superseded, deleted or tombstones.
+    garbage: AtomicU64,
+}
+
+/// See the module's documentation.
+pub(super) struct Usage {
+    shards: [Box<[ZoneUse]>; SHARDS],
+    next: AtomicUsize,
+}
+
+impl Usage {
+    pub(super) fn new(zones: u32) -> Usage {
+        let shard = || (0..zones).map(|_| ZoneUse::default()).collect();
+        Usage { shards: std::array::from_fn(|_| shard()), next: AtomicUsize::new(0) }
+    }
+
+    /// A shard for a client.
+    pub(super) fn shard(&self) -> Shard {
+        Shard(self.next.fetch_add(1, Ordering::Relaxed) % SHARDS)
+    }
+
+    fn of(&self, shard: Shard, zone: ZoneId) -> &ZoneUse {
+        &self.shards[shard.0][zone.0 as usize]
+    }
+
+    /// Counts bytes of records. Only the zone's owner does, so no locked instruction is needed.
+    #[inline]
+    pub(super) fn add_written(&self, shard: Shard, zone: ZoneId, len: u64) {
+        let written = &self.of(shard, zone).written;
+        written.store(written.load(Ordering::Relaxed) + len, Ordering::Relaxed);
+    }
+
+    /// Counts bytes of a record that no longer matters.
+    #[inline]
+    pub(super) fn add_garbage(&self, shard: Shard, zone: ZoneId, len: u64) {
+        self.of(shard, zone).garbage.fetch_add(len, Ordering::Relaxed);
+    }
+
+    /// Bytes of all records, and of those that no longer matter.
+    pub(super) fn total(&self) -> (u64, u64) {
+        self.shards.iter().flatten().fold((0, 0), |(written, garbage), zone| {
+            (written + zone.written.load(Ordering::Relaxed), garbage + zone.garbage.load(Ordering::Relaxed))
+        })
+    }
+}
