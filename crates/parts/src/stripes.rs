@@ -45,6 +45,8 @@ struct Stripe {
     hash: AtomicU64,
     /// The parked word, likewise.
     word: AtomicU64,
+    /// The highest sequence number that was given to a record of this stripe; read and written while locked.
+    newest: AtomicU64,
 }
 
 /// Something durable that is not published yet.
@@ -183,6 +185,19 @@ pub struct StripeGuard<'a> {
 }
 
 impl StripeGuard<'_> {
+    /// The highest sequence number of this stripe's records, since the store was opened.
+    #[inline]
+    pub fn newest(&self) -> u64 {
+        self.stripe.newest.load(Ordering::Relaxed)
+    }
+
+    /// Notes a record's sequence number, which is above [`newest`](StripeGuard::newest).
+    #[inline]
+    pub fn note_newest(&self, sequence: u64) {
+        debug_assert!(sequence > self.newest(), "numbers of a key follow its writes");
+        self.stripe.newest.store(sequence, Ordering::Relaxed);
+    }
+
     /// Unlocks the stripe and leaves `parked` there, once `persist` has made it durable. All but one of the stores come
     /// before: those behind a fence wait in the processor until it has ended.
     #[inline]

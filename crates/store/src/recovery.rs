@@ -286,7 +286,7 @@ impl Spine {
         }
         report.reclaimed += empty.len();
         if self.twin == Some(Twin::AppendAfterRecovery) {
-            used.iter().for_each(|(info, end)| self.heap.reopen(info.zone, info.life, *end));
+            used.iter().for_each(|(info, end)| self.heap.reopen(info, *end));
         } else {
             self.heap.settle(&used);
             report.sealed = used.len();

@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
         }
         sim.set_fault(self.config.fault);
         let closes = self.random.random_ratio(1, 2);
-        let failure = self.work(&store, &recorder, steps, 1, closes);
+        let failure = self.work(&store, &recorder, steps, workload::FIRST_VALUE, closes);
         sim.set_observer(None);
         if let Some(what) = failure {
             return self.violation(0, what, String::new());

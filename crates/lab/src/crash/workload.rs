@@ -10,6 +10,13 @@ use std::cell::RefCell;
 /// Keys of a run.
 pub const KEYS: usize = 24;
 
+/// Draws of a step that stand for a batch and for a put.
+const BATCH: u32 = 93;
+const PUT: u32 = 60;
+
+/// The name of the first value of a run; one that goes on after a crash begins with another.
+pub const FIRST_VALUE: ValueId = 1;
+
 /// The empty value, which cannot carry a name of its own.
 const EMPTY: ValueId = 0;
 
@@ -75,10 +82,11 @@ pub fn parse_key(bytes: &[u8]) -> Option<usize> {
 
 /// A generated run: the steps of each thread.
 pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -> Vec<Vec<Step>> {
+    let after_crash = first_value != FIRST_VALUE;
     let mut random = SmallRng::seed_from_u64(seed);
     let mut next = first_value;
-    // In half of all runs every value has the usual length; see `value_bytes`.
-    let usual = random.random_ratio(1, 2);
+    // In most runs every value has the usual length; see `value_bytes`.
+    let usual = random.random_ratio(3, 4);
     let mut value = |random: &mut SmallRng| {
         if !usual && random.random_ratio(1, 16) {
             return EMPTY;
@@ -98,14 +106,19 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
                 .map(|step| {
                     let random = &mut random;
                     // Half of all operations meet at two keys: most faults need two operations on one.
-                    let hot = random.random_ratio(1, 2);
+                    let hot = step == 0 || random.random_ratio(1, 2);
                     let key = random.random_range(0..if hot { 2 } else { keys });
-                    // A batch into a fresh segment is where records can survive that stand behind a torn one.
-                    let roll =
-                        if step == 0 && random.random_ratio(1, 2) { 93 } else { random.random_range(0..100) };
-                    if hot && roll % 4 == 3 {
+                    // A batch into a fresh segment is where records can survive that stand behind a torn one, and a put
+                    // after recovery is what could fill the gap before them.
+                    let first = step == 0 && random.random_ratio(3, 4);
+                    let roll = match (first, after_crash) {
+                        (true, false) => BATCH,
+                        (true, true) => PUT,
+                        (false, _) => random.random_range(0..100),
+                    };
+                    if hot && roll % 3 == 2 {
                         // What a reader saw must stay: the faults that only a reader notices want one at the right moment.
-                        return Step::One(key, Action::Get);
+                        return Step::GetMany(vec![0, 1]);
                     }
                     if reinserting && roll < 45 {
                         let delete = random.random_ratio(1, 2);

@@ -4,6 +4,15 @@
 //! written. The clock never goes back: a ceiling stands in the superblock and is raised, durably, before a number
 //! beyond it is drawn, a block at a time so that the cost vanishes. After a crash it goes on from the ceiling.
 //!
+//! If every write took its number from one counter, the counter's cache line would go from processor to processor with
+//! each. So a client takes numbers in handfuls ([`Numbers`]) and gives them to its puts. That keeps what compaction
+//! and recovery need of the order:
+//! - *Per key it is that of the writes.* The stripe of the key remembers its newest number; a client whose next number
+//!   is not above it throws its handful away and takes a fresh one, which is above all that were drawn before.
+//! - *A record's number is above the life of its segment*, by the same comparison.
+//! - *Lives and tombstones draw from the counter itself*, so that a tombstone's number is above the lives of all segments
+//!   that were opened before it was written.
+//!
 //! Every change of a pool draws a number first, so the first raise of a run is also where a run durably begins:
 //! the run number advances and the mark of a clean shutdown falls, before anything else changes.
 
@@ -19,15 +28,26 @@ pub struct Clock {
     block: u64,
 }
 
+/// Numbers that a client takes at once: enough to make taking them rare, few enough that clients that write the same
+/// stripes by turns seldom have to throw them away.
+const HANDFUL: u64 = 64;
+
+/// Numbers that a client has taken and not given to a record yet.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    next: u64,
+    end: u64,
+}
+
 /// A cache line of its own: every writer increments it.
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
 impl Clock {
     /// The clock of a pool, going on from its ceiling; `block` numbers are drawn between two raises. If a copy of the
-    /// superblock is lost, its ceiling may have been a block higher (and a little, for threads that drew meanwhile).
+    /// superblock is lost, its ceiling may have been a block higher, and as much as a handful and what threads drew meanwhile.
     pub fn resume(space: &Space, block: u64, copy_lost: bool) -> Clock {
-        let skipped = if copy_lost { 2 * block } else { 0 };
+        let skipped = if copy_lost { 2 * (block + HANDFUL) } else { 0 };
         let ceiling = space.superblock().clock_ceiling.get() + skipped;
         Clock {
             next: Padded(AtomicU64::new(ceiling)),
@@ -45,6 +65,24 @@ impl Clock {
             self.raise(space, number, space.region().boot_id());
         }
         number
+    }
+
+    /// Draws a number above `floor` out of a client's handful, or a fresh one. `floor` must have been drawn.
+    #[inline]
+    pub fn draw_above(&self, space: &Space, numbers: &mut Numbers, floor: u64) -> u64 {
+        if numbers.next <= floor || numbers.next == numbers.end {
+            self.refill(space, numbers);
+        }
+        numbers.next += 1;
+        numbers.next - 1
+    }
+
+    fn refill(&self, space: &Space, numbers: &mut Numbers) {
+        let next = self.next.0.fetch_add(HANDFUL, Ordering::Relaxed);
+        *numbers = Numbers { next, end: next + HANDFUL };
+        if numbers.end > self.ceiling.load(Ordering::Acquire) {
+            self.raise(space, numbers.end - 1, space.region().boot_id());
+        }
     }
 
     /// Goes on beyond a number that was found in the pool: it was drawn, whatever the superblock says. A file's pages
@@ -137,6 +175,16 @@ mod tests {
                 number
             })
             .collect();
+        let mut numbers = Numbers::default();
+        let mut newest = 0;
+        for i in 0..300 {
+            // Sometimes another client, or a segment's life, has gone ahead.
+            newest = if i % 7 == 0 { clock.draw(&space) } else { newest };
+            let number = clock.draw_above(&space, &mut numbers, newest);
+            assert!(number > newest && number < space.superblock().clock_ceiling.get());
+            newest = number;
+        }
+        let drawn = drawn.into_iter().chain([newest]).collect::<Vec<_>>();
         let resumed = Clock::resume(&space, 3, false);
         let next = resumed.draw(&space);
         assert!(drawn.iter().all(|number| *number < next));

@@ -5,5 +5,5 @@ pub mod segments;
 mod clock;
 mod reference;
 
-pub use clock::Clock;
+pub use clock::{Clock, Numbers};
 pub use reference::Reference;

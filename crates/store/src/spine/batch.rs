@@ -37,20 +37,24 @@ impl Spine {
         let Session { participant, writer, .. } = session;
         let guard = participant.pin();
         let mut hashes = [0; BATCH];
-        let mut stripes = [usize::MAX; BATCH];
+        // Each stripe is locked once, in rising order: by the first pair of those that share it.
+        let mut by_stripe = [(usize::MAX, usize::MAX); BATCH];
         for (i, (key, _)) in pairs.iter().enumerate() {
             hashes[i] = self.hash(key);
-            stripes[i] = self.stripes.of(hashes[i]);
+            by_stripe[i] = (self.stripes.of(hashes[i]), i);
             self.index.prefetch_to_write(hashes[i]);
         }
-        let stripes = &mut stripes[..pairs.len()];
-        stripes.sort_unstable();
+        by_stripe[..pairs.len()].sort_unstable();
         let mut locks = [const { None }; BATCH];
-        for (i, stripe) in stripes.iter().enumerate() {
-            if i == 0 || stripes[i - 1] != *stripe {
+        let mut lock_of = [0; BATCH];
+        let mut last = None;
+        for (stripe, i) in by_stripe[..pairs.len()].iter().copied() {
+            if last.is_none_or(|(locked, _)| locked != stripe) {
                 let publish = |parked| self.publish_parked(&guard, parked);
-                locks[i] = Some(self.stripes.lock(*stripe, publish));
+                locks[i] = Some(self.stripes.lock(stripe, publish));
+                last = Some((stripe, i));
             }
+            lock_of[i] = last.map_or(i, |(_, holder)| holder);
         }
 
         let mut written = [const { None::<Reference> }; BATCH];
@@ -58,8 +62,9 @@ impl Spine {
         for (i, (key, value)) in pairs.iter().enumerate() {
             match self.prepare(writer, Kind::Value, key, value) {
                 Ok(()) => {
+                    let stripe = locks[lock_of[i]].as_ref().expect("the stripe of every pair is locked");
+                    let sequence = self.draw(writer, stripe, Kind::Value);
                     let open = writer.segment.as_mut().expect("room was made when the record was prepared");
-                    let sequence = self.heap.draw();
                     written[i] =
                         Some(self.heap.append_whole_lines(writer.shard, open, &mut writer.encoder, sequence));
                 }

@@ -25,8 +25,8 @@ use crate::options::Twin;
 use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
+use quipu_parts::heap::{Numbers, Reference};
 use quipu_parts::index::hash::HashIndex;
 use quipu_parts::record::{Encoder, HEADER, RecordView};
 use quipu_parts::stripes::{StripeGuard, Stripes};
@@ -52,6 +52,7 @@ pub(crate) struct Writer {
     segment: Option<OpenSegment>,
     encoder: Encoder,
     shard: Shard,
+    numbers: Numbers,
     node: Option<Node>,
 }
 
@@ -77,7 +78,13 @@ impl Spine {
     }
 
     pub(crate) fn session(&self, node: Option<Node>) -> Session {
-        let writer = Writer { segment: None, encoder: Encoder::default(), shard: self.heap.shard(), node };
+        let writer = Writer {
+            segment: None,
+            encoder: Encoder::default(),
+            shard: self.heap.shard(),
+            numbers: Numbers::default(),
+            node,
+        };
         Session { participant: self.epochs.register(), writer, lag: Lag::default() }
     }
 

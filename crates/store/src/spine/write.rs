@@ -8,7 +8,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{Shard, Use};
 use quipu_parts::record::{HEADER, Kind, RecordView, padded};
-use quipu_parts::stripes::Parked;
+use quipu_parts::stripes::{Parked, StripeGuard};
 
 /// What a write decided.
 pub(crate) enum Change<V> {
@@ -43,7 +43,7 @@ impl Spine {
         let guard = participant.pin();
         self.finish_oldest(&guard, writer.shard, lag);
         let stripe = self.lock(&guard, hash);
-        let new = self.place(writer, kind);
+        let new = self.place(writer, &stripe, kind);
         self.prefetch_old(&guard, lag);
         let tagged = if kind == Kind::Tombstone { new.with_tag(TOMBSTONE) } else { new };
         let parked = Parked { hash, word: tagged.word() };
@@ -75,7 +75,7 @@ impl Spine {
         self.index.prefetch_to_write(hash);
         let Session { participant, writer, .. } = session;
         let guard = participant.pin();
-        let _stripe = self.lock(&guard, hash);
+        let stripe = self.lock(&guard, hash);
         let old = self.locate::<WHOLE>(&guard, hash, key);
         let (change, outcome) = decide(old.as_ref().map(|located| &located.record));
         let (kind, value) = match &change {
@@ -86,7 +86,7 @@ impl Spine {
         };
         self.check_value(value)?;
         self.prepare(writer, kind, key, value)?;
-        let new = self.place(writer, kind);
+        let new = self.place(writer, &stripe, kind);
         self.persist_and_publish(&guard, writer.shard, hash, old, new, kind);
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
@@ -117,17 +117,31 @@ impl Spine {
         Ok(())
     }
 
-    /// Appends the record that was prepared to the writer's segment; durable after the next fence. The caller holds the
-    /// key's lock, so that sequence numbers have the order of the writes.
+    /// Appends the record that was prepared to the writer's segment; durable after the next fence. The key's stripe is
+    /// held, so that sequence numbers have the order of the writes.
     #[inline]
-    fn place(&self, writer: &mut Writer, kind: Kind) -> Reference {
+    fn place(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, kind: Kind) -> Reference {
+        let sequence = self.draw(writer, stripe, kind);
         let Writer { segment, encoder, shard, .. } = writer;
         let open = segment.as_mut().expect("room was made when the record was prepared");
-        let new = self.heap.append(*shard, open, encoder, self.heap.draw());
+        let new = self.heap.append(*shard, open, encoder, sequence);
         if kind == Kind::Tombstone {
             self.heap.note_garbage(*shard, new, encoder.record().len() as u64);
         }
         new
+    }
+
+    /// The sequence number of the record that was prepared. A tombstone's is above all lives that there are, which decides
+    /// how long it has to stay.
+    #[inline]
+    pub(super) fn draw(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, kind: Kind) -> u64 {
+        let open = writer.segment.as_ref().expect("room was made when the record was prepared");
+        let sequence = match kind {
+            Kind::Tombstone => self.heap.draw(),
+            _ => self.heap.draw_above(open, &mut writer.numbers, stripe.newest()),
+        };
+        stripe.note_newest(sequence);
+        sequence
     }
 
     /// Makes the placed record durable, then lets readers see it.

@@ -1,8 +1,9 @@
 //! [`LogHeap`]: opening segments, appending records, sealing.
 
 use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
+use super::scan::SegmentInfo;
 use super::usage::{Shard, Usage};
-use crate::heap::{Clock, Reference};
+use crate::heap::{Clock, Numbers, Reference};
 use crate::record::{Certifier, Encoder, HEADER, Kind, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
@@ -54,6 +55,7 @@ const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 pub struct OpenSegment {
     zone: ZoneId,
     start: u64,
+    life_number: u64,
     life: LifeKey,
     /// Where the next record goes.
     next: u64,
@@ -66,8 +68,9 @@ pub struct OpenSegment {
 }
 
 impl OpenSegment {
-    fn new(zone: ZoneId, start: u64, life: LifeKey, next: u64, reserved: bool) -> OpenSegment {
-        OpenSegment { zone, start, life, next, written: next, last_line: [0; LINE as usize], reserved }
+    fn new(zone: ZoneId, start: u64, life_number: u64, life: LifeKey, next: u64) -> OpenSegment {
+        let last_line = [0; LINE as usize];
+        OpenSegment { zone, start, life_number, life, next, written: next, last_line, reserved: false }
     }
 }
 
@@ -133,6 +136,12 @@ impl LogHeap {
     #[inline]
     pub fn draw(&self) -> u64 {
         self.clock.draw(&self.space)
+    }
+
+    /// Draws a sequence number for a record of this segment, above `newest`, out of a client's handful.
+    #[inline]
+    pub fn draw_above(&self, segment: &OpenSegment, numbers: &mut Numbers, newest: u64) -> u64 {
+        self.clock.draw_above(&self.space, numbers, newest.max(segment.life_number))
     }
 
     /// Bytes that the longest record of this heap may take.
@@ -213,8 +222,8 @@ impl LogHeap {
         self.region().fence();
         self.space.commit_zone(zone);
         let reserved = purpose == Use::Delete && self.space.free_zones() < self.reserve;
-        let life = header.life_key(&self.certifier);
-        Ok(OpenSegment::new(zone, start, life, FIRST_RECORD, reserved))
+        let key = header.life_key(&self.certifier);
+        Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD) })
     }
 
     /// Builds the next record of a segment, all but its sequence number. The caller has made room; nothing changes yet.
@@ -352,9 +361,9 @@ impl LogHeap {
 
     /// Takes over a segment whose end was found by recovery, to append to it: the broken twin of rule 4.5.
     #[doc(hidden)]
-    pub fn reopen(&self, zone: ZoneId, life: LifeKey, end: u64) {
-        let start = self.space.zone_offset(zone);
-        let mut segment = OpenSegment::new(zone, start, life, end, false);
+    pub fn reopen(&self, info: &SegmentInfo, end: u64) {
+        let start = self.space.zone_offset(info.zone);
+        let mut segment = OpenSegment::new(info.zone, start, info.life_number, info.life, end);
         let in_line = end % LINE;
         self.region().read_racing(start + end - in_line, &mut segment.last_line[..in_line as usize]);
         self.leave(segment);
