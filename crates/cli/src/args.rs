@@ -1,7 +1,7 @@
 //! The command line as a whole, and the kinds of arguments that several commands share.
 
 use crate::commands::{
-    bench, check, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
+    bench, check, compact, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
 };
 use crate::failure::{Failure, Outcome};
 use clap::builder::styling::Styles;
@@ -57,6 +57,7 @@ pub enum Command {
     Export(export::Args),
     Info(info::Args),
     Check(check::Args),
+    Compact(compact::Args),
     Probe(probe::Args),
     Bench(bench::Args),
     Crash(crash::Args),
@@ -79,6 +80,7 @@ impl Command {
             Command::Export(args) => args.run(),
             Command::Info(args) => args.run(),
             Command::Check(args) => args.run(),
+            Command::Compact(args) => args.run(),
             Command::Probe(args) => args.run(),
             Command::Bench(args) => args.run(),
             Command::Crash(args) => args.run(),

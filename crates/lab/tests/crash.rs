@@ -17,6 +17,7 @@ fn every_design_survives_five_thousand_crash_states() {
         assert!(report.states >= 5000);
         for (what, states) in [
             ("nested", report.nested),
+            ("during compaction", report.during_compaction),
             ("during recovery", report.during_recovery),
             ("during growth", report.during_growth),
         ] {
@@ -62,4 +63,14 @@ fn a_hash_without_the_life_number_is_convicted() {
 #[test]
 fn appending_after_recovery_is_convicted() {
     convict(Some(Twin::AppendAfterRecovery), None, "a write came back");
+}
+
+#[test]
+fn tombstones_dropped_early_are_convicted() {
+    convict(Some(Twin::TombstoneDroppedEarly), None, "an acknowledged write is lost");
+}
+
+#[test]
+fn a_segment_freed_in_dram_only_is_convicted() {
+    convict(Some(Twin::FreedInDramOnly), None, "a write came back");
 }

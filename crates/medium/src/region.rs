@@ -178,17 +178,20 @@ impl Region {
         if !(offset | lines.len() as u64).is_multiple_of(LINE) || known as u64 >= LINE {
             not_aligned(offset);
         }
-        if !arch::GAINS_FROM_WHOLE_LINES || (self.flush == FlushKind::None && self.sim.is_none()) {
-            return self.write_nt(offset + known as u64, &lines[known..]);
-        }
-        let dst = self.at(offset, lines.len() as u64);
         if let Some(sim) = &self.sim {
+            self.at(offset, lines.len() as u64);
             return simulated(move || sim.write_nt(offset, lines));
         }
-        // SAFETY: in bounds, whole lines by the test above, no overlap as in `write`. Non-temporal stores are
-        // instructions that the compiler does not look into; to the language, these store what is behind the known bytes
-        // and nothing else, since rewriting bytes with their own values cannot be observed.
-        unsafe { arch::stream_lines(dst, lines.as_ptr(), lines.len(), self.flush) }
+        #[cfg(target_arch = "x86_64")]
+        if self.flush != FlushKind::None {
+            let dst = self.at(offset, lines.len() as u64);
+            // SAFETY: in bounds, whole lines by the test above, no overlap as in `write`. Non-temporal stores are
+            // instructions that the compiler does not look into; to the language, these store what is behind the known
+            // bytes and nothing else, since rewriting bytes with their own values cannot be observed.
+            unsafe { arch::stream_lines(dst, lines.as_ptr(), lines.len()) }
+            return;
+        }
+        self.write_nt(offset + known as u64, &lines[known..]);
     }
 
     /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).

@@ -7,10 +7,12 @@
 //! | 0 | [`sync`], [`record`] |
 //! | 1 | [`epoch`], [`space`], [`stripes`] |
 //! | 2 | [`heap`], [`index`] |
+//! | 3 | [`reclaim`] |
 
 pub mod epoch;
 pub mod heap;
 pub mod index;
+pub mod reclaim;
 pub mod record;
 pub mod space;
 pub mod stripes;

@@ -22,14 +22,18 @@
 //! misses.
 //!
 //! *Who waits.* Writers of one stripe for each other, as with any lock; readers only while another thread is publishing
-//! a write of the very hash they look for, which is a few stores to DRAM.
+//! a write of the very hash they look for, which is a few stores to DRAM. (If others go on writing that hash, a reader may
+//! wait for a later one, or publish what has been parked since.)
+//!
+//! *Reuse.* A parked word is reachable from here and not from the index, so an epoch alone does not protect what it names:
+//! who wants to reuse that must have had everything published that was parked before.
 //!
 //! The idea that a later operation completes an earlier one's second phase is MPKV's (section 3.2), where the phase is a
 //! bit in PM.
 
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Waiter, point};
 use quipu_medium::arch::prefetch_to_write;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const FREE: u32 = 0;
 const LOCKED: u32 = 1;

@@ -7,7 +7,7 @@
 //!
 //! The simulator switches threads at the points it is told of and shows every one the same memory. What a processor may
 //! reorder it cannot show; `loom` can. Code that takes its atomics from [`atomic`] is checked by it when the crate is
-//! built with `--cfg loom` (`tests/loom_epoch.rs`).
+//! built with `--cfg loom` (`tests/loom_epoch.rs`, `tests/loom_stripes.rs`).
 
 pub use quipu_medium::sim::sched::point;
 
@@ -20,12 +20,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Atomics of the standard library, or of the model checker in their place.
 pub mod atomic {
     #[cfg(not(loom))]
-    pub use std::sync::atomic::{AtomicU64, Ordering, fence};
+    pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
     #[cfg(loom)]
     pub use checked::fence;
     #[cfg(loom)]
-    pub use loom::sync::atomic::{AtomicU64, Ordering};
+    pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
     #[cfg(loom)]
     pub mod checked {
@@ -57,6 +57,11 @@ impl Waiter {
     /// Lets some time pass; in a simulation, lets another thread run.
     #[inline]
     pub fn wait(&mut self) {
+        #[cfg(loom)]
+        {
+            loom::skip_branch();
+            loom::thread::yield_now();
+        }
         const SPINS: u32 = 128;
         quipu_medium::sim::sched::spin();
         self.turns += 1;

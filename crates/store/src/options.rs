@@ -46,6 +46,10 @@ pub struct Testing {
     pub tiny_index: bool,
     /// Raise the clock's ceiling in blocks of this many numbers.
     pub clock_block: Option<u64>,
+    /// Sequence numbers that a client takes at once.
+    pub handful: Option<u64>,
+    /// Stripes of key locks, a power of two: few, so that keys share them.
+    pub stripes: Option<usize>,
 }
 
 /// A deliberately broken store. Each breaks one rule of crash safety, and the explorer must notice.
@@ -58,6 +62,10 @@ pub enum Twin {
     LifeLeftOut,
     /// Recovery goes on appending to a segment of an earlier run.
     AppendAfterRecovery,
+    /// Compaction drops tombstones while older segments remain.
+    TombstoneDroppedEarly,
+    /// Compaction takes a segment for gone before its zone is durably free.
+    FreedInDramOnly,
 }
 
 impl Default for Options {

@@ -234,7 +234,7 @@ impl Spine {
             Some(_) => self.heap.note_garbage(shard, reference, record.header.record_len()),
         }
         if tombstone {
-            self.heap.note_garbage(shard, reference, record.header.record_len());
+            self.heap.note_tombstone(shard, reference, record.header.record_len());
         }
     }
 
@@ -259,6 +259,7 @@ impl Spine {
 
     fn settle_segments(&self, findings: Findings) -> Result<RecoveryReport, Error> {
         let mut report = findings.report;
+        findings.sealed.iter().for_each(|info| self.heap.register(info));
         if report.was_clean {
             return Ok(report);
         }
@@ -289,6 +290,7 @@ impl Spine {
             used.iter().for_each(|(info, end)| self.heap.reopen(info, *end));
         } else {
             self.heap.settle(&used);
+            used.iter().for_each(|(info, _)| self.heap.register(info));
             report.sealed = used.len();
         }
         self.heap.clock().settled(self.heap.space());

@@ -6,12 +6,12 @@ use crate::designs::{Design, quipu};
 use crate::error::Error;
 use crate::options::{FreeList, Options, Twin};
 use crate::recovery::{self, Holes, RecoveryReport};
-use crate::spine::Spine;
+use crate::spine::{Compactor, Spine};
 use crate::stats::Stats;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::epoch::Collector;
-use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError};
@@ -173,19 +173,37 @@ impl Store {
         self.spine.settle_all(&self.spine.epochs.register().pin());
         let space = self.spine.heap.space();
         let index = self.spine.index.stats();
-        let (record_bytes, garbage_bytes) = self.spine.heap.usage();
+        let bytes = self.spine.heap.usage();
         Stats {
             records: self.spine.index.len(),
             pool_bytes: self.spine.region().len(),
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
-            record_bytes,
-            garbage_bytes,
+            record_bytes: bytes.written,
+            garbage_bytes: bytes.garbage + bytes.tombstones,
             index_bytes: index.bytes,
             index_splits: index.splits,
             index_records_read: index.records_read_by_splits,
         }
+    }
+
+    /// Cleans every segment that holds something superseded or deleted, so that its space can be used again. Returns how
+    /// many segments were given back and how many bytes had to move. Writers do as much by themselves while space is
+    /// short; this is for doing it at a time of one's choice.
+    ///
+    /// # Errors
+    /// [`Error::PoolFull`] if not even a zone to move records to is left; [`Error::Damaged`] if a segment cannot be read,
+    /// which is then left as it is.
+    pub fn compact(&self) -> Result<(u64, u64), Error> {
+        let done = self.spine.compact()?;
+        Ok((done.segments, done.moved))
+    }
+
+    /// Whether compaction is at work at this moment.
+    #[doc(hidden)]
+    pub fn compacting(&self) -> bool {
+        self.spine.compactor.is_busy()
     }
 
     /// Proves every structure and record. `progress` is told the segments done and in all.
@@ -204,6 +222,7 @@ impl Store {
     pub fn close(self) -> Result<(), Error> {
         self.exclusive()?;
         let space = self.spine.heap.space();
+        self.spine.give_back();
         self.spine.heap.seal_idle();
         self.write_back()?;
         if !space.superblock().is_clean() {
@@ -245,9 +264,9 @@ fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
     Err(Error::Option(format!("the zone size is {size}; it must be a power of two from {least} to {most}")))
 }
 
-/// Zones that puts leave free, of so many.
+/// Zones that puts leave free, of so many: one for compaction, the others for deletes.
 fn reserve_of(zones: u32) -> u32 {
-    (zones / quipu::RESERVE_DIVISOR).max(1)
+    (zones / quipu::RESERVE_DIVISOR).max(2)
 }
 
 fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
@@ -281,14 +300,21 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
     if testing.twin == Some(Twin::LifeLeftOut) {
         certifier = certifier.ignoring_lives();
     }
-    let clock = Clock::resume(&space, testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK), copy_lost);
+    let settings = ClockSettings {
+        block: testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK),
+        handful: testing.handful.unwrap_or(quipu::HANDFUL),
+    };
+    let clock = Clock::resume(&space, settings, copy_lost);
     let reserve = reserve_of(space.zone_count());
     let index = if testing.tiny_index { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
+    let heap = LogHeap::new(space, certifier, clock, reserve);
+    let epochs = Collector::new();
     Spine {
-        heap: LogHeap::new(space, certifier, clock, reserve),
+        compactor: Compactor::new(&heap, &epochs),
+        heap,
         index: HashIndex::new(index),
-        stripes: Stripes::new(quipu::STRIPES),
-        epochs: Collector::new(),
+        stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),
+        epochs,
         twin: testing.twin,
     }
 }

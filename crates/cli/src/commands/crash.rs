@@ -70,6 +70,10 @@ enum TwinChoice {
     LifeLeftOut,
     /// Recovery goes on appending to a segment of an earlier run.
     AppendAfterRecovery,
+    /// Compaction drops tombstones while older segments remain.
+    TombstoneDroppedEarly,
+    /// Compaction takes a segment for gone before its zone is durably free.
+    FreedInDramOnly,
     /// Some fences do nothing.
     FenceLeftOut,
 }
@@ -104,6 +108,8 @@ impl Args {
             Some(TwinChoice::PublishBeforePersist) => (Some(Twin::PublishBeforePersist), None),
             Some(TwinChoice::LifeLeftOut) => (Some(Twin::LifeLeftOut), None),
             Some(TwinChoice::AppendAfterRecovery) => (Some(Twin::AppendAfterRecovery), None),
+            Some(TwinChoice::TombstoneDroppedEarly) => (Some(Twin::TombstoneDroppedEarly), None),
+            Some(TwinChoice::FreedInDramOnly) => (Some(Twin::FreedInDramOnly), None),
             Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
         };
         CrashConfig {

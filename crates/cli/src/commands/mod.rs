@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod compact;
 pub mod crash;
 pub mod create;
 pub mod del;

@@ -21,6 +21,7 @@ fn every_help_shows_examples_and_defaults() {
         &["export"],
         &["info"],
         &["check"],
+        &["compact"],
         &["probe"],
         &["designs"],
         &["crash"],

@@ -173,6 +173,26 @@ pub(super) fn a_write_is_seen_by_all_at_once(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
+/// A client that is never dropped takes nothing with it that it was told is written.
+pub(super) fn a_leaked_client_leaves_nothing_unseen(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut leaked = store.client();
+    leaked.put(b"kept", b"first")?;
+    leaked.put(b"kept", b"second")?;
+    leaked.put(b"gone", b"value")?;
+    leaked.delete(b"gone")?;
+    std::mem::forget(leaked);
+    let client = store.client();
+    assert_eq!(client.get(b"kept")?.as_deref(), Some(&b"second"[..]));
+    assert_eq!(client.get(b"gone")?, None);
+    assert_eq!(client.pin().iter().count(), 1);
+    assert_eq!(store.stats().records, 1);
+    drop(client);
+    let error = store.close().expect_err("a client is alive, as far as the store knows");
+    assert!(matches!(error, Error::ClientsOpen { clients: 1 }), "{error}");
+    Ok(())
+}
+
 /// The buffer keeps its memory, and nothing of an earlier value.
 pub(super) fn get_into_reuses_its_buffer(fixture: &Fixture) -> Outcome {
     let store = fixture.create()?;

@@ -14,6 +14,7 @@ mod contents;
 mod durability;
 mod fixture;
 mod limits;
+mod space;
 mod suite;
 
 pub use contents::{Contents, value_of, verify};

@@ -1,7 +1,7 @@
 //! The list of checks, and carrying them out one after the other.
 
 use super::fixture::{Fixture, Medium, Outcome};
-use super::{calls, concurrency, durability, limits};
+use super::{calls, concurrency, durability, limits, space};
 use quipu::Design;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -44,6 +44,7 @@ pub const CHECKS: &[Check] = checks! {
     calls::put_if_absent_puts_once on 4 * MIB, 64 * KIB;
     calls::compare_and_swap_swaps_only_what_it_expects on 4 * MIB, 64 * KIB;
     calls::a_write_is_seen_by_all_at_once on 4 * MIB, 64 * KIB;
+    calls::a_leaked_client_leaves_nothing_unseen on 4 * MIB, 64 * KIB;
     calls::get_into_reuses_its_buffer on 4 * MIB, 64 * KIB;
     calls::get_many_answers_every_position on 4 * MIB, 64 * KIB;
     calls::put_many_puts_all_and_the_last_of_a_key_wins on 4 * MIB, 64 * KIB;
@@ -59,6 +60,9 @@ pub const CHECKS: &[Check] = checks! {
     concurrency::one_put_if_absent_wins on 16 * MIB, 64 * KIB;
     concurrency::batches_and_single_writes_exclude_each_other on 16 * MIB, 64 * KIB;
     concurrency::iteration_is_exact_under_writers on 16 * MIB, 64 * KIB;
+    space::a_pool_is_written_to_for_ever on 4 * MIB, 64 * KIB;
+    space::deleted_keys_stay_away_and_their_space_comes_back on 4 * MIB, 64 * KIB;
+    space::threads_share_a_pool_that_is_nearly_full on 4 * MIB, 64 * KIB;
     durability::reopening_keeps_everything on 8 * MIB, 64 * KIB;
     durability::a_store_with_clients_does_not_close on 4 * MIB, 64 * KIB;
     durability::a_second_handle_is_refused on 4 * MIB, 64 * KIB;

@@ -1,7 +1,7 @@
 //! Explores runs until enough states have been judged, on several threads of the machine at once.
 
 use super::report::{CrashConfig, CrashReport, Violation};
-use super::run::Run;
+use super::run::{Label, Run};
 use quipu_medium::sim::SimArena;
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -19,6 +19,7 @@ pub(super) struct Shared {
     nested: AtomicU64,
     recovering: AtomicU64,
     growing: AtomicU64,
+    compacting: AtomicU64,
     operations: AtomicU64,
     violations: Mutex<Vec<Violation>>,
 }
@@ -32,6 +33,7 @@ impl Shared {
             nested: AtomicU64::new(0),
             recovering: AtomicU64::new(0),
             growing: AtomicU64::new(0),
+            compacting: AtomicU64::new(0),
             operations: AtomicU64::new(0),
             violations: Mutex::default(),
         }
@@ -42,12 +44,15 @@ impl Shared {
     }
 
     /// Counts a state, unless the same image was counted before.
-    pub(super) fn count(&self, image: u64, nested: bool, recovering: bool, growing: bool) {
+    pub(super) fn count(&self, image: u64, label: &Label) {
+        let Label { depth, growing, recovering, compacting, .. } = *label;
+        let nested = depth > 0;
         if self.images.lock().expect("no panic while counting").insert(image) {
             self.states.fetch_add(1, Ordering::Relaxed);
             self.nested.fetch_add(nested as u64, Ordering::Relaxed);
             self.recovering.fetch_add(recovering as u64, Ordering::Relaxed);
             self.growing.fetch_add(growing as u64, Ordering::Relaxed);
+            self.compacting.fetch_add(compacting as u64, Ordering::Relaxed);
         }
     }
 
@@ -92,7 +97,7 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Cras
         operations: shared.operations.into_inner(),
         states: shared.states.into_inner(),
         nested: shared.nested.into_inner(),
-        during_compaction: 0,
+        during_compaction: shared.compacting.into_inner(),
         during_recovery: shared.recovering.into_inner(),
         during_growth: shared.growing.into_inner(),
         violations: details.len() as u64,

@@ -32,12 +32,13 @@ struct Point {
 
 /// What was going on at a crash.
 #[derive(Clone, Copy, Debug, Default)]
-struct Label {
+pub(super) struct Label {
     /// Crashes that came before.
-    depth: u32,
-    creating: bool,
-    growing: bool,
-    recovering: bool,
+    pub(super) depth: u32,
+    pub(super) creating: bool,
+    pub(super) growing: bool,
+    pub(super) compacting: bool,
+    pub(super) recovering: bool,
 }
 
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
@@ -119,7 +120,14 @@ impl<'a> Run<'a> {
             } else {
                 quipu::FreeList::Volatile
             },
-            testing: Testing { twin: self.config.twin, tiny_index: true, clock_block: Some(64) },
+            testing: Testing {
+                twin: self.config.twin,
+                tiny_index: true,
+                clock_block: Some(64),
+                // In half of the runs keys share stripes, and clients often throw numbers away.
+                handful: (self.seed % 4 < 2).then_some(3),
+                stripes: (self.seed % 4 < 2).then_some(2),
+            },
             ..Options::default()
         }
     }
@@ -167,6 +175,7 @@ impl<'a> Run<'a> {
             operation += 1;
             let open = store.borrow().clone();
             let growing = open.as_ref().is_some_and(|store| store.growing());
+            let compacting = open.as_ref().is_some_and(|store| store.compacting());
             let creating = open.is_none();
             let read_ahead = recorder.borrow_mut().take_read_ahead();
             // The first records of fresh segments decide what recovery does with them.
@@ -174,12 +183,13 @@ impl<'a> Run<'a> {
             let chance = match () {
                 () if read_ahead => 1.0,
                 () if creating => chance / 4.0,
+                () if compacting => chance.max(0.4),
                 () if growing => chance.max(0.12),
                 () if fresh => chance.max(0.6),
                 () => chance,
             };
             if random.random_bool(chance) {
-                let label = Label { depth, creating, growing, recovering: false };
+                let label = Label { depth, creating, growing, compacting, recovering: false };
                 let expectation = Rc::new(recorder.borrow().expectation());
                 points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation, label });
             }
@@ -206,7 +216,7 @@ impl<'a> Run<'a> {
                 Box::new(move || {
                     let mut client = open.client();
                     for step in plan {
-                        if let Err(what) = workload::perform(&mut client, step, recorder) {
+                        if let Err(what) = workload::perform(&open, &mut client, step, recorder) {
                             failure.borrow_mut().get_or_insert(format!("{step:?}: {what}"));
                         }
                     }
@@ -244,11 +254,11 @@ impl<'a> Run<'a> {
 
     /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes again.
     fn judge(&mut self, point: &Point, crash: Crash<'_>) {
-        let Label { depth, creating, growing, recovering } = point.label;
+        let Label { depth, creating, .. } = point.label;
         let seed = self.random.random();
         let (region, describe, follow) = match crash {
             Crash::Power { image, torn } => {
-                self.shared.count(image.hash(), depth > 0, recovering, growing);
+                self.shared.count(image.hash(), &point.label);
                 // Worth following: a torn batch, whose later records stand whole behind an invalid one.
                 // In a fresh segment such a record comes to lie where the next life of the zone begins.
                 let torn_batch = torn && point.expectation.batch_in_flight && depth == 0;
@@ -323,7 +333,7 @@ impl<'a> Run<'a> {
         let expectation = point.expectation.clone();
         let (operation, depth, creating) = (point.operation, point.label.depth + 1, point.label.creating);
         Box::new(move |sim, _| {
-            let label = Label { depth, creating, growing: false, recovering: true };
+            let label = Label { depth, creating, growing: false, compacting: false, recovering: true };
             let point =
                 Point { snapshot: sim.snapshot(), expectation: expectation.clone(), operation, label };
             nested.borrow_mut().push(point);

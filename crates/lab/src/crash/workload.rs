@@ -2,7 +2,7 @@
 
 use super::history::Recorder;
 use super::oracle::{Action, Outcome, State, ValueId};
-use quipu::{Client, Error};
+use quipu::{Client, Error, Store};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::cell::RefCell;
@@ -29,6 +29,8 @@ pub enum Step {
     PutMany(Vec<(usize, ValueId)>),
     /// `get_many`.
     GetMany(Vec<usize>),
+    /// The client leaves its segment, and the store is compacted.
+    Compact,
 }
 
 /// The bytes of a key: most are short, some take more than two lines.
@@ -116,6 +118,9 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
                         (true, true) => PUT,
                         (false, _) => random.random_range(0..100),
                     };
+                    if matches!(roll, 2 | 22 | 46 | 86) {
+                        return Step::Compact;
+                    }
                     if hot && roll % 3 == 2 {
                         // What a reader saw must stay: the faults that only a reader notices want one at the right moment.
                         return Step::GetMany(vec![0, 1]);
@@ -163,8 +168,20 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
 }
 
 /// Carries out one step and records it. An error that a full pool explains is no violation; any other is returned.
-pub fn perform(client: &mut Client, step: &Step, recorder: &RefCell<Recorder>) -> Result<(), String> {
+pub fn perform(
+    store: &Store,
+    client: &mut Client,
+    step: &Step,
+    recorder: &RefCell<Recorder>,
+) -> Result<(), String> {
     match step {
+        Step::Compact => {
+            *client = store.client();
+            match store.compact() {
+                Ok(_) | Err(Error::PoolFull { .. }) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
         Step::One(key, action) => one(client, *key, *action, recorder),
         Step::PutMany(pairs) => {
             let actions: Vec<_> = pairs.iter().map(|(key, value)| (*key, Action::Put(*value))).collect();

@@ -51,6 +51,8 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     let mut fixture = Fixture::new(design, medium, POOL, ZONE);
     fixture.options_mut().testing.tiny_index = seed.is_multiple_of(2);
     fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
+    fixture.options_mut().testing.stripes = seed.is_multiple_of(2).then_some(2);
+    fixture.options_mut().testing.handful = seed.is_multiple_of(2).then_some(3);
     let at = Cell::new(0);
     let run = || -> Result<(), Error> {
         let mut pair = Pair::new(&fixture)?;

@@ -23,9 +23,6 @@ use std::fmt;
 /// Bytes in a cache line, the unit of a flush.
 pub const LINE: u64 = 64;
 
-/// Whether a non-temporal store of a whole line is better than that of a part of it: where such stores exist.
-pub(crate) const GAINS_FROM_WHOLE_LINES: bool = cfg!(target_arch = "x86_64");
-
 /// Which instruction writes a line back to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -121,23 +118,15 @@ pub(crate) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: Flus
     unsafe { cpu::stream(dst, src, len, kind) }
 }
 
-/// Copies whole lines past the caches, where the processor can. Durable after the next [`fence`] of this thread.
+/// Copies whole lines past the caches. Durable after the next [`fence`] of this thread.
 ///
 /// # Safety
 /// As for [`stream`], and `dst` and `len` must be multiples of a line.
+#[cfg(target_arch = "x86_64")]
 #[inline]
-pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize, kind: FlushKind) {
-    #[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: forwarded; every processor of this architecture has these stores, whatever its flush is.
-    unsafe {
-        let _ = kind;
-        cpu::stream_lines(dst, src, len)
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: forwarded.
-    unsafe {
-        cpu::stream(dst, src, len, kind)
-    }
+    unsafe { cpu::stream_lines(dst, src, len) }
 }
 
 /// Asks the processor for the line at `address`; a hint without effect on the program.

@@ -26,11 +26,18 @@ pub struct Clock {
     ceiling: AtomicU64,
     begun: SpinLock<bool>,
     block: u64,
+    handful: u64,
 }
 
-/// Numbers that a client takes at once: enough to make taking them rare, few enough that clients that write the same
-/// stripes by turns seldom have to throw them away.
-const HANDFUL: u64 = 64;
+/// How the clock deals its numbers out.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockSettings {
+    /// Numbers between two durable raises of the ceiling.
+    pub block: u64,
+    /// Numbers that a client takes at once: enough to make taking them rare, few enough that clients that write the same
+    /// stripes by turns seldom have to throw them away.
+    pub handful: u64,
+}
 
 /// Numbers that a client has taken and not given to a record yet.
 #[derive(Debug, Default)]
@@ -39,21 +46,24 @@ pub struct Numbers {
     end: u64,
 }
 
-/// A cache line of its own: every writer increments it.
+/// A cache line of its own: all writers come to it, if seldom.
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
 impl Clock {
-    /// The clock of a pool, going on from its ceiling; `block` numbers are drawn between two raises. If a copy of the
-    /// superblock is lost, its ceiling may have been a block higher, and as much as a handful and what threads drew meanwhile.
-    pub fn resume(space: &Space, block: u64, copy_lost: bool) -> Clock {
-        let skipped = if copy_lost { 2 * (block + HANDFUL) } else { 0 };
+    /// The clock of a pool, going on from its ceiling. If a copy of the superblock is lost, its ceiling may have been a block
+    /// higher, and as much as a handful for every thread that drew meanwhile; what was written with such numbers recovery
+    /// finds and [passes](Clock::pass).
+    pub fn resume(space: &Space, settings: ClockSettings, copy_lost: bool) -> Clock {
+        let ClockSettings { block, handful } = settings;
+        let skipped = if copy_lost { 2 * (block + handful) } else { 0 };
         let ceiling = space.superblock().clock_ceiling.get() + skipped;
         Clock {
             next: Padded(AtomicU64::new(ceiling)),
             ceiling: AtomicU64::new(ceiling),
             begun: SpinLock::new(false),
             block,
+            handful,
         }
     }
 
@@ -78,8 +88,8 @@ impl Clock {
     }
 
     fn refill(&self, space: &Space, numbers: &mut Numbers) {
-        let next = self.next.0.fetch_add(HANDFUL, Ordering::Relaxed);
-        *numbers = Numbers { next, end: next + HANDFUL };
+        let next = self.next.0.fetch_add(self.handful, Ordering::Relaxed);
+        *numbers = Numbers { next, end: next + self.handful };
         if numbers.end > self.ceiling.load(Ordering::Acquire) {
             self.raise(space, numbers.end - 1, space.region().boot_id());
         }
@@ -155,7 +165,7 @@ mod tests {
     #[test]
     fn recovery_begins_a_run_and_keeps_the_boot_id_until_it_is_settled() {
         let space = space();
-        let clock = Clock::resume(&space, 10, false);
+        let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
         clock.begin(&space);
         let begun = space.superblock();
         assert_eq!((begun.run.get(), begun.boot_id), (1, [7; 16]));
@@ -166,8 +176,9 @@ mod tests {
 
     #[test]
     fn no_number_is_drawn_beyond_the_durable_ceiling_or_twice() {
+        const SETTINGS: ClockSettings = ClockSettings { block: 3, handful: 5 };
         let space = space();
-        let clock = Clock::resume(&space, 3, false);
+        let clock = Clock::resume(&space, SETTINGS, false);
         let drawn: Vec<u64> = (0..10)
             .map(|_| {
                 let number = clock.draw(&space);
@@ -185,7 +196,7 @@ mod tests {
             newest = number;
         }
         let drawn = drawn.into_iter().chain([newest]).collect::<Vec<_>>();
-        let resumed = Clock::resume(&space, 3, false);
+        let resumed = Clock::resume(&space, SETTINGS, false);
         let next = resumed.draw(&space);
         assert!(drawn.iter().all(|number| *number < next));
         resumed.pass(1000);

@@ -5,5 +5,5 @@ pub mod segments;
 mod clock;
 mod reference;
 
-pub use clock::{Clock, Numbers};
+pub use clock::{Clock, ClockSettings, Numbers};
 pub use reference::Reference;

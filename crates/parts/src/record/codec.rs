@@ -30,6 +30,7 @@ pub struct Encoder {
     /// Where the record stands in the buffer: its offset modulo a line.
     start: usize,
     end: usize,
+    offset: u64,
     body_check: u64,
 }
 
@@ -68,7 +69,7 @@ impl Encoder {
         record[HEADER as usize + key.len()..body].copy_from_slice(value);
         record[body..].fill(0);
         self.body_check = certifier.check(life, offset, &record[BODY..total]);
-        (self.start, self.end) = (start, start + total);
+        (self.start, self.end, self.offset) = (start, start + total, offset);
     }
 
     /// Completes the record with its sequence number.
@@ -78,6 +79,11 @@ impl Encoder {
         let record = &mut self.buffer[self.start..self.end];
         record[..SEQUENCE].copy_from_slice(&check.to_le_bytes());
         record[SEQUENCE..BODY].copy_from_slice(&sequence.to_le_bytes());
+    }
+
+    /// The offset that the record was prepared for.
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The record.

@@ -18,7 +18,7 @@ pub(super) const SEQUENCE: usize = 8;
 pub struct Header {
     /// Keyed hash of the record behind this word; see [`super::Certifier`].
     pub check: U64,
-    /// Position of this write in the pool's total order.
+    /// The number of this write: no other write has it, and later ones of the same key have higher ones.
     pub sequence: U64,
     /// A [`Kind`].
     pub kind: u8,

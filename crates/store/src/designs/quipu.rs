@@ -16,7 +16,7 @@ pub static DESCRIPTION: Description = Description {
         ("writers", "lock the stripe of their key"),
         ("readers", "lock nothing; an epoch keeps what they read from reuse"),
         ("released", "by counters of garbage per segment in DRAM"),
-        ("space comes back", "not yet: compaction is the next step; a full pool says so"),
+        ("space comes back", "by moving what is live out of the emptiest segments, paced by the writers"),
         ("cached in DRAM", "nothing but the index"),
     ],
     switches: &[
@@ -24,7 +24,7 @@ pub static DESCRIPTION: Description = Description {
         ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
         ("recovery-threads", "threads that scan segments at open"),
     ],
-    limits: &["no order: no range scans", "no compaction yet", "values up to a quarter of a segment"],
+    limits: &["no order: no range scans", "values up to a quarter of a segment"],
     ordered: false,
 };
 
@@ -36,3 +36,6 @@ pub(crate) const RESERVE_DIVISOR: u32 = 50;
 
 /// Numbers drawn between two durable raises of the clock's ceiling.
 pub(crate) const CLOCK_BLOCK: u64 = 1 << 20;
+
+/// Numbers that a client draws at once.
+pub(crate) const HANDFUL: u64 = 64;

@@ -2,13 +2,53 @@
 
 use super::{Session, Spine};
 use crate::error::Error;
+use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::record::Kind;
+use quipu_parts::stripes::StripeGuard;
 
 /// Records that share a fence, and stripes locked at once.
-const BATCH: usize = 32;
+pub(super) const BATCH: usize = 32;
+
+/// The stripes of several keys, each locked once.
+pub(super) struct Locks<'s> {
+    guards: [Option<StripeGuard<'s>>; BATCH],
+    /// By key, where the guard of its stripe is.
+    holders: [usize; BATCH],
+}
+
+impl Locks<'_> {
+    /// The stripe of the key at this position.
+    pub(super) fn of(&self, position: usize) -> &StripeGuard<'_> {
+        self.guards[self.holders[position]].as_ref().expect("the stripe of every key is locked")
+    }
+}
 
 impl Spine {
+    /// Locks the stripes of up to [`BATCH`] hashes, in rising order, each by the first of the keys that share it.
+    pub(super) fn lock_all(&self, guard: &Guard<'_>, hashes: &[u64]) -> Locks<'_> {
+        let mut by_stripe = [(usize::MAX, usize::MAX); BATCH];
+        for (position, hash) in hashes.iter().enumerate() {
+            by_stripe[position] = (self.stripes.of(*hash), position);
+        }
+        by_stripe[..hashes.len()].sort_unstable();
+        let mut locks = Locks { guards: [const { None }; BATCH], holders: [0; BATCH] };
+        let mut last = None;
+        for (stripe, position) in by_stripe[..hashes.len()].iter().copied() {
+            let holder = match last {
+                Some((locked, holder)) if locked == stripe => holder,
+                _ => {
+                    let publish = |parked| self.publish_parked(guard, parked);
+                    locks.guards[position] = Some(self.stripes.lock(stripe, publish));
+                    last = Some((stripe, position));
+                    position
+                }
+            };
+            locks.holders[position] = holder;
+        }
+        locks
+    }
+
     /// Puts every pair; each is durable when this returns. Not atomic: after a crash each record is there whole or not
     /// at all. On an error the pairs before the one that failed are written.
     pub(crate) fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -21,6 +61,7 @@ impl Spine {
             self.check_value(value.as_ref())?;
         }
         pairs.chunks(BATCH).try_for_each(|pairs| {
+            self.relieve()?;
             // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns may change,
             // and it may panic.
             let mut resolved = [(&[][..], &[][..]); BATCH];
@@ -37,33 +78,18 @@ impl Spine {
         let Session { participant, writer, .. } = session;
         let guard = participant.pin();
         let mut hashes = [0; BATCH];
-        // Each stripe is locked once, in rising order: by the first pair of those that share it.
-        let mut by_stripe = [(usize::MAX, usize::MAX); BATCH];
-        for (i, (key, _)) in pairs.iter().enumerate() {
-            hashes[i] = self.hash(key);
-            by_stripe[i] = (self.stripes.of(hashes[i]), i);
-            self.index.prefetch_to_write(hashes[i]);
+        for (hash, (key, _)) in hashes.iter_mut().zip(pairs) {
+            *hash = self.hash(key);
+            self.index.prefetch_to_write(*hash);
         }
-        by_stripe[..pairs.len()].sort_unstable();
-        let mut locks = [const { None }; BATCH];
-        let mut lock_of = [0; BATCH];
-        let mut last = None;
-        for (stripe, i) in by_stripe[..pairs.len()].iter().copied() {
-            if last.is_none_or(|(locked, _)| locked != stripe) {
-                let publish = |parked| self.publish_parked(&guard, parked);
-                locks[i] = Some(self.stripes.lock(stripe, publish));
-                last = Some((stripe, i));
-            }
-            lock_of[i] = last.map_or(i, |(_, holder)| holder);
-        }
+        let locks = self.lock_all(&guard, &hashes[..pairs.len()]);
 
         let mut written = [const { None::<Reference> }; BATCH];
         let mut failure = None;
         for (i, (key, value)) in pairs.iter().enumerate() {
             match self.prepare(writer, Kind::Value, key, value) {
                 Ok(()) => {
-                    let stripe = locks[lock_of[i]].as_ref().expect("the stripe of every pair is locked");
-                    let sequence = self.draw(writer, stripe, Kind::Value);
+                    let sequence = self.draw(writer, locks.of(i), Kind::Value);
                     let open = writer.segment.as_mut().expect("room was made when the record was prepared");
                     written[i] =
                         Some(self.heap.append_whole_lines(writer.shard, open, &mut writer.encoder, sequence));

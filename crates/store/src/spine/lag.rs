@@ -51,6 +51,8 @@ impl Spine {
         let Entry { parked, key } = &mut lag.entries[lag.oldest];
         let Some(own) = parked.take() else { return };
         self.stripes.finish(own.hash, |parked| {
+            // Equal words of equal hashes are one record: places are reused only after what was parked in them was published,
+            // and two keys with one keyed hash of 64 bits do not meet.
             if parked == own {
                 self.publish_blind(guard, shard, parked, key);
             } else {

@@ -12,10 +12,12 @@
 //! misses then overlap with its own way to the medium.
 
 mod batch;
+mod compact;
 mod lag;
 mod read;
 mod write;
 
+pub(crate) use compact::Compactor;
 pub(crate) use lag::TOMBSTONE;
 pub(crate) use read::Batch;
 pub(crate) use write::Change;
@@ -37,6 +39,7 @@ pub(crate) struct Spine {
     pub(crate) index: HashIndex,
     pub(crate) stripes: Stripes,
     pub(crate) epochs: Collector,
+    pub(crate) compactor: Compactor,
     pub(crate) twin: Option<Twin>,
 }
 
@@ -54,6 +57,13 @@ pub(crate) struct Writer {
     shard: Shard,
     numbers: Numbers,
     node: Option<Node>,
+}
+
+impl Writer {
+    fn new(heap: &LogHeap, node: Option<Node>) -> Writer {
+        let (shard, numbers) = (heap.shard(), Numbers::default());
+        Writer { segment: None, encoder: Encoder::default(), shard, numbers, node }
+    }
 }
 
 impl Session {
@@ -78,13 +88,7 @@ impl Spine {
     }
 
     pub(crate) fn session(&self, node: Option<Node>) -> Session {
-        let writer = Writer {
-            segment: None,
-            encoder: Encoder::default(),
-            shard: self.heap.shard(),
-            numbers: Numbers::default(),
-            node,
-        };
+        let writer = Writer::new(&self.heap, node);
         Session { participant: self.epochs.register(), writer, lag: Lag::default() }
     }
 

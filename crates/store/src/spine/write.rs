@@ -35,6 +35,7 @@ impl Spine {
     ) -> Result<(), Error> {
         self.check_key(key)?;
         self.check_value(value)?;
+        self.relieve()?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
@@ -71,6 +72,7 @@ impl Spine {
         decide: impl FnOnce(Option<&RecordView<'_>>) -> (Change<V>, T),
     ) -> Result<T, Error> {
         self.check_key(key)?;
+        self.relieve()?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         let Session { participant, writer, .. } = session;
@@ -103,9 +105,22 @@ impl Spine {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), Error> {
+        let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
+        self.prepare_for(purpose, writer, kind, key, value)
+    }
+
+    /// The same, for a use of room that the kind does not tell.
+    #[inline]
+    pub(super) fn prepare_for(
+        &self,
+        purpose: Use,
+        writer: &mut Writer,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
         let len = padded(HEADER + (key.len() + value.len()) as u64);
         let Writer { segment, encoder, node, .. } = writer;
-        let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
         let open = match segment {
             Some(open) if self.heap.has_room(open, len, purpose) => open,
             _ => {
@@ -126,7 +141,7 @@ impl Spine {
         let open = segment.as_mut().expect("room was made when the record was prepared");
         let new = self.heap.append(*shard, open, encoder, sequence);
         if kind == Kind::Tombstone {
-            self.heap.note_garbage(*shard, new, encoder.record().len() as u64);
+            self.heap.note_tombstone(*shard, new, encoder.record().len() as u64);
         }
         new
     }

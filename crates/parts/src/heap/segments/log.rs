@@ -1,8 +1,9 @@
 //! [`LogHeap`]: opening segments, appending records, sealing.
 
 use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
+use super::lives::Lives;
 use super::scan::SegmentInfo;
-use super::usage::{Shard, Usage};
+use super::usage::{Candidate, RecordBytes, Shard, Usage};
 use crate::heap::{Clock, Numbers, Reference};
 use crate::record::{Certifier, Encoder, HEADER, Kind, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
@@ -43,6 +44,8 @@ pub enum Use {
     Put,
     /// A tombstone, which makes room in the long run.
     Delete,
+    /// What compaction moves, which makes room at once.
+    Move,
 }
 
 const _: () = assert!(FIRST_RECORD.is_multiple_of(LINE), "segments begin with whole lines");
@@ -59,7 +62,7 @@ pub struct OpenSegment {
     life: LifeKey,
     /// Where the next record goes.
     next: u64,
-    /// Up to where the records have been handed to the medium: `next`, or the start of its line.
+    /// Up to where the records have been handed to the medium: at most `next`, at least the start of its line.
     written: u64,
     /// The line of `next`, filled up to there.
     last_line: [u8; LINE as usize],
@@ -74,6 +77,9 @@ impl OpenSegment {
     }
 }
 
+/// Zones that only compaction may take.
+const MOVING: u32 = 1;
+
 /// Zones used as logs. Shared by all clients; each appends to a segment of its own.
 pub struct LogHeap {
     space: Space,
@@ -82,6 +88,7 @@ pub struct LogHeap {
     zone_shift: u32,
     reserve: u32,
     usage: Usage,
+    lives: Lives,
     idle: SpinLock<Vec<OpenSegment>>,
     opening: AtomicU32,
 }
@@ -91,6 +98,7 @@ impl LogHeap {
     pub fn new(space: Space, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
         assert!(space.zone_size().is_power_of_two(), "segments need a power of two for a zone size");
         let usage = Usage::new(space.zone_count());
+        let lives = Lives::new(space.zone_count());
         LogHeap {
             zone_shift: space.zone_size().trailing_zeros(),
             space,
@@ -98,6 +106,7 @@ impl LogHeap {
             clock,
             reserve,
             usage,
+            lives,
             idle: SpinLock::new(Vec::new()),
             opening: AtomicU32::new(0),
         }
@@ -175,7 +184,10 @@ impl LogHeap {
             let mut idle = self.idle.lock();
             let is_near =
                 |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
-            let fitting = idle.iter().position(|s| self.has_room(s, len, purpose) && is_near(s));
+            // What a deletion has left of the reserve, compaction leaves to the next deletion.
+            let is_meant = |s: &OpenSegment| purpose != Use::Move || !s.reserved;
+            let fitting =
+                idle.iter().position(|s| self.has_room(s, len, purpose) && is_near(s) && is_meant(s));
             fitting.map(|i| idle.swap_remove(i))
         };
         let fresh = match left {
@@ -204,13 +216,18 @@ impl LogHeap {
     /// Whether `len` more bytes fit, for this use.
     #[inline]
     pub fn has_room(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
-        segment.next + len <= self.space.zone_size() && (!segment.reserved || purpose == Use::Delete)
+        segment.next + len <= self.space.zone_size() && (!segment.reserved || purpose != Use::Put)
     }
 
     fn open_segment(&self, node: Option<Node>, purpose: Use) -> Result<OpenSegment, HeapError> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life = self.draw();
-        let leave = if purpose == Use::Delete { 0 } else { self.reserve };
+        let leave = match purpose {
+            Use::Put => self.reserve,
+            // Without a zone to move records to, nothing would ever become free again.
+            Use::Delete => MOVING,
+            Use::Move => 0,
+        };
         let zone =
             self.space.get_zone(node, leave)?.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
         let start = self.space.zone_offset(zone);
@@ -220,8 +237,9 @@ impl LogHeap {
         let header = SegmentHeader::open(&self.certifier, zone, life, u64::from_le_bytes(nonce), run);
         self.region().write_nt(start, header.as_bytes());
         self.region().fence();
+        self.lives.begin(zone, life);
         self.space.commit_zone(zone);
-        let reserved = purpose == Use::Delete && self.space.free_zones() < self.reserve;
+        let reserved = purpose != Use::Put && self.space.free_zones() < self.reserve;
         let key = header.life_key(&self.certifier);
         Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD) })
     }
@@ -288,6 +306,7 @@ impl LogHeap {
         encoder: &mut Encoder,
         sequence: u64,
     ) -> Reference {
+        debug_assert_eq!(encoder.offset(), segment.next, "prepared for another place");
         encoder.stamp(sequence);
         let (offset, len) = (segment.next, encoder.record().len() as u64);
         segment.next = offset + len;
@@ -317,7 +336,12 @@ impl LogHeap {
         if segment.next + SHORTEST_RECORD > self.space.zone_size() {
             self.seal(&mut segment);
         } else {
-            self.complete(&mut segment);
+            if segment.written < segment.next {
+                // Only who was interrupted between placing records and their fence leaves them so; the next owner's fences
+                // are not theirs.
+                self.complete(&mut segment);
+                self.region().fence();
+            }
             self.idle.lock().push(segment);
         }
     }
@@ -341,6 +365,7 @@ impl LogHeap {
         // A mark vouches for the records before it, so it must not become durable ahead of them.
         self.region().fence();
         self.seal_at(segment.start, segment.life, segment.next);
+        self.lives.seal(segment.zone);
     }
 
     /// Seals every segment that clients have left, durably.
@@ -386,8 +411,60 @@ impl LogHeap {
         self.usage.add_garbage(shard, reference.zone(self.zone_shift), len);
     }
 
-    /// Bytes of all records, and of those that no longer matter.
-    pub fn usage(&self) -> (u64, u64) {
+    /// Counts bytes of a tombstone.
+    #[inline]
+    pub fn note_tombstone(&self, shard: Shard, reference: Reference, len: u64) {
+        self.usage.add_tombstone(shard, reference.zone(self.zone_shift), len);
+    }
+
+    /// Bytes of all records.
+    pub fn usage(&self) -> RecordBytes {
         self.usage.total()
+    }
+
+    /// Registers a segment that recovery found; nobody appends to it.
+    pub fn register(&self, info: &SegmentInfo) {
+        self.lives.begin(info.zone, info.life_number);
+        self.lives.seal(info.zone);
+    }
+
+    /// The sealed segments, for the choice of a victim.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        self.lives
+            .sealed()
+            .map(|(zone, life)| {
+                let RecordBytes { written, garbage, tombstones } = self.usage.of_zone(zone);
+                Candidate { zone, life, written, garbage, tombstones }
+            })
+            .collect()
+    }
+
+    /// Whether every segment that was opened before this number was drawn is durably gone, but for one.
+    pub fn outlived(&self, sequence: u64, but: ZoneId) -> bool {
+        self.lives.oldest_but(but).is_none_or(|life| life > sequence)
+    }
+
+    /// Takes a segment out of the choice: it is being given up, or cannot be read.
+    pub fn withdraw(&self, zone: ZoneId) {
+        self.lives.unseal(zone);
+    }
+
+    /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more. Who asks
+    /// whether a number is [outlived](LogHeap::outlived) does not do so meanwhile.
+    pub fn free(&self, zone: ZoneId) {
+        self.forget(zone);
+        self.space.release_zone(zone);
+    }
+
+    /// The part of [`free`](LogHeap::free) that is in DRAM.
+    #[doc(hidden)]
+    pub fn forget(&self, zone: ZoneId) {
+        self.usage.forget(zone);
+        self.lives.end(zone);
+    }
+
+    /// Zones that puts may still take.
+    pub fn zones_left(&self) -> u32 {
+        self.space.free_zones().saturating_sub(self.reserve)
     }
 }

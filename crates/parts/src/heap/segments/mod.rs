@@ -22,6 +22,7 @@
 //! run and is reclaimed as a leak.
 
 mod header;
+mod lives;
 mod log;
 mod scan;
 mod usage;
@@ -29,4 +30,4 @@ mod usage;
 pub use header::{FIRST_RECORD, SegmentHeader, format_table};
 pub use log::{HeapError, LogHeap, OpenSegment, Use};
 pub use scan::{Found, Scan, ScanError, SegmentInfo};
-pub use usage::Shard;
+pub use usage::{Candidate, RecordBytes, Shard};

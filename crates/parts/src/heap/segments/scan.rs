@@ -137,6 +137,11 @@ impl<'a> Scan<'a> {
         Scan { past_holes: true, ..self }
     }
 
+    /// Goes on where an earlier walk over the segment stood.
+    pub fn from(self, position: u64) -> Scan<'a> {
+        Scan { next: position, ..self }
+    }
+
     /// What the header says.
     pub fn info(&self) -> SegmentInfo {
         self.info

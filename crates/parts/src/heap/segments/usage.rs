@@ -19,8 +19,36 @@ pub struct Shard(usize);
 struct ZoneUse {
     /// All records.
     written: AtomicU64,
-    /// Those that are superseded, deleted or tombstones.
+    /// Those that are superseded or deleted.
     garbage: AtomicU64,
+    /// Tombstones, which are live until they may go.
+    tombstones: AtomicU64,
+}
+
+/// Bytes of records, summed over all clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordBytes {
+    /// All records.
+    pub written: u64,
+    /// Those that are superseded or deleted.
+    pub garbage: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+}
+
+/// A sealed segment, as the heap counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its zone.
+    pub zone: ZoneId,
+    /// Its life number: the order in which segments were opened.
+    pub life: u64,
+    /// Bytes of its records.
+    pub written: u64,
+    /// Of these, bytes of records that are superseded or deleted.
+    pub garbage: u64,
+    /// Of these, bytes of tombstones.
+    pub tombstones: u64,
 }
 
 /// See the module's documentation.
@@ -57,10 +85,41 @@ impl Usage {
         self.of(shard, zone).garbage.fetch_add(len, Ordering::Relaxed);
     }
 
-    /// Bytes of all records, and of those that no longer matter.
-    pub(super) fn total(&self) -> (u64, u64) {
-        self.shards.iter().flatten().fold((0, 0), |(written, garbage), zone| {
-            (written + zone.written.load(Ordering::Relaxed), garbage + zone.garbage.load(Ordering::Relaxed))
-        })
+    /// Counts bytes of a tombstone.
+    #[inline]
+    pub(super) fn add_tombstone(&self, shard: Shard, zone: ZoneId, len: u64) {
+        self.of(shard, zone).tombstones.fetch_add(len, Ordering::Relaxed);
+    }
+
+    /// Bytes of one zone's records.
+    pub(super) fn of_zone(&self, zone: ZoneId) -> RecordBytes {
+        self.shards.iter().fold(RecordBytes::default(), |sum, shard| sum + &shard[zone.0 as usize])
+    }
+
+    /// Forgets a zone whose records are gone. Nobody counts for it any more.
+    pub(super) fn forget(&self, zone: ZoneId) {
+        for shard in &self.shards {
+            let ZoneUse { written, garbage, tombstones } = &shard[zone.0 as usize];
+            for bytes in [written, garbage, tombstones] {
+                bytes.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Bytes of all records.
+    pub(super) fn total(&self) -> RecordBytes {
+        self.shards.iter().flatten().fold(RecordBytes::default(), |sum, zone| sum + zone)
+    }
+}
+
+impl std::ops::Add<&ZoneUse> for RecordBytes {
+    type Output = RecordBytes;
+
+    fn add(self, zone: &ZoneUse) -> RecordBytes {
+        RecordBytes {
+            written: self.written + zone.written.load(Ordering::Relaxed),
+            garbage: self.garbage + zone.garbage.load(Ordering::Relaxed),
+            tombstones: self.tombstones + zone.tombstones.load(Ordering::Relaxed),
+        }
     }
 }

@@ -1,0 +1,54 @@
+//! `quipu compact`: gives the space of superseded and deleted records back.
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, counted};
+use crate::pool;
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu compact animals.pool
+  quipu compact animals.pool --json
+
+Fields of the JSON object: pool, segments (given back), moved (bytes of live records that were copied), zones, \
+free_zones.";
+
+/// Give the space of superseded and deleted records back.
+///
+/// Writers do this by themselves when space becomes short; this is for a quiet hour, or before a pool is copied.
+/// Every segment that holds something superseded or deleted is cleaned: what is live moves, and the zone is free.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The pool.
+    pool: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Compacts the pool.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let ((segments, moved), stats) =
+            pool::with(&self.pool, |store| Ok((store.compact()?, store.stats())))?;
+        if self.json {
+            output::json_line(&json!({
+                "pool": self.pool.display().to_string(),
+                "segments": segments,
+                "moved": moved,
+                "zones": stats.zones,
+                "free_zones": stats.free_zones,
+            }))?;
+        } else {
+            output::line(format!(
+                "{} given back, {moved} bytes moved; {} of {} zones are free",
+                counted(segments, "segment"),
+                stats.free_zones,
+                stats.zones
+            ))?;
+        }
+        Ok(Outcome::Fine)
+    }
+}

@@ -1,0 +1,87 @@
+//! Which zones are segments, how old they are, and whether they may be cleaned: in DRAM, rebuilt by recovery.
+//!
+//! A segment is registered before its first record and forgotten after its zone is durably free. So whoever has read a
+//! record knows that its segment is registered, and the lowest life of all tells which tombstones may go.
+
+use crate::space::ZoneId;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A zone that is no segment. No life comes near it.
+const NONE: u64 = u64::MAX;
+/// Set in the word of a segment that nobody appends to any more.
+const SEALED: u64 = 1 << 63;
+
+/// See the module's documentation.
+pub(super) struct Lives {
+    words: Box<[AtomicU64]>,
+}
+
+impl Lives {
+    pub(super) fn new(zones: u32) -> Lives {
+        Lives { words: (0..zones).map(|_| AtomicU64::new(NONE)).collect() }
+    }
+
+    fn word(&self, zone: ZoneId) -> &AtomicU64 {
+        &self.words[zone.0 as usize]
+    }
+
+    /// A segment begins, open.
+    pub(super) fn begin(&self, zone: ZoneId, life: u64) {
+        self.word(zone).store(life, Ordering::Release);
+    }
+
+    /// Nobody appends to it any more.
+    pub(super) fn seal(&self, zone: ZoneId) {
+        self.word(zone).fetch_or(SEALED, Ordering::Release);
+    }
+
+    /// It is not to be cleaned, although nobody appends to it.
+    pub(super) fn unseal(&self, zone: ZoneId) {
+        self.word(zone).fetch_and(!SEALED, Ordering::Release);
+    }
+
+    /// The zone is no segment any more.
+    pub(super) fn end(&self, zone: ZoneId) {
+        self.word(zone).store(NONE, Ordering::Release);
+    }
+
+    /// The sealed segments with their lives.
+    pub(super) fn sealed(&self) -> impl Iterator<Item = (ZoneId, u64)> {
+        self.all().filter(|(_, word)| word & SEALED != 0).map(|(zone, word)| (zone, word & !SEALED))
+    }
+
+    /// The lowest life of all segments but one.
+    pub(super) fn oldest_but(&self, but: ZoneId) -> Option<u64> {
+        self.all().filter(|(zone, _)| *zone != but).map(|(_, word)| word & !SEALED).min()
+    }
+
+    fn all(&self) -> impl Iterator<Item = (ZoneId, u64)> {
+        let numbered = self.words.iter().enumerate();
+        numbered
+            .map(|(i, word)| (ZoneId(i as u32), word.load(Ordering::Acquire)))
+            .filter(|(_, word)| *word != NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first life of a pool is zero; taken for "no segment", it let tombstones go that had to outlive its records.
+    #[test]
+    fn the_first_life_is_a_life() {
+        let lives = Lives::new(4);
+        assert_eq!(lives.oldest_but(ZoneId(0)), None);
+        lives.begin(ZoneId(2), 0);
+        lives.begin(ZoneId(1), 7);
+        assert_eq!(lives.oldest_but(ZoneId(1)), Some(0));
+        assert_eq!(lives.oldest_but(ZoneId(2)), Some(7));
+        assert_eq!(lives.sealed().count(), 0);
+        lives.seal(ZoneId(2));
+        assert_eq!(lives.sealed().collect::<Vec<_>>(), [(ZoneId(2), 0)]);
+        lives.unseal(ZoneId(2));
+        assert_eq!((lives.sealed().count(), lives.oldest_but(ZoneId(1))), (0, Some(0)));
+        lives.end(ZoneId(2));
+        assert_eq!(lives.oldest_but(ZoneId(1)), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! The stripes under a model of memory: every order in which writers that park, others that publish, and readers may see
+//! each other's stores, as far as the language allows.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_stripes --release
+//! ```
+
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use quipu_parts::stripes::{Parked, Stripes};
+
+const WORDS: usize = 4;
+
+/// Two hashes under one stripe: records that are written before they are parked, an index, what has been acknowledged.
+struct Table {
+    stripes: Stripes,
+    records: [[UnsafeCell<u64>; WORDS]; 2],
+    index: [AtomicU64; 2],
+    acknowledged: [AtomicU64; 2],
+    /// Changed by who publishes: the model notices two at once.
+    publisher: UnsafeCell<u64>,
+}
+
+// SAFETY: the model's cells track each access, and fail the test if two of them race.
+unsafe impl Sync for Table {}
+// SAFETY: as above.
+unsafe impl Send for Table {}
+
+impl Table {
+    fn new() -> Arc<Table> {
+        let records = std::array::from_fn(|_| std::array::from_fn(|_| UnsafeCell::new(0)));
+        Arc::new(Table {
+            stripes: Stripes::new(1),
+            records,
+            index: Default::default(),
+            acknowledged: Default::default(),
+            publisher: UnsafeCell::new(0),
+        })
+    }
+
+    fn publish(&self, parked: Parked) {
+        let Parked { hash, word } = parked;
+        // SAFETY: the model fails the test if another publisher is here.
+        self.publisher.with_mut(|count| unsafe { *count += 1 });
+        // SAFETY: the model fails the test if the record is being written.
+        let record = self.records[hash as usize][word as usize].with(|record| unsafe { *record });
+        assert_eq!(record, word + 100, "the record is seen");
+        let before = self.index[hash as usize].swap(word, Ordering::Relaxed);
+        assert_eq!(before + 1, word, "each once and in order");
+    }
+
+    fn write(&self, hash: u64, word: u64) {
+        // SAFETY: the model fails the test if somebody reads the record.
+        self.records[hash as usize][word as usize].with_mut(|record| unsafe { *record = word + 100 });
+        let stripe = self.stripes.lock(0, |parked| self.publish(parked));
+        stripe.note_newest(stripe.newest() + 1);
+        stripe.park(Parked { hash, word }, || ());
+        self.acknowledged[hash as usize].store(word, Ordering::Release);
+    }
+
+    fn read(&self, hash: u64) -> u64 {
+        let least = self.acknowledged[hash as usize].load(Ordering::Acquire);
+        self.stripes.settle(hash, |parked| self.publish(parked));
+        let word = self.index[hash as usize].load(Ordering::Relaxed);
+        assert!(word >= least, "word {least} was acknowledged, and {word} seen");
+        word
+    }
+}
+
+fn model(test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.max_branches = 20_000;
+    builder.check(test);
+}
+
+#[test]
+fn writers_of_two_hashes_and_a_reader() {
+    model(|| {
+        let table = Table::new();
+        let (one, other) = (table.clone(), table.clone());
+        let first = thread::spawn(move || {
+            one.write(0, 1);
+            one.write(0, 2);
+            one.stripes.finish(0, |parked| one.publish(parked));
+        });
+        let second = thread::spawn(move || other.write(1, 1));
+        let seen = table.read(0);
+        assert!(table.read(0) >= seen);
+        first.join().unwrap();
+        second.join().unwrap();
+        assert_eq!((table.read(0), table.read(1)), (2, 1));
+    });
+}
+
+#[test]
+fn what_one_reader_saw_no_later_one_misses() {
+    model(|| {
+        let table = Table::new();
+        let (writing, reading) = (table.clone(), table.clone());
+        let writer = thread::spawn(move || {
+            writing.write(0, 1);
+            writing.write(0, 2);
+        });
+        let reader = thread::spawn(move || {
+            let seen = reading.read(0);
+            reading.acknowledged[1].store(seen, Ordering::Release);
+        });
+        let seen = table.acknowledged[1].load(Ordering::Acquire);
+        assert!(table.read(0) >= seen);
+        writer.join().unwrap();
+        reader.join().unwrap();
+        assert_eq!(table.read(0), 2);
+    });
+}
+
+#[test]
+fn all_is_published_that_was_parked_before() {
+    model(|| {
+        let table = Table::new();
+        let (writing, settling) = (table.clone(), table.clone());
+        let writer = thread::spawn(move || {
+            writing.write(0, 1);
+            writing.write(1, 1);
+        });
+        let settler = thread::spawn(move || settling.stripes.settle_all(|parked| settling.publish(parked)));
+        let least = [0, 1].map(|hash: usize| table.acknowledged[hash].load(Ordering::Acquire));
+        table.stripes.settle_all(|parked| table.publish(parked));
+        for (hash, least) in least.into_iter().enumerate() {
+            assert!(table.index[hash].load(Ordering::Relaxed) >= least);
+        }
+        writer.join().unwrap();
+        settler.join().unwrap();
+    });
+}

@@ -1,0 +1,280 @@
+//! Compaction: the live records of a sealed segment move to an open one, and its zone becomes free.
+//!
+//! A step takes the next few records of the victim, locks the stripes of their keys, copies those that are live, fences
+//! once, and lets the index name the copies. Because the keys are locked, no copy can lose against a writer, so none has to
+//! be made void afterwards; and because locking publishes what was parked, a record that the index does not name is dead.
+//! Copies keep their sequence numbers: after a crash the copy and the original say the same.
+//!
+//! A tombstone moves as well, unless a later record of its key is in the index, or every segment that was opened before it
+//! was written is durably gone: then no older record of its key can be anywhere. (A copy of an older record that was made
+//! before the tombstone drew its number lies in a segment that was opened before; none is made after, since by then the
+//! older record is dead. So the segments' lives tell all that has to be known.)
+//!
+//! The zone is given back when every reader has left that could still reach its records.
+//!
+//! Writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and while none is
+//! left, by as many as it takes.
+
+use super::batch::BATCH;
+use super::{Spine, Writer};
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::options::Twin;
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, Use};
+use quipu_parts::reclaim::choose;
+use quipu_parts::record::{Kind, RecordView};
+use quipu_parts::space::ZoneId;
+use quipu_parts::sync::{SpinLock, Waiter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Zones whose records are gone and that no reader can reach any more.
+type Ripe = Arc<SpinLock<Vec<ZoneId>>>;
+
+/// What compaction has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    /// Segments whose zones were given back.
+    pub(crate) segments: u64,
+    /// Bytes of records that moved.
+    pub(crate) moved: u64,
+}
+
+/// The state of compaction, one for a store.
+pub(crate) struct Compactor {
+    work: SpinLock<Work>,
+    /// Puts that find fewer zones left than this take a step first.
+    low_water: u32,
+    /// Whether a step is being taken; the crash explorer sorts its states by it.
+    busy: AtomicU32,
+}
+
+struct Work {
+    participant: Participant,
+    writer: Writer,
+    victim: Option<(ZoneId, u64)>,
+    ripe: Ripe,
+    /// Segments that hold nothing any more and are not free yet, for fear of readers.
+    retired: u32,
+    done: Compacted,
+}
+
+/// Turns that a writer waits for readers before it takes the pool for full.
+const PATIENCE: u32 = 4096;
+
+/// Share of the zones, as a divisor, that is to be left before compaction rests.
+const LOW_WATER_DIVISOR: u32 = 32;
+
+impl Compactor {
+    pub(crate) fn new(heap: &LogHeap, epochs: &Collector) -> Compactor {
+        let work = Work {
+            participant: epochs.register(),
+            writer: Writer::new(heap, None),
+            victim: None,
+            ripe: Ripe::default(),
+            retired: 0,
+            done: Compacted::default(),
+        };
+        let low_water = (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2);
+        Compactor { work: SpinLock::new(work), low_water, busy: AtomicU32::new(0) }
+    }
+
+    /// Whether a step is being taken at this moment.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Spine {
+    /// Makes room ahead of a write, if little is left. The caller holds no lock.
+    #[inline]
+    pub(super) fn relieve(&self) -> Result<(), Error> {
+        if self.heap.zones_left() < self.compactor.low_water { self.make_space() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn make_space(&self) -> Result<(), Error> {
+        // Each round ends a victim or takes a step of one; more than this cannot help.
+        let rounds = self.heap.space().zone_count() * (self.heap.space().zone_size() >> 10) as u32;
+        let mut waiter = Waiter::default();
+        let mut patience = PATIENCE;
+        for _ in 0..rounds {
+            let stepped = match self.compact_step(u64::MAX) {
+                Ok(stepped) => stepped,
+                // A victim that cannot be read, or moved now, is no reason to refuse a write that has room.
+                Err(Error::PoolFull { .. } | Error::Damaged(_)) => false,
+                Err(error) => return Err(error),
+            };
+            if self.heap.zones_left() > 0 {
+                return Ok(());
+            }
+            if !stepped {
+                // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a
+                // guard for long.
+                if patience == 0 || self.compactor.work.lock().retired == 0 {
+                    return Ok(());
+                }
+                patience -= 1;
+                waiter.wait();
+            }
+        }
+        Ok(())
+    }
+
+    /// Cleans every segment that was opened before this call and has something to give back.
+    pub(crate) fn compact(&self) -> Result<Compacted, Error> {
+        let before = self.compactor.work.lock().done;
+        self.heap.seal_idle();
+        let born_before = self.heap.draw();
+        while self.compact_step(born_before)? {}
+        self.give_back();
+        let done = self.compactor.work.lock().done;
+        Ok(Compacted { segments: done.segments - before.segments, moved: done.moved - before.moved })
+    }
+
+    /// Gives all zones back that no reader can reach any more, and the compactor's own segment to others.
+    pub(crate) fn give_back(&self) {
+        let mut work = self.compactor.work.lock();
+        if let Some(segment) = work.writer.segment.take() {
+            self.heap.leave(segment);
+        }
+        // An epoch passes with each, if nobody is pinned; two have to.
+        for _ in 0..3 {
+            self.free_ripe(&mut work);
+        }
+    }
+
+    fn free_ripe(&self, work: &mut Work) {
+        work.participant.collect();
+        let ripe = std::mem::take(&mut *work.ripe.lock());
+        for zone in ripe {
+            self.heap.free(zone);
+            work.retired -= 1;
+            work.done.segments += 1;
+        }
+    }
+
+    /// Moves the next few records of a victim that was opened before the number was drawn. `false` if there is none.
+    fn compact_step(&self, born_before: u64) -> Result<bool, Error> {
+        let mut work = self.compactor.work.lock();
+        self.compactor.busy.fetch_add(1, Ordering::Relaxed);
+        let outcome = self.step(&mut work, born_before);
+        self.compactor.busy.fetch_sub(1, Ordering::Relaxed);
+        outcome
+    }
+
+    fn step(&self, work: &mut Work, born_before: u64) -> Result<bool, Error> {
+        self.free_ripe(work);
+        let Work { participant, writer, victim, ripe, retired, done } = work;
+        let guard = participant.pin();
+        let (zone, position) = match *victim {
+            Some(victim) => victim,
+            None => {
+                let mut candidates = self.heap.candidates();
+                candidates.retain(|candidate| candidate.life < born_before);
+                let Some(chosen) = choose(&candidates, self.heap.longest_record()) else { return Ok(false) };
+                // What was parked before the segment was sealed is published now, so that it counts as live.
+                self.settle_all(&guard);
+                (chosen.zone, FIRST_RECORD)
+            }
+        };
+        *victim = Some((zone, position));
+        let mut batch: Vec<(Reference, RecordView<'_>)> = Vec::with_capacity(BATCH);
+        // SAFETY: the segment is sealed, so nobody appends; only this compactor frees it, and it holds the work's lock.
+        let scan = unsafe { self.heap.scan(zone) };
+        let Ok(mut scan) = scan.map(|scan| scan.from(position)) else {
+            return Err(self.unreadable(victim, zone, 0));
+        };
+        while batch.len() < BATCH {
+            match scan.advance() {
+                Ok(Some(Found::Record { reference, record })) => batch.push((reference, record)),
+                Ok(None) => break,
+                Ok(Some(Found::Gap { offset, .. })) => return Err(self.unreadable(victim, zone, offset)),
+                Err(_) => return Err(self.unreadable(victim, zone, scan.position())),
+            }
+        }
+        done.moved += self.move_live(&guard, writer, zone, &batch)?;
+        if batch.len() == BATCH {
+            *victim = Some((zone, scan.position()));
+            return Ok(true);
+        }
+        *victim = None;
+        self.heap.withdraw(zone);
+        // Some of them: if none were freed, the tombstones would stay where they are as well.
+        if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
+            self.heap.forget(zone);
+        } else {
+            let ripe = ripe.clone();
+            *retired += 1;
+            guard.defer(Box::new(move || ripe.lock().push(zone)));
+        }
+        Ok(true)
+    }
+
+    /// A segment whose records cannot all be read stays as it is, for ever if need be.
+    fn unreadable(&self, victim: &mut Option<(ZoneId, u64)>, zone: ZoneId, offset: u64) -> Error {
+        *victim = None;
+        self.heap.withdraw(zone);
+        let place = DamagedPlace {
+            what: "records, found by compaction".into(),
+            offset: self.heap.space().zone_offset(zone) + offset,
+            len: self.heap.space().zone_size() - offset,
+        };
+        Error::Damaged(Box::new(Damage { places: vec![place] }))
+    }
+
+    /// Moves what is live of these records, and returns its bytes. On an error none has moved.
+    fn move_live(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        victim: ZoneId,
+        batch: &[(Reference, RecordView<'_>)],
+    ) -> Result<u64, Error> {
+        let mut hashes = [0; BATCH];
+        for (hash, (_, record)) in hashes.iter_mut().zip(batch) {
+            *hash = self.hash(record.key);
+            self.index.prefetch_to_write(*hash);
+        }
+        let _locks = self.lock_all(guard, &hashes[..batch.len()]);
+        let mut copies = [const { None::<Reference> }; BATCH];
+        for (i, (reference, record)) in batch.iter().enumerate() {
+            let (hash, kind) = (hashes[i], record.kind());
+            let is_live = match kind {
+                Kind::Void => false,
+                Kind::Value => self.index.get(guard, hash, |word| word == reference.word()).is_some(),
+                Kind::Tombstone if self.twin == Some(Twin::TombstoneDroppedEarly) => false,
+                Kind::Tombstone => {
+                    !self.heap.outlived(record.header.sequence.get(), victim)
+                        && self.locate::<false>(guard, hash, record.key).is_none()
+                }
+            };
+            if is_live {
+                self.prepare_for(Use::Move, writer, kind, record.key, record.value)?;
+                let open = writer.segment.as_mut().expect("room was made when the record was prepared");
+                let sequence = record.header.sequence.get();
+                let new = self.heap.append_whole_lines(writer.shard, open, &mut writer.encoder, sequence);
+                if kind == Kind::Tombstone {
+                    self.heap.note_tombstone(writer.shard, new, record.header.record_len());
+                }
+                copies[i] = Some(new);
+            }
+        }
+        if let Some(open) = &mut writer.segment {
+            self.heap.complete(open);
+        }
+        self.region().fence();
+        let mut moved = 0;
+        for (i, (old, record)) in batch.iter().enumerate() {
+            let Some(new) = copies[i] else { continue };
+            moved += record.header.record_len();
+            if record.kind() == Kind::Value {
+                let done = self.index.replace(guard, hashes[i], old.word(), new.word());
+                debug_assert!(done, "the key is locked");
+                self.heap.note_garbage(writer.shard, *old, record.header.record_len());
+            }
+        }
+        Ok(moved)
+    }
+}
