@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
                 Box::new(move || {
                     let mut client = open.client();
                     for step in plan {
-                        if let Err(what) = workload::perform(&open, &mut client, step, recorder) {
+                        if let Err(what) = workload::perform(open, &mut client, step, recorder) {
                             failure.borrow_mut().get_or_insert(format!("{step:?}: {what}"));
                         }
                     }
