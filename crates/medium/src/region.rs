@@ -111,6 +111,12 @@ impl Region {
         self.sim.as_ref().map_or_else(map::boot_id, |sim| sim.boot_id())
     }
 
+    /// Milliseconds since 1970, by the system's clock, which may be set back; on the simulator, whatever
+    /// [`Sim::set_now`] said last.
+    pub fn now(&self) -> u64 {
+        self.sim.as_ref().map_or_else(map::now, |sim| sim.now())
+    }
+
     /// Fills `out` with unpredictable bytes; on the simulator, with bytes that its seed determines.
     pub fn entropy(&self, out: &mut [u8]) {
         match &self.sim {

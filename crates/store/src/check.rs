@@ -55,6 +55,7 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
             Ok(mut scan) => loop {
                 match scan.advance() {
                     Ok(Some(Found::Record { .. })) => records += 1,
+                    Ok(Some(Found::Frame { .. })) => {}
                     Ok(Some(Found::Gap { offset, len })) => complain("records".into(), start + offset, len),
                     Err(ScanError::Unknown { offset, kind, .. }) => {
                         complain(format!("a record of unknown kind {kind}"), start + offset, 0);
@@ -63,9 +64,9 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
                     Ok(None) | Err(_) => {
                         segments += 1;
                         if let Some(end) = spine.heap.idle_end(*zone)
-                            && scan.position() < end
+                            && scan.offset() < end
                         {
-                            complain("records".into(), start + scan.position(), end - scan.position());
+                            complain("records".into(), start + scan.offset(), end - scan.offset());
                         }
                         break;
                     }
@@ -84,8 +85,8 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
         if record.kind() != Kind::Value {
             complain("the index names a record that is no value".into(), 0, 0);
         }
-        match spine.get(&guard, record.key) {
-            Some(value) if std::ptr::eq(value, record.value) => {}
+        match spine.locate::<true>(&guard, spine.heap.certifier().key_hash(record.key), record.key) {
+            Some(located) if std::ptr::eq(located.record.value, record.value) => {}
             _ => complain("the index names two records of one key".into(), 0, 0),
         }
     }

@@ -1,10 +1,12 @@
 //! [`Client`]: one thread's access to a store, and [`Guard`]: reads in place.
 
+use crate::batch::WriteBatch;
 use crate::error::Error;
 use crate::spine::{Batch, Change, Session, Spine};
 use quipu_parts::epoch;
-use quipu_parts::record::Kind;
+use quipu_parts::record::{Content, Kind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One thread's access to a [`Store`](crate::Store): create one for each thread.
 ///
@@ -39,7 +41,48 @@ impl Client {
     /// ```
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.spine.write_blind(&mut self.session, Kind::Value, key, value)
+        self.spine.write_blind(&mut self.session, &Content::value(key, value))
+    }
+
+    /// Gives `key` this value until a time, in milliseconds since 1970 by the system's clock. From then on the key is absent,
+    /// and compaction takes its space back; a time that has passed makes it absent at once.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
+        // Zero stands for "never" in a record.
+        let content = Content { kind: Kind::Value, key, value, expires: time.max(1) };
+        self.spine.write_blind(&mut self.session, &content)
+    }
+
+    /// Gives `key` this value for a while, to the millisecond; see [`put_until`](Client::put_until).
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// let mut client = store.client();
+    /// client.put_for(b"session", b"open", Duration::from_secs(3600))?;
+    /// client.put_for(b"flash", b"!", Duration::ZERO)?;
+    /// assert_eq!(client.get(b"session")?, Some(b"open".to_vec()));
+    /// assert_eq!(client.get(b"flash")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<(), Error> {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.put_until(key, value, self.spine.region().now().saturating_add(milliseconds))
+    }
+
+    /// When the value of `key` expires, in milliseconds since 1970: `Some(None)` if never, `None` if there is no value.
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    pub fn expiry(&self, key: &[u8]) -> Result<Option<Option<u64>>, Error> {
+        let expires = self.spine.expiry(&self.session.pin(), key);
+        Ok(expires.map(|time| (time != 0).then_some(time)))
     }
 
     /// The value of `key`, copied.
@@ -112,6 +155,27 @@ impl Client {
         self.spine.put_many(&mut self.session, pairs)
     }
 
+    /// Carries out all writes of a batch or, after a crash or an error, none of them. For readers they take effect one after
+    /// the other, within a few microseconds; no other write of the same keys comes in between. One fence, however many.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put), and [`Error::BatchTooLarge`] for one that no segment can hold.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put(b"alice", b"10")?;
+    /// let mut batch = quipu::WriteBatch::new();
+    /// batch.put(b"alice", b"7").put(b"bob", b"3").delete(b"offer");
+    /// client.write(&batch)?;
+    /// assert_eq!(client.get(b"bob")?, Some(b"3".to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
+        self.spine.write_batch(&mut self.session, batch)
+    }
+
     /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look; an absent key
     /// costs a record in the pool all the same.
     ///
@@ -129,7 +193,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
-        self.spine.write_blind(&mut self.session, Kind::Tombstone, key, &[])
+        self.spine.write_blind(&mut self.session, &Content::tombstone(key))
     }
 
     /// Deletes `key`, and tells whether it was there. An absent key costs nothing in the pool.
@@ -289,8 +353,12 @@ impl<'g> Iterator for Iter<'g> {
     type Item = (&'g [u8], &'g [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let record = self.guard.spine.next_record(&self.guard.pinned, &mut self.batch)?;
-        Some((record.key, record.value))
+        loop {
+            let record = self.guard.spine.next_record(&self.guard.pinned, &mut self.batch)?;
+            if !self.guard.spine.has_expired(&record) {
+                return Some((record.key, record.value));
+            }
+        }
     }
 }
 

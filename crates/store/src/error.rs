@@ -32,6 +32,16 @@ pub enum Error {
         /// Longest value of this pool.
         limit: u64,
     },
+    /// No segment of the pool can hold the batch.
+    #[error(
+        "the batch takes {len} bytes, the limit of this pool is {limit}; split it, or create the pool with larger zones"
+    )]
+    BatchTooLarge {
+        /// Bytes of its records.
+        len: u64,
+        /// Bytes that a segment has for them.
+        limit: u64,
+    },
     /// No room is left. Reads still work, and so do deletes as long as the reserve lasts.
     #[error("the pool is full: all {zones} zones are in use; export what you need into a larger pool")]
     PoolFull {
@@ -130,6 +140,7 @@ impl Error {
             Error::KeyEmpty { .. }
             | Error::KeyTooLarge { .. }
             | Error::ValueTooLarge { .. }
+            | Error::BatchTooLarge { .. }
             | Error::OtherDesign { .. }
             | Error::Option(_) => ErrorKind::Argument,
             Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }) => ErrorKind::Room,

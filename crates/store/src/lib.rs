@@ -33,6 +33,7 @@
 //! ```
 
 mod background;
+mod batch;
 mod check;
 mod client;
 pub mod designs;
@@ -43,6 +44,7 @@ mod spine;
 mod stats;
 mod store;
 
+pub use batch::WriteBatch;
 pub use check::CheckReport;
 pub use client::{Client, Guard, Iter};
 pub use designs::Design;

@@ -66,6 +66,8 @@ pub enum Twin {
     TombstoneDroppedEarly,
     /// Compaction takes a segment for gone before its zone is durably free.
     FreedInDramOnly,
+    /// The records of a batch are written each under a check of its own.
+    BatchInPieces,
 }
 
 impl Default for Options {

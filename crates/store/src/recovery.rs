@@ -10,11 +10,11 @@
 use crate::background;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
-use crate::spine::{Spine, TOMBSTONE};
+use crate::spine::{Spine, TOMBSTONE, tagged};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo, Shard};
-use quipu_parts::record::{Kind, RecordView};
+use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -188,10 +188,18 @@ impl Spine {
                     }
                     let hash = self.heap.certifier().key_hash(record.key);
                     self.index.prefetch(hash);
+                    if record.expires != 0 {
+                        self.heap.note_expiring(reference, record.header.record_len(), record.expires);
+                    }
                     batch.push(Pending { hash, reference, record });
                     if batch.len() == BATCH {
                         batch.drain(..).for_each(|pending| self.adopt(guard, shard, pending));
                     }
+                }
+                Ok(Some(Found::Frame { reference, sequence })) => {
+                    findings.highest = findings.highest.max(sequence);
+                    self.heap.note_written(shard, zone, HEADER);
+                    self.heap.note_garbage(shard, reference, HEADER);
                 }
                 Ok(Some(Found::Gap { offset, len })) => {
                     let place = DamagedPlace { what: "records".into(), offset: start + offset, len };
@@ -209,31 +217,35 @@ impl Spine {
         }
         batch.drain(..).for_each(|pending| self.adopt(guard, shard, pending));
         if scan.info().sealed_end.is_none() {
-            findings.open.push((scan.info(), scan.position()));
+            findings.open.push((scan.info(), scan.offset()));
         } else {
             findings.sealed.push(scan.info());
         }
     }
 
-    /// Lets the index name this record, unless it names a later one of the same key.
+    /// Lets the index name this record, unless it names a later one of the same key. A copy that compaction made says the
+    /// same as its original; but that of a record that had expired is a tombstone, which is final.
     fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) {
         let Pending { hash, reference, record } = pending;
-        let tombstone = record.kind() == Kind::Tombstone;
-        let tagged = if tombstone { reference.with_tag(TOMBSTONE) } else { reference };
+        let tagged = tagged(reference, record.kind());
+        let rank = |sequence: u64, reference: Reference| (sequence, reference.tag() == TOMBSTONE);
         let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, hash, record.key) {
             None => self.index.insert(guard, hash, tagged.word(), &|word| self.rehash(word)),
-            Some(old) if old.record.header.sequence.get() < record.header.sequence.get() => {
+            Some(old)
+                if rank(old.record.header.sequence.get(), old.reference)
+                    < rank(record.header.sequence.get(), tagged) =>
+            {
                 let done = self.index.replace(guard, hash, old.reference.word(), tagged.word());
                 debug_assert!(done, "the key is locked");
                 if old.reference.tag() != TOMBSTONE {
                     self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
                 }
             }
-            Some(_) if tombstone => {}
+            Some(_) if tagged.tag() == TOMBSTONE => {}
             Some(_) => self.heap.note_garbage(shard, reference, record.header.record_len()),
         }
-        if tombstone {
+        if tagged.tag() == TOMBSTONE {
             self.heap.note_tombstone(shard, reference, record.header.record_len());
         }
     }

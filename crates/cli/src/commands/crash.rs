@@ -74,6 +74,8 @@ enum TwinChoice {
     TombstoneDroppedEarly,
     /// Compaction takes a segment for gone before its zone is durably free.
     FreedInDramOnly,
+    /// The records of an atomic batch are written one by one.
+    BatchInPieces,
     /// Some fences do nothing.
     FenceLeftOut,
 }
@@ -110,6 +112,7 @@ impl Args {
             Some(TwinChoice::AppendAfterRecovery) => (Some(Twin::AppendAfterRecovery), None),
             Some(TwinChoice::TombstoneDroppedEarly) => (Some(Twin::TombstoneDroppedEarly), None),
             Some(TwinChoice::FreedInDramOnly) => (Some(Twin::FreedInDramOnly), None),
+            Some(TwinChoice::BatchInPieces) => (Some(Twin::BatchInPieces), None),
             Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
         };
         CrashConfig {

@@ -6,6 +6,7 @@ use quipu_medium::{Pages, Region};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What a check returns: an error only if a call failed that should not.
 pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -125,6 +126,17 @@ impl Fixture {
             Ending::Dropped => drop(store),
         }
         self.open()
+    }
+
+    /// Lets so much time pass.
+    pub fn pass(&self, time: Duration) {
+        if let Place::Memory(region) = &self.place
+            && let Some(sim) = region.simulator()
+        {
+            sim.set_now(sim.now() + time.as_millis() as u64);
+        } else {
+            std::thread::sleep(time);
+        }
     }
 
     /// The pool's file, where it has one.

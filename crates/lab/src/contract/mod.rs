@@ -8,10 +8,12 @@
 //! turns both into [`Failure`]s, so that one broken promise does not hide the others. Threads of a check are threads of
 //! the system, except on the simulated medium, where they are tasks of its seeded scheduler.
 
+mod batches;
 mod calls;
 mod concurrency;
 mod contents;
 mod durability;
+mod expiry;
 mod fixture;
 mod limits;
 mod space;

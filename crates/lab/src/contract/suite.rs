@@ -1,7 +1,7 @@
 //! The list of checks, and carrying them out one after the other.
 
 use super::fixture::{Fixture, Medium, Outcome};
-use super::{calls, concurrency, durability, limits, space};
+use super::{batches, calls, concurrency, durability, expiry, limits, space};
 use quipu::Design;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -51,6 +51,12 @@ pub const CHECKS: &[Check] = checks! {
     calls::a_refused_batch_writes_nothing on 4 * MIB, 64 * KIB;
     calls::iteration_shows_every_key_once on 16 * MIB, 64 * KIB;
     calls::lent_values_do_not_change on 4 * MIB, 64 * KIB;
+    batches::a_batch_writes_all_and_the_last_of_a_key_counts on 4 * MIB, 64 * KIB;
+    batches::a_batch_that_cannot_be_written_whole_writes_nothing on 4 * MIB, 64 * KIB;
+    batches::a_full_pool_takes_batches_that_delete on MIB, 16 * KIB;
+    batches::batches_do_not_mix on 4 * MIB, 64 * KIB;
+    expiry::what_has_expired_is_absent on 4 * MIB, 64 * KIB;
+    expiry::space_of_what_expires_comes_back on 4 * MIB, 64 * KIB;
     limits::sizes_up_to_the_limits_are_kept on 8 * MIB, 64 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_small_zones on 4 * MIB, 16 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_large_zones on 32 * MIB, 2 * MIB;

@@ -14,6 +14,17 @@ pub struct KeyView {
     pub past: BTreeSet<State>,
 }
 
+/// States of a key if an atomic batch in flight has taken effect, and if not.
+#[derive(Clone, Debug)]
+pub struct MemberView {
+    /// Number of the key.
+    pub key: usize,
+    /// With the batch.
+    pub with: BTreeSet<State>,
+    /// Without it.
+    pub without: BTreeSet<State>,
+}
+
 /// What a crash at one moment may leave, for all keys.
 #[derive(Clone, Debug)]
 pub struct Expectation {
@@ -21,6 +32,8 @@ pub struct Expectation {
     pub keys: Vec<KeyView>,
     /// Grows with every returned operation: equal numbers within a run mean equal expectations of what must stay.
     pub version: u64,
+    /// The atomic batches in flight, by their keys.
+    pub atomic: Vec<Vec<MemberView>>,
     /// A call that writes several records was in flight, so that a later one may arrive and an earlier one not.
     pub batch_in_flight: bool,
 }
@@ -41,6 +54,8 @@ pub struct Recorder {
     next_op: OpId,
     version: u64,
     batches_in_flight: usize,
+    /// The keys and operations of the atomic batches in flight.
+    atomic: Vec<Vec<(usize, OpId)>>,
     read_ahead: bool,
     /// Set when what an operation returned cannot be explained, crash or no crash.
     pub inexplicable: Option<String>,
@@ -49,6 +64,12 @@ pub struct Recorder {
 /// An operation in flight, on the keys that it touches.
 pub struct Running {
     parts: Vec<(usize, OpId, Action)>,
+}
+
+impl Running {
+    fn first_op(&self) -> Option<OpId> {
+        self.parts.first().map(|(_, op, _)| *op)
+    }
 }
 
 impl Recorder {
@@ -62,7 +83,27 @@ impl Recorder {
                 past: BTreeSet::from([*state]),
             })
             .collect();
-        Recorder { keys, next_op: 0, version: 0, batches_in_flight: 0, read_ahead: false, inexplicable: None }
+        Recorder {
+            keys,
+            next_op: 0,
+            version: 0,
+            batches_in_flight: 0,
+            atomic: Vec::new(),
+            read_ahead: false,
+            inexplicable: None,
+        }
+    }
+
+    /// An operation begins that does all its actions or none. No key comes twice.
+    pub fn invoke_atomic(&mut self, actions: &[(usize, Action)]) -> Running {
+        let running = self.invoke(actions);
+        self.atomic.push(running.parts.iter().map(|(key, op, _)| (*key, *op)).collect());
+        running
+    }
+
+    fn end_atomic(&mut self, running: &Running) {
+        let is_it = |batch: &Vec<(usize, OpId)>| batch.first().map(|(_, op)| *op) == running.first_op();
+        self.atomic.retain(|batch| !is_it(batch));
     }
 
     /// An operation begins; it does each action to its key.
@@ -85,6 +126,7 @@ impl Recorder {
     pub fn respond(&mut self, running: Running, outcomes: &[Outcome]) {
         self.version += 1;
         self.batches_in_flight -= is_batch(&running.parts) as usize;
+        self.end_atomic(&running);
         for ((key, op, action), outcome) in running.parts.into_iter().zip(outcomes) {
             let history = &mut self.keys[key];
             let mut explained = history.strict.respond(op, *outcome);
@@ -106,6 +148,8 @@ impl Recorder {
 
     /// The operation returned an error that promises no effect.
     pub fn withdraw(&mut self, running: Running) {
+        self.batches_in_flight -= is_batch(&running.parts) as usize;
+        self.end_atomic(&running);
         for (key, op, _) in running.parts {
             self.keys[key].strict.withdraw(op);
             self.keys[key].without_reads.withdraw(op);
@@ -123,7 +167,16 @@ impl Recorder {
                 past: key.past.clone(),
             })
             .collect();
-        Expectation { keys, version: self.version, batch_in_flight: self.batches_in_flight > 0 }
+        let member = |(key, op): &(usize, OpId)| {
+            let oracle = &self.keys[*key].strict;
+            MemberView {
+                key: *key,
+                with: oracle.allowed_if(*op, true),
+                without: oracle.allowed_if(*op, false),
+            }
+        };
+        let atomic = self.atomic.iter().map(|batch| batch.iter().map(member).collect()).collect();
+        Expectation { keys, version: self.version, atomic, batch_in_flight: self.batches_in_flight > 0 }
     }
 
     /// Whether, since the last call, a read returned what an operation in flight had written: a moment to crash.

@@ -26,6 +26,8 @@ pub enum Action {
     Put(ValueId),
     /// Deletes, without a look.
     Delete,
+    /// Writes this value with a time of expiry that has passed.
+    Expire(ValueId),
     /// Deletes, and tells whether there was a value.
     Remove,
     /// Reads and writes this value, with nothing in between.
@@ -53,7 +55,7 @@ impl Action {
         match self {
             Action::Get => (state, Outcome::Saw(state)),
             Action::Put(value) => (Some(value), Outcome::Done),
-            Action::Delete => (None, Outcome::Done),
+            Action::Delete | Action::Expire(_) => (None, Outcome::Done),
             Action::Remove => (None, Outcome::Did(state.is_some())),
             Action::Update(value) => (Some(value), Outcome::Saw(state)),
             Action::PutIfAbsent(value) => (state.or(Some(value)), Outcome::Did(state.is_none())),
@@ -114,6 +116,13 @@ impl KeyOracle {
     /// Every state that a crash at this moment may leave.
     pub fn allowed(&self) -> BTreeSet<State> {
         self.reachable().into_iter().map(|world| world.state).collect()
+    }
+
+    /// The states that a crash may leave in which this operation in flight has taken effect, or in which it has not.
+    pub fn allowed_if(&self, op: OpId, effected: bool) -> BTreeSet<State> {
+        let worlds = self.reachable().into_iter();
+        let agrees = |world: &World| world.effected.iter().any(|(other, _)| *other == op) == effected;
+        worlds.filter(agrees).map(|world| world.state).collect()
     }
 
     /// Whether some operation in flight has certainly taken effect: a read has shown it.

@@ -1,7 +1,7 @@
 //! One run: a workload with its crash points, and the judgement of every state that they may leave.
 
 use super::explorer::Shared;
-use super::history::{Expectation, Recorder};
+use super::history::{Expectation, MemberView, Recorder};
 use super::oracle::State;
 use super::report::{CrashConfig, Violation};
 use super::workload::{self, KEYS};
@@ -12,7 +12,7 @@ use quipu_parts::space::SpaceError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 /// Bytes of a crash pool and of its zones: small, so that zones run out and are used again.
@@ -400,6 +400,15 @@ fn compare(states: &[State], expectation: &Expectation) -> Result<(), String> {
             "a write came back that an earlier crash had undone, or one that never was"
         };
         return Err(format!("key {key}: {fault}: found {state:?}, possible are {:?}", view.allowed));
+    }
+    for batch in &expectation.atomic {
+        let all = |allows: fn(&MemberView) -> &BTreeSet<State>| {
+            batch.iter().all(|member| allows(member).contains(&states[member.key]))
+        };
+        if !all(|member| &member.with) && !all(|member| &member.without) {
+            let found: Vec<_> = batch.iter().map(|member| (member.key, states[member.key])).collect();
+            return Err(format!("an atomic batch is there in part: of its keys, found {found:?}"));
+        }
     }
     Ok(())
 }

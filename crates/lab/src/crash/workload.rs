@@ -2,7 +2,8 @@
 
 use super::history::Recorder;
 use super::oracle::{Action, Outcome, State, ValueId};
-use quipu::{Client, Error, Store};
+use quipu::{Client, Error, Store, WriteBatch};
+use quipu_medium::sim::START_OF_TIME;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::cell::RefCell;
@@ -27,6 +28,8 @@ pub enum Step {
     One(usize, Action),
     /// `put_many`.
     PutMany(Vec<(usize, ValueId)>),
+    /// `write` of a batch of puts, deletions and expired puts; no key comes twice.
+    Write(Vec<(usize, Action)>),
     /// `get_many`.
     GetMany(Vec<usize>),
     /// The client leaves its segment, and the store is compacted.
@@ -126,11 +129,11 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
                         return Step::GetMany(vec![0, 1]);
                     }
                     if reinserting && roll < 45 {
-                        let delete = random.random_ratio(1, 2);
-                        let action = match delete {
-                            true if random.random_ratio(1, 2) => Action::Delete,
-                            true => Action::Remove,
-                            false => Action::Put(value(random)),
+                        let action = match random.random_range(0..6) {
+                            0 => Action::Delete,
+                            1 => Action::Expire(value(random)),
+                            2 => Action::Remove,
+                            _ => Action::Put(value(random)),
                         };
                         return Step::One(key, action);
                     }
@@ -158,6 +161,22 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
                         16 => {
                             let count = random.random_range(2..9);
                             Step::GetMany((0..count).map(|_| random.random_range(0..keys)).collect())
+                        }
+                        17 => {
+                            let count = random.random_range(2..7);
+                            let mut batch: Vec<(usize, Action)> = Vec::new();
+                            for _ in 0..count {
+                                let key = random.random_range(0..if hot { 4 } else { keys });
+                                let action = match random.random_range(0..6) {
+                                    0 => Action::Delete,
+                                    1 => Action::Expire(value(random)),
+                                    _ => Action::Put(value(random)),
+                                };
+                                if batch.iter().all(|(other, _)| *other != key) {
+                                    batch.push((key, action));
+                                }
+                            }
+                            Step::Write(batch)
                         }
                         _ => Step::One(key, Action::Get),
                     }
@@ -196,6 +215,25 @@ pub fn perform(
             }
             Ok(())
         }
+        Step::Write(actions) => {
+            let mut batch = WriteBatch::new();
+            for (key, action) in actions {
+                let key = key_bytes(*key);
+                match action {
+                    Action::Put(value) => batch.put(&key, &value_bytes(*value)),
+                    Action::Expire(value) => batch.put_until(&key, &value_bytes(*value), START_OF_TIME),
+                    Action::Delete => batch.delete(&key),
+                    other => unreachable!("no batch has {other:?}"),
+                };
+            }
+            let running = recorder.borrow_mut().invoke_atomic(actions);
+            match client.write(&batch) {
+                Ok(()) => recorder.borrow_mut().respond(running, &vec![Outcome::Done; actions.len()]),
+                Err(Error::PoolFull { .. }) => recorder.borrow_mut().withdraw(running),
+                Err(error) => return Err(error.to_string()),
+            }
+            Ok(())
+        }
         Step::GetMany(keys) => {
             let actions: Vec<_> = keys.iter().map(|key| (*key, Action::Get)).collect();
             let bytes: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
@@ -220,7 +258,14 @@ fn one(client: &mut Client, key: usize, action: Action, recorder: &RefCell<Recor
             Ok(value) => Ok(Outcome::Saw(parse_value(value.as_deref())?)),
             Err(error) => Err(error),
         },
+        // Some have a time of expiry that never comes.
+        Action::Put(value) if value % 16 == 7 => {
+            client.put_until(&bytes, &value_bytes(value), u64::MAX).map(|()| Outcome::Done)
+        }
         Action::Put(value) => client.put(&bytes, &value_bytes(value)).map(|()| Outcome::Done),
+        Action::Expire(value) => {
+            client.put_until(&bytes, &value_bytes(value), START_OF_TIME).map(|()| Outcome::Done)
+        }
         Action::Delete => client.delete(&bytes).map(|()| Outcome::Done),
         Action::Remove => client.remove(&bytes).map(Outcome::Did),
         Action::Update(value) => {

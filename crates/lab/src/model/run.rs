@@ -3,7 +3,7 @@
 use super::shrink::shrink;
 use super::step::{CLIENTS, Step, generate, key_bytes, value_bytes};
 use crate::contract::{Contents, Ending, Fixture, Medium, verify};
-use quipu::{Client, Design, Error, ErrorKind, Store};
+use quipu::{Client, Design, Error, ErrorKind, Store, WriteBatch};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -160,6 +160,35 @@ impl<'f> Pair<'f> {
                 } else {
                     outcome?;
                     self.model.extend(pairs);
+                }
+            }
+            Step::Write(client, entries) => {
+                let mut batch = WriteBatch::new();
+                let mut changed = self.model.clone();
+                let mut fits = true;
+                for (key, value, expires) in entries {
+                    let (key, value) = (key_bytes(*key), value.map(value_bytes));
+                    match value {
+                        Some(value) => {
+                            fits &= value.len() as u64 <= limit;
+                            batch.put(&key, &value);
+                            changed.insert(key, value);
+                        }
+                        None => {
+                            if *expires {
+                                batch.put_until(&key, b"too late", 1);
+                            } else {
+                                batch.delete(&key);
+                            }
+                            changed.remove(&key);
+                        }
+                    }
+                }
+                match self.clients[*client].write(&batch) {
+                    Ok(()) if fits => self.model = changed,
+                    Err(Error::BatchTooLarge { len, limit }) if len > limit => {}
+                    Err(error) if !fits => assert_eq!(error.kind(), ErrorKind::Argument, "{error}"),
+                    other => panic!("a batch of {} writes, fits: {fits}: {other:?}", entries.len()),
                 }
             }
             Step::Delete(client, key, tell) => {

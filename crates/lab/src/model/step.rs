@@ -19,6 +19,8 @@ pub enum Step {
     GetMany(usize, Vec<usize>),
     /// `put_many` of keys and values.
     PutMany(usize, Vec<(usize, usize)>),
+    /// `write` of a batch: values of keys, or nothing. `true` says nothing by a value that has expired.
+    Write(usize, Vec<(usize, Option<usize>, bool)>),
     /// `delete` of a key, or with `true` `remove`.
     Delete(usize, usize, bool),
     /// `update` of a key: to a value, or to nothing.
@@ -89,7 +91,15 @@ pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
                     let mut pair = |random: &mut SmallRng| (random.random_range(0..keys), draw(random));
                     Step::PutMany(client, (0..count).map(|_| pair(&mut random)).collect())
                 }
-                50..65 => Step::Delete(client, key, random.random_ratio(1, 2)),
+                50..54 => {
+                    let count = random.random_range(0..40);
+                    let mut entry = |random: &mut SmallRng| {
+                        let value = random.random_ratio(2, 3).then(|| draw(random));
+                        (random.random_range(0..keys), value, random.random_ratio(1, 2))
+                    };
+                    Step::Write(client, (0..count).map(|_| entry(&mut random)).collect())
+                }
+                54..65 => Step::Delete(client, key, random.random_ratio(1, 2)),
                 65..73 => {
                     let value = random.random_ratio(2, 3).then(|| draw(&mut random));
                     Step::Update(client, key, value)

@@ -183,7 +183,7 @@ fn a_record_of_an_unknown_kind_needs_a_newer_version() {
         let segments = victim.segments();
         for segment in [&segments[0], &segments[segments.len() - 1]] {
             // The kind, and the flags.
-            for (byte, new) in [(16, 3), (16, 200), (17, 1)] {
+            for (byte, new) in [(16, 9), (16, 200), (17, 2)] {
                 let record = segment.records.len() - 1;
                 let error = victim.refused(&certify(&victim, segment, record, byte, new));
                 assert!(matches!(error, Error::NewerFormat { .. }), "{error:?}");

@@ -72,7 +72,7 @@ pub const UNSAFE_ROOMS: &[(&str, &str)] = &[
     ("crates/parts/src/sync.rs", "locks hand out references to what they guard"),
     ("crates/parts/src/index/", "lock-free nodes are shared by raw pointers under an epoch"),
     (
-        "crates/parts/src/record/codec.rs",
+        "crates/parts/src/record/view.rs",
         "a published record is borrowed from PM while its segment cannot be reused",
     ),
     ("crates/parts/src/heap/", "the borrow of a record in PM is justified by the heap that protects it"),

@@ -1,9 +1,10 @@
-//! The two facts that the engine may not take from the system itself: which boot this is, and randomness.
+//! The facts that the engine may not take from the system itself: which boot this is, what time it is, and randomness.
 //!
-//! They come through the region so that a simulated run can replay them from its seed.
+//! They come through the region so that a simulated run can replay them.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The identity of this boot of the system, which tells whether the page cache of an unclean pool was lost.
 ///
@@ -19,6 +20,11 @@ pub(crate) fn boot_id() -> [u8; 16] {
         entropy(&mut id);
         id
     })
+}
+
+/// Milliseconds since 1970, by the system's clock.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Fills `out` with unpredictable bytes.

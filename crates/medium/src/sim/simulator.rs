@@ -30,7 +30,12 @@ pub struct Sim {
     observer: ObserverSlot,
     /// Calls of `reserve` that still succeed.
     reserves_left: AtomicU64,
+    /// What the clock shows.
+    now: AtomicU64,
 }
+
+/// What the clock of a machine shows when it starts, in milliseconds since 1970. It stands until it is set.
+pub const START_OF_TIME: u64 = 1_000_000;
 
 /// What changes when the machine starts again.
 pub(super) struct Boot {
@@ -84,6 +89,7 @@ impl Sim {
             mapping,
             observer: ObserverSlot::new(),
             reserves_left: AtomicU64::new(u64::MAX),
+            now: AtomicU64::new(START_OF_TIME),
         }
     }
 
@@ -179,6 +185,16 @@ impl Sim {
         self.boot.hold().id
     }
 
+    /// What the clock shows, in milliseconds since 1970.
+    pub fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Sets the clock.
+    pub fn set_now(&self, milliseconds: u64) {
+        self.now.store(milliseconds, Ordering::Relaxed);
+    }
+
     /// Fills `out` with seeded randomness.
     pub fn entropy(&self, out: &mut [u8]) {
         let mut boot = self.boot.hold();
@@ -190,6 +206,7 @@ impl Sim {
 
     pub(super) fn revive(&mut self) {
         *self.reserves_left.get_mut() = u64::MAX;
+        *self.now.get_mut() = START_OF_TIME;
         self.observer.set(None);
     }
 

@@ -42,6 +42,12 @@ impl Reference {
         Reference((self.0 & ((1 << TAG_SHIFT) - 1)) | (tag << TAG_SHIFT))
     }
 
+    /// The place so many bytes (a multiple of 8) further on in the same zone.
+    #[inline]
+    pub fn plus(self, bytes: u64) -> Reference {
+        Reference(self.0 + (bytes >> 3))
+    }
+
     /// The tag.
     #[inline]
     pub fn tag(self) -> u64 {

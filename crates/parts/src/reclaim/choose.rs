@@ -17,10 +17,11 @@ pub fn choose(candidates: &[Candidate], capacity: u64) -> Option<Candidate> {
         // Unless the oldest is all that there is: then its tombstones have nobody left to outlive.
         return candidates.iter().min_by_key(|candidate| candidate.life).copied();
     }
-    let gain = |candidate: &Candidate| capacity - candidate.written.min(capacity) + candidate.garbage;
+    let dead = |candidate: &Candidate| candidate.garbage + candidate.expired;
+    let gain = |candidate: &Candidate| capacity - candidate.written.min(capacity) + dead(candidate);
     candidates
         .iter()
-        .filter(|candidate| candidate.garbage > 0)
+        .filter(|candidate| dead(candidate) > 0)
         .max_by_key(|candidate| (gain(candidate), std::cmp::Reverse(candidate.life)))
         .copied()
 }
@@ -31,7 +32,7 @@ mod tests {
     use crate::space::ZoneId;
 
     fn candidate(life: u64, written: u64, garbage: u64, tombstones: u64) -> Candidate {
-        Candidate { zone: ZoneId(life as u32), life, written, garbage, tombstones }
+        Candidate { zone: ZoneId(life as u32), life, written, garbage, expired: 0, tombstones }
     }
 
     #[test]
@@ -47,6 +48,13 @@ mod tests {
     fn nothing_is_cleaned_for_nothing() {
         assert_eq!(choose(&[candidate(1, 1000, 0, 0), candidate(2, 200, 0, 0)], 1000), None);
         assert_eq!(choose(&[], 1000), None);
+    }
+
+    #[test]
+    fn what_has_expired_counts_as_garbage() {
+        let expired = Candidate { expired: 600, ..candidate(2, 1000, 0, 0) };
+        let candidates = [candidate(1, 1000, 500, 0), expired, candidate(3, 1000, 0, 0)];
+        assert_eq!(choose(&candidates, 1000), Some(expired));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Header {
     pub sequence: U64,
     /// A [`Kind`].
     pub kind: u8,
-    /// Which optional fields follow; none is defined by this version, so any set bit refuses.
+    /// Which optional fields follow: [`EXPIRES`], or none. Any other bit refuses.
     pub flags: u8,
     /// Bytes of the key, at least 1.
     pub key_len: U16,
@@ -36,8 +36,15 @@ const _: () = assert!(std::mem::offset_of!(Header, kind) == BODY);
 const _: () = assert!(std::mem::offset_of!(Header, key_len) == 18);
 const _: () = assert!(std::mem::offset_of!(Header, value_len) == 20);
 
-/// What a record says. The numbers are frozen; those in between are reserved for batch frames, large heads, range
-/// tombstones, merges, transactions and typed values, and refuse until they are defined.
+/// Flag of a record that ends to be true at a time. Its field, the first of the optional ones, is that time in milliseconds
+/// since 1970.
+pub const EXPIRES: u8 = 1;
+
+/// Bytes of an optional field for the time of expiry.
+const EXPIRY_FIELD: u64 = 8;
+
+/// What a record says. The numbers are frozen; those in between are reserved for large heads, range tombstones, merges,
+/// transactions and typed values, and refuse until they are defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -45,6 +52,9 @@ pub enum Kind {
     Value = 1,
     /// The key is deleted.
     Tombstone = 2,
+    /// Several records under one check: all of them hold, or none. It has no key; its value is the records, each with a
+    /// check of zero.
+    Frame = 3,
     /// Nothing: covers bytes of a sealed segment that were lost with the operating system.
     Void = 15,
 }
@@ -55,6 +65,7 @@ impl Kind {
         match byte {
             1 => Some(Kind::Value),
             2 => Some(Kind::Tombstone),
+            3 => Some(Kind::Frame),
             15 => Some(Kind::Void),
             _ => None,
         }
@@ -65,7 +76,59 @@ impl Header {
     /// Bytes that the whole record takes, padding included.
     #[inline]
     pub fn record_len(&self) -> u64 {
-        padded(HEADER + self.key_len.get() as u64 + self.value_len.get() as u64)
+        padded(self.key_offset() + self.key_len.get() as u64 + self.value_len.get() as u64)
+    }
+
+    /// Where the key stands in the record: behind the optional fields.
+    #[inline]
+    pub fn key_offset(&self) -> u64 {
+        HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD
+    }
+}
+
+/// What a record says, before it has a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// What becomes of the key.
+    pub kind: Kind,
+    /// The key, within 65,535 bytes.
+    pub key: &'a [u8],
+    /// The value, within 4 GiB.
+    pub value: &'a [u8],
+    /// When the key ends to have this value, in milliseconds since 1970; 0 for never.
+    pub expires: u64,
+}
+
+impl<'a> Content<'a> {
+    /// A value that does not expire.
+    #[inline]
+    pub fn value(key: &'a [u8], value: &'a [u8]) -> Content<'a> {
+        Content { kind: Kind::Value, key, value, expires: 0 }
+    }
+
+    /// A deletion.
+    #[inline]
+    pub fn tombstone(key: &'a [u8]) -> Content<'a> {
+        Content { kind: Kind::Tombstone, key, value: &[], expires: 0 }
+    }
+
+    /// Bytes that the record will take, padding included.
+    #[inline]
+    pub fn record_len(&self) -> u64 {
+        self.header().record_len()
+    }
+
+    /// Its header, without check and sequence number.
+    #[inline]
+    pub(super) fn header(&self) -> Header {
+        Header {
+            check: 0.into(),
+            sequence: 0.into(),
+            kind: self.kind as u8,
+            flags: u8::from(self.expires != 0) * EXPIRES,
+            key_len: (self.key.len() as u16).into(),
+            value_len: (self.value.len() as u32).into(),
+        }
     }
 }
 

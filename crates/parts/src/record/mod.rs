@@ -20,7 +20,9 @@
 mod certify;
 mod codec;
 mod layout;
+mod view;
 
 pub use certify::{Certifier, LifeKey};
-pub use codec::{Encoder, RecordError, RecordView};
-pub use layout::{HEADER, Header, Kind, format_table, padded};
+pub use codec::{Encoder, frame_len};
+pub use layout::{Content, EXPIRES, HEADER, Header, Kind, format_table, padded};
+pub use view::{RecordError, RecordView};

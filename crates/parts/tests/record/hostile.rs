@@ -1,6 +1,6 @@
 //! What must hold of the record codec whatever bytes it is given. Used by a seeded test and by a fuzzer.
 
-use quipu_parts::record::{Certifier, Encoder, HEADER, Header, Kind, RecordError, RecordView, padded};
+use quipu_parts::record::{Certifier, Content, Encoder, Header, Kind, RecordError, RecordView};
 use zerocopy::FromBytes;
 
 /// Reads bytes as a record, as they are and with a check that fits them; then encodes parts of them, and reads that.
@@ -14,8 +14,7 @@ pub fn survive(data: &[u8]) {
     assert!(RecordView::certified(bytes, &certifier, life, offset).is_err());
     let mut forged = bytes.to_vec();
     if let Ok((header, _)) = Header::read_from_prefix(bytes)
-        && let len = padded(HEADER + u64::from(header.key_len.get()) + u64::from(header.value_len.get()))
-        && let Some(record) = forged.get_mut(..len as usize)
+        && let Some(record) = forged.get_mut(..header.record_len() as usize)
     {
         let check = certifier.record_check(life, offset, record);
         record[..8].copy_from_slice(&check.to_le_bytes());
@@ -23,7 +22,14 @@ pub fn survive(data: &[u8]) {
             Ok(view) => {
                 assert_eq!(view.key.len(), usize::from(header.key_len.get()));
                 assert_eq!(view.value.len(), header.value_len.get() as usize);
-                assert_eq!((view.kind() as u8, header.flags), (header.kind, 0));
+                assert_eq!(view.kind() as u8, header.kind);
+                if view.kind() == Kind::Frame {
+                    let mut rest = view.value;
+                    while !rest.is_empty() {
+                        let member = RecordView::member(rest).expect("a frame that passes has sound members");
+                        rest = &rest[member.header.record_len() as usize..];
+                    }
+                }
             }
             Err(RecordError::Unknown { kind, flags }) => {
                 assert_eq!((kind, flags), (header.kind, header.flags))
@@ -38,14 +44,15 @@ pub fn survive(data: &[u8]) {
         return;
     }
     let mut encoder = Encoder::default();
-    encoder.prepare(&certifier, life, offset, Kind::Value, key, value);
+    let expires = u64::from(place[1] % 2) * u64::from(place[2]);
+    encoder.prepare(&certifier, life, offset, &Content { expires, ..Content::value(key, value) });
     encoder.stamp(9);
     let record = encoder.record().to_vec();
     let mut followed = record.clone();
     followed.extend_from_slice(bytes);
     let view =
         RecordView::certified(&followed, &certifier, life, offset).expect("it was encoded for this place");
-    assert_eq!((view.key, view.value, view.header.sequence.get()), (key, value, 9));
+    assert_eq!((view.key, view.value, view.expires, view.header.sequence.get()), (key, value, expires, 9));
     let flip = place[0] as usize * 31 % record.len();
     followed[flip] ^= 1 << (place[1] & 7);
     assert!(RecordView::certified(&followed, &certifier, life, offset).is_err(), "byte {flip} was changed");

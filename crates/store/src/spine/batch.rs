@@ -4,13 +4,14 @@ use super::{Session, Spine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::record::Kind;
-use quipu_parts::stripes::StripeGuard;
+use quipu_parts::heap::segments::LastLine;
+use quipu_parts::record::Content;
+use quipu_parts::stripes::{Parked, StripeGuard};
 
 /// Records that share a fence, and stripes locked at once.
 pub(super) const BATCH: usize = 32;
 
-/// The stripes of several keys, each locked once.
+/// The stripes of up to [`BATCH`] keys, each locked once.
 pub(super) struct Locks<'s> {
     guards: [Option<StripeGuard<'s>>; BATCH],
     /// By key, where the guard of its stripe is.
@@ -28,25 +29,43 @@ impl Spine {
     /// Locks the stripes of up to [`BATCH`] hashes, in rising order, each by the first of the keys that share it.
     pub(super) fn lock_all(&self, guard: &Guard<'_>, hashes: &[u64]) -> Locks<'_> {
         let mut by_stripe = [(usize::MAX, usize::MAX); BATCH];
+        let mut locks = Locks { guards: [const { None }; BATCH], holders: [0; BATCH] };
+        self.lock_in_order(
+            guard,
+            hashes,
+            &mut by_stripe[..hashes.len()],
+            &mut locks.guards,
+            &mut locks.holders,
+        );
+        locks
+    }
+
+    /// Locks the stripes of these hashes in rising order, and tells for each where its guard is. The other slices are as long or longer.
+    pub(super) fn lock_in_order<'s>(
+        &'s self,
+        guard: &Guard<'_>,
+        hashes: &[u64],
+        by_stripe: &mut [(usize, usize)],
+        guards: &mut [Option<StripeGuard<'s>>],
+        holders: &mut [usize],
+    ) {
         for (position, hash) in hashes.iter().enumerate() {
             by_stripe[position] = (self.stripes.of(*hash), position);
         }
-        by_stripe[..hashes.len()].sort_unstable();
-        let mut locks = Locks { guards: [const { None }; BATCH], holders: [0; BATCH] };
+        by_stripe.sort_unstable();
         let mut last = None;
-        for (stripe, position) in by_stripe[..hashes.len()].iter().copied() {
+        for (stripe, position) in by_stripe.iter().copied() {
             let holder = match last {
                 Some((locked, holder)) if locked == stripe => holder,
                 _ => {
                     let publish = |parked| self.publish_parked(guard, parked);
-                    locks.guards[position] = Some(self.stripes.lock(stripe, publish));
+                    guards[position] = Some(self.stripes.lock(stripe, publish));
                     last = Some((stripe, position));
                     position
                 }
             };
-            locks.holders[position] = holder;
+            holders[position] = holder;
         }
-        locks
     }
 
     /// Puts every pair; each is durable when this returns. Not atomic: after a crash each record is there whole or not
@@ -87,12 +106,11 @@ impl Spine {
         let mut written = [const { None::<Reference> }; BATCH];
         let mut failure = None;
         for (i, (key, value)) in pairs.iter().enumerate() {
-            match self.prepare(writer, Kind::Value, key, value) {
+            let content = Content::value(key, value);
+            match self.prepare(writer, &content) {
                 Ok(()) => {
-                    let sequence = self.draw(writer, locks.of(i), Kind::Value);
-                    let open = writer.segment.as_mut().expect("room was made when the record was prepared");
-                    written[i] =
-                        Some(self.heap.append_whole_lines(writer.shard, open, &mut writer.encoder, sequence));
+                    let sequence = self.draw(writer, locks.of(i), &content);
+                    written[i] = Some(self.append(writer, sequence, &content, LastLine::Left));
                 }
                 Err(error) => {
                     failure = Some(error);
@@ -106,8 +124,8 @@ impl Spine {
         self.region().fence();
         for (i, new) in written.iter().enumerate() {
             if let Some(new) = new {
-                let old = self.locate::<false>(&guard, hashes[i], pairs[i].0);
-                self.publish(&guard, writer.shard, hashes[i], old, *new, Kind::Value);
+                let parked = Parked { hash: hashes[i], word: new.word() };
+                self.publish_blind(&guard, writer.shard, parked, pairs[i].0);
             }
         }
         failure.map_or(Ok(()), Err)

@@ -10,6 +10,8 @@
 //! before the tombstone drew its number lies in a segment that was opened before; none is made after, since by then the
 //! older record is dead. So the segments' lives tell all that has to be known.)
 //!
+//! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move one by one.
+//!
 //! The zone is given back when every reader has left that could still reach its records.
 //!
 //! Writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and while none is
@@ -21,9 +23,9 @@ use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, Use};
+use quipu_parts::heap::segments::{Found, LastLine, LogHeap, Position, Use};
 use quipu_parts::reclaim::choose;
-use quipu_parts::record::{Kind, RecordView};
+use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinLock, Waiter};
 use std::sync::Arc;
@@ -53,7 +55,7 @@ pub(crate) struct Compactor {
 struct Work {
     participant: Participant,
     writer: Writer,
-    victim: Option<(ZoneId, u64)>,
+    victim: Option<(ZoneId, Position)>,
     ripe: Ripe,
     /// Segments that hold nothing any more and are not free yet, for fear of readers.
     retired: u32,
@@ -176,7 +178,7 @@ impl Spine {
                 let Some(chosen) = choose(&candidates, self.heap.longest_record()) else { return Ok(false) };
                 // What was parked before the segment was sealed is published now, so that it counts as live.
                 self.settle_all(&guard);
-                (chosen.zone, FIRST_RECORD)
+                (chosen.zone, Position::START)
             }
         };
         *victim = Some((zone, position));
@@ -189,9 +191,10 @@ impl Spine {
         while batch.len() < BATCH {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => batch.push((reference, record)),
+                Ok(Some(Found::Frame { .. })) => {}
                 Ok(None) => break,
                 Ok(Some(Found::Gap { offset, .. })) => return Err(self.unreadable(victim, zone, offset)),
-                Err(_) => return Err(self.unreadable(victim, zone, scan.position())),
+                Err(_) => return Err(self.unreadable(victim, zone, scan.offset())),
             }
         }
         done.moved += self.move_live(&guard, writer, zone, &batch)?;
@@ -213,7 +216,7 @@ impl Spine {
     }
 
     /// A segment whose records cannot all be read stays as it is, for ever if need be.
-    fn unreadable(&self, victim: &mut Option<(ZoneId, u64)>, zone: ZoneId, offset: u64) -> Error {
+    fn unreadable(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId, offset: u64) -> Error {
         *victim = None;
         self.heap.withdraw(zone);
         let place = DamagedPlace {
@@ -238,43 +241,88 @@ impl Spine {
             self.index.prefetch_to_write(*hash);
         }
         let _locks = self.lock_all(guard, &hashes[..batch.len()]);
-        let mut copies = [const { None::<Reference> }; BATCH];
+        let mut turns = [const { Turn::Stays }; BATCH];
+        let mut moved = 0;
         for (i, (reference, record)) in batch.iter().enumerate() {
-            let (hash, kind) = (hashes[i], record.kind());
-            let is_live = match kind {
-                Kind::Void => false,
-                Kind::Value => self.index.get(guard, hash, |word| word == reference.word()).is_some(),
-                Kind::Tombstone if self.twin == Some(Twin::TombstoneDroppedEarly) => false,
-                Kind::Tombstone => {
-                    !self.heap.outlived(record.header.sequence.get(), victim)
-                        && self.locate::<false>(guard, hash, record.key).is_none()
+            let content = match self.fate(guard, victim, hashes[i], *reference, record) {
+                Fate::Dead => continue,
+                Fate::Forgotten => {
+                    turns[i] = Turn::Leaves;
+                    continue;
                 }
+                Fate::Moves(content) => content,
             };
-            if is_live {
-                self.prepare_for(Use::Move, writer, kind, record.key, record.value)?;
-                let open = writer.segment.as_mut().expect("room was made when the record was prepared");
-                let sequence = record.header.sequence.get();
-                let new = self.heap.append_whole_lines(writer.shard, open, &mut writer.encoder, sequence);
-                if kind == Kind::Tombstone {
-                    self.heap.note_tombstone(writer.shard, new, record.header.record_len());
-                }
-                copies[i] = Some(new);
-            }
+            self.prepare_for(Use::Move, writer, &content)?;
+            let copy = self.append(writer, record.header.sequence.get(), &content, LastLine::Left);
+            moved += content.record_len();
+            turns[i] = match (record.kind(), content.kind) {
+                (Kind::Tombstone, _) => Turn::Stays,
+                (_, Kind::Tombstone) => Turn::Leaves,
+                _ => Turn::Names(copy),
+            };
         }
         if let Some(open) = &mut writer.segment {
             self.heap.complete(open);
         }
         self.region().fence();
-        let mut moved = 0;
         for (i, (old, record)) in batch.iter().enumerate() {
-            let Some(new) = copies[i] else { continue };
-            moved += record.header.record_len();
-            if record.kind() == Kind::Value {
-                let done = self.index.replace(guard, hashes[i], old.word(), new.word());
-                debug_assert!(done, "the key is locked");
-                self.heap.note_garbage(writer.shard, *old, record.header.record_len());
-            }
+            let done = match turns[i] {
+                Turn::Stays => continue,
+                Turn::Leaves => self.index.remove(guard, hashes[i], old.word()),
+                Turn::Names(copy) => self.index.replace(guard, hashes[i], old.word(), copy.word()),
+            };
+            debug_assert!(done, "the key is locked");
+            self.heap.note_garbage(writer.shard, *old, record.header.record_len());
         }
         Ok(moved)
     }
+
+    /// What becomes of a record of a victim. Its key is locked.
+    fn fate<'r>(
+        &self,
+        guard: &Guard<'_>,
+        victim: ZoneId,
+        hash: u64,
+        reference: Reference,
+        record: &RecordView<'r>,
+    ) -> Fate<'r> {
+        let is_named = || self.index.get(guard, hash, |word| word == reference.word()).is_some();
+        let may_go = || {
+            self.twin == Some(Twin::TombstoneDroppedEarly)
+                || self.heap.outlived(record.header.sequence.get(), victim)
+        };
+        match record.kind() {
+            Kind::Value if !is_named() => Fate::Dead,
+            Kind::Value if !self.has_expired(record) => {
+                let RecordView { key, value, expires, .. } = *record;
+                Fate::Moves(Content { kind: Kind::Value, key, value, expires })
+            }
+            Kind::Value if may_go() => Fate::Forgotten,
+            Kind::Tombstone if may_go() || self.locate::<false>(guard, hash, record.key).is_some() => {
+                Fate::Dead
+            }
+            Kind::Value | Kind::Tombstone => Fate::Moves(Content::tombstone(record.key)),
+            Kind::Frame | Kind::Void => Fate::Dead,
+        }
+    }
+}
+
+/// What becomes of a record.
+enum Fate<'r> {
+    /// Nothing depends on it.
+    Dead,
+    /// It has expired, and no older record of its key can be anywhere: the index need not know of it.
+    Forgotten,
+    /// It is copied, one that has expired as a tombstone.
+    Moves(Content<'r>),
+}
+
+/// What becomes of a record's entry in the index, once the copies are durable.
+enum Turn {
+    /// Nothing.
+    Stays,
+    /// It goes.
+    Leaves,
+    /// It names this copy.
+    Names(Reference),
 }

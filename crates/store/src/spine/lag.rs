@@ -9,7 +9,7 @@ use super::{Session, Spine};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
-use quipu_parts::record::{HEADER, RecordView};
+use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::stripes::Parked;
 
 /// Writes of a client that may be parked: one whose index lines are on the way, one whose old record is.
@@ -17,6 +17,12 @@ const DEPTH: usize = 2;
 
 /// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
 pub(crate) const TOMBSTONE: u64 = 1;
+
+/// A reference that tells whether its record is a tombstone.
+#[inline]
+pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
+    if kind == Kind::Tombstone { reference.with_tag(TOMBSTONE) } else { reference }
+}
 
 /// A client's writes that are durable and may not be published yet, in the order of a ring.
 #[derive(Default)]
@@ -104,8 +110,9 @@ impl Spine {
         self.publish_blind(guard, Shard::default(), parked, record.key);
     }
 
+    /// Lets readers see a durable record, and releases the one before it. The key's stripe is held, or being published.
     #[inline]
-    fn publish_blind(&self, guard: &Guard<'_>, shard: Shard, parked: Parked, key: &[u8]) {
+    pub(super) fn publish_blind(&self, guard: &Guard<'_>, shard: Shard, parked: Parked, key: &[u8]) {
         let new = Reference::from_word(parked.word);
         let mut old = None;
         let matches = |word| {

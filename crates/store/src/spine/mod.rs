@@ -13,12 +13,13 @@
 
 mod batch;
 mod compact;
+mod frame;
 mod lag;
 mod read;
 mod write;
 
 pub(crate) use compact::Compactor;
-pub(crate) use lag::TOMBSTONE;
+pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use read::Batch;
 pub(crate) use write::Change;
 

@@ -63,7 +63,33 @@ impl Spine {
     pub(crate) fn get<'g>(&'g self, guard: &'g Guard<'_>, key: &[u8]) -> Option<&'g [u8]> {
         let hash = self.hash(key);
         self.settle(guard, hash);
-        self.locate::<true>(guard, hash, key).map(|located| located.record.value)
+        self.find(guard, hash, key)
+    }
+
+    /// The value of a key whose stripe is settled.
+    #[inline]
+    fn find<'g>(&'g self, guard: &'g Guard<'_>, hash: u64, key: &[u8]) -> Option<&'g [u8]> {
+        let located = self.locate::<true>(guard, hash, key)?;
+        (!self.has_expired(&located.record)).then_some(located.record.value)
+    }
+
+    /// Whether the time of a record has passed: it is as good as a tombstone then.
+    #[inline]
+    pub(crate) fn has_expired(&self, record: &RecordView<'_>) -> bool {
+        record.expires != 0 && self.has_passed(record.expires)
+    }
+
+    #[cold]
+    fn has_passed(&self, time: u64) -> bool {
+        time <= self.region().now()
+    }
+
+    /// When the value of `key` expires, in milliseconds since 1970, or 0 for never; `None` if there is no value.
+    pub(crate) fn expiry(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
+        let hash = self.hash(key);
+        self.settle(guard, hash);
+        let located = self.locate::<false>(guard, hash, key)?;
+        (!self.has_expired(&located.record)).then_some(located.record.expires)
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.
@@ -89,13 +115,12 @@ impl Spine {
             }
             for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
                 self.settle(guard, *hash);
-                let found = self.locate::<true>(guard, *hash, key.as_ref());
-                each(batch * BATCH + i, found.map(|located| located.record.value));
+                each(batch * BATCH + i, self.find(guard, *hash, key.as_ref()));
             }
         }
     }
 
-    /// The next record of an iteration in no order. Every key present throughout appears exactly once.
+    /// The next record of an iteration in no order, expired or not. Every key present throughout appears exactly once.
     pub(crate) fn next_record<'g>(
         &'g self,
         guard: &'g Guard<'_>,

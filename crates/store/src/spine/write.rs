@@ -1,13 +1,14 @@
 //! Writing one key: every kind of write is a decision made on the old record under the key's lock.
 
-use super::lag::TOMBSTONE;
+use super::lag::tagged;
 use super::{Located, Session, Spine, Writer};
 use crate::error::Error;
 use crate::options::Twin;
+use quipu_medium::Node;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{Shard, Use};
-use quipu_parts::record::{HEADER, Kind, RecordView, padded};
+use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
+use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::stripes::{Parked, StripeGuard};
 
 /// What a write decided.
@@ -21,18 +22,13 @@ pub(crate) enum Change<V> {
 }
 
 impl Spine {
-    /// Gives `key` this value, or deletes it with [`Kind::Tombstone`], whatever it was.
+    /// Gives a key this value, or deletes it with [`Kind::Tombstone`], whatever it was.
     ///
     /// The order of the steps is that of a processor that waits at its first locked instruction until the last write has
     /// reached the medium: what can be done before is done before.
     #[inline]
-    pub(crate) fn write_blind(
-        &self,
-        session: &mut Session,
-        kind: Kind,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), Error> {
+    pub(crate) fn write_blind(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
+        let Content { kind, key, value, .. } = *content;
         self.check_key(key)?;
         self.check_value(value)?;
         self.relieve()?;
@@ -40,14 +36,13 @@ impl Spine {
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
         let Session { participant, writer, lag } = session;
-        self.prepare(writer, kind, key, value)?;
+        self.prepare(writer, content)?;
         let guard = participant.pin();
         self.finish_oldest(&guard, writer.shard, lag);
         let stripe = self.lock(&guard, hash);
-        let new = self.place(writer, &stripe, kind);
+        let new = self.place(writer, &stripe, content);
         self.prefetch_old(&guard, lag);
-        let tagged = if kind == Kind::Tombstone { new.with_tag(TOMBSTONE) } else { new };
-        let parked = Parked { hash, word: tagged.word() };
+        let parked = Parked { hash, word: tagged(new, kind).word() };
         lag.note(parked, key);
         drop(guard);
         if self.twin == Some(Twin::PublishBeforePersist) {
@@ -79,16 +74,18 @@ impl Spine {
         let guard = participant.pin();
         let stripe = self.lock(&guard, hash);
         let old = self.locate::<WHOLE>(&guard, hash, key);
-        let (change, outcome) = decide(old.as_ref().map(|located| &located.record));
-        let (kind, value) = match &change {
+        let seen = old.as_ref().map(|located| &located.record).filter(|record| !self.has_expired(record));
+        let (change, outcome) = decide(seen);
+        let content = match &change {
             Change::Keep => return Ok(outcome),
-            Change::Put(value) => (Kind::Value, value.as_ref()),
-            Change::Delete if old.is_none() => return Ok(outcome),
-            Change::Delete => (Kind::Tombstone, &[][..]),
+            Change::Put(value) => Content::value(key, value.as_ref()),
+            Change::Delete if seen.is_none() => return Ok(outcome),
+            Change::Delete => Content::tombstone(key),
         };
-        self.check_value(value)?;
-        self.prepare(writer, kind, key, value)?;
-        let new = self.place(writer, &stripe, kind);
+        let kind = content.kind;
+        self.check_value(content.value)?;
+        self.prepare(writer, &content)?;
+        let new = self.place(writer, &stripe, &content);
         self.persist_and_publish(&guard, writer.shard, hash, old, new, kind);
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
@@ -98,15 +95,9 @@ impl Spine {
 
     /// Finds room for a record and builds it, all but its sequence number.
     #[inline]
-    pub(super) fn prepare(
-        &self,
-        writer: &mut Writer,
-        kind: Kind,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), Error> {
-        let purpose = if kind == Kind::Tombstone { Use::Delete } else { Use::Put };
-        self.prepare_for(purpose, writer, kind, key, value)
+    pub(super) fn prepare(&self, writer: &mut Writer, content: &Content<'_>) -> Result<(), Error> {
+        let purpose = if content.kind == Kind::Tombstone { Use::Delete } else { Use::Put };
+        self.prepare_for(purpose, writer, content)
     }
 
     /// The same, for a use of room that the kind does not tell.
@@ -115,45 +106,71 @@ impl Spine {
         &self,
         purpose: Use,
         writer: &mut Writer,
-        kind: Kind,
-        key: &[u8],
-        value: &[u8],
+        content: &Content<'_>,
     ) -> Result<(), Error> {
-        let len = padded(HEADER + (key.len() + value.len()) as u64);
-        let Writer { segment, encoder, node, .. } = writer;
-        let open = match segment {
-            Some(open) if self.heap.has_room(open, len, purpose) => open,
-            _ => {
-                self.heap.make_room(segment, len, *node, purpose)?;
-                segment.as_mut().expect("room was just made")
-            }
-        };
-        self.heap.prepare(open, encoder, kind, key, value);
+        let open = self.make_room(purpose, &mut writer.segment, content.record_len(), writer.node)?;
+        self.heap.prepare(open, &mut writer.encoder, content);
         Ok(())
+    }
+
+    /// The writer's segment, or another if that has no room for so many bytes.
+    #[inline]
+    pub(super) fn make_room<'w>(
+        &self,
+        purpose: Use,
+        segment: &'w mut Option<OpenSegment>,
+        len: u64,
+        node: Option<Node>,
+    ) -> Result<&'w mut OpenSegment, Error> {
+        if !segment.as_ref().is_some_and(|open| self.heap.has_room(open, len, purpose)) {
+            self.heap.make_room(segment, len, node, purpose)?;
+        }
+        Ok(segment.as_mut().expect("there is one with room"))
     }
 
     /// Appends the record that was prepared to the writer's segment; durable after the next fence. The key's stripe is
     /// held, so that sequence numbers have the order of the writes.
     #[inline]
-    fn place(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, kind: Kind) -> Reference {
-        let sequence = self.draw(writer, stripe, kind);
+    fn place(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, content: &Content<'_>) -> Reference {
+        let sequence = self.draw(writer, stripe, content);
+        self.append(writer, sequence, content, LastLine::Written)
+    }
+
+    /// Appends the record that was prepared, with this sequence number, and counts it for what it is.
+    #[inline]
+    pub(super) fn append(
+        &self,
+        writer: &mut Writer,
+        sequence: u64,
+        content: &Content<'_>,
+        last_line: LastLine,
+    ) -> Reference {
         let Writer { segment, encoder, shard, .. } = writer;
         let open = segment.as_mut().expect("room was made when the record was prepared");
-        let new = self.heap.append(*shard, open, encoder, sequence);
-        if kind == Kind::Tombstone {
-            self.heap.note_tombstone(*shard, new, encoder.record().len() as u64);
-        }
+        let new = self.heap.append(*shard, open, encoder, sequence, last_line);
+        self.count(*shard, new, content);
         new
     }
 
-    /// The sequence number of the record that was prepared. A tombstone's is above all lives that there are, which decides
-    /// how long it has to stay.
+    /// Counts a record that will not be live for ever.
     #[inline]
-    pub(super) fn draw(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, kind: Kind) -> u64 {
+    pub(super) fn count(&self, shard: Shard, new: Reference, content: &Content<'_>) {
+        if content.kind == Kind::Tombstone {
+            self.heap.note_tombstone(shard, new, content.record_len());
+        } else if content.expires != 0 {
+            self.heap.note_expiring(new, content.record_len(), content.expires);
+        }
+    }
+
+    /// The sequence number of the record that was prepared. That of a tombstone, and of a record that expires and becomes
+    /// as good as one, is above all lives that there are, which decides how long it has to stay.
+    #[inline]
+    pub(super) fn draw(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, content: &Content<'_>) -> u64 {
         let open = writer.segment.as_ref().expect("room was made when the record was prepared");
-        let sequence = match kind {
-            Kind::Tombstone => self.heap.draw(),
-            _ => self.heap.draw_above(open, &mut writer.numbers, stripe.newest()),
+        let sequence = if content.kind == Kind::Tombstone || content.expires != 0 {
+            self.heap.draw()
+        } else {
+            self.heap.draw_above(open, &mut writer.numbers, stripe.newest())
         };
         stripe.note_newest(sequence);
         sequence

@@ -1,11 +1,13 @@
 //! [`LogHeap`]: opening segments, appending records, sealing.
 
+use super::append::OpenSegment;
+use super::expiry::Expiries;
 use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
 use super::lives::Lives;
 use super::scan::SegmentInfo;
 use super::usage::{Candidate, RecordBytes, Shard, Usage};
 use crate::heap::{Clock, Numbers, Reference};
-use crate::record::{Certifier, Encoder, HEADER, Kind, LifeKey, padded};
+use crate::record::{Certifier, HEADER, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{LINE, Node, Region};
@@ -53,30 +55,6 @@ const _: () = assert!(FIRST_RECORD.is_multiple_of(LINE), "segments begin with wh
 /// Bytes of a record with a key of one byte and no value.
 const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 
-/// A segment that its owner appends to.
-#[derive(Debug)]
-pub struct OpenSegment {
-    zone: ZoneId,
-    start: u64,
-    life_number: u64,
-    life: LifeKey,
-    /// Where the next record goes.
-    next: u64,
-    /// Up to where the records have been handed to the medium: at most `next`, at least the start of its line.
-    written: u64,
-    /// The line of `next`, filled up to there.
-    last_line: [u8; LINE as usize],
-    /// Its zone came from the reserve, so it is for deletions alone.
-    reserved: bool,
-}
-
-impl OpenSegment {
-    fn new(zone: ZoneId, start: u64, life_number: u64, life: LifeKey, next: u64) -> OpenSegment {
-        let last_line = [0; LINE as usize];
-        OpenSegment { zone, start, life_number, life, next, written: next, last_line, reserved: false }
-    }
-}
-
 /// Zones that only compaction may take.
 const MOVING: u32 = 1;
 
@@ -88,6 +66,7 @@ pub struct LogHeap {
     zone_shift: u32,
     reserve: u32,
     usage: Usage,
+    expiries: Expiries,
     lives: Lives,
     idle: SpinLock<Vec<OpenSegment>>,
     opening: AtomicU32,
@@ -98,6 +77,7 @@ impl LogHeap {
     pub fn new(space: Space, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
         assert!(space.zone_size().is_power_of_two(), "segments need a power of two for a zone size");
         let usage = Usage::new(space.zone_count());
+        let expiries = Expiries::new(space.zone_count());
         let lives = Lives::new(space.zone_count());
         LogHeap {
             zone_shift: space.zone_size().trailing_zeros(),
@@ -106,6 +86,7 @@ impl LogHeap {
             clock,
             reserve,
             usage,
+            expiries,
             lives,
             idle: SpinLock::new(Vec::new()),
             opening: AtomicU32::new(0),
@@ -244,93 +225,6 @@ impl LogHeap {
         Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD) })
     }
 
-    /// Builds the next record of a segment, all but its sequence number. The caller has made room; nothing changes yet.
-    #[inline]
-    pub fn prepare(
-        &self,
-        segment: &OpenSegment,
-        encoder: &mut Encoder,
-        kind: Kind,
-        key: &[u8],
-        value: &[u8],
-    ) {
-        encoder.prepare(&self.certifier, segment.life, segment.next, kind, key, value);
-        let before = encoder.before();
-        before.copy_from_slice(&segment.last_line[..before.len()]);
-    }
-
-    /// Appends the record that was prepared for this place. Durable after the next fence of this thread.
-    #[inline]
-    pub fn append(
-        &self,
-        shard: Shard,
-        segment: &mut OpenSegment,
-        encoder: &mut Encoder,
-        sequence: u64,
-    ) -> Reference {
-        let reference = self.begin_append(shard, segment, encoder, sequence);
-        let first_line = reference.offset(self.zone_shift) / LINE * LINE;
-        let known = segment.written - first_line;
-        self.region().write_lines_nt(segment.start + first_line, encoder.lines(), known as usize);
-        segment.written = segment.next;
-        reference
-    }
-
-    /// Like [`append`](LogHeap::append), but without the line that the record ends in, which is left to the next record
-    /// or to [`complete`](LogHeap::complete): several records under one fence write each line once.
-    #[inline]
-    pub fn append_whole_lines(
-        &self,
-        shard: Shard,
-        segment: &mut OpenSegment,
-        encoder: &mut Encoder,
-        sequence: u64,
-    ) -> Reference {
-        let reference = self.begin_append(shard, segment, encoder, sequence);
-        let first_line = reference.offset(self.zone_shift) / LINE * LINE;
-        let last_line = segment.next / LINE * LINE;
-        if last_line > first_line {
-            let known = segment.written - first_line;
-            let whole = &encoder.lines()[..(last_line - first_line) as usize];
-            self.region().write_lines_nt(segment.start + first_line, whole, known as usize);
-            segment.written = last_line;
-        }
-        reference
-    }
-
-    #[inline]
-    fn begin_append(
-        &self,
-        shard: Shard,
-        segment: &mut OpenSegment,
-        encoder: &mut Encoder,
-        sequence: u64,
-    ) -> Reference {
-        debug_assert_eq!(encoder.offset(), segment.next, "prepared for another place");
-        encoder.stamp(sequence);
-        let (offset, len) = (segment.next, encoder.record().len() as u64);
-        segment.next = offset + len;
-        if let Some(last) = encoder.lines().last_chunk() {
-            segment.last_line = *last;
-        }
-        self.note_written(shard, segment.zone, len);
-        Reference::new(segment.zone, offset, self.zone_shift)
-    }
-
-    /// Writes the line that the last record ends in, if it was left out. Durable after the next fence of this thread.
-    #[inline]
-    pub fn complete(&self, segment: &mut OpenSegment) {
-        if segment.written < segment.next {
-            let line = segment.next / LINE * LINE;
-            self.region().write_lines_nt(
-                segment.start + line,
-                &segment.last_line,
-                (segment.written - line) as usize,
-            );
-            segment.written = segment.next;
-        }
-    }
-
     /// Leaves a segment for the next client that needs room; one without any is sealed.
     pub fn leave(&self, mut segment: OpenSegment) {
         if segment.next + SHORTEST_RECORD > self.space.zone_size() {
@@ -417,6 +311,12 @@ impl LogHeap {
         self.usage.add_tombstone(shard, reference.zone(self.zone_shift), len);
     }
 
+    /// Counts bytes of a record that expires, at a time in milliseconds since 1970.
+    #[cold]
+    pub fn note_expiring(&self, reference: Reference, len: u64, expires: u64) {
+        self.expiries.add(reference.zone(self.zone_shift), len, expires, self.region().now());
+    }
+
     /// Bytes of all records.
     pub fn usage(&self) -> RecordBytes {
         self.usage.total()
@@ -430,11 +330,14 @@ impl LogHeap {
 
     /// The sealed segments, for the choice of a victim.
     pub fn candidates(&self) -> Vec<Candidate> {
+        let now = self.region().now();
         self.lives
             .sealed()
             .map(|(zone, life)| {
                 let RecordBytes { written, garbage, tombstones } = self.usage.of_zone(zone);
-                Candidate { zone, life, written, garbage, tombstones }
+                // A record that expires may be superseded as well, and counted twice then.
+                let expired = self.expiries.expired(zone, now).min(written - garbage.min(written));
+                Candidate { zone, life, written, garbage, expired, tombstones }
             })
             .collect()
     }
@@ -460,6 +363,7 @@ impl LogHeap {
     #[doc(hidden)]
     pub fn forget(&self, zone: ZoneId) {
         self.usage.forget(zone);
+        self.expiries.forget(zone);
         self.lives.end(zone);
     }
 

@@ -21,13 +21,16 @@
 //! valid header, and one without is damage. A zone with a header but no commit bit was being opened by a crashed
 //! run and is reclaimed as a leak.
 
+mod append;
+mod expiry;
 mod header;
 mod lives;
 mod log;
 mod scan;
 mod usage;
 
+pub use append::{LastLine, OpenSegment};
 pub use header::{FIRST_RECORD, SegmentHeader, format_table};
-pub use log::{HeapError, LogHeap, OpenSegment, Use};
-pub use scan::{Found, Scan, ScanError, SegmentInfo};
+pub use log::{HeapError, LogHeap, Use};
+pub use scan::{Found, Position, Scan, ScanError, SegmentInfo};
 pub use usage::{Candidate, RecordBytes, Shard};

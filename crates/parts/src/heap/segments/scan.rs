@@ -3,18 +3,25 @@
 use super::header::{self, FIRST_RECORD, SegmentHeader};
 use super::log::LogHeap;
 use crate::heap::Reference;
-use crate::record::{Encoder, HEADER, Kind, LifeKey, RecordError, RecordView};
+use crate::record::{Content, Encoder, HEADER, Kind, LifeKey, RecordError, RecordView};
 use crate::space::ZoneId;
 use zerocopy::FromBytes;
 
 /// What stands at one place of a segment.
 pub enum Found<'a> {
-    /// A record that was written here in this life.
+    /// A record that was written here in this life: one of its own, or one of a frame.
     Record {
         /// Its reference.
         reference: Reference,
         /// The record.
         record: RecordView<'a>,
+    },
+    /// The head of a frame, whose records follow; its [`HEADER`] bytes were never live.
+    Frame {
+        /// Its reference.
+        reference: Reference,
+        /// Its sequence number, the highest of its records'.
+        sequence: u64,
     },
     /// Bytes before the end mark that are no record: damage.
     Gap {
@@ -56,12 +63,26 @@ pub struct SegmentInfo {
     pub sealed_end: Option<u64>,
 }
 
+/// How far a walk has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Offset of what comes next.
+    next: u64,
+    /// Where the frame ends that was entered last: before that, its records follow.
+    frame_end: u64,
+}
+
+impl Position {
+    /// Before the first record.
+    pub const START: Position = Position { next: FIRST_RECORD, frame_end: 0 };
+}
+
 /// A walk over a segment's records in the order they were written.
 pub struct Scan<'a> {
     heap: &'a LogHeap,
     info: SegmentInfo,
     bytes: &'a [u8],
-    next: u64,
+    position: Position,
     past_holes: bool,
 }
 
@@ -89,7 +110,7 @@ impl LogHeap {
             return Err(ScanError::EndMark);
         }
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end };
-        Ok(Scan { heap: self, info, bytes, next: FIRST_RECORD, past_holes: false })
+        Ok(Scan { heap: self, info, bytes, position: Position::START, past_holes: false })
     }
 
     /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes
@@ -124,7 +145,8 @@ impl LogHeap {
         let sequence = self.draw();
         let mut encoder = Encoder::default();
         let zeros = vec![0; (len - HEADER) as usize];
-        encoder.prepare(self.certifier(), info.life, offset, Kind::Void, b"", &zeros);
+        let void = Content { kind: Kind::Void, key: b"", value: &zeros, expires: 0 };
+        encoder.prepare(self.certifier(), info.life, offset, &void);
         encoder.stamp(sequence);
         self.region().write_nt(start + offset, encoder.record());
     }
@@ -138,8 +160,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Goes on where an earlier walk over the segment stood.
-    pub fn from(self, position: u64) -> Scan<'a> {
-        Scan { next: position, ..self }
+    pub fn from(self, position: Position) -> Scan<'a> {
+        Scan { position, ..self }
     }
 
     /// What the header says.
@@ -147,9 +169,14 @@ impl<'a> Scan<'a> {
         self.info
     }
 
-    /// Where the walk stands: after it has ended, where the records end.
-    pub fn position(&self) -> u64 {
-        self.next
+    /// Where the walk stands.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Offset of what comes next: after the walk has ended, where the records end.
+    pub fn offset(&self) -> u64 {
+        self.position.next
     }
 
     fn certified(&self, offset: u64, end: u64) -> Result<RecordView<'a>, RecordError> {
@@ -163,17 +190,25 @@ impl<'a> Scan<'a> {
     /// [`ScanError::Unknown`] for a record that a newer version wrote.
     #[inline]
     pub fn advance(&mut self) -> Result<Option<Found<'a>>, ScanError> {
-        let offset = self.next;
+        let Position { next: offset, frame_end } = self.position;
+        if offset < frame_end {
+            return match RecordView::member(&self.bytes[offset as usize..frame_end as usize]) {
+                Some(record) => Ok(Some(self.pass(record))),
+                None => Err(ScanError::Unknown { offset, kind: Kind::Frame as u8, flags: 0 }),
+            };
+        }
         let end = self.info.sealed_end.unwrap_or(self.bytes.len() as u64);
         if offset >= end {
             return Ok(None);
         }
         match self.certified(offset, end) {
-            Ok(record) => {
-                self.next = offset + record.header.record_len();
+            Ok(frame) if frame.kind() == Kind::Frame => {
+                self.position =
+                    Position { next: offset + HEADER, frame_end: offset + frame.header.record_len() };
                 let reference = Reference::new(self.info.zone, offset, self.heap.zone_shift());
-                Ok(Some(Found::Record { reference, record }))
+                Ok(Some(Found::Frame { reference, sequence: frame.header.sequence.get() }))
             }
+            Ok(record) => Ok(Some(self.pass(record))),
             Err(RecordError::Unknown { kind, flags }) => Err(ScanError::Unknown { offset, kind, flags }),
             Err(RecordError::Invalid) if self.info.sealed_end.is_none() && !self.past_holes => Ok(None),
             Err(RecordError::Invalid) => {
@@ -184,9 +219,17 @@ impl<'a> Scan<'a> {
                 if resume >= end && self.info.sealed_end.is_none() {
                     return Ok(None);
                 }
-                self.next = resume;
+                self.position.next = resume;
                 Ok(Some(Found::Gap { offset, len: resume - offset }))
             }
         }
+    }
+
+    /// The record at this place, behind which the walk goes on.
+    #[inline]
+    fn pass(&mut self, record: RecordView<'a>) -> Found<'a> {
+        let reference = Reference::new(self.info.zone, self.position.next, self.heap.zone_shift());
+        self.position.next += record.header.record_len();
+        Found::Record { reference, record }
     }
 }

@@ -47,6 +47,8 @@ pub struct Candidate {
     pub written: u64,
     /// Of these, bytes of records that are superseded or deleted.
     pub garbage: u64,
+    /// Of these, bytes of records that have expired, as far as is known.
+    pub expired: u64,
     /// Of these, bytes of tombstones.
     pub tombstones: u64,
 }

@@ -1,0 +1,88 @@
+//! Expiry: a record whose time has passed is as absent as one that was deleted, and its space comes back.
+
+use super::contents::{Contents, value_of, verify};
+use super::fixture::{Ending, Fixture, Outcome};
+use quipu::{Client, WriteBatch};
+use std::time::Duration;
+
+const PASSED: u64 = 1;
+const NEVER: u64 = u64::MAX;
+
+/// By every way of asking.
+fn assert_absent(client: &mut Client, key: &[u8]) -> Outcome {
+    assert_eq!(client.get(key)?, None, "get");
+    assert!(!client.get_into(key, &mut Vec::new())?, "get_into");
+    client.get_many(&[key], |_, value| assert_eq!(value, None, "get_many"))?;
+    assert_eq!(client.expiry(key)?, None, "expiry");
+    assert!(!client.remove(key)?, "remove");
+    assert!(!client.compare_and_swap(key, Some(b"value"), None)?, "compare_and_swap");
+    client.update(key, |old| {
+        assert_eq!(old, None, "update");
+        None::<Vec<u8>>
+    })?;
+    assert!(client.pin().iter().all(|(other, _)| other != key), "iteration");
+    Ok(())
+}
+
+/// A time that has passed hides the record and all before it; one that has not changes nothing.
+pub(super) fn what_has_expired_is_absent(fixture: &Fixture) -> Outcome {
+    let mut store = fixture.create()?;
+    let mut client = store.client();
+    for key in [&b"fresh"[..], b"had a value", b"batch"] {
+        if key == b"had a value" {
+            client.put(key, b"value")?;
+        }
+        if key == b"batch" {
+            client.write(WriteBatch::new().put(key, b"value").put_until(key, b"value", PASSED))?;
+        } else {
+            client.put_until(key, b"value", PASSED)?;
+        }
+        assert_absent(&mut client, key)?;
+        assert!(client.put_if_absent(key, b"again")?);
+        assert_eq!(client.get(key)?.as_deref(), Some(&b"again"[..]));
+        assert_eq!(client.expiry(key)?, Some(None));
+        client.put_until(key, b"value", NEVER)?;
+        assert_eq!(client.get(key)?.as_deref(), Some(&b"value"[..]));
+        assert_eq!(client.expiry(key)?, Some(Some(NEVER)));
+        client.put_until(key, b"value", PASSED)?;
+    }
+    client.put(b"stays", b"value")?;
+    for ending in Ending::ALL {
+        drop(client);
+        store.compact()?;
+        store = fixture.reopen(store, ending)?;
+        client = store.client();
+        for key in [&b"fresh"[..], b"had a value", b"batch"] {
+            assert_absent(&mut client, key)?;
+        }
+        assert_eq!(client.get(b"stays")?.as_deref(), Some(&b"value"[..]));
+    }
+    Ok(())
+}
+
+/// Records expire while nobody looks, and the pool can be filled with them for ever.
+pub(super) fn space_of_what_expires_comes_back(fixture: &Fixture) -> Outcome {
+    const LIFE: Duration = Duration::from_millis(40);
+    let mut store = fixture.create()?;
+    let mut client = store.client();
+    let kept = value_of(b"kept", 0, 500);
+    client.put(b"kept", &kept)?;
+    // Each round takes half of the pool, and no key comes twice.
+    for round in 0..8u64 {
+        for number in 0..1500u64 {
+            let key = [round, number].map(u64::to_le_bytes).concat();
+            client.put_for(&key, &value_of(&key, 0, 1300), LIFE)?;
+        }
+        fixture.pass(LIFE);
+        assert_eq!(client.pin().iter().count(), 1, "round {round}");
+    }
+    drop(client);
+    for _ in 0..3 {
+        store.compact()?;
+    }
+    let stats = store.stats();
+    assert_eq!(stats.records, 1, "compaction takes expired records out of the index");
+    assert!(stats.record_bytes < 100_000, "{} bytes of records are left", stats.record_bytes);
+    verify(&mut store, &Contents::from([(b"kept".to_vec(), kept)]));
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! How many bytes of each zone's records have expired: in DRAM, rebuilt by recovery.
+//!
+//! Nothing happens at the time when a record expires, so compaction has to be able to tell where that was. A segment is
+//! filled within a short time, and records that were given similar times to live expire together: bytes are counted by the
+//! time to live they had, in steps of a factor of 8, each with the last of their times. When that has passed, all have.
+
+use crate::space::ZoneId;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Steps of times to live: under 1 s, 8 s, 1 min, 9 min, 68 min, 9 h, 3 days, and more.
+const STEPS: usize = 8;
+const FIRST_STEP_MS: u64 = 1000;
+
+/// Records of one zone and one step.
+#[derive(Default)]
+struct Cohort {
+    bytes: AtomicU64,
+    /// When the last of them expires.
+    last: AtomicU64,
+}
+
+/// See the module's documentation.
+pub(super) struct Expiries {
+    zones: Box<[[Cohort; STEPS]]>,
+}
+
+impl Expiries {
+    pub(super) fn new(zones: u32) -> Expiries {
+        Expiries { zones: (0..zones).map(|_| Default::default()).collect() }
+    }
+
+    /// Counts bytes of a record that expires.
+    pub(super) fn add(&self, zone: ZoneId, len: u64, expires: u64, now: u64) {
+        let steps = (expires.saturating_sub(now) / FIRST_STEP_MS).checked_ilog(8).map_or(0, |log| log + 1);
+        let cohort = &self.zones[zone.0 as usize][(steps as usize).min(STEPS - 1)];
+        cohort.bytes.fetch_add(len, Ordering::Relaxed);
+        cohort.last.fetch_max(expires, Ordering::Relaxed);
+    }
+
+    /// Bytes of records that have certainly expired; some of them may be superseded as well.
+    pub(super) fn expired(&self, zone: ZoneId, now: u64) -> u64 {
+        let cohorts = self.zones[zone.0 as usize].iter();
+        let passed = cohorts.filter(|cohort| cohort.last.load(Ordering::Relaxed) <= now);
+        passed.map(|cohort| cohort.bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Forgets a zone whose records are gone.
+    pub(super) fn forget(&self, zone: ZoneId) {
+        for cohort in &self.zones[zone.0 as usize] {
+            cohort.bytes.store(0, Ordering::Relaxed);
+            cohort.last.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lives_long_does_not_hide_what_has_expired() {
+        let (expiries, zone, now) = (Expiries::new(2), ZoneId(1), 5_000_000);
+        expiries.add(zone, 100, now + 500, now);
+        expiries.add(zone, 10, now + 900, now + 100);
+        expiries.add(zone, 7, now + 3_600_000, now);
+        expiries.add(zone, 1, u64::MAX, now);
+        assert_eq!(expiries.expired(zone, now), 0);
+        assert_eq!(expiries.expired(zone, now + 899), 0, "the last of the cohort is still there");
+        assert_eq!(expiries.expired(zone, now + 900), 110);
+        assert_eq!(expiries.expired(zone, now + 3_600_000), 117);
+        assert_eq!(expiries.expired(ZoneId(0), u64::MAX - 1), 0);
+        expiries.add(zone, 3, now - 1, now);
+        assert_eq!(expiries.expired(zone, now + 900), 113, "what had expired when it was written");
+        expiries.forget(zone);
+        assert_eq!(expiries.expired(zone, u64::MAX), 0);
+    }
+}

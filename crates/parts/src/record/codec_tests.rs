@@ -1,0 +1,120 @@
+use super::*;
+use crate::record::{EXPIRES, RecordError, RecordView};
+
+fn encode(offset: u64, sequence: u64, content: Content<'_>) -> Vec<u8> {
+    let (certifier, life) = parts();
+    let mut encoder = Encoder::default();
+    // What an encoder was used for before must not show.
+    encoder.prepare(&certifier, life, 8, &Content::value(&[9; 40], &[9; 400]));
+    encoder.prepare(&certifier, life, offset, &content);
+    encoder.stamp(sequence);
+    encoder.record().to_vec()
+}
+
+fn parts() -> (Certifier, LifeKey) {
+    let certifier = Certifier::new(&[7; 32]);
+    let life = certifier.life_key(42, 7);
+    (certifier, life)
+}
+
+#[test]
+fn a_record_is_valid_only_at_its_place_in_its_life() {
+    let (certifier, life) = parts();
+    let bytes = encode(64, 9, Content::value(b"key", b"value"));
+    let view = RecordView::certified(&bytes, &certifier, life, 64).expect("valid here");
+    assert_eq!((view.key, view.value, view.header.sequence.get()), (&b"key"[..], &b"value"[..], 9));
+    let other_life = certifier.life_key(43, 7);
+    let other_pool = Certifier::new(&[8; 32]);
+    for wrong in [
+        RecordView::certified(&bytes, &certifier, life, 72),
+        RecordView::certified(&bytes, &certifier, other_life, 64),
+        RecordView::certified(&bytes, &other_pool, other_pool.life_key(42, 7), 64),
+    ] {
+        assert_eq!(wrong.err(), Some(RecordError::Invalid));
+    }
+}
+
+#[test]
+fn any_changed_byte_and_any_missing_word_is_noticed() {
+    let (certifier, life) = parts();
+    let bytes = encode(64, 9, Content { expires: 77, ..Content::value(b"some key", &[5; 200]) });
+    for i in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[i] ^= 0x10;
+        assert!(RecordView::certified(&damaged, &certifier, life, 64).is_err(), "byte {i}");
+    }
+    for word in 0..bytes.len() / 8 {
+        let mut torn = bytes.clone();
+        torn[word * 8..word * 8 + 8].fill(0);
+        assert!(torn == bytes || RecordView::certified(&torn, &certifier, life, 64).is_err(), "word {word}");
+    }
+    assert!(RecordView::certified(&bytes[..bytes.len() - 8], &certifier, life, 64).is_err(), "cut short");
+    assert!(RecordView::certified(&[0; 256], &certifier, life, 64).is_err(), "zeros");
+}
+
+#[test]
+fn a_valid_record_of_an_unknown_kind_refuses_by_name() {
+    let (certifier, life) = parts();
+    let mut bytes = encode(0, 9, Content::value(b"k", b"v"));
+    bytes[16] = 9;
+    let check = certifier.record_check(life, 0, &bytes);
+    bytes[..8].copy_from_slice(&check.to_le_bytes());
+    let found = RecordView::certified(&bytes, &certifier, life, 0).err();
+    assert_eq!(found, Some(RecordError::Unknown { kind: 9, flags: 0 }));
+}
+
+#[test]
+fn the_format_of_a_record_is_frozen() {
+    let bytes = encode(64, 0x0102_0304, Content::tombstone(b"key"));
+    assert_eq!(bytes.len(), 32);
+    assert_eq!(&bytes[8..], b"\x04\x03\x02\x01\0\0\0\0\x02\0\x03\0\0\0\0\0key\0\0\0\0\0");
+    assert_eq!(u64::from_le_bytes(bytes[..8].try_into().unwrap()), 13_217_579_010_640_895_564);
+}
+
+#[test]
+fn a_record_that_expires_says_when() {
+    let (certifier, life) = parts();
+    let bytes = encode(64, 9, Content { expires: 0x0102, ..Content::value(b"key", b"value") });
+    assert_eq!(bytes[17], EXPIRES);
+    assert_eq!(&bytes[24..], b"\x02\x01\0\0\0\0\0\0keyvalue");
+    let view = RecordView::certified(&bytes, &certifier, life, 64).expect("valid");
+    assert_eq!((view.key, view.value, view.expires), (&b"key"[..], &b"value"[..], 0x0102));
+    assert_eq!(view.header.record_len(), bytes.len() as u64);
+}
+
+#[test]
+fn a_frame_holds_all_its_records_or_none() {
+    let (certifier, life) = parts();
+    let contents = [
+        Content::value(b"one", b"value of one"),
+        Content::tombstone(b"two"),
+        Content { expires: 5, ..Content::value(b"three", b"") },
+    ];
+    let mut encoder = Encoder::default();
+    encoder.prepare(&certifier, life, 0, &Content::value(&[9; 40], &[9; 400]));
+    let mut places = Vec::new();
+    encoder.prepare_frame(72, contents.iter().copied(), |place| places.push(place));
+    for (i, place) in places.iter().enumerate() {
+        encoder.number(*place, 100 + i as u64);
+    }
+    encoder.complete_frame(&certifier, life);
+    encoder.stamp(102);
+    let frame = encoder.record().to_vec();
+    assert_eq!(frame.len() as u64, frame_len(contents.iter().copied()));
+    let view = RecordView::certified(&frame, &certifier, life, 72).expect("valid");
+    assert_eq!((view.kind(), view.header.sequence.get()), (Kind::Frame, 102));
+    for (i, (content, place)) in contents.iter().zip(&places).enumerate() {
+        let member = RecordView::member(&frame[*place as usize..]).expect("a record of the frame");
+        assert_eq!(member.header.sequence.get(), 100 + i as u64);
+        assert_eq!((member.kind(), member.key, member.value), (content.kind, content.key, content.value));
+        assert_eq!(member.expires, content.expires);
+        // Alone it proves nothing.
+        let alone = RecordView::certified(&frame[*place as usize..], &certifier, life, 72 + place);
+        assert_eq!(alone.err(), Some(RecordError::Invalid));
+    }
+    for i in 0..frame.len() {
+        let mut damaged = frame.clone();
+        damaged[i] ^= 4;
+        assert!(RecordView::certified(&damaged, &certifier, life, 72).is_err(), "byte {i}");
+    }
+}

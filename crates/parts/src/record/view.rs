@@ -1,0 +1,148 @@
+//! Reading records in place.
+
+use super::certify::{Certifier, LifeKey};
+use super::layout::{EXPIRES, HEADER, Header, Kind};
+use quipu_medium::Region;
+use zerocopy::FromBytes;
+
+/// Why bytes are not a record of this place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// The check does not hold, or the lengths leave the segment: torn, old, or damaged.
+    Invalid,
+    /// The check holds, but this version does not know the kind or a flag: a newer program wrote it.
+    Unknown {
+        /// The kind byte found.
+        kind: u8,
+        /// The flag byte found.
+        flags: u8,
+    },
+}
+
+/// A record in place.
+#[derive(Clone, Copy)]
+pub struct RecordView<'a> {
+    /// The fixed header.
+    pub header: &'a Header,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value; empty for a tombstone, and for a view of the key alone. That of a frame is its records.
+    pub value: &'a [u8],
+    /// When the key ends to have this value, in milliseconds since 1970; 0 for never.
+    pub expires: u64,
+}
+
+impl<'a> RecordView<'a> {
+    /// Reads a published record without testing its check. `None` if its lengths leave the region.
+    ///
+    /// # Safety
+    /// As for [`Region::bytes`]: the record is immutable and cannot be reused while the view lives.
+    #[inline]
+    pub unsafe fn published(region: &'a Region, offset: u64) -> Option<RecordView<'a>> {
+        // SAFETY: forwarded.
+        let bytes =
+            unsafe { region.bytes_sized(offset, HEADER, |head| split(head).map_or(0, |h| h.record_len())) }?;
+        RecordView::parse(bytes)
+    }
+
+    /// Like [`published`](RecordView::published), but reads the header and the key only; the value is empty.
+    ///
+    /// # Safety
+    /// As for [`Region::bytes`].
+    #[inline]
+    pub unsafe fn published_key(region: &'a Region, offset: u64) -> Option<RecordView<'a>> {
+        // SAFETY: forwarded.
+        let bytes = unsafe {
+            region.bytes_sized(offset, HEADER, |head| {
+                split(head).map_or(0, |h| h.key_offset() + h.key_len.get() as u64)
+            })
+        }?;
+        let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
+        let (expires, key) = split_fields(header, rest)?;
+        Some(RecordView { header, key, value: &[], expires })
+    }
+
+    /// Reads and proves the record at the start of `bytes`, which stand at `offset` of a segment of this life and
+    /// reach to the segment's end. If it is a frame, all its records can be read with [`member`](RecordView::member).
+    ///
+    /// # Errors
+    /// See [`RecordError`].
+    pub fn certified(
+        bytes: &'a [u8],
+        certifier: &Certifier,
+        life: LifeKey,
+        offset: u64,
+    ) -> Result<RecordView<'a>, RecordError> {
+        let header = split(bytes).ok_or(RecordError::Invalid)?;
+        if header.kind == 0 {
+            return Err(RecordError::Invalid);
+        }
+        let record = bytes.get(..header.record_len() as usize).ok_or(RecordError::Invalid)?;
+        if certifier.record_check(life, offset, record) != header.check.get() {
+            return Err(RecordError::Invalid);
+        }
+        let view = RecordView::known(record)?;
+        if view.kind() == Kind::Frame {
+            let mut rest = view.value;
+            while !rest.is_empty() {
+                let unknown = RecordError::Unknown { kind: header.kind, flags: header.flags };
+                let member = RecordView::member(rest).ok_or(unknown)?;
+                rest = &rest[member.header.record_len() as usize..];
+            }
+        }
+        Ok(view)
+    }
+
+    /// Reads the record at the start of `bytes`, which are the rest of a frame that is proved. `None` for what this version
+    /// does not write into frames.
+    pub fn member(bytes: &'a [u8]) -> Option<RecordView<'a>> {
+        let header = split(bytes)?;
+        let view = RecordView::known(bytes.get(..header.record_len() as usize)?).ok()?;
+        matches!(view.kind(), Kind::Value | Kind::Tombstone).then_some(view)
+    }
+
+    /// Reads a record whose bytes are proved, if this version knows all that it says.
+    fn known(record: &'a [u8]) -> Result<RecordView<'a>, RecordError> {
+        let header = split(record).ok_or(RecordError::Invalid)?;
+        let (kind, flags) = (header.kind, header.flags);
+        let is_known = Kind::from_byte(kind).is_some_and(|kind| {
+            let allowed = if kind == Kind::Value { EXPIRES } else { 0 };
+            let has_no_key = matches!(kind, Kind::Void | Kind::Frame);
+            flags & !allowed == 0 && (header.key_len.get() == 0) == has_no_key
+        });
+        if is_known {
+            RecordView::parse(record).ok_or(RecordError::Invalid)
+        } else {
+            Err(RecordError::Unknown { kind, flags })
+        }
+    }
+
+    #[inline]
+    fn parse(bytes: &'a [u8]) -> Option<RecordView<'a>> {
+        let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
+        let (expires, rest) = split_fields(header, rest)?;
+        let (key, rest) = rest.split_at_checked(header.key_len.get() as usize)?;
+        let value = rest.get(..header.value_len.get() as usize)?;
+        Some(RecordView { header, key, value, expires })
+    }
+
+    /// What the record says. Only for records that were certified or published.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::from_byte(self.header.kind).unwrap_or(Kind::Void)
+    }
+}
+
+#[inline]
+fn split(bytes: &[u8]) -> Option<&Header> {
+    Header::ref_from_prefix(bytes).ok().map(|(header, _)| header)
+}
+
+/// The optional fields behind the header, and what follows them.
+#[inline]
+fn split_fields<'a>(header: &Header, rest: &'a [u8]) -> Option<(u64, &'a [u8])> {
+    if header.flags & EXPIRES == 0 {
+        return Some((0, rest));
+    }
+    rest.split_first_chunk().map(|(expires, rest)| (u64::from_le_bytes(*expires), rest))
+}

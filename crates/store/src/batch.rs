@@ -1,0 +1,80 @@
+//! [`WriteBatch`]: writes that take effect together.
+
+use quipu_parts::record::{Content, Kind};
+use std::ops::Range;
+
+/// Writes to carry out together with [`Client::write`](crate::Client::write), in order: of several to one key the last one
+/// counts. It can be used again, also after an error; [`clear`](WriteBatch::clear) keeps its memory.
+#[derive(Clone, Debug, Default)]
+pub struct WriteBatch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    kind: Kind,
+    expires: u64,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+impl WriteBatch {
+    /// A batch of nothing.
+    pub fn new() -> WriteBatch {
+        WriteBatch::default()
+    }
+
+    /// Adds a [put](crate::Client::put).
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> &mut WriteBatch {
+        self.add(Kind::Value, key, value, 0)
+    }
+
+    /// Adds a [put until a time](crate::Client::put_until), in milliseconds since 1970.
+    pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> &mut WriteBatch {
+        self.add(Kind::Value, key, value, time.max(1))
+    }
+
+    /// Adds a [deletion](crate::Client::delete).
+    pub fn delete(&mut self, key: &[u8]) -> &mut WriteBatch {
+        self.add(Kind::Tombstone, key, &[], 0)
+    }
+
+    /// Writes in the batch.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether the batch has no writes.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Forgets all writes.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+
+    fn add(&mut self, kind: Kind, key: &[u8], value: &[u8], expires: u64) -> &mut WriteBatch {
+        let key = self.keep(key);
+        let value = self.keep(value);
+        self.entries.push(Entry { kind, expires, key, value });
+        self
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    pub(crate) fn contents(&self) -> impl ExactSizeIterator<Item = Content<'_>> + Clone {
+        self.entries.iter().map(|entry| Content {
+            kind: entry.kind,
+            key: &self.bytes[entry.key.clone()],
+            value: &self.bytes[entry.value.clone()],
+            expires: entry.expires,
+        })
+    }
+}

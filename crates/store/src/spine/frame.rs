@@ -1,0 +1,72 @@
+//! Writing many keys so that a crash leaves all of the writes or none.
+//!
+//! The records stand in one frame under one check, in one segment: one fence makes them durable together. From then on they
+//! are records like any others: the index names each, and compaction moves each alone.
+
+use super::lag::tagged;
+use super::{Session, Spine};
+use crate::batch::WriteBatch;
+use crate::error::Error;
+use crate::options::Twin;
+use quipu_parts::heap::segments::Use;
+use quipu_parts::record::{Kind, frame_len};
+use quipu_parts::stripes::Parked;
+
+impl Spine {
+    /// Carries out a batch; it is durable when this returns.
+    pub(crate) fn write_batch(&self, session: &mut Session, batch: &WriteBatch) -> Result<(), Error> {
+        for content in batch.contents() {
+            self.check_key(content.key)?;
+            self.check_value(content.value)?;
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (len, limit) = (frame_len(batch.contents()), self.heap.longest_record());
+        if len > limit {
+            return Err(Error::BatchTooLarge { len, limit });
+        }
+        if self.twin == Some(Twin::BatchInPieces) {
+            return batch.contents().try_for_each(|content| self.write_blind(session, &content));
+        }
+        self.relieve()?;
+        let count = batch.len();
+        let mut hashes = Vec::with_capacity(count);
+        for content in batch.contents() {
+            let hash = self.hash(content.key);
+            self.index.prefetch_to_write(hash);
+            hashes.push(hash);
+        }
+        let Session { participant, writer, .. } = session;
+        let is_deletion = batch.contents().all(|content| content.kind == Kind::Tombstone);
+        let purpose = if is_deletion { Use::Delete } else { Use::Put };
+        let open = self.make_room(purpose, &mut writer.segment, len, writer.node)?;
+        let mut places = Vec::with_capacity(count);
+        self.heap.prepare_frame(open, &mut writer.encoder, batch.contents(), |place| places.push(place));
+
+        let guard = participant.pin();
+        let (mut guards, mut holders) = (Vec::with_capacity(count), vec![0; count]);
+        guards.resize_with(count, || None);
+        self.lock_in_order(&guard, &hashes, &mut vec![(0, 0); count], &mut guards, &mut holders);
+        let mut highest = 0;
+        for (i, content) in batch.contents().enumerate() {
+            let stripe = guards[holders[i]].as_ref().expect("the stripe of every key is locked");
+            let sequence = self.draw(writer, stripe, &content);
+            writer.encoder.number(places[i], sequence);
+            highest = highest.max(sequence);
+        }
+        let open = writer.segment.as_mut().expect("room was made for the frame");
+        let frame = self.heap.append_frame(writer.shard, open, &mut writer.encoder, highest);
+        self.region().fence();
+        for (i, content) in batch.contents().enumerate() {
+            let new = frame.plus(places[i]);
+            self.count(writer.shard, new, &content);
+            let parked = Parked { hash: hashes[i], word: tagged(new, content.kind).word() };
+            self.publish_blind(&guard, writer.shard, parked, content.key);
+        }
+        if is_deletion {
+            self.heap.share_reserve(&mut writer.segment);
+        }
+        Ok(())
+    }
+}
