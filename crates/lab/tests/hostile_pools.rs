@@ -7,6 +7,8 @@ mod disk_full;
 mod lost_pages;
 #[path = "hostile_pools/mutations.rs"]
 mod mutations;
+#[path = "hostile_pools/salvage.rs"]
+mod salvage;
 #[path = "hostile_pools/script.rs"]
 mod script;
 #[path = "hostile_pools/segments.rs"]

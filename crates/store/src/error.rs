@@ -49,7 +49,9 @@ pub enum Error {
         zones: u32,
     },
     /// Records or structures of the pool do not prove themselves; the pool was not changed.
-    #[error("the pool is damaged: {0}; restore it from a copy, and keep this one for salvage")]
+    #[error(
+        "the pool is damaged: {0}; restore it from a copy, or salvage what it has (quipu check POOL --salvage NEWPOOL)"
+    )]
     Damaged(Box<Damage>),
     /// A newer version wrote what this one cannot read; the pool was not changed.
     #[error("the pool needs a newer version of Quipu: {what}")]

@@ -11,6 +11,7 @@ use crate::background;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::spine::{Spine, TOMBSTONE, tagged};
+use crate::store::NUMBERS_END;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo, Shard};
@@ -44,24 +45,28 @@ pub(crate) enum Holes {
     AreDamage,
     /// The operating system crashed under a pool whose durability covers process crashes only: report them as lost.
     AreLost,
+    /// Take what can be proved around them, and change nothing.
+    Salvaged,
 }
 
-/// No pool counts this far. Whoever knows the secret of one can write a record that does; a clock that went on from it
-/// would overflow, or come to numbers that the next open refuses in the superblock.
-const NUMBERS_END: u64 = 1 << 61;
+/// No record or life has a number from here on. Whoever knows a pool's secret can write one that does; a clock that went on
+/// from it would come to numbers that the next open refuses in the superblock.
+const DRAWN_END: u64 = NUMBERS_END / 2;
 
 /// Records whose index lines are fetched together.
 const BATCH: usize = 16;
 
 /// Findings of all scanning threads.
 #[derive(Default)]
-struct Findings {
-    report: RecoveryReport,
-    damage: Vec<DamagedPlace>,
+pub(crate) struct Findings {
+    pub(crate) report: RecoveryReport,
+    pub(crate) damage: Vec<DamagedPlace>,
     open: Vec<(SegmentInfo, u64)>,
     sealed: Vec<SegmentInfo>,
-    holes: Vec<(SegmentInfo, u64, u64)>,
-    headless: Vec<ZoneId>,
+    /// Segments, offsets in them and lengths of what cannot be read.
+    pub(crate) holes: Vec<(SegmentInfo, u64, u64)>,
+    /// Zones of segments without a header.
+    pub(crate) headless: Vec<ZoneId>,
     newer: Option<String>,
     /// The highest number of the clock, of records and of lives.
     highest: u64,
@@ -83,26 +88,11 @@ pub(crate) fn recover(
     mut space: SpaceRecovery,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<RecoveryReport, Error> {
-    let zones = spine.heap.space().committed_zones();
-    let next = AtomicUsize::new(0);
-    let all = SpinLock::new(Findings::default());
-    background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
-        let participant = spine.epochs.register();
-        let shard = spine.heap.shard();
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(zone) = zones.get(i) else { break };
-            let mut findings = Findings::default();
-            spine.scan_zone(&participant.pin(), shard, *zone, holes, &mut findings);
-            all.lock().merge(findings);
-            progress(i + 1, zones.len());
-        }
-    });
-    let mut findings = std::mem::take(&mut *all.lock());
+    let mut findings = scan_all(spine, threads, holes, progress);
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });
     }
-    if findings.highest >= NUMBERS_END {
+    if findings.highest >= DRAWN_END {
         return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
     }
     if space.was_clean {
@@ -120,7 +110,7 @@ pub(crate) fn recover(
         Holes::AreDamage if !findings.damage.is_empty() => {
             return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
         }
-        Holes::AreDamage => {}
+        Holes::AreDamage | Holes::Salvaged => {}
         Holes::AreLost => findings.report.lost = std::mem::take(&mut findings.damage),
     }
     spine.drop_tombstones();
@@ -130,6 +120,32 @@ pub(crate) fn recover(
     findings.report.was_clean = space.was_clean;
     findings.report.reclaimed = space.leaked_reclaimed as usize;
     spine.settle_segments(findings)
+}
+
+/// Lets the index name the latest of all records that prove themselves. Nothing is changed. `progress` is told the segments
+/// done and in all.
+pub(crate) fn scan_all(
+    spine: &Spine,
+    threads: usize,
+    holes: Holes,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Findings {
+    let zones = spine.heap.space().committed_zones();
+    let next = AtomicUsize::new(0);
+    let all = SpinLock::new(Findings::default());
+    background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
+        let participant = spine.epochs.register();
+        let shard = spine.heap.shard();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(zone) = zones.get(i) else { break };
+            let mut findings = Findings::default();
+            spine.scan_zone(&participant.pin(), shard, *zone, holes, &mut findings);
+            all.lock().merge(findings);
+            progress(i + 1, zones.len());
+        }
+    });
+    std::mem::take(&mut *all.lock())
 }
 
 impl Findings {
@@ -158,7 +174,7 @@ impl Spine {
         let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
         let mut scan = match unsafe { self.heap.scan(zone) } {
-            Ok(scan) => scan,
+            Ok(scan) => Some(scan),
             Err(error) => {
                 let what = match error {
                     ScanError::EndMark => "the end mark of a segment",
@@ -166,11 +182,15 @@ impl Spine {
                 };
                 let len = self.heap.space().zone_size();
                 findings.damage.push(DamagedPlace { what: what.into(), offset: start, len });
-                findings.headless.push(zone);
-                return;
+                None
             }
         };
-        if holes == Holes::AreLost {
+        if scan.is_none() && holes == Holes::Salvaged {
+            // SAFETY: as above.
+            scan = unsafe { self.heap.scan_without_end(zone) }.ok();
+        }
+        let Some(mut scan) = scan else { return findings.headless.push(zone) };
+        if holes != Holes::AreDamage {
             scan = scan.past_holes();
         }
         findings.report.segments += 1;
@@ -209,7 +229,13 @@ impl Spine {
                 Ok(None) => break,
                 Err(ScanError::Unknown { offset, kind, flags }) => {
                     let at = start + offset;
-                    findings.newer = Some(format!("record kind {kind} with flags {flags:#x} at byte {at}"));
+                    let what = format!("record kind {kind} with flags {flags:#x} at byte {at}");
+                    if holes == Holes::Salvaged {
+                        let len = self.heap.space().zone_size() - offset;
+                        findings.damage.push(DamagedPlace { what, offset: at, len });
+                        break;
+                    }
+                    findings.newer = Some(what);
                     return;
                 }
                 Err(_) => break,
@@ -251,7 +277,7 @@ impl Spine {
     }
 
     /// Takes the tombstones that won out of the index: a reader needs none, absence says the same.
-    fn drop_tombstones(&self) {
+    pub(crate) fn drop_tombstones(&self) {
         let participant = self.epochs.register();
         let mut cursor = quipu_parts::index::hash::Cursor::default();
         let mut words = Vec::new();

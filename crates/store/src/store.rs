@@ -6,6 +6,7 @@ use crate::designs::{Design, quipu};
 use crate::error::Error;
 use crate::options::{FreeList, Options, Twin};
 use crate::recovery::{self, Holes, RecoveryReport};
+use crate::salvage::{self, SalvageReport};
 use crate::spine::{Compactor, Spine};
 use crate::stats::Stats;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
@@ -14,7 +15,7 @@ use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError};
+use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
 use quipu_parts::stripes::Stripes;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
-const NUMBERS_END: u64 = 1 << 62;
+pub(crate) const NUMBERS_END: u64 = 1 << 62;
 
 /// Zone sizes that a pool may have.
 const ZONE_SIZES: RangeInclusive<u64> = 16 << 10..=4 << 20;
@@ -129,6 +130,51 @@ impl Store {
     /// As for [`open`](Store::open).
     pub fn open_on(region: Region, options: &Options) -> Result<Store, Error> {
         open(region, options, &|_, _| {})
+    }
+
+    /// Copies what proves itself of the damaged pool at `path` into a new pool at `into`, of the same size and, unless
+    /// `options` name another, the same zone size. The damaged pool is not changed. `progress` is told how many segments
+    /// are read, of how many.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open) if too little is left to tell where anything is, and as for [`create`](Store::create).
+    /// If the copy fails on the way, the new pool is removed.
+    ///
+    /// ```
+    /// # use quipu::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (path, new) = (dir.path().join("pool"), dir.path().join("new"));
+    /// # let store = Store::create(&path, &Options { size: 4 << 20, ..Options::default() })?;
+    /// # store.client().put(b"llama", b"wool")?;
+    /// # drop(store);
+    /// let report = Store::salvage(&path, &new, &Options::default(), &|_, _| {})?;
+    /// assert_eq!((report.keys, report.lost.len()), (1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn salvage(
+        path: impl AsRef<Path>,
+        into: impl AsRef<Path>,
+        options: &Options,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<SalvageReport, Error> {
+        let region = Region::open(path.as_ref(), options.medium, options.durability)?;
+        let (space, wrong) = Space::survey(region)?;
+        let superblock = space.superblock();
+        let design = check_superblock(&superblock, options)?;
+        let size = superblock.pool_len();
+        let zone_size = options.zone_size.or(Some(superblock.zone_size()));
+        let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
+        let spine = build(space, options, false);
+        let store = Store::create(into.as_ref(), &fresh)?;
+        let mut client = store.client();
+        let copied = salvage::salvage(&spine, &wrong, options.recovery_threads, &mut client, progress);
+        drop(client);
+        let report = copied.and_then(|report| store.close().map(|()| report));
+        report.inspect_err(|_| {
+            if into.as_ref().is_file() {
+                let _ = std::fs::remove_file(into.as_ref());
+            }
+        })
     }
 
     /// A client, for one thread.
@@ -271,6 +317,18 @@ fn reserve_of(zones: u32) -> u32 {
 
 fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
+    let design = check_superblock(&superblock, options)?;
+    let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
+    let rebooted = superblock.boot_id != region.boot_id();
+    let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
+    let (space, found) = Space::examine(region)?;
+    let spine = build(space, options, found.superblock_copy_lost);
+    let recovery = recovery::recover(&spine, options.recovery_threads, holes, found, progress)?;
+    Ok(Store { spine: Arc::new(spine), design, recovery })
+}
+
+/// Whether a superblock describes a pool of this program, and of which design.
+fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design, Error> {
     let id = superblock.design.get();
     let design =
         Design::from_id(id).ok_or_else(|| Error::NewerFormat { what: format!("design number {id}") })?;
@@ -285,13 +343,7 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     if superblock.clock_ceiling.get().max(superblock.run.get()).max(superblock.generation()) >= NUMBERS_END {
         return Err(SpaceError::Geometry { what: "a number is larger than any run could count" }.into());
     }
-    let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
-    let rebooted = superblock.boot_id != region.boot_id();
-    let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
-    let (space, found) = Space::examine(region)?;
-    let spine = build(space, options, found.superblock_copy_lost);
-    let recovery = recovery::recover(&spine, options.recovery_threads, holes, found, progress)?;
-    Ok(Store { spine: Arc::new(spine), design, recovery })
+    Ok(design)
 }
 
 fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {

@@ -3,9 +3,9 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
-use quipu::{CheckReport, DamagedPlace, Error, ErrorKind};
+use quipu::{CheckReport, DamagedPlace, Error, ErrorKind, Instead, Options, SalvageReport, Store};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Exit codes:
@@ -16,24 +16,35 @@ Exit codes:
 Examples:
   quipu check animals.pool
   quipu check animals.pool --json && echo sound
+  quipu check animals.pool --salvage rescued.pool
 
 Fields of the JSON object: pool, sound, segments, records, keys, free_zones, damage and lost (lists of what, \
-offset, len).";
+offset, len). With --salvage: pool, salvaged_to, sound, keys (copied), damage, lost_keys (list of key, escaped, and \
+instead: nothing, older_value or deleted_value).";
 
 /// Prove every structure and every record of a pool, and that no space leaks.
 ///
 /// Damage is reported and never repaired. What a crash of the system took, where the durability of the pool
 /// does not cover that, is lost and not damage; it is reported by the first command that opens the pool
 /// afterwards.
+///
+/// With --salvage everything that proves itself is copied into a new pool, and the damaged one is only read. Keys
+/// whose latest record is lost are named, as far as they can still be read.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The pool.
     pool: PathBuf,
+    /// Copy what proves itself into this new pool, of the same size.
+    #[arg(long, value_name = "NEWPOOL")]
+    salvage: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
+
+/// Lost keys and damaged places that are listed before the rest is only counted.
+const LISTED: usize = 20;
 
 /// What was found, of a pool that could be opened or of one whose damage forbade it.
 #[derive(Default)]
@@ -46,6 +57,9 @@ struct Findings {
 impl Args {
     /// Checks the pool.
     pub fn run(self) -> Result<Outcome, Failure> {
+        if let Some(into) = &self.salvage {
+            return self.rescue(into);
+        }
         let findings = self.examine()?;
         if self.json {
             output::json_line(&self.object(&findings))?;
@@ -53,6 +67,67 @@ impl Args {
             output::line(self.text(&findings))?;
         }
         Ok(if findings.damage.is_empty() { Outcome::Fine } else { Outcome::Problem })
+    }
+
+    fn rescue(&self, into: &Path) -> Result<Outcome, Failure> {
+        let bar = Bar::new("reading");
+        let report = Store::salvage(&self.pool, into, &Options::default(), &|done, total| {
+            bar.at(done as u64, total as u64)
+        });
+        bar.clear();
+        let report = report?;
+        let whole = report.damage.places.is_empty() && report.lost.is_empty();
+        if self.json {
+            output::json_line(&self.rescued_object(into, &report))?;
+        } else {
+            output::line(self.rescued_text(into, &report))?;
+        }
+        Ok(if whole { Outcome::Fine } else { Outcome::Problem })
+    }
+
+    fn rescued_object(&self, into: &Path, report: &SalvageReport) -> Value {
+        let lost: Vec<Value> = report
+            .lost
+            .iter()
+            .map(|lost| {
+                let instead = match lost.instead {
+                    Instead::Nothing => "nothing",
+                    Instead::OlderValue => "older_value",
+                    Instead::DeletedValue => "deleted_value",
+                };
+                json!({"key": lost.key.escape_ascii().to_string(), "instead": instead})
+            })
+            .collect();
+        json!({
+            "pool": self.pool.to_string_lossy(),
+            "salvaged_to": into.to_string_lossy(),
+            "sound": report.damage.places.is_empty() && lost.is_empty(),
+            "keys": report.keys,
+            "damage": objects(&report.damage.places),
+            "lost_keys": lost,
+        })
+    }
+
+    fn rescued_text(&self, into: &Path, report: &SalvageReport) -> String {
+        let mut lines = listed("damaged", &report.damage.places);
+        lines.extend(report.lost.iter().take(LISTED).map(|lost| {
+            let instead = match lost.instead {
+                Instead::Nothing => "nothing of it is left",
+                Instead::OlderValue => "an older value stands for it",
+                Instead::DeletedValue => "it had been deleted, and the value before that is back",
+            };
+            format!("lost: the latest record of {}; {instead}", lost.key.escape_ascii())
+        }));
+        if report.lost.len() > LISTED {
+            lines.push(format!("lost: {} more keys; --json names all", report.lost.len() - LISTED));
+        }
+        let (pool, into) = (self.pool.display(), into.display());
+        lines.push(format!(
+            "Copied {} from {pool} to {into}; {} known to be lost. {pool} was not changed.",
+            counted(report.keys, "key"),
+            counted(report.lost.len() as u64, "key")
+        ));
+        lines.join("\n")
     }
 
     fn examine(&self) -> Result<Findings, Failure> {
@@ -81,12 +156,6 @@ impl Args {
 
     fn object(&self, findings: &Findings) -> Value {
         let report = findings.report.as_ref();
-        let places = |places: &[DamagedPlace]| -> Vec<Value> {
-            places
-                .iter()
-                .map(|place| json!({"what": place.what, "offset": place.offset, "len": place.len}))
-                .collect()
-        };
         json!({
             "pool": self.pool.to_string_lossy(),
             "sound": findings.damage.is_empty(),
@@ -94,22 +163,14 @@ impl Args {
             "records": report.map(|report| report.records),
             "keys": report.map(|report| report.keys),
             "free_zones": report.map(|report| report.free_zones),
-            "damage": places(&findings.damage),
-            "lost": places(&findings.lost),
+            "damage": objects(&findings.damage),
+            "lost": objects(&findings.lost),
         })
     }
 
     fn text(&self, findings: &Findings) -> String {
-        let mut lines = Vec::new();
-        for (fate, places) in [("damaged", &findings.damage), ("lost", &findings.lost)] {
-            lines.extend(places.iter().map(|DamagedPlace { what, offset, len }| {
-                if *len == 0 && *offset == 0 {
-                    format!("{fate}: {what}")
-                } else {
-                    format!("{fate}: {what}, at byte {offset} ({})", counted(*len, "byte"))
-                }
-            }));
-        }
+        let mut lines = listed("damaged", &findings.damage);
+        lines.extend(listed("lost", &findings.lost));
         let pool = self.pool.display();
         lines.push(match &findings.report {
             Some(report) if findings.damage.is_empty() => format!(
@@ -120,10 +181,31 @@ impl Args {
                 counted(report.free_zones, "zone")
             ),
             _ => format!(
-                "{pool} is damaged in {}. Restore it from a copy, and keep this one for salvage.",
+                "{pool} is damaged in {}. Restore it from a copy, or rescue what it has with --salvage NEWPOOL.",
                 counted(findings.damage.len() as u64, "place")
             ),
         });
         lines.join("\n")
     }
+}
+
+fn objects(places: &[DamagedPlace]) -> Vec<Value> {
+    let object = |place: &DamagedPlace| json!({"what": place.what, "offset": place.offset, "len": place.len});
+    places.iter().map(object).collect()
+}
+
+fn listed(fate: &str, places: &[DamagedPlace]) -> Vec<String> {
+    let mut lines: Vec<String> = places
+        .iter()
+        .take(LISTED)
+        .map(|DamagedPlace { what, offset, len }| match (offset, len) {
+            (0, 0) => format!("{fate}: {what}"),
+            (_, 0) => format!("{fate}: {what}, at byte {offset}"),
+            _ => format!("{fate}: {what}, at byte {offset} ({})", counted(*len, "byte")),
+        })
+        .collect();
+    if places.len() > LISTED {
+        lines.push(format!("{fate}: {} more places; --json lists all", places.len() - LISTED));
+    }
+    lines
 }

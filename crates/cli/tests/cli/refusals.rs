@@ -95,6 +95,28 @@ fn damage_is_found_placed_and_left_alone() {
 }
 
 #[test]
+fn what_proves_itself_is_salvaged() {
+    let (folder, pool) = pool();
+    for key in ["alpaca", "knot", "llama"] {
+        succeed(args(["put"], &pool, [key, &key.repeat(100)]));
+    }
+    let bytes = fs::read(&pool).unwrap();
+    let at = bytes.windows(8).position(|window| window == b"knotknot").unwrap();
+    fs::OpenOptions::new().write(true).open(&pool).unwrap().write_all_at(b"K", at as u64 + 8).unwrap();
+    let before = fs::read(&pool).unwrap();
+    let into = folder.path().join("rescued");
+    let output = quipu(args(["check"], &pool, ["--json", "--salvage", into.to_str().unwrap()]));
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report = &objects(&output.stdout)[0];
+    assert_eq!((report["keys"].as_u64(), report["lost_keys"][0]["key"].as_str()), (Some(2), Some("knot")));
+    assert!(fs::read(&pool).unwrap() == before);
+    assert!(text(args(["get"], &into, ["llama"])).starts_with(&"llama".repeat(100)));
+    assert!(fail(args(["check"], &pool, ["--salvage", into.to_str().unwrap()]), 2).contains("exists"));
+    let output = quipu(args(["check"], &into, ["--salvage", folder.path().join("copy").to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn what_cannot_be_read_names_the_flag() {
     let (_folder, path) = folder();
     let cases: [(&[&str], &str); 12] = [

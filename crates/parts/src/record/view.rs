@@ -101,6 +101,12 @@ impl<'a> RecordView<'a> {
         matches!(view.kind(), Kind::Value | Kind::Tombstone).then_some(view)
     }
 
+    /// Reads what looks like a record at the start of `bytes`, though nothing proves it: to tell what may be lost.
+    pub fn legible(bytes: &'a [u8]) -> Option<RecordView<'a>> {
+        let header = split(bytes)?;
+        RecordView::known(bytes.get(..header.record_len() as usize)?).ok()
+    }
+
     /// Reads a record whose bytes are proved, if this version knows all that it says.
     fn known(record: &'a [u8]) -> Result<RecordView<'a>, RecordError> {
         let header = split(record).ok_or(RecordError::Invalid)?;

@@ -100,25 +100,68 @@ impl Space {
             ZonePool::verify(&region, &superblock, number)?;
         }
 
-        let mut recovery = SpaceRecovery {
-            was_clean: superblock.is_clean(),
-            superblock_copy_lost: found.other_lost,
+        let was_clean = superblock.is_clean();
+        let superblock_copy_lost = found.other_lost;
+        let space = Space::assemble(region, claim, superblock, found.copy);
+        space.compare_digest()?;
+        let committed = |list: &FreeList| list.count() - list.free();
+        let recovery = SpaceRecovery {
+            was_clean,
+            superblock_copy_lost,
+            committed_zones: space.zones.count() - space.zones.free(),
+            committed_objects: space.pools.iter().map(|pool| u64::from(committed(&pool.list))).sum(),
             ..SpaceRecovery::default()
         };
-        let mut pools = Vec::new();
+        Ok((space, recovery))
+    }
+
+    /// Opens a damaged pool, or one that was cut short, for reading what is left of it: with everything that is wrong with
+    /// its metadata. Nothing may be gotten, committed, released or updated.
+    ///
+    /// # Errors
+    /// If there is not enough left to tell where anything is.
+    pub fn survey(region: Region) -> Result<(Space, Vec<SpaceError>), SpaceError> {
+        let claim = region.claim()?;
+        let found = superblock::newest(&region)?;
+        let superblock = found.superblock;
+        layout::verify(&superblock)?;
+        let (expected, found_len) = (superblock.pool_len(), region.len());
+        let truncated = || SpaceError::Truncated { expected, found: found_len };
+        let mut wrong = Vec::new();
+        if expected > found_len {
+            wrong.push(truncated());
+        }
+        let tables = superblock.extents().iter().map(|extent| extent.zones.get());
+        let objects = superblock.pools().iter().map(|pool| pool.objects.get());
+        if tables.chain(objects).any(|end| end > found_len) {
+            return Err(truncated());
+        }
         for entry in superblock.pools() {
-            let pool = ObjectPool::open(&region, entry);
-            recovery.committed_objects += u64::from(pool.count() - pool.free());
-            pools.push(pool);
+            wrong.extend(ObjectPool::verify(&region, &superblock, entry).err());
         }
+        for number in 0..superblock.extents().len() {
+            wrong.extend(ZonePool::verify(&region, &superblock, number).err());
+        }
+        let space = Space::assemble(region, claim, superblock, found.copy);
+        wrong.extend(space.compare_digest().err());
+        Ok((space, wrong))
+    }
+
+    fn assemble(region: Region, claim: Claim, superblock: Superblock, copy: usize) -> Space {
+        let pools = superblock.pools().iter().map(|entry| ObjectPool::open(&region, entry)).collect();
         let zones = ZonePool::open(&region, &superblock);
-        recovery.committed_zones = zones.count() - zones.free();
-        if superblock.is_clean() && zones.digest() != superblock.zones_digest.get() {
-            let offset = superblock.extents().first().map_or(0, |extent| extent.start.get());
-            return Err(SpaceError::Damaged { what: "the set of zones in use", offset });
+        let current = SpinLock::new(Current { superblock, copy, settled: false });
+        Space { region, _claim: claim, current, zones, pools }
+    }
+
+    /// Whether the zones in use are those that they were when the pool was closed.
+    fn compare_digest(&self) -> Result<(), SpaceError> {
+        let superblock = &self.current.lock().superblock;
+        if !superblock.is_clean() || self.zones.digest() == superblock.zones_digest.get() {
+            return Ok(());
         }
-        let current = SpinLock::new(Current { superblock, copy: found.copy, settled: false });
-        Ok((Space { region, _claim: claim, current, zones, pools }, recovery))
+        let offset = superblock.extents().first().map_or(0, |extent| extent.start.get());
+        Err(SpaceError::Damaged { what: "the set of zones in use", offset })
     }
 
     /// The second half of [`open`](Space::open): sets the free lists right, and adds to `recovery` what that took.

@@ -240,6 +240,15 @@ pub(super) struct Found {
 
 /// Reads the newest superblock copy that certifies itself, and refuses what this release must not touch.
 pub(super) fn find(region: &Region) -> Result<Found, SpaceError> {
+    let found = newest(region)?;
+    if found.superblock.pool_len() > region.len() {
+        return Err(SpaceError::Truncated { expected: found.superblock.pool_len(), found: region.len() });
+    }
+    Ok(found)
+}
+
+/// The same, of a pool that may have been cut short.
+pub(super) fn newest(region: &Region) -> Result<Found, SpaceError> {
     let mut best: Option<(Superblock, usize)> = None;
     let mut valid = 0;
     let mut first_magic = None;
@@ -276,9 +285,6 @@ pub(super) fn find(region: &Region) -> Result<Found, SpaceError> {
     let unknown = superblock.incompatible.get() & !KNOWN_INCOMPATIBLE;
     if unknown != 0 {
         return Err(SpaceError::UnknownFeatures { bits: unknown });
-    }
-    if superblock.pool_len() > region.len() {
-        return Err(SpaceError::Truncated { expected: superblock.pool_len(), found: region.len() });
     }
     Ok(Found { superblock, copy, other_lost: valid < COPY_OFFSETS.len() })
 }

@@ -95,14 +95,8 @@ impl LogHeap {
     /// # Safety
     /// Nobody appends to the segment or reuses its zone while the walk's borrows live.
     pub unsafe fn scan(&self, zone: ZoneId) -> Result<Scan<'_>, ScanError> {
-        let start = self.space().zone_offset(zone);
-        // SAFETY: the caller rules out writers of this zone.
-        let bytes =
-            unsafe { self.region().bytes(start, self.space().zone_size()) }.ok_or(ScanError::Header)?;
-        let (header, _) = SegmentHeader::ref_from_prefix(bytes).map_err(|_| ScanError::Header)?;
-        if !header.is_valid(self.certifier(), zone) {
-            return Err(ScanError::Header);
-        }
+        // SAFETY: forwarded.
+        let (header, bytes) = unsafe { self.header(zone) }?;
         let life = header.life_key(self.certifier());
         let sealed_end = header::read_end_mark(self.certifier(), life, header.end_mark())
             .map_err(|()| ScanError::EndMark)?;
@@ -111,6 +105,35 @@ impl LogHeap {
         }
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end };
         Ok(Scan { heap: self, info, bytes, position: Position::START, past_holes: false })
+    }
+
+    /// Starts a walk over all that can be proved in a segment whose end mark is damaged.
+    ///
+    /// # Errors
+    /// [`ScanError::Header`] if the header is damaged.
+    ///
+    /// # Safety
+    /// As for [`scan`](LogHeap::scan).
+    pub unsafe fn scan_without_end(&self, zone: ZoneId) -> Result<Scan<'_>, ScanError> {
+        // SAFETY: forwarded.
+        let (header, bytes) = unsafe { self.header(zone) }?;
+        let life = header.life_key(self.certifier());
+        let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end: None };
+        Ok(Scan { heap: self, info, bytes, position: Position::START, past_holes: true })
+    }
+
+    /// The header of a segment and the bytes of its zone.
+    ///
+    /// # Safety
+    /// As for [`scan`](LogHeap::scan).
+    unsafe fn header(&self, zone: ZoneId) -> Result<(&SegmentHeader, &[u8]), ScanError> {
+        let start = self.space().zone_offset(zone);
+        // A pool that was cut short is read for what is left of it.
+        let len = self.space().zone_size().min(self.region().len().saturating_sub(start));
+        // SAFETY: the caller rules out writers of this zone.
+        let bytes = unsafe { self.region().bytes(start, len) }.ok_or(ScanError::Header)?;
+        let (header, _) = SegmentHeader::ref_from_prefix(bytes).map_err(|_| ScanError::Header)?;
+        if header.is_valid(self.certifier(), zone) { Ok((header, bytes)) } else { Err(ScanError::Header) }
     }
 
     /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes

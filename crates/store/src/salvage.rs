@@ -1,0 +1,138 @@
+//! Salvage: what proves itself in a damaged pool, copied into a new one, and by key what does not.
+//!
+//! The damaged pool is only read. Its records are found as recovery finds them, but whatever cannot be read is passed over.
+//! In the bytes that were passed over, a header may still be legible, though nothing proves it: so keys can be named whose
+//! latest record is lost, with the older one, if there is one, in its place.
+
+use crate::client::Client;
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::recovery::{self, Findings, Holes};
+use crate::spine::{Batch, Spine, TOMBSTONE};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::segments::FIRST_RECORD;
+use quipu_parts::record::{HEADER, Kind, RecordView};
+use quipu_parts::space::SpaceError;
+use std::collections::BTreeMap;
+
+/// What a salvage kept and what it did not.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SalvageReport {
+    /// Keys copied, each with the latest value that proves itself.
+    pub keys: u64,
+    /// Everything in the old pool that does not hold.
+    pub damage: Damage,
+    /// Keys whose latest record is lost, in order, as far as they are legible.
+    pub lost: Vec<LostKey>,
+}
+
+/// A key whose latest record cannot be proved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostKey {
+    /// The key, as it is legible.
+    pub key: Vec<u8>,
+    /// What the new pool has of it.
+    pub instead: Instead,
+}
+
+/// What stands for a record that is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// The key is absent.
+    Nothing,
+    /// An older value.
+    OlderValue,
+    /// The value that a lost deletion had deleted.
+    DeletedValue,
+}
+
+/// A record that may have stood in bytes that prove nothing.
+struct Legible {
+    sequence: u64,
+    is_deletion: bool,
+}
+
+/// Copies what proves itself of the pool of `spine`, whose index is still empty. `wrong` is what its metadata was found
+/// guilty of.
+pub(crate) fn salvage(
+    spine: &Spine,
+    wrong: &[SpaceError],
+    threads: usize,
+    into: &mut Client,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<SalvageReport, Error> {
+    let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress);
+    let session = spine.session(None);
+    let lost = lost_keys(spine, &session.pin(), &findings);
+    spine.drop_tombstones();
+    let guard = session.pin();
+    let mut batch = Batch::default();
+    let mut keys = 0;
+    while let Some(record) = spine.next_record(&guard, &mut batch) {
+        if !spine.has_expired(&record) {
+            match record.expires {
+                0 => into.put(record.key, record.value)?,
+                time => into.put_until(record.key, record.value, time)?,
+            }
+            keys += 1;
+        }
+    }
+    findings.damage.extend(wrong.iter().map(|error| {
+        let offset = if let SpaceError::Damaged { offset, .. } = error { *offset } else { 0 };
+        DamagedPlace { what: error.to_string(), offset, len: 0 }
+    }));
+    findings.damage.sort_by_key(|place| place.offset);
+    Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, lost })
+}
+
+/// Compares what is legible where nothing proves itself with what does elsewhere.
+fn lost_keys(spine: &Spine, guard: &Guard<'_>, findings: &Findings) -> Vec<LostKey> {
+    let mut legible = BTreeMap::new();
+    for (info, offset, len) in &findings.holes {
+        read(spine, spine.heap.space().zone_offset(info.zone) + offset, *len, &mut legible);
+    }
+    for zone in &findings.headless {
+        let space = spine.heap.space();
+        read(spine, space.zone_offset(*zone) + FIRST_RECORD, space.zone_size() - FIRST_RECORD, &mut legible);
+    }
+    let verdict = |(key, Legible { sequence, is_deletion }): (Vec<u8>, Legible)| {
+        let proved = spine.locate::<false>(guard, spine.heap.certifier().key_hash(&key), &key);
+        let instead = match proved {
+            Some(proved) if proved.record.header.sequence.get() >= sequence => return None,
+            Some(proved) if proved.reference.tag() != TOMBSTONE && is_deletion => Instead::DeletedValue,
+            Some(proved) if proved.reference.tag() != TOMBSTONE => Instead::OlderValue,
+            _ if is_deletion => return None,
+            _ => Instead::Nothing,
+        };
+        Some(LostKey { key, instead })
+    };
+    legible.into_iter().filter_map(verdict).collect()
+}
+
+/// Notes the latest of what looks like a record in these bytes: a known kind, lengths that fit, and a sequence number that
+/// the pool's clock may have drawn, which few other bytes look like.
+fn read(spine: &Spine, start: u64, len: u64, legible: &mut BTreeMap<Vec<u8>, Legible>) {
+    let ceiling = spine.heap.space().superblock().clock_ceiling.get();
+    let len = len.min(spine.region().len().saturating_sub(start));
+    // SAFETY: the pool is only read, by this thread now that the scan is over.
+    let Some(mut rest) = (unsafe { spine.region().bytes(start, len) }) else { return };
+    while !rest.is_empty() {
+        let record = RecordView::legible(rest);
+        let record = record.filter(|record| (1..ceiling).contains(&record.header.sequence.get()));
+        let step = match record {
+            Some(frame) if frame.kind() == Kind::Frame => HEADER,
+            Some(record) if record.kind() != Kind::Void => {
+                let sequence = record.header.sequence.get();
+                let found = Legible { sequence, is_deletion: record.kind() == Kind::Tombstone };
+                match legible.get_mut(record.key) {
+                    Some(known) if known.sequence >= sequence => {}
+                    Some(known) => *known = found,
+                    None => drop(legible.insert(record.key.to_vec(), found)),
+                }
+                record.header.record_len()
+            }
+            _ => 8,
+        };
+        rest = rest.get(step as usize..).unwrap_or_default();
+    }
+}
