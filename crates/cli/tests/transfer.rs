@@ -28,7 +28,7 @@ fn exported(store: &Store) -> Vec<u8> {
 
 fn written(pairs: &Pairs) -> Vec<u8> {
     let mut writer = TextWriter::new(Vec::new());
-    pairs.iter().for_each(|(key, value)| writer.record(key, value));
+    pairs.iter().for_each(|(key, value)| writer.record(key, value, None));
     writer.finish().unwrap().0
 }
 
@@ -43,6 +43,28 @@ fn read(mut records: impl Records) -> Read {
 
 fn text(bytes: &[u8]) -> TextReader<&[u8]> {
     TextReader::new(bytes, 25_000)
+}
+
+#[test]
+fn times_of_expiry_go_out_and_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (store(&folder, "from"), store(&folder, "to"));
+    let far = 1 << 50;
+    from.client().put_until(b"session", b"open", far).unwrap();
+    from.client().put(b"stays", b"here").unwrap();
+    from.client().put_until(b"gone", b"long ago", 5).unwrap();
+    let file = exported(&from);
+    let text = String::from_utf8(file.clone()).unwrap();
+    assert!(text.contains(&format!("\nsession\topen\t{far}\nstays\there\nend 2 ")), "{text}");
+    import(&mut to.client(), &mut TextReader::new(&file[..], 25_000), &|_| {}).unwrap();
+    assert_eq!(to.client().expiry(b"session").unwrap(), Some(Some(far)));
+    assert_eq!(to.client().expiry(b"stays").unwrap(), Some(None));
+    assert_eq!(exported(&to), file);
+    for wrong in ["", "-5", "1.5", "5 ", "99999999999999999999", "5\t5"] {
+        let file = format!("quipu-export 1\nkey\tvalue\t{wrong}\n");
+        let found = read(TextReader::new(file.as_bytes(), 25_000));
+        assert!(matches!(found, Err(FormError::Expiry { line: 2 })), "{wrong:?}: {found:?}");
+    }
 }
 
 /// The example of docs/EXPORT.md.
@@ -148,7 +170,7 @@ fn mistakes_name_their_line() {
     let read = |body: &str| read(text(format!("quipu-export 1\na\tb\n{body}").as_bytes())).unwrap_err();
     assert!(matches!(read("no tab\n"), FormError::NoTab { line: 3 }));
     assert!(matches!(read("c\td\r\n"), FormError::CarriageReturn { line: 3 }));
-    assert!(matches!(read("c\td\te\n"), FormError::Control { line: 3, column: 4, found: b'\t' }));
+    assert!(matches!(read("c\td\te\n"), FormError::Expiry { line: 3 }));
     assert!(matches!(read("c\t\u{1b}\n"), FormError::Control { line: 3, column: 3, found: 0x1b }));
     assert!(matches!(read("c\\q\td\n"), FormError::Escape { line: 3, column: 2 }));
     assert!(matches!(read("c\td\\x1\n"), FormError::Escape { line: 3, column: 4 }));

@@ -5,11 +5,13 @@ use crate::{pool, text};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   quipu put animals.pool llama wool
   quipu put animals.pool picture - < llama.png
+  quipu put animals.pool session open --for 3600
   quipu put animals.pool 00ff 6b6e6f74 --hex
   quipu put animals.pool -- -1 '--an odd value--'";
 
@@ -25,6 +27,9 @@ pub struct Args {
     key: OsString,
     /// The value; `-` reads it from standard input, to its end.
     value: OsString,
+    /// Seconds for which the key has the value; then it is absent, and its space comes back.
+    #[arg(long = "for", value_name = "SECONDS")]
+    seconds: Option<f64>,
     /// Key and value, standard input too, are hexadecimal digits.
     #[arg(long)]
     hex: bool,
@@ -39,7 +44,17 @@ impl Args {
         } else {
             text::bytes_of(&self.value, "value", self.hex)?
         };
-        pool::with(&self.pool, |store| Ok(store.client().put(&key, &value)?))?;
+        let time =
+            self.seconds.map(Duration::try_from_secs_f64).transpose().map_err(|error| {
+                Failure::Usage(format!("--for: {error}; give seconds, such as 3600 or 0.5"))
+            })?;
+        pool::with(&self.pool, |store| {
+            let mut client = store.client();
+            Ok(match time {
+                None => client.put(&key, &value),
+                Some(time) => client.put_for(&key, &value, time),
+            }?)
+        })?;
         Ok(Outcome::Fine)
     }
 

@@ -76,6 +76,7 @@ struct Place {
     start: usize,
     value: usize,
     end: usize,
+    expires: Option<u64>,
     line: u64,
 }
 
@@ -87,7 +88,7 @@ impl Batch {
         self.bytes.extend_from_slice(&self.key);
         let value = self.bytes.len();
         self.bytes.extend_from_slice(&self.value);
-        self.places.push(Place { start, value, end: self.bytes.len(), line });
+        self.places.push(Place { start, value, end: self.bytes.len(), expires: records.expires(), line });
         Ok(true)
     }
 
@@ -100,12 +101,17 @@ impl Batch {
         let bytes = &self.bytes;
         let pair = |place: &Place| (&bytes[place.start..place.value], &bytes[place.value..place.end]);
         let pairs: Vec<(&[u8], &[u8])> = self.places.iter().map(pair).collect();
-        if client.put_many(&pairs).is_ok() {
+        let lasting = self.places.iter().all(|place| place.expires.is_none());
+        if lasting && client.put_many(&pairs).is_ok() {
             *imported += pairs.len() as u64;
         } else {
-            // Which of them it was only shows when they are put one by one. Some are put again; that does no harm.
+            // Which of them failed only shows when they are put one by one. Some are put again; that does no harm.
             for ((key, value), place) in pairs.iter().zip(&self.places) {
-                client.put(key, value).map_err(|source| ImportError {
+                let put = match place.expires {
+                    None => client.put(key, value),
+                    Some(time) => client.put_until(key, value, time),
+                };
+                put.map_err(|source| ImportError {
                     imported: *imported,
                     cause: ImportCause::Store { line: place.line, source },
                 })?;
@@ -132,11 +138,12 @@ pub fn export(
     let mut writer = TextWriter::new(out);
     for (turn, places) in keys.places.chunks(EXPORT_KEYS).enumerate() {
         let wanted: Vec<&[u8]> = places.iter().map(|place| keys.at(*place)).collect();
+        let expiries = wanted.iter().map(|key| client.expiry(key)).collect::<Result<Vec<_>, _>>()?;
         let mut written = Ok(());
         client.get_many(&wanted, |i, value| {
             // A key that is gone by now was deleted by another client.
             if let (Ok(()), Some(value)) = (&written, value) {
-                writer.record(wanted[i], value);
+                writer.record(wanted[i], value, expiries[i].flatten());
                 if writer.pending() > EXPORT_BYTES {
                     written = writer.drain();
                 }

@@ -37,6 +37,12 @@ pub enum FormError {
         /// The line.
         line: u64,
     },
+    /// What follows the value is no time.
+    #[error("line {line} has something other than milliseconds since 1970 behind the second tab")]
+    Expiry {
+        /// The line.
+        line: u64,
+    },
     /// The line ends with a carriage return.
     #[error(
         "line {line} ends with a carriage return; get a copy of which the ends of lines were not converted"

@@ -34,6 +34,11 @@ pub trait Records {
     /// What is wrong with the file, and where. Nothing more can be read then.
     fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<Option<u64>, FormError>;
 
+    /// When the record that was read last expires, in milliseconds since 1970, if it does.
+    fn expires(&self) -> Option<u64> {
+        None
+    }
+
     /// Bytes read so far.
     fn bytes(&self) -> u64;
 }

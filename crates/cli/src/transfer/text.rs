@@ -39,11 +39,14 @@ impl<W: Write> TextWriter<W> {
         TextWriter { out, pending, digest: XxHash3_64::new(), records: 0, bytes: 0 }
     }
 
-    /// Adds a record.
-    pub fn record(&mut self, key: &[u8], value: &[u8]) {
+    /// Adds a record, with the time when it expires, in milliseconds since 1970.
+    pub fn record(&mut self, key: &[u8], value: &[u8], expires: Option<u64>) {
         escape(key, &mut self.pending);
         self.pending.push(b'\t');
         escape(value, &mut self.pending);
+        if let Some(time) = expires {
+            self.pending.extend_from_slice(format!("\t{time}").as_bytes());
+        }
         self.pending.push(b'\n');
         self.records += 1;
     }
@@ -84,6 +87,7 @@ pub struct TextReader<R> {
     lines: Lines<R>,
     digest: XxHash3_64,
     records: u64,
+    expires: Option<u64>,
     ended: bool,
 }
 
@@ -92,7 +96,8 @@ impl<R: BufRead> TextReader<R> {
     /// escaped.
     pub fn new(input: R, longest: u64) -> TextReader<R> {
         let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(4).saturating_add(MARGIN);
-        TextReader { lines: Lines::new(input, longest), digest: XxHash3_64::new(), records: 0, ended: false }
+        let (lines, digest) = (Lines::new(input, longest), XxHash3_64::new());
+        TextReader { lines, digest, records: 0, expires: None, ended: false }
     }
 
     fn first_line(&mut self) -> Result<(), FormError> {
@@ -173,13 +178,29 @@ impl<R: BufRead> Records for TextReader<R> {
             }
         };
         unescape(&text[..tab], key).map_err(placed(0))?;
-        unescape(&text[tab + 1..], value).map_err(placed(tab + 1))?;
+        let rest = &text[tab + 1..];
+        let value_end = rest.iter().position(|byte| *byte == b'\t');
+        unescape(&rest[..value_end.unwrap_or(rest.len())], value).map_err(placed(tab + 1))?;
+        self.expires = match value_end {
+            None => None,
+            Some(end) => Some(time(&rest[end + 1..]).ok_or(FormError::Expiry { line })?),
+        };
         self.digest.write(whole);
         self.records += 1;
         Ok(Some(line))
     }
 
+    fn expires(&self) -> Option<u64> {
+        self.expires
+    }
+
     fn bytes(&self) -> u64 {
         self.lines.bytes()
     }
+}
+
+/// A time as an export writes it: decimal digits and nothing else.
+fn time(digits: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(digits).ok()?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -35,6 +35,16 @@ fn an_absent_key_is_a_problem_and_is_named() {
 }
 
 #[test]
+fn a_value_for_a_while_is_there_for_a_while() {
+    let (_folder, pool) = pool();
+    succeed(args(["put"], &pool, ["session", "open", "--for", "3600"]));
+    succeed(args(["put"], &pool, ["flash", "!", "--for", "0"]));
+    assert_eq!(text(args(["get"], &pool, ["session"])).trim_end(), "open");
+    fail(args(["get"], &pool, ["flash"]), 1);
+    assert!(fail(args(["put"], &pool, ["key", "value", "--for=-1"]), 2).contains("--for"));
+}
+
+#[test]
 fn bytes_go_in_and_out_unchanged() {
     let (_folder, pool) = pool();
     let all: Vec<u8> = (0..=255).collect();

@@ -25,7 +25,7 @@ fn text(file: &[u8], longest: u64) -> (Pairs, Option<FormError>) {
 
 fn written(pairs: &Pairs) -> Vec<u8> {
     let mut writer = TextWriter::new(Vec::new());
-    pairs.iter().for_each(|(key, value)| writer.record(key, value));
+    pairs.iter().for_each(|(key, value)| writer.record(key, value, None));
     writer.finish().expect("a vector takes all bytes").0
 }
 
