@@ -3,7 +3,6 @@
 use super::certify::{Certifier, LifeKey};
 use super::layout::{BODY, Content, HEADER, Kind, SEQUENCE};
 use quipu_medium::LINE;
-use std::ops::Range;
 use zerocopy::IntoBytes;
 
 /// Builds records in a buffer that is reused, so that a put allocates nothing once it has grown.
@@ -26,11 +25,11 @@ pub struct Encoder {
 
 impl Encoder {
     /// Encodes all of a record for `offset` in a segment of this life but its sequence number and its check.
-    #[inline]
+    #[inline(always)]
     pub fn prepare(&mut self, certifier: &Certifier, life: LifeKey, offset: u64, content: &Content<'_>) {
-        let record = self.place(offset, content.record_len());
-        write_record(&mut self.buffer[record.clone()], content);
-        self.check_body(certifier, life, record);
+        let lines = self.place(offset, content.record_len());
+        write_record(&mut self.buffer[self.start..lines], content);
+        self.check_body(certifier, life);
     }
 
     /// Encodes a frame for `offset`, all but the sequence numbers and the check. `each` is told where each record stands in
@@ -42,20 +41,20 @@ impl Encoder {
         mut each: impl FnMut(u64),
     ) {
         let len = frame_len(contents.clone());
-        let frame = self.place(offset, len);
+        let lines = self.place(offset, len);
         let head = Content { kind: Kind::Frame, key: &[], value: &[], expires: 0 };
         let mut header = head.header();
         header.value_len.set((len - HEADER) as u32);
-        let mut next = frame.start;
+        let mut next = self.start;
         self.buffer[next..next + HEADER as usize].copy_from_slice(header.as_bytes());
         next += HEADER as usize;
         for content in contents {
             let end = next + content.record_len() as usize;
             write_record(&mut self.buffer[next..end], &content);
-            each((next - frame.start) as u64);
+            each((next - self.start) as u64);
             next = end;
         }
-        self.buffer[frame.end..].fill(0);
+        self.buffer[self.end..lines].fill(0);
     }
 
     /// Gives the record at this place of the frame its sequence number.
@@ -66,26 +65,25 @@ impl Encoder {
 
     /// Encodes what depends on the sequence numbers of all records of the frame.
     pub fn complete_frame(&mut self, certifier: &Certifier, life: LifeKey) {
-        self.check_body(certifier, life, self.start..self.end);
+        self.check_body(certifier, life);
     }
 
-    /// Makes the buffer fit, and tells where in it the record goes. The line that it ends in is zero behind it.
+    /// Makes the buffer fit a record of `len` bytes, and tells where the lines end that it touches.
     #[inline]
-    fn place(&mut self, offset: u64, len: u64) -> Range<usize> {
-        let start = (offset % LINE) as usize;
-        let end = start + len as usize;
-        let lines = end.next_multiple_of(LINE as usize);
+    fn place(&mut self, offset: u64, len: u64) -> usize {
+        self.start = (offset % LINE) as usize;
+        self.end = self.start + len as usize;
+        self.offset = offset;
+        let lines = self.end.next_multiple_of(LINE as usize);
         if self.buffer.len() < lines {
             self.buffer.resize(lines.next_power_of_two(), 0);
         }
-        self.buffer[end..lines].fill(0);
-        (self.start, self.end, self.offset) = (start, end, offset);
-        start..end
+        lines
     }
 
     #[inline]
-    fn check_body(&mut self, certifier: &Certifier, life: LifeKey, record: Range<usize>) {
-        self.body_check = certifier.check(life, self.offset, &self.buffer[record][BODY..]);
+    fn check_body(&mut self, certifier: &Certifier, life: LifeKey) {
+        self.body_check = certifier.check(life, self.offset, &self.record()[BODY..]);
     }
 
     /// Completes the record with its sequence number.
@@ -127,7 +125,7 @@ pub fn frame_len<'a>(contents: impl Iterator<Item = Content<'a>>) -> u64 {
     contents.fold(HEADER, |sum, content| sum.saturating_add(content.record_len()))
 }
 
-/// Writes a record without check and sequence number.
+/// Writes a record without check and sequence number, and zeros behind it.
 #[inline]
 fn write_record(record: &mut [u8], content: &Content<'_>) {
     let Content { key, value, expires, .. } = *content;

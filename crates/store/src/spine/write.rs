@@ -137,7 +137,7 @@ impl Spine {
     }
 
     /// Appends the record that was prepared, with this sequence number, and counts it for what it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn append(
         &self,
         writer: &mut Writer,

@@ -80,7 +80,8 @@ impl LogHeap {
     }
 
     /// Appends the record that was prepared for this place. Durable after the next fence of this thread.
-    #[inline]
+    // Always, so that what becomes of the last line is decided when this is compiled.
+    #[inline(always)]
     pub fn append(
         &self,
         shard: Shard,
