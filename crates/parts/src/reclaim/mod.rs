@@ -3,4 +3,4 @@
 
 mod choose;
 
-pub use choose::choose;
+pub use choose::{Terms, choose};

@@ -4,7 +4,7 @@ use super::{Session, Spine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::LastLine;
+use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::record::Content;
 use quipu_parts::stripes::{Parked, StripeGuard};
 
@@ -89,11 +89,18 @@ impl Spine {
                 self.check_key(place.0)?;
                 self.check_value(place.1)?;
             }
-            self.put_batch(session, &resolved[..pairs.len()])
+            let mut rest = &resolved[..pairs.len()];
+            while let Err((written, error)) = self.put_batch(session, rest) {
+                rest = &rest[written..];
+                let len = Content::value(rest[0].0, rest[0].1).record_len();
+                self.make_space_or(error, &mut session.writer, len, Use::Put)?;
+            }
+            Ok(())
         })
     }
 
-    fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
+    /// Puts up to [`BATCH`] pairs. If there is no room for all: how many of them are written, and the error.
+    fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), (usize, Error)> {
         let Session { participant, writer, .. } = session;
         let guard = participant.pin();
         let mut hashes = [0; BATCH];
@@ -113,7 +120,7 @@ impl Spine {
                     written[i] = Some(self.append(writer, sequence, &content, LastLine::Left));
                 }
                 Err(error) => {
-                    failure = Some(error);
+                    failure = Some((i, error));
                     break;
                 }
             }

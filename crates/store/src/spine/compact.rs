@@ -14,8 +14,8 @@
 //!
 //! The zone is given back when every reader has left that could still reach its records.
 //!
-//! Writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and while none is
-//! left, by as many as it takes.
+//! Writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that finds
+//! no room at all takes as many as it needs, but cleans no segment twice.
 
 use super::batch::BATCH;
 use super::{Spine, Writer};
@@ -23,8 +23,8 @@ use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{Found, LastLine, LogHeap, Position, Use};
-use quipu_parts::reclaim::choose;
+use quipu_parts::heap::segments::{Found, LastLine, LogHeap, OpenSegment, Position, Use};
+use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinLock, Waiter};
@@ -62,6 +62,10 @@ struct Work {
     done: Compacted,
 }
 
+/// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
+/// each time that they are written.
+const LEAST_DIVISOR: u64 = 64;
+
 /// Turns that a writer waits for readers before it takes the pool for full.
 const PATIENCE: u32 = 4096;
 
@@ -89,39 +93,72 @@ impl Compactor {
 }
 
 impl Spine {
-    /// Makes room ahead of a write, if little is left. The caller holds no lock.
+    /// Makes some room ahead of a write, if little is left. The caller holds no lock.
     #[inline]
     pub(super) fn relieve(&self) -> Result<(), Error> {
-        if self.heap.zones_left() < self.compactor.low_water { self.make_space() } else { Ok(()) }
+        if self.heap.zones_left(Use::Put) < self.compactor.low_water {
+            self.step_of_writer(u64::MAX, self.worthwhile())?;
+        }
+        Ok(())
     }
 
-    #[cold]
-    fn make_space(&self) -> Result<(), Error> {
-        // Each round ends a victim or takes a step of one; more than this cannot help.
-        let rounds = self.heap.space().zone_count() * (self.heap.space().zone_size() >> 10) as u32;
-        let mut waiter = Waiter::default();
-        let mut patience = PATIENCE;
-        for _ in 0..rounds {
-            let stepped = match self.compact_step(u64::MAX) {
-                Ok(stepped) => stepped,
-                // A victim that cannot be read, or moved now, is no reason to refuse a write that has room.
-                Err(Error::PoolFull { .. } | Error::Damaged(_)) => false,
-                Err(error) => return Err(error),
-            };
-            if self.heap.zones_left() > 0 {
-                return Ok(());
-            }
-            if !stepped {
-                // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a
-                // guard for long.
-                if patience == 0 || self.compactor.work.lock().retired == 0 {
-                    return Ok(());
-                }
-                patience -= 1;
-                waiter.wait();
+    /// Makes room ahead of a write that will hold locks when it finds out that it has none.
+    #[inline]
+    pub(super) fn relieve_for(&self, writer: &mut Writer, len: u64) -> Result<(), Error> {
+        self.relieve()?;
+        if self.heap.zones_left(Use::Put) == 0 {
+            let has_room = |open: &OpenSegment| self.heap.has_room(open, len, Use::Put);
+            if !writer.segment.as_ref().is_some_and(has_room) {
+                self.make_space(writer, len, Use::Put)?;
             }
         }
         Ok(())
+    }
+
+    /// Compacts until there is a place for `len` bytes; `false` if that is hopeless. The caller holds no lock.
+    #[cold]
+    pub(super) fn make_space(&self, writer: &mut Writer, len: u64, purpose: Use) -> Result<bool, Error> {
+        // All that could be cleaned may be in this writer's own segment.
+        if let Some(segment) = writer.segment.take() {
+            self.heap.leave(segment);
+        }
+        let least = if purpose == Use::Put { self.worthwhile() } else { 1 };
+        let born_before = self.heap.draw();
+        let mut waiter = Waiter::default();
+        let mut patience = PATIENCE;
+        while !self.heap.offers(len, purpose) {
+            if self.step_of_writer(born_before, least)? {
+                continue;
+            }
+            let mut work = self.compactor.work.lock();
+            if let Some(segment) = work.writer.segment.take() {
+                self.heap.leave(segment);
+                continue;
+            }
+            // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
+            // for long; and who deletes at this moment has the segment that is kept for that.
+            if patience == 0 || (work.retired == 0 && !self.heap.lends()) {
+                return Ok(self.heap.offers(len, purpose));
+            }
+            drop(work);
+            patience -= 1;
+            waiter.wait();
+        }
+        Ok(true)
+    }
+
+    fn step_of_writer(&self, born_before: u64, least: u64) -> Result<bool, Error> {
+        match self.compact_step(born_before, least) {
+            // A victim that cannot be read, or moved now, is no reason to refuse a write that has room.
+            Err(Error::Damaged(_)) => Ok(true),
+            Err(Error::PoolFull { .. } | Error::Medium(_)) => Ok(false),
+            stepped => stepped,
+        }
+    }
+
+    /// Bytes that cleaning a segment must give back for a writer to do it.
+    fn worthwhile(&self) -> u64 {
+        self.heap.longest_record() / LEAST_DIVISOR
     }
 
     /// Cleans every segment that was opened before this call and has something to give back.
@@ -129,7 +166,7 @@ impl Spine {
         let before = self.compactor.work.lock().done;
         self.heap.seal_idle();
         let born_before = self.heap.draw();
-        while self.compact_step(born_before)? {}
+        while self.compact_step(born_before, 1)? {}
         self.give_back();
         let done = self.compactor.work.lock().done;
         Ok(Compacted { segments: done.segments - before.segments, moved: done.moved - before.moved })
@@ -157,25 +194,31 @@ impl Spine {
         }
     }
 
-    /// Moves the next few records of a victim that was opened before the number was drawn. `false` if there is none.
-    fn compact_step(&self, born_before: u64) -> Result<bool, Error> {
+    /// Moves the next few records of a victim that was opened before the number was drawn and gives at least so many bytes
+    /// back. `false` if there is none.
+    fn compact_step(&self, born_before: u64, least: u64) -> Result<bool, Error> {
         let mut work = self.compactor.work.lock();
         self.compactor.busy.fetch_add(1, Ordering::Relaxed);
-        let outcome = self.step(&mut work, born_before);
+        let outcome = self.step(&mut work, born_before, least);
         self.compactor.busy.fetch_sub(1, Ordering::Relaxed);
         outcome
     }
 
-    fn step(&self, work: &mut Work, born_before: u64) -> Result<bool, Error> {
+    fn step(&self, work: &mut Work, born_before: u64, least: u64) -> Result<bool, Error> {
         self.free_ripe(work);
         let Work { participant, writer, victim, ripe, retired, done } = work;
         let guard = participant.pin();
         let (zone, position) = match *victim {
             Some(victim) => victim,
             None => {
-                let mut candidates = self.heap.candidates();
+                let (mut candidates, oldest_other) = self.heap.candidates();
                 candidates.retain(|candidate| candidate.life < born_before);
-                let Some(chosen) = choose(&candidates, self.heap.longest_record()) else { return Ok(false) };
+                let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
+                let terms = Terms { capacity: self.heap.longest_record(), least, room, oldest_other };
+                let Some(chosen) = choose(&candidates, &terms) else { return Ok(false) };
+                if !self.heap.claim(chosen.zone) {
+                    return Ok(true);
+                }
                 // What was parked before the segment was sealed is published now, so that it counts as live.
                 self.settle_all(&guard);
                 (chosen.zone, Position::START)
@@ -227,7 +270,7 @@ impl Spine {
         Error::Damaged(Box::new(Damage { places: vec![place] }))
     }
 
-    /// Moves what is live of these records, and returns its bytes. On an error none has moved.
+    /// Moves what is live of these records, and returns its bytes. On an error, those before the one that failed have moved.
     fn move_live(
         &self,
         guard: &Guard<'_>,
@@ -243,6 +286,7 @@ impl Spine {
         let _locks = self.lock_all(guard, &hashes[..batch.len()]);
         let mut turns = [const { Turn::Stays }; BATCH];
         let mut moved = 0;
+        let mut outcome = Ok(());
         for (i, (reference, record)) in batch.iter().enumerate() {
             let content = match self.fate(guard, victim, hashes[i], *reference, record) {
                 Fate::Dead => continue,
@@ -252,7 +296,10 @@ impl Spine {
                 }
                 Fate::Moves(content) => content,
             };
-            self.prepare_for(Use::Move, writer, &content)?;
+            outcome = self.prepare_for(Use::Move, writer, &content);
+            if outcome.is_err() {
+                break;
+            }
             let copy = self.append(writer, record.header.sequence.get(), &content, LastLine::Left);
             moved += content.record_len();
             turns[i] = match (record.kind(), content.kind) {
@@ -274,7 +321,7 @@ impl Spine {
             debug_assert!(done, "the key is locked");
             self.heap.note_garbage(writer.shard, *old, record.header.record_len());
         }
-        Ok(moved)
+        outcome.map(|()| moved)
     }
 
     /// What becomes of a record of a victim. Its key is locked.

@@ -40,7 +40,10 @@ impl Spine {
         let Session { participant, writer, .. } = session;
         let is_deletion = batch.contents().all(|content| content.kind == Kind::Tombstone);
         let purpose = if is_deletion { Use::Delete } else { Use::Put };
-        let open = self.make_room(purpose, &mut writer.segment, len, writer.node)?;
+        while let Err(error) = self.make_room(purpose, &mut writer.segment, len, writer.node) {
+            self.make_space_or(error, writer, len, purpose)?;
+        }
+        let open = writer.segment.as_ref().expect("room was just made");
         let mut places = Vec::with_capacity(count);
         self.heap.prepare_frame(open, &mut writer.encoder, batch.contents(), |place| places.push(place));
 

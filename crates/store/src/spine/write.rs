@@ -8,7 +8,7 @@ use quipu_medium::Node;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
-use quipu_parts::record::{Content, Kind, RecordView};
+use quipu_parts::record::{Content, HEADER, Kind, RecordView};
 use quipu_parts::stripes::{Parked, StripeGuard};
 
 /// What a write decided.
@@ -36,7 +36,9 @@ impl Spine {
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
         let Session { participant, writer, lag } = session;
-        self.prepare(writer, content)?;
+        while let Err(error) = self.prepare(writer, content) {
+            self.make_space_or(error, writer, content.record_len(), purpose_of(kind))?;
+        }
         let guard = participant.pin();
         self.finish_oldest(&guard, writer.shard, lag);
         let stripe = self.lock(&guard, hash);
@@ -67,10 +69,11 @@ impl Spine {
         decide: impl FnOnce(Option<&RecordView<'_>>) -> (Change<V>, T),
     ) -> Result<T, Error> {
         self.check_key(key)?;
-        self.relieve()?;
+        let Session { participant, writer, .. } = session;
+        // What will be written is not known yet.
+        self.relieve_for(writer, HEADER + key.len() as u64 + self.value_limit())?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
-        let Session { participant, writer, .. } = session;
         let guard = participant.pin();
         let stripe = self.lock(&guard, hash);
         let old = self.locate::<WHOLE>(&guard, hash, key);
@@ -93,11 +96,23 @@ impl Spine {
         Ok(outcome)
     }
 
+    /// Makes room for so many bytes that found none; the error that said so, if there is none to be made.
+    #[cold]
+    pub(super) fn make_space_or(
+        &self,
+        error: Error,
+        writer: &mut Writer,
+        len: u64,
+        purpose: Use,
+    ) -> Result<(), Error> {
+        let is_full = matches!(error, Error::PoolFull { .. });
+        if is_full && self.make_space(writer, len, purpose)? { Ok(()) } else { Err(error) }
+    }
+
     /// Finds room for a record and builds it, all but its sequence number.
     #[inline]
     pub(super) fn prepare(&self, writer: &mut Writer, content: &Content<'_>) -> Result<(), Error> {
-        let purpose = if content.kind == Kind::Tombstone { Use::Delete } else { Use::Put };
-        self.prepare_for(purpose, writer, content)
+        self.prepare_for(purpose_of(content.kind), writer, content)
     }
 
     /// The same, for a use of room that the kind does not tell.
@@ -221,4 +236,9 @@ impl Spine {
             None => self.index.insert(guard, hash, new.word(), &|word| self.rehash(word)),
         }
     }
+}
+
+/// What room is wanted for by a record of this kind.
+fn purpose_of(kind: Kind) -> Use {
+    if kind == Kind::Tombstone { Use::Delete } else { Use::Put }
 }

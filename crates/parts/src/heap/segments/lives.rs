@@ -40,6 +40,12 @@ impl Lives {
         self.word(zone).fetch_and(!SEALED, Ordering::Release);
     }
 
+    /// Whether nobody appends to it any more and it may be cleaned.
+    pub(super) fn is_sealed(&self, zone: ZoneId) -> bool {
+        let word = self.word(zone).load(Ordering::Acquire);
+        word != NONE && word & SEALED != 0
+    }
+
     /// The zone is no segment any more.
     pub(super) fn end(&self, zone: ZoneId) {
         self.word(zone).store(NONE, Ordering::Release);
@@ -53,6 +59,11 @@ impl Lives {
     /// The lowest life of all segments but one.
     pub(super) fn oldest_but(&self, but: ZoneId) -> Option<u64> {
         self.all().filter(|(zone, _)| *zone != but).map(|(_, word)| word & !SEALED).min()
+    }
+
+    /// The segments that are not sealed, with their lives.
+    pub(super) fn unsealed(&self) -> impl Iterator<Item = (ZoneId, u64)> {
+        self.all().filter(|(_, word)| word & SEALED == 0)
     }
 
     fn all(&self) -> impl Iterator<Item = (ZoneId, u64)> {

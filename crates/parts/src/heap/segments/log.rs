@@ -5,7 +5,7 @@ use super::expiry::Expiries;
 use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
 use super::lives::Lives;
 use super::scan::SegmentInfo;
-use super::usage::{Candidate, RecordBytes, Shard, Usage};
+use super::usage::{RecordBytes, Shard, Usage};
 use crate::heap::{Clock, Numbers, Reference};
 use crate::record::{Certifier, HEADER, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
@@ -60,16 +60,18 @@ const MOVING: u32 = 1;
 
 /// Zones used as logs. Shared by all clients; each appends to a segment of its own.
 pub struct LogHeap {
-    space: Space,
+    pub(super) space: Space,
     certifier: Certifier,
     clock: Clock,
     zone_shift: u32,
     reserve: u32,
-    usage: Usage,
-    expiries: Expiries,
-    lives: Lives,
-    idle: SpinLock<Vec<OpenSegment>>,
+    pub(super) usage: Usage,
+    pub(super) expiries: Expiries,
+    pub(super) lives: Lives,
+    pub(super) idle: SpinLock<Vec<OpenSegment>>,
     opening: AtomicU32,
+    /// Segments of the reserve that someone has at this moment.
+    lent: AtomicU32,
 }
 
 impl LogHeap {
@@ -90,6 +92,7 @@ impl LogHeap {
             lives,
             idle: SpinLock::new(Vec::new()),
             opening: AtomicU32::new(0),
+            lent: AtomicU32::new(0),
         }
     }
 
@@ -165,18 +168,28 @@ impl LogHeap {
             let mut idle = self.idle.lock();
             let is_near =
                 |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
-            // What a deletion has left of the reserve, compaction leaves to the next deletion.
-            let is_meant = |s: &OpenSegment| purpose != Use::Move || !s.reserved;
+            // Near if there is one; but before a put has to do without, any will do.
             let fitting =
-                idle.iter().position(|s| self.has_room(s, len, purpose) && is_near(s) && is_meant(s));
-            fitting.map(|i| idle.swap_remove(i))
+                idle.iter().position(|s| is_near(s) && self.may_take(s, len, purpose)).or_else(|| {
+                    let is_last = self.zones_left(purpose) == 0;
+                    is_last.then(|| idle.iter().position(|s| self.may_take(s, len, purpose)))?
+                });
+            fitting.map(|i| {
+                let left = idle.swap_remove(i);
+                // Puts take it only while the reserve is whole without it.
+                let reserved = left.reserved && purpose != Use::Put;
+                self.lent.fetch_add(u32::from(reserved), Ordering::Relaxed);
+                OpenSegment { reserved, ..left }
+            })
         };
         let fresh = match left {
             Some(left) => left,
             None => {
                 self.opening.fetch_add(1, Ordering::Relaxed);
                 let opened = self.open_segment(node, purpose);
-                self.opening.fetch_sub(1, Ordering::Relaxed);
+                let reserved = opened.as_ref().is_ok_and(|opened| opened.reserved);
+                self.lent.fetch_add(u32::from(reserved), Ordering::Relaxed);
+                self.opening.fetch_sub(1, Ordering::Release);
                 opened?
             }
         };
@@ -200,15 +213,41 @@ impl LogHeap {
         segment.next + len <= self.space.zone_size() && (!segment.reserved || purpose != Use::Put)
     }
 
-    fn open_segment(&self, node: Option<Node>, purpose: Use) -> Result<OpenSegment, HeapError> {
-        // Drawn first: the draw may begin the run, which must be durable before anything else changes.
-        let life = self.draw();
-        let leave = match purpose {
+    /// Whether a segment that was left may be taken for `len` bytes of this use.
+    fn may_take(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
+        let is_meant = match purpose {
+            Use::Put => !segment.reserved || self.space.free_zones() >= self.reserve,
+            Use::Delete => true,
+            // What a deletion has left of the reserve, compaction leaves to the next deletion.
+            Use::Move => !segment.reserved,
+        };
+        is_meant && segment.next + len <= self.space.zone_size()
+    }
+
+    /// Whether [`make_room`](LogHeap::make_room) would find a place for `len` bytes at this moment.
+    pub fn offers(&self, len: u64, purpose: Use) -> bool {
+        self.zones_left(purpose) > 0 || self.idle.lock().iter().any(|s| self.may_take(s, len, purpose))
+    }
+
+    /// Whether someone has a segment of the reserve, or is about to, which whoever deletes next gets soon.
+    pub fn lends(&self) -> bool {
+        self.opening.load(Ordering::Acquire) != 0 || self.lent.load(Ordering::Acquire) != 0
+    }
+
+    /// Zones that must stay free when one is taken for this use.
+    fn leave_free(&self, purpose: Use) -> u32 {
+        match purpose {
             Use::Put => self.reserve,
             // Without a zone to move records to, nothing would ever become free again.
             Use::Delete => MOVING,
             Use::Move => 0,
-        };
+        }
+    }
+
+    fn open_segment(&self, node: Option<Node>, purpose: Use) -> Result<OpenSegment, HeapError> {
+        // Drawn first: the draw may begin the run, which must be durable before anything else changes.
+        let life = self.draw();
+        let leave = self.leave_free(purpose);
         let zone =
             self.space.get_zone(node, leave)?.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
         let start = self.space.zone_offset(zone);
@@ -227,6 +266,7 @@ impl LogHeap {
 
     /// Leaves a segment for the next client that needs room; one without any is sealed.
     pub fn leave(&self, mut segment: OpenSegment) {
+        let was_lent = segment.reserved;
         if segment.next + SHORTEST_RECORD > self.space.zone_size() {
             self.seal(&mut segment);
         } else {
@@ -237,6 +277,9 @@ impl LogHeap {
                 self.region().fence();
             }
             self.idle.lock().push(segment);
+        }
+        if was_lent {
+            self.lent.fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -322,53 +365,14 @@ impl LogHeap {
         self.usage.total()
     }
 
-    /// Registers a segment that recovery found; nobody appends to it.
-    pub fn register(&self, info: &SegmentInfo) {
-        self.lives.begin(info.zone, info.life_number);
-        self.lives.seal(info.zone);
+    /// Zones that may still be taken for this use.
+    #[inline]
+    pub fn zones_left(&self, purpose: Use) -> u32 {
+        self.space.free_zones().saturating_sub(self.leave_free(purpose))
     }
 
-    /// The sealed segments, for the choice of a victim.
-    pub fn candidates(&self) -> Vec<Candidate> {
-        let now = self.region().now();
-        self.lives
-            .sealed()
-            .map(|(zone, life)| {
-                let RecordBytes { written, garbage, tombstones } = self.usage.of_zone(zone);
-                // A record that expires may be superseded as well, and counted twice then.
-                let expired = self.expiries.expired(zone, now).min(written - garbage.min(written));
-                Candidate { zone, life, written, garbage, expired, tombstones }
-            })
-            .collect()
-    }
-
-    /// Whether every segment that was opened before this number was drawn is durably gone, but for one.
-    pub fn outlived(&self, sequence: u64, but: ZoneId) -> bool {
-        self.lives.oldest_but(but).is_none_or(|life| life > sequence)
-    }
-
-    /// Takes a segment out of the choice: it is being given up, or cannot be read.
-    pub fn withdraw(&self, zone: ZoneId) {
-        self.lives.unseal(zone);
-    }
-
-    /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more. Who asks
-    /// whether a number is [outlived](LogHeap::outlived) does not do so meanwhile.
-    pub fn free(&self, zone: ZoneId) {
-        self.forget(zone);
-        self.space.release_zone(zone);
-    }
-
-    /// The part of [`free`](LogHeap::free) that is in DRAM.
-    #[doc(hidden)]
-    pub fn forget(&self, zone: ZoneId) {
-        self.usage.forget(zone);
-        self.expiries.forget(zone);
-        self.lives.end(zone);
-    }
-
-    /// Zones that puts may still take.
-    pub fn zones_left(&self) -> u32 {
-        self.space.free_zones().saturating_sub(self.reserve)
+    /// Bytes that a segment still has room for.
+    pub fn room_in(&self, segment: &OpenSegment) -> u64 {
+        self.space.zone_size() - segment.next
     }
 }

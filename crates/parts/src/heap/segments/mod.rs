@@ -22,6 +22,7 @@
 //! run and is reclaimed as a leak.
 
 mod append;
+mod cleaning;
 mod expiry;
 mod header;
 mod lives;

@@ -36,7 +36,7 @@ pub struct RecordBytes {
     pub tombstones: u64,
 }
 
-/// A sealed segment, as the heap counts it.
+/// A segment that may be cleaned, as the heap counts it: one that is sealed, or that a client has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its zone.
@@ -51,6 +51,8 @@ pub struct Candidate {
     pub expired: u64,
     /// Of these, bytes of tombstones.
     pub tombstones: u64,
+    /// Bytes behind its records that nobody will write any more; none of a segment that still serves whoever comes next.
+    pub unused: u64,
 }
 
 /// See the module's documentation.

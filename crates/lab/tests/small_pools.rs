@@ -1,0 +1,216 @@
+//! Pools of a few zones, in which everything that holds room back shows at once.
+
+use quipu::{Client, Error, Options, Store};
+use quipu_medium::{Pages, Region};
+
+const ZONE: u64 = 16 << 10;
+
+fn options() -> Options {
+    Options { zone_size: Some(ZONE), ..Options::default() }
+}
+
+/// A pool of this many zones.
+fn pool(zones: u64) -> (Region, Store) {
+    for size in (zones * ZONE..).step_by(4096) {
+        let region = Region::dram(size, Pages::Ordinary).unwrap();
+        if let Ok(store) = Store::create_on(region.clone(), &options())
+            && store.stats().zones >= zones
+        {
+            assert_eq!(store.stats().zones, zones);
+            return (region, store);
+        }
+    }
+    unreachable!("some size has so many zones")
+}
+
+#[test]
+fn a_put_a_session_fills_segments_and_not_zones() {
+    let (region, store) = pool(16);
+    drop(store);
+    for number in 0..200u64 {
+        let store = Store::open_on(region.clone(), &options()).unwrap();
+        let mut client = store.client();
+        client.put(&number.to_le_bytes(), b"value").unwrap_or_else(|e| panic!("session {number}: {e}"));
+        drop(client);
+        if number % 2 == 0 {
+            store.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_clients_leave_behind_is_cleaned() {
+    let (_, store) = pool(16);
+    for round in 0..2000u64 {
+        let mut client = store.client();
+        for key in 0..5u64 {
+            client
+                .put(&key.to_le_bytes(), &[round as u8; 3000])
+                .unwrap_or_else(|e| panic!("round {round}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn keys_that_come_and_go_leave_nothing() {
+    for zones in 3..12 {
+        let (_, store) = pool(zones);
+        let mut client = store.client();
+        for number in 0..20_000u64 {
+            client
+                .put(&number.to_le_bytes(), &[7; 50])
+                .unwrap_or_else(|e| panic!("{zones} zones, put {number}: {e} {:?}", store.stats()));
+            client
+                .delete(&number.to_le_bytes())
+                .unwrap_or_else(|e| panic!("{zones} zones, delete {number}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn one_key_is_written_for_ever() {
+    for zones in 3..9 {
+        let (_, store) = pool(zones);
+        let mut client = store.client();
+        for number in 0..20_000u64 {
+            client
+                .put(b"key", &[number as u8; 500])
+                .unwrap_or_else(|e| panic!("{zones} zones, round {number}: {e}"));
+        }
+        for number in 0..20_000u64 {
+            client
+                .update(b"key", |_| Some([number as u8; 500]))
+                .unwrap_or_else(|e| panic!("{zones} zones, update {number}: {e}"));
+        }
+        for number in 0..1_000u64 {
+            let pairs: Vec<_> = (0..20u64).map(|i| (i.to_le_bytes(), [number as u8; 300])).collect();
+            client.put_many(&pairs).unwrap_or_else(|e| panic!("{zones} zones, batch {number}: {e}"));
+        }
+    }
+}
+
+fn fill(client: &mut Client, thread: u64, round: u64) -> u64 {
+    for number in 0.. {
+        match client.put(&[thread, number].map(u64::to_le_bytes).concat(), &[round as u8; 200]) {
+            Ok(()) => {}
+            Err(Error::PoolFull { .. }) => return number,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    0
+}
+
+#[test]
+fn a_pool_is_filled_and_emptied_for_ever() {
+    for zones in [3, 4, 5, 8, 16] {
+        for threads in 1..=4u64 {
+            let (_, store) = pool(zones);
+            for round in 0..30 {
+                // All fill at once, then all empty.
+                let counts: Vec<u64> = std::thread::scope(|scope| {
+                    let store = &store;
+                    let spawned: Vec<_> = (0..threads).map(|thread| scope.spawn(move || {
+                        let mut client = store.client();
+                        let count = fill(&mut client, thread, round);
+                        for number in 0..count {
+                            let key = [thread, number].map(u64::to_le_bytes).concat();
+                            client.delete(&key).unwrap_or_else(|e| panic!("{zones} zones, {threads} threads, round {round}: delete {number} of {count}: {e}"));
+                        }
+                        count
+                    })).collect();
+                    spawned.into_iter().map(|t| t.join().unwrap()).collect()
+                });
+                let all = counts.iter().sum::<u64>();
+                assert!(all >= 60, "{zones} zones, {threads} threads, round {round}: {all} records");
+            }
+        }
+    }
+}
+
+#[test]
+fn counters_agree_with_a_recount() {
+    for threads in [1, 4, 7] {
+        let (region, store) = pool(40);
+        std::thread::scope(|scope| {
+            let store = &store;
+            for thread in 0..threads as u64 {
+                scope.spawn(move || {
+                    let mut client = store.client();
+                    for round in 0..8_000u64 {
+                        let key = ((round * 7 + thread * 3) % 300).to_le_bytes();
+                        let value = vec![round as u8; 100 + (round % 7) as usize * 90];
+                        let outcome = match (round * 31 + thread) % 11 {
+                            0 | 1 => client.delete(&key),
+                            2 => client.remove(&key).map(|_| ()),
+                            3 => client.update(&key, |_| Some(&value)),
+                            4 => client.put_many(&[
+                                (key, &value),
+                                ((round % 300).to_le_bytes(), &value),
+                                (key, &value),
+                            ]),
+                            5 if round % 100 == 0 => {
+                                client = store.client();
+                                store.compact().map(|_| ())
+                            }
+                            _ => client.put(&key, &value),
+                        };
+                        match outcome {
+                            Ok(()) | Err(Error::PoolFull { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        let counted = store.stats();
+        drop(store);
+        // Nothing has a copy now, so recovery counts what is there.
+        let store = Store::open_on(region, &options()).unwrap();
+        let recounted = store.stats();
+        assert_eq!(counted.record_bytes, recounted.record_bytes, "{threads}");
+        assert_eq!(counted.garbage_bytes, recounted.garbage_bytes, "{threads}");
+        assert_eq!(counted.records, recounted.records);
+    }
+}
+
+#[test]
+fn runs_that_die_in_the_middle_of_compaction_do_not_use_the_reserve_up() {
+    let key_of = |number: u64| number.to_le_bytes();
+    for zones in [3, 4, 5, 6, 8, 12] {
+        let (region, store) = pool(zones);
+        let mut client = store.client();
+        let mut keys = 0;
+        while client.put(&key_of(keys), &[1; 200]).is_ok() {
+            keys += 1;
+        }
+        drop(client);
+        drop(store);
+        let mut random = zones;
+        for session in 0..2_000u64 {
+            // Nothing is closed: what was open is sealed by the next recovery, wherever it ended.
+            let store = Store::open_on(region.clone(), &options()).unwrap();
+            let mut client = store.client();
+            for _ in 0..session % 13 {
+                random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let key = key_of((random >> 33) % keys);
+                if (random >> 60) % 2 == 0 {
+                    client.delete(&key).unwrap_or_else(|e| {
+                        panic!("{zones} zones, session {session}: {e} {:?}", store.stats())
+                    });
+                } else {
+                    // The pool began full; there may be no room beside the tombstones.
+                    let put = client.put(&key, &[session as u8; 200]);
+                    assert!(matches!(put, Ok(()) | Err(Error::PoolFull { .. })), "{put:?}");
+                }
+            }
+        }
+        let store = Store::open_on(region.clone(), &options()).unwrap();
+        let mut client = store.client();
+        for number in 0..keys {
+            client
+                .delete(&key_of(number))
+                .unwrap_or_else(|e| panic!("{zones} zones, {number}: {e} {:?}", store.stats()));
+        }
+        client.put(b"again", &[1; 200]).unwrap_or_else(|e| panic!("{zones} zones: {e} {:?}", store.stats()));
+    }
+}

@@ -1,0 +1,77 @@
+//! What compaction asks of the heap and does to it: which segments may be cleaned, which tombstones may go, and giving zones
+//! back. Deciding is `reclaim`'s, moving records the store's.
+
+use super::log::LogHeap;
+use super::scan::SegmentInfo;
+use super::usage::{Candidate, RecordBytes};
+use crate::space::ZoneId;
+
+impl LogHeap {
+    /// Registers a segment that recovery found; nobody appends to it.
+    pub fn register(&self, info: &SegmentInfo) {
+        self.lives.begin(info.zone, info.life_number);
+        self.lives.seal(info.zone);
+    }
+
+    /// The segments that nobody appends to, for the choice of a victim, and the lowest life of all others.
+    pub fn candidates(&self) -> (Vec<Candidate>, u64) {
+        let idle: Vec<ZoneId> = self.idle.lock().iter().map(|segment| segment.zone).collect();
+        let now = self.region().now();
+        let candidate = |(zone, life), is_sealed: bool| {
+            let RecordBytes { written, garbage, tombstones } = self.usage.of_zone(zone);
+            // A record that expires may be superseded as well, and counted twice then.
+            let expired = self.expiries.expired(zone, now).min(written - garbage.min(written));
+            let unused = if is_sealed { self.longest_record().saturating_sub(written) } else { 0 };
+            Candidate { zone, life, written, garbage, expired, tombstones, unused }
+        };
+        let mut candidates: Vec<_> = self.lives.sealed().map(|sealed| candidate(sealed, true)).collect();
+        let mut oldest = u64::MAX;
+        for (zone, life) in self.lives.unsealed() {
+            if idle.contains(&zone) {
+                candidates.push(candidate((zone, life), false));
+            } else {
+                oldest = oldest.min(life);
+            }
+        }
+        (candidates, oldest)
+    }
+
+    /// Takes a candidate away from whoever might still append to it. `false` if someone does already.
+    pub fn claim(&self, zone: ZoneId) -> bool {
+        let left = {
+            let mut idle = self.idle.lock();
+            let left = idle.iter().position(|segment| segment.zone == zone);
+            left.map(|i| idle.swap_remove(i))
+        };
+        if let Some(mut left) = left {
+            self.seal(&mut left);
+            self.region().fence();
+        }
+        self.lives.is_sealed(zone)
+    }
+
+    /// Whether every segment that was opened before this number was drawn is durably gone, but for one.
+    pub fn outlived(&self, sequence: u64, but: ZoneId) -> bool {
+        self.lives.oldest_but(but).is_none_or(|life| life > sequence)
+    }
+
+    /// Takes a segment out of the choice: it is being given up, or cannot be read.
+    pub fn withdraw(&self, zone: ZoneId) {
+        self.lives.unseal(zone);
+    }
+
+    /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more. Who asks
+    /// whether a number is [outlived](LogHeap::outlived) does not do so meanwhile.
+    pub fn free(&self, zone: ZoneId) {
+        self.forget(zone);
+        self.space.release_zone(zone);
+    }
+
+    /// The part of [`free`](LogHeap::free) that is in DRAM.
+    #[doc(hidden)]
+    pub fn forget(&self, zone: ZoneId) {
+        self.usage.forget(zone);
+        self.expiries.forget(zone);
+        self.lives.end(zone);
+    }
+}
