@@ -62,6 +62,8 @@ pub(crate) struct Findings {
     pub(crate) report: RecoveryReport,
     pub(crate) damage: Vec<DamagedPlace>,
     open: Vec<(SegmentInfo, u64)>,
+    /// Open segments without a record that is not superseded, and stands nowhere else.
+    needless: Vec<(SegmentInfo, u64)>,
     sealed: Vec<SegmentInfo>,
     /// Segments, offsets in them and lengths of what cannot be read.
     pub(crate) holes: Vec<(SegmentInfo, u64, u64)>,
@@ -74,6 +76,8 @@ pub(crate) struct Findings {
 
 /// A record on its way into the index.
 struct Pending<'a> {
+    /// It stands in a segment that was sealed.
+    sealed: bool,
     hash: u64,
     reference: Reference,
     record: RecordView<'a>,
@@ -113,6 +117,12 @@ pub(crate) fn recover(
         Holes::AreDamage | Holes::Salvaged => {}
         Holes::AreLost => findings.report.lost = std::mem::take(&mut findings.damage),
     }
+    // A scan that stops at a hole would not see all.
+    let is_needless = |(info, end): &(SegmentInfo, u64)| {
+        *end == FIRST_RECORD || (holes == Holes::AreDamage && spine.is_needless(info))
+    };
+    (findings.needless, findings.open) =
+        std::mem::take(&mut findings.open).into_iter().partition(is_needless);
     spine.drop_tombstones();
     spine.heap.clock().pass(findings.highest);
     // Nothing was changed until here.
@@ -211,7 +221,7 @@ impl Spine {
                     if record.expires != 0 {
                         self.heap.note_expiring(reference, record.header.record_len(), record.expires);
                     }
-                    batch.push(Pending { hash, reference, record });
+                    batch.push(Pending { sealed: scan.info().sealed_end.is_some(), hash, reference, record });
                     if batch.len() == BATCH {
                         batch.drain(..).for_each(|pending| self.adopt(guard, shard, pending));
                     }
@@ -252,15 +262,18 @@ impl Spine {
     /// Lets the index name this record, unless it names a later one of the same key. A copy that compaction made says the
     /// same as its original; but that of a record that had expired is a tombstone, which is final.
     fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) {
-        let Pending { hash, reference, record } = pending;
+        let Pending { sealed, hash, reference, record } = pending;
         let tagged = tagged(reference, record.kind());
-        let rank = |sequence: u64, reference: Reference| (sequence, reference.tag() == TOMBSTONE);
+        // Of a record and a copy that says the same, the one in a sealed segment: if compaction was cut off, what it had not
+        // finished then holds nothing that is needed.
+        let rank =
+            |sequence: u64, reference: Reference, sealed| (sequence, reference.tag() == TOMBSTONE, sealed);
         let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, hash, record.key) {
             None => self.index.insert(guard, hash, tagged.word(), &|word| self.rehash(word)),
             Some(old)
-                if rank(old.record.header.sequence.get(), old.reference)
-                    < rank(record.header.sequence.get(), tagged) =>
+                if rank(old.record.header.sequence.get(), old.reference, false)
+                    < rank(record.header.sequence.get(), tagged, sealed) =>
             {
                 let done = self.index.replace(guard, hash, old.reference.word(), tagged.word());
                 debug_assert!(done, "the key is locked");
@@ -273,6 +286,29 @@ impl Spine {
         }
         if tagged.tag() == TOMBSTONE {
             self.heap.note_tombstone(shard, reference, record.header.record_len());
+        }
+    }
+
+    /// Whether the index names nothing in this segment, tombstones included. It then need not be kept: in a full pool, a run
+    /// that dies soon after compaction took the last zone would otherwise leave none to the next.
+    fn is_needless(&self, info: &SegmentInfo) -> bool {
+        let participant = self.epochs.register();
+        let guard = participant.pin();
+        // SAFETY: as in `scan_zone`.
+        let Ok(mut scan) = (unsafe { self.heap.scan(info.zone) }) else { return false };
+        loop {
+            match scan.advance() {
+                Ok(Some(Found::Record { reference, record })) => {
+                    let hash = self.heap.certifier().key_hash(record.key);
+                    let names = |word| Reference::from_word(word).with_tag(0) == reference;
+                    if self.index.get(&guard, hash, names).is_some() {
+                        return false;
+                    }
+                }
+                Ok(Some(Found::Frame { .. })) => {}
+                Ok(None) => return true,
+                Ok(Some(Found::Gap { .. })) | Err(_) => return false,
+            }
         }
     }
 
@@ -304,7 +340,7 @@ impl Spine {
         findings.sealed.iter().for_each(|info| self.heap.confirm(info));
         self.region().fence();
         let lost = !report.lost.is_empty();
-        if findings.open.is_empty() && !lost {
+        if findings.open.is_empty() && findings.needless.is_empty() && !lost {
             return Ok(report);
         }
         self.heap.clock().begin(self.heap.space());
@@ -318,12 +354,7 @@ impl Spine {
                 report.reclaimed += 1;
             }
         }
-        let (empty, used): (Vec<_>, Vec<_>) =
-            findings.open.into_iter().partition(|(_, end)| *end == FIRST_RECORD);
-        for (info, _) in &empty {
-            self.heap.space().release_zone(info.zone);
-        }
-        report.reclaimed += empty.len();
+        let used = findings.open;
         if self.twin == Some(Twin::AppendAfterRecovery) {
             used.iter().for_each(|(info, end)| self.heap.reopen(info, *end));
         } else {
@@ -331,6 +362,11 @@ impl Spine {
             used.iter().for_each(|(info, _)| self.heap.register(info));
             report.sealed = used.len();
         }
+        // Only now: what makes them needless may have been in a cache.
+        for (info, _) in &findings.needless {
+            self.heap.free(info.zone);
+        }
+        report.reclaimed += findings.needless.len();
         self.heap.clock().settled(self.heap.space());
         Ok(report)
     }
