@@ -216,6 +216,8 @@ impl Spine {
                 let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
                 let terms = Terms { capacity: self.heap.longest_record(), least, room, oldest_other };
                 let Some(chosen) = choose(&candidates, &terms) else { return Ok(false) };
+                // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
+                self.heap.draw();
                 if !self.heap.claim(chosen.zone) {
                     return Ok(true);
                 }
