@@ -38,6 +38,11 @@
 //! doubles by publishing a copy. Superseded directories are kept until the index drops: together they are as
 //! large as the current one, a thousandth of the segments, and so no reader depends on which collector its guard is of.
 //!
+//! # Images
+//!
+//! What a slot tells alone also lets the whole index be saved and loaded as it stands, segment by segment, so that
+//! loading is a copy and not an insertion of every key.
+//!
 //! # When hashes collide
 //!
 //! Correctness does not depend on the hash. What finds no place in a segment that a split would not help (half
@@ -46,6 +51,7 @@
 
 mod directory;
 mod displace;
+mod image;
 mod iterate;
 mod overflow;
 mod probe;
@@ -56,6 +62,7 @@ mod slot;
 mod split;
 mod table;
 
+pub use image::{Fields, Image, ImageError, ImageShape, Loader, image_tables};
 pub use iterate::Cursor;
 pub use settings::{HashIndexSettings, HashIndexStats};
 pub use table::HashIndex;

@@ -42,6 +42,8 @@ pub struct HashIndexStats {
     pub displacements: u64,
     /// Records whose hash a split had to ask for.
     pub records_read_by_splits: u64,
+    /// References that splits dropped, because the hash of their record was not that of their place any more.
+    pub strays: u64,
     /// Slots of the segments in use.
     pub slots: u64,
     /// Keys in overflow chains.

@@ -8,7 +8,7 @@
 //!
 //! Slabs start small and double up to the full size, so a small index is small. They are freed with the index.
 
-use super::probe::Bucket;
+use super::probe::{Bucket, SLOTS};
 use super::segment::{EntryWord, Meta, Segment};
 use crate::sync::SpinLock;
 use quipu_medium::prefer_huge_pages;
@@ -71,7 +71,7 @@ impl Slabs {
     #[inline]
     fn buckets(&self, entry: EntryWord) -> &[Bucket] {
         let first = std::ptr::with_exposed_provenance::<Bucket>(entry.address());
-        // SAFETY: entries are made by `allocate` for zeroed blocks of this size, which live as long as `self`.
+        // SAFETY: entries are made by `allocate` and its like for initialised blocks of this size, which live as long as `self`.
         unsafe { std::slice::from_raw_parts(first, 1 << self.bucket_bits) }
     }
 
@@ -96,7 +96,7 @@ impl Slabs {
         let slab = entry.address() & !offset_mask;
         let block = (entry.address() & offset_mask) >> self.segment_shift;
         let address = self.meta_address(slab, block);
-        // SAFETY: `allocate` initialised the metadata of every block that it handed out, within the slab.
+        // SAFETY: `take_block` initialised the metadata of every block that it handed out, within the slab.
         unsafe { &*std::ptr::with_exposed_provenance::<Meta>(address) }
     }
 
@@ -113,26 +113,52 @@ impl Slabs {
 
     /// A new, empty segment that nobody else knows yet.
     pub(super) fn allocate(&self, depth: u32, base: u32) -> EntryWord {
+        let block = self.take_block(depth);
+        // SAFETY: `take_block` gave us all of these bytes, and no one has been told of them.
+        unsafe { block.as_ptr().cast::<u8>().write_bytes(0, 1 << self.segment_shift) };
+        EntryWord::new(block.as_ptr().expose_provenance(), base)
+    }
+
+    /// A new segment that nobody else knows yet, its slots in order filled with these words: as many as there are slots,
+    /// none beyond that, and zeros if they are fewer.
+    pub(super) fn allocate_filled(
+        &self,
+        depth: u32,
+        base: u32,
+        words: impl Iterator<Item = u64>,
+    ) -> EntryWord {
+        let block = self.take_block(depth);
+        let slots = (1 << self.bucket_bits) * SLOTS;
+        let mut filled = 0;
+        words.take(slots).for_each(|word| {
+            // SAFETY: `filled` is below `slots`, and all of them are ours, as in `allocate`; they are aligned to lines.
+            unsafe { block.as_ptr().add(filled).write(word) };
+            filled += 1;
+        });
+        // SAFETY: the slots from `filled` to the last are ours as well.
+        unsafe { block.as_ptr().add(filled).write_bytes(0, slots - filled) };
+        EntryWord::new(block.as_ptr().expose_provenance(), base)
+    }
+
+    /// Takes a block for a new segment, with its metadata made. Its slots are not initialised.
+    fn take_block(&self, depth: u32) -> NonNull<u64> {
         let mut list = self.list.lock();
-        let address = loop {
+        loop {
             if let Some(slab) = list.last_mut()
                 && let Some(block) = self.next_segment_block(slab)
             {
                 let slab_address = slab.base.as_ptr().expose_provenance();
-                let offset = block << self.segment_shift;
                 let meta =
                     std::ptr::with_exposed_provenance_mut::<Meta>(self.meta_address(slab_address, block));
                 // SAFETY: the block and its metadata lie in the slab, and no one has been told of them.
-                unsafe {
-                    slab.base.as_ptr().add(offset).write_bytes(0, 1 << self.segment_shift);
+                return unsafe {
                     meta.write(Meta::new(depth));
-                }
-                break slab_address + offset;
+                    slab.base.add(block << self.segment_shift).cast()
+                };
             }
             let blocks = list.iter().map(|slab| slab.blocks).sum::<usize>().max(1 << depth.min(BLOCKS_LOG2));
             list.push(self.new_slab(blocks));
-        };
-        EntryWord::new(address, base)
+        }
     }
 
     /// Takes the slab's next block, skipping those of the metadata.

@@ -17,6 +17,14 @@ const DEPTH_FLOOR: u32 = 16;
 /// ... but never deeper than this, so that the tag window does not leave the hash.
 const DEPTH_MAX: u32 = 40;
 
+/// Depth that no segment of an index of so many passes.
+pub(super) fn deepest(segments: u64) -> u32 {
+    (segments.max(1).ilog2() + DEPTH_SLACK).clamp(DEPTH_FLOOR, DEPTH_MAX)
+}
+
+/// How far behind a segment's depth its tag window may begin: beyond, too few bits of a tag would be left.
+pub(super) const WINDOW_LAG: u32 = TAG_BITS - FRESH_BITS_MIN;
+
 impl HashIndex {
     /// Whether splitting this segment would help a key that found no place in it.
     ///
@@ -24,8 +32,7 @@ impl HashIndex {
     /// such keys become many. Nor does depth help much where equal prefixes have made this segment far deeper than the
     /// others; each further split could double the directory.
     pub(super) fn should_split(&self, segment: &Segment<'_>, state: &State) -> bool {
-        let even_depth = self.segments.load(Ordering::Relaxed).ilog2();
-        let deepest = (even_depth + DEPTH_SLACK).clamp(DEPTH_FLOOR, DEPTH_MAX);
+        let deepest = deepest(self.segments.load(Ordering::Relaxed));
         let slots = segment.slot_count();
         let in_buckets = (segment.meta.keys() - state.overflowing) as usize;
         state.depth < deepest && (in_buckets >= slots / 2 || state.overflowing as usize >= slots / 4)
@@ -35,7 +42,7 @@ impl HashIndex {
     pub(super) fn split(&self, hash: u64, entry: EntryWord, state: &mut State, rehash: &dyn Fn(u64) -> u64) {
         self.splitting.fetch_add(1, Ordering::Relaxed);
         let segment = self.slabs.segment(entry);
-        if segment.base + TAG_BITS >= state.depth + 1 + FRESH_BITS_MIN {
+        if segment.base + WINDOW_LAG > state.depth {
             self.split_by_tags(hash, entry, &segment, state);
         } else {
             self.split_by_hashes(hash, entry, &segment, state, rehash);
@@ -101,13 +108,10 @@ impl HashIndex {
         let mut keys: Vec<(u64, u64)> =
             references.into_iter().map(|reference| (rehash(reference), reference)).collect();
         self.records_read.fetch_add(read, Ordering::Relaxed);
+        // A record whose hash leads elsewhere is damaged: no lookup finds it any more, so nothing is lost by letting it go.
+        keys.retain(|&(of_key, _)| prefix(of_key, depth) == prefix(hash, depth));
+        self.strays.fetch_add(read - keys.len() as u64, Ordering::Relaxed);
         keys.extend(hashes_in_overflow(segment));
-        for &(of_key, _) in &keys {
-            assert!(
-                prefix(of_key, depth) == prefix(hash, depth),
-                "the hash of an indexed record has changed"
-            );
-        }
         let base = depth + 1;
         let sibling_entry = self.slabs.allocate(depth + 1, base);
         let sibling = self.slabs.segment(sibling_entry);

@@ -25,6 +25,7 @@ pub struct HashIndex {
     pub(super) segments: AtomicU64,
     pub(super) splits: AtomicU64,
     pub(super) records_read: AtomicU64,
+    pub(super) strays: AtomicU64,
     pub(super) splitting: AtomicU32,
 }
 
@@ -37,12 +38,18 @@ impl HashIndex {
         let first: Vec<EntryWord> = (0..1 << depth).map(|_| slabs.allocate(depth, depth)).collect();
         // A line of the directory may have room for more entries than there are; no hash leads to those.
         let directory = Directory::new(depth, |i| first[i % first.len()]);
+        HashIndex::of(directory, slabs, 1 << depth)
+    }
+
+    /// An index of these segments.
+    pub(super) fn of(directory: Directory, slabs: Slabs, segments: u64) -> HashIndex {
         HashIndex {
             directory,
             slabs,
-            segments: AtomicU64::new(1 << depth),
+            segments: AtomicU64::new(segments),
             splits: AtomicU64::new(0),
             records_read: AtomicU64::new(0),
+            strays: AtomicU64::new(0),
             splitting: AtomicU32::new(0),
         }
     }
@@ -121,11 +128,11 @@ impl HashIndex {
     /// Adds a key that is known to be absent.
     ///
     /// If the segment must split and its tags have run out, `rehash` is asked for the hash of the record that each
-    /// of the segment's references names. It must not call the index.
+    /// of the segment's references names. It must not call the index. A reference whose hash then leads elsewhere is
+    /// dropped, and [counted](HashIndexStats::strays): its record is not what it was.
     ///
     /// # Panics
-    /// If the reference is zero or longer than 48 bits, or if `rehash` contradicts the hash that a key was
-    /// inserted with.
+    /// If the reference is zero or longer than 48 bits.
     pub fn insert(&self, _guard: &Guard<'_>, hash: u64, reference: u64, rehash: &dyn Fn(u64) -> u64) {
         check_reference(reference);
         let locked = self.lock(hash);
@@ -263,6 +270,7 @@ impl HashIndex {
             depth: self.directory.depth(),
             splits: self.splits.load(Ordering::Relaxed),
             records_read_by_splits: self.records_read.load(Ordering::Relaxed),
+            strays: self.strays.load(Ordering::Relaxed),
             slots: segments * ((self.slabs.bucket_mask() + 1) * SLOTS) as u64,
             ..HashIndexStats::default()
         };
