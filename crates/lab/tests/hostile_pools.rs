@@ -1,6 +1,8 @@
 //! Pools that were cut short, overwritten, flipped, lost in part, or written by someone else: opening one either refuses
 //! with the right error and leaves the file as it is, byte for byte, or shows what survived and nothing wrong.
 
+#[path = "hostile_pools/checkpoints.rs"]
+mod checkpoints;
 #[path = "hostile_pools/disk_full.rs"]
 mod disk_full;
 #[path = "hostile_pools/lost_pages.rs"]

@@ -35,6 +35,7 @@
 mod background;
 mod batch;
 mod check;
+mod checkpoint;
 mod client;
 pub mod designs;
 mod error;
@@ -47,6 +48,8 @@ mod store;
 
 pub use batch::WriteBatch;
 pub use check::CheckReport;
+#[doc(hidden)]
+pub use checkpoint::checkpoint_tables;
 pub use client::{Client, Guard, Iter};
 pub use designs::Design;
 pub use error::{Damage, DamagedPlace, Error, ErrorKind};

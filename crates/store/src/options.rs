@@ -21,6 +21,9 @@ pub struct Options {
     pub free_list: FreeList,
     /// Threads that scan segments at open. Default: the processor's.
     pub recovery_threads: usize,
+    /// Prove every record at open, also where the checkpoint of a clean close says what there is. Default: false; damage to
+    /// records of a pool that was closed then shows when a check or compaction comes to it.
+    pub verify: bool,
     /// For what proves the store; leave it at its default.
     #[doc(hidden)]
     pub testing: Testing,
@@ -68,6 +71,9 @@ pub enum Twin {
     FreedInDramOnly,
     /// The records of a batch are written each under a check of its own.
     BatchInPieces,
+    /// Open believes whatever checkpoint the superblock names: neither is it asked whether the pool has changed since, nor
+    /// are the segments held against it.
+    StaleCheckpoint,
 }
 
 impl Default for Options {
@@ -80,6 +86,7 @@ impl Default for Options {
             durability: Durability::Process,
             free_list: FreeList::default(),
             recovery_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            verify: false,
             testing: Testing::default(),
         }
     }

@@ -8,6 +8,7 @@
 //! record are freed. All of it is fenced before the store is handed out.
 
 use crate::background;
+use crate::checkpoint::Loaded;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::spine::{Spine, TOMBSTONE, tagged};
@@ -26,9 +27,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct RecoveryReport {
     /// Whether the pool had been closed cleanly, so that nothing had to be repaired.
     pub was_clean: bool,
-    /// Segments scanned.
+    /// Whether the checkpoint of a clean close told what the segments hold, so that none had to be scanned. Their records
+    /// are then not proved.
+    pub from_checkpoint: bool,
+    /// Segments found.
     pub segments: usize,
-    /// Records scanned, superseded ones and tombstones included.
+    /// Records scanned, superseded ones and tombstones included: none with a checkpoint.
     pub records: u64,
     /// Open segments of earlier runs that were sealed.
     pub sealed: usize,
@@ -51,7 +55,7 @@ pub(crate) enum Holes {
 
 /// No record or life has a number from here on. Whoever knows a pool's secret can write one that does; a clock that went on
 /// from it would come to numbers that the next open refuses in the superblock.
-const DRAWN_END: u64 = NUMBERS_END / 2;
+pub(crate) const DRAWN_END: u64 = NUMBERS_END / 2;
 
 /// Records whose index lines are fetched together.
 const BATCH: usize = 16;
@@ -81,6 +85,19 @@ struct Pending<'a> {
     hash: u64,
     reference: Reference,
     record: RecordView<'a>,
+}
+
+/// Opens a pool that was closed from what its checkpoint told.
+pub(crate) fn resume(spine: &mut Spine, loaded: Loaded, mut space: SpaceRecovery) -> RecoveryReport {
+    let segments = loaded.adopt(spine);
+    spine.heap.space().repair(&mut space);
+    RecoveryReport {
+        was_clean: space.was_clean,
+        from_checkpoint: true,
+        segments,
+        reclaimed: space.leaked_reclaimed as usize,
+        ..RecoveryReport::default()
+    }
 }
 
 /// Builds the index of a pool that was just mapped, and settles what a crash left open. `progress` is told the

@@ -1,6 +1,7 @@
 //! [`Store`]: a pool that is open.
 
 use crate::check::{self, CheckReport};
+use crate::checkpoint;
 use crate::client::Client;
 use crate::designs::{Design, quipu};
 use crate::error::Error;
@@ -261,25 +262,28 @@ impl Store {
         check::check(&self.spine, progress)
     }
 
-    /// Closes the store, so that the next open has nothing to repair, and writes a file back to its device.
+    /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file back to its
+    /// device. A store that has changed nothing since a clean open changes nothing now.
     ///
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium. The pool is then as after a drop.
     pub fn close(self) -> Result<(), Error> {
         self.exclusive()?;
         let space = self.spine.heap.space();
+        self.spine.settle_all(&self.spine.epochs.register().pin());
         self.spine.give_back();
         self.spine.heap.seal_idle();
-        self.write_back()?;
         if !space.superblock().is_clean() {
+            let checkpoint = checkpoint::save(&self.spine).unwrap_or_default();
+            self.write_back()?;
             let boot_id = self.spine.region().boot_id();
             space.update_superblock(|superblock| {
                 superblock.set_clean(true);
                 superblock.boot_id = boot_id;
+                superblock.checkpoint = checkpoint;
             });
-            self.write_back()?;
         }
-        Ok(())
+        self.write_back()
     }
 
     /// Writes a file back to its device. What a persistent module or the simulator holds is durable when it is fenced.
@@ -322,8 +326,14 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let rebooted = superblock.boot_id != region.boot_id();
     let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
     let (space, found) = Space::examine(region)?;
-    let spine = build(space, options, found.superblock_copy_lost);
-    let recovery = recovery::recover(&spine, options.recovery_threads, holes, found, progress)?;
+    let mut spine = build(space, options, found.superblock_copy_lost);
+    let threads = options.recovery_threads;
+    // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
+    let wanted = !options.verify && !found.superblock_copy_lost;
+    let recovery = match wanted.then(|| checkpoint::load(&spine, threads)).flatten() {
+        Some(loaded) => recovery::resume(&mut spine, loaded, found),
+        None => recovery::recover(&spine, threads, holes, found, progress)?,
+    };
     Ok(Store { spine: Arc::new(spine), design, recovery })
 }
 

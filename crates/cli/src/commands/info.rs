@@ -13,7 +13,8 @@ Examples:
 
 Fields of the JSON object: pool, design, medium, durability, survives (process_crash, os_crash, power_loss: \
 yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, \
-garbage_bytes, utilization, index_bytes, longest_key, longest_value, closed_cleanly.";
+garbage_bytes, utilization, index_bytes, longest_key, longest_value, closed_cleanly, \
+from_checkpoint.";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
 ///
@@ -58,15 +59,17 @@ impl Args {
             "longest_key": key,
             "longest_value": value,
             "closed_cleanly": store.recovery().was_clean,
+            "from_checkpoint": store.recovery().from_checkpoint,
         })
     }
 
     fn text(&self, store: &Store) -> String {
         let (stats, (key, value), recovery) = (store.stats(), store.limits(), store.recovery());
-        let closed = if recovery.was_clean {
-            "closed cleanly".to_owned()
-        } else {
-            format!("was not closed; recovered from {}", output::counted(recovery.segments as u64, "segment"))
+        let segments = output::counted(recovery.segments as u64, "segment");
+        let closed = match (recovery.was_clean, recovery.from_checkpoint) {
+            (true, true) => "closed cleanly; opened from its checkpoint".to_owned(),
+            (true, false) => format!("closed cleanly, without a checkpoint; {segments} scanned"),
+            (false, _) => format!("was not closed; recovered from {segments}"),
         };
         let rows = [
             ("design", store.design().to_string()),

@@ -1,6 +1,6 @@
 //! A pool file to damage, with a map of what lies where in it.
 
-use quipu::{Error, MediumKind, Options, Store};
+use quipu::{Error, MediumKind, Options, Store, Testing};
 use quipu_lab::contract::{Contents, value_of};
 use quipu_medium::{Durability, Region};
 use quipu_parts::heap::segments::{self, FIRST_RECORD};
@@ -80,8 +80,14 @@ impl Victim {
     /// Opens a file of these bytes. If that is refused, the file is still the same.
     #[track_caller]
     pub fn open(&self, bytes: &[u8]) -> Result<Store, Error> {
+        self.open_with(bytes, &options())
+    }
+
+    /// The same, with these options.
+    #[track_caller]
+    pub fn open_with(&self, bytes: &[u8], options: &Options) -> Result<Store, Error> {
         std::fs::write(&self.path, bytes).unwrap();
-        let opened = Store::open(&self.path, &options());
+        let opened = Store::open(&self.path, options);
         if let Err(error) = &opened {
             assert!(
                 std::fs::read(&self.path).unwrap() == bytes,
@@ -105,6 +111,11 @@ impl Victim {
     #[track_caller]
     pub fn refused(&self, bytes: &[u8]) -> Error {
         self.open(bytes).expect_err("damage is noticed")
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
     }
 
     /// The certifier of the pool.
@@ -170,9 +181,16 @@ impl Victim {
     }
 }
 
-/// Options to open with.
+/// Options to open with: all records are proved, whether the pool has a checkpoint or not.
 pub fn options() -> Options {
-    Options { medium: Some(MediumKind::File), recovery_threads: 2, ..Options::default() }
+    Options { verify: true, ..trusting() }
+}
+
+/// Options to open with that leave a checkpoint to be believed.
+pub fn trusting() -> Options {
+    // A small index, so that its image is short beside small segments.
+    let testing = Testing { tiny_index: true, ..Testing::default() };
+    Options { medium: Some(MediumKind::File), recovery_threads: 2, testing, ..Options::default() }
 }
 
 fn field(table: &[(&'static str, usize, usize)], name: &str) -> usize {

@@ -198,9 +198,7 @@ impl FreeList {
                 let damaged = SpaceError::Damaged { what: "the head of a free list", offset: *head };
                 let index = self.words.target(first).ok_or(damaged)?;
                 let word = region.load(self.words.at(index));
-                let is_free =
-                    self.state(index).is_some_and(|s| s.load(Ordering::Acquire) == State::Free as u8);
-                if word & COMMITTED != 0 || !is_free {
+                if word & COMMITTED != 0 || !self.is_free(index) {
                     return Err(SpaceError::Damaged { what: "a free list", offset: self.words.at(index) });
                 }
                 region.store(*head, word);
@@ -233,6 +231,11 @@ impl FreeList {
     #[inline]
     pub(super) fn check(&self, index: u32) -> bool {
         self.state(index).is_some_and(|state| state.load(Ordering::Acquire) == State::Committed as u8)
+    }
+
+    /// Whether the object is on the list.
+    pub(super) fn is_free(&self, index: u32) -> bool {
+        self.state(index).is_some_and(|state| state.load(Ordering::Acquire) == State::Free as u8)
     }
 
     /// Release: when it returns, the object is durably free and can be gotten again.

@@ -301,6 +301,20 @@ impl Space {
         self.zones.committed()
     }
 
+    /// The last free zones, so many, with storage behind them, for what is written when a pool closes. They stay free:
+    /// whatever is written there is gone when Get returns them. `None` if there are fewer.
+    ///
+    /// # Errors
+    /// [`SpaceError::Medium`] if the disk is full.
+    pub fn spare_zones(&self, count: u64) -> Result<Option<Vec<ZoneId>>, SpaceError> {
+        self.zones.spare(count)
+    }
+
+    /// Whether this is a zone of the pool that nobody has.
+    pub fn is_free(&self, zone: ZoneId) -> bool {
+        self.zones.is_free(zone)
+    }
+
     /// The object pool of that name.
     pub fn pool(&self, id: u32) -> Option<&ObjectPool> {
         self.pools.iter().find(|pool| pool.id() == id)

@@ -81,6 +81,6 @@ pub use layout::{FormatOptions, PoolSpec};
 pub use object_pool::{ObjectId, ObjectPool};
 pub use pool_header::{PoolHeader, ZoneEntry};
 pub use recovery::SpaceRecovery;
-pub use superblock::{ExtentEntry, FORMAT_VERSION, PoolEntry, SETTINGS_LEN, Superblock};
+pub use superblock::{CheckpointEntry, ExtentEntry, FORMAT_VERSION, PoolEntry, SETTINGS_LEN, Superblock};
 pub use tables::{Field, Table, format_tables};
 pub use zone_pool::ZoneId;

@@ -67,7 +67,9 @@ pub struct Superblock {
     pub(super) extent_count: U32,
     pub(super) pool_count: U32,
     pub(super) zones_digest: U64,
-    pub(super) reserved_b: [u8; 216],
+    /// The checkpoint that the last clean close left, as its writer names it; see [`Superblock::checkpoint`].
+    pub checkpoint: CheckpointEntry,
+    pub(super) reserved_b: [u8; 184],
     pub(super) extents: [ExtentEntry; MAX_EXTENTS],
     pub(super) pools: [PoolEntry; MAX_POOLS],
     pub(super) reserved_c: [u8; 2432],
@@ -111,15 +113,32 @@ pub struct PoolEntry {
     pub(super) reserved: [u8; 24],
 }
 
+/// Where a checkpoint lies, and what it must say. All zero: there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct CheckpointEntry {
+    /// Run that left it. Once a later run has begun, it tells of a pool that is no more.
+    pub run: U64,
+    /// Bytes of its contents.
+    pub len: U64,
+    /// Check of the checks of its zones.
+    pub check: U64,
+    /// Its first zone.
+    pub first_zone: U32,
+    pub(super) reserved: [u8; 4],
+}
+
 const _: () = {
     use std::mem::offset_of;
     assert!(size_of::<Superblock>() == 4096);
+    assert!(size_of::<CheckpointEntry>() == 32);
     assert!(size_of::<ExtentEntry>() == 40);
     assert!(size_of::<PoolEntry>() == 64);
     assert!(offset_of!(Superblock, magic) == 8);
     assert!(offset_of!(Superblock, version) == 16);
     assert!(offset_of!(Superblock, generation) == 24);
     assert!(offset_of!(Superblock, clock_ceiling) == 88);
+    assert!(offset_of!(Superblock, checkpoint) == 296);
     assert!(offset_of!(Superblock, extents) == 512);
     assert!(offset_of!(Superblock, pools) == 1152);
 };
@@ -187,6 +206,12 @@ impl Superblock {
     /// Says whether everything in the pool is durable and will not change before the next update.
     pub fn set_clean(&mut self, clean: bool) {
         self.state.set(if clean { STATE_CLEAN } else { STATE_UNCLEAN });
+    }
+
+    /// The checkpoint, if the pool was closed with one and nothing has changed since.
+    pub fn checkpoint(&self) -> Option<CheckpointEntry> {
+        let entry = self.checkpoint;
+        (self.is_clean() && entry.len.get() != 0 && entry.run == self.run).then_some(entry)
     }
 
     /// The read-only-compatible features that this release does not know.

@@ -2,7 +2,7 @@
 //! description of the format against the code.
 
 use super::pool_header::{PoolHeader, ZoneEntry};
-use super::superblock::{ExtentEntry, PoolEntry, Superblock};
+use super::superblock::{CheckpointEntry, ExtentEntry, PoolEntry, Superblock};
 
 /// A structure on the medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,8 @@ pub fn format_tables() -> Vec<Table> {
     vec![
         table!(Superblock: checksum, magic, version, design, generation, compatible, read_only_compatible, incompatible,
             pool_len, zone_size, zone_count, zone_free_list, state, reserved_a, clock_ceiling, run, boot_id, secret,
-            settings, extent_count, pool_count, zones_digest, reserved_b, extents, pools, reserved_c),
+            settings, extent_count, pool_count, zones_digest, checkpoint, reserved_b, extents, pools, reserved_c),
+        table!(CheckpointEntry: run, len, check, first_zone, reserved),
         table!(ExtentEntry: start, len, zones, first_zone, zone_count, node, reserved),
         table!(PoolEntry: metadata, objects, object_size, count, id, free_list, reserved),
         table!(PoolHeader: checksum, objects, object_size, count, id, kind, free_list, node, reserved_a, head,

@@ -20,9 +20,9 @@ use twox_hash::XxHash3_64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneId(pub u32);
 
-/// Where the location word lies in a table entry.
 /// Turns that a Get waits for a zone that must exist; a release takes a few.
 const PATIENCE: u32 = 1 << 20;
+/// Where the location word lies in a table entry.
 const LOCATION_AT: u64 = std::mem::offset_of!(ZoneEntry, location) as u64;
 
 /// The zones of one extent.
@@ -174,6 +174,23 @@ impl ZonePool {
             extent.list.committed().map(|index| ZoneId(extent.first_zone + index)).collect()
         };
         self.extents.iter().flat_map(of).collect()
+    }
+
+    /// The last free zones: see [`super::Space::spare_zones`].
+    pub(super) fn spare(&self, count: u64) -> Result<Option<Vec<ZoneId>>, SpaceError> {
+        if count > u64::from(self.free()) {
+            return Ok(None);
+        }
+        let free = (0..self.count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone));
+        let zones: Vec<ZoneId> = free.take(count as usize).collect();
+        for offset in zones.iter().filter_map(|zone| self.offset(*zone)) {
+            self.region.reserve(offset, self.zone_size)?;
+        }
+        Ok((zones.len() as u64 == count).then_some(zones))
+    }
+
+    pub(super) fn is_free(&self, zone: ZoneId) -> bool {
+        self.home(zone).is_some_and(|(extent, index)| extent.list.is_free(index))
     }
 
     /// Names the set of committed zones, so that a lost commit bit of a closed pool is noticed.

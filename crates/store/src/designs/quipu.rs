@@ -1,7 +1,8 @@
 //! `quipu`: our own design. Self-certifying records in per-client segments, found by a hash index in DRAM.
 //!
 //! One fence makes a put durable, one cache miss finds its index slot and one its record; the price is an index
-//! that is rebuilt at open, from a sequential scan of the segments by all threads.
+//! that is rebuilt at open: from the checkpoint of a clean close, else from a sequential scan of the segments by all
+//! threads.
 
 use super::Description;
 
@@ -22,7 +23,7 @@ pub static DESCRIPTION: Description = Description {
     switches: &[
         ("zone-size", "bytes of a segment, a power of two from 16 KiB to 4 MiB"),
         ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
-        ("recovery-threads", "threads that scan segments at open"),
+        ("recovery-threads", "threads that scan segments, or load a checkpoint, at open"),
     ],
     limits: &["no order: no range scans", "values up to a quarter of a segment"],
     ordered: false,

@@ -8,8 +8,17 @@ use crate::space::ZoneId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Steps of times to live: under 1 s, 8 s, 1 min, 9 min, 68 min, 9 h, 3 days, and more.
-const STEPS: usize = 8;
+pub const EXPIRY_STEPS: usize = 8;
 const FIRST_STEP_MS: u64 = 1000;
+
+/// Bytes of records that were given similar times to live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expiring {
+    /// All of them.
+    pub bytes: u64,
+    /// When the last expires, in milliseconds since 1970.
+    pub last: u64,
+}
 
 /// Records of one zone and one step.
 #[derive(Default)]
@@ -21,7 +30,7 @@ struct Cohort {
 
 /// See the module's documentation.
 pub(super) struct Expiries {
-    zones: Box<[[Cohort; STEPS]]>,
+    zones: Box<[[Cohort; EXPIRY_STEPS]]>,
 }
 
 impl Expiries {
@@ -32,7 +41,7 @@ impl Expiries {
     /// Counts bytes of a record that expires.
     pub(super) fn add(&self, zone: ZoneId, len: u64, expires: u64, now: u64) {
         let steps = (expires.saturating_sub(now) / FIRST_STEP_MS).checked_ilog(8).map_or(0, |log| log + 1);
-        let cohort = &self.zones[zone.0 as usize][(steps as usize).min(STEPS - 1)];
+        let cohort = &self.zones[zone.0 as usize][(steps as usize).min(EXPIRY_STEPS - 1)];
         cohort.bytes.fetch_add(len, Ordering::Relaxed);
         cohort.last.fetch_max(expires, Ordering::Relaxed);
     }
@@ -42,6 +51,22 @@ impl Expiries {
         let cohorts = self.zones[zone.0 as usize].iter();
         let passed = cohorts.filter(|cohort| cohort.last.load(Ordering::Relaxed) <= now);
         passed.map(|cohort| cohort.bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// All that is known of a zone.
+    pub(super) fn of_zone(&self, zone: ZoneId) -> [Expiring; EXPIRY_STEPS] {
+        self.zones[zone.0 as usize].each_ref().map(|cohort| Expiring {
+            bytes: cohort.bytes.load(Ordering::Relaxed),
+            last: cohort.last.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Sets what is known of a zone for which nobody has counted yet.
+    pub(super) fn restore(&self, zone: ZoneId, expiring: &[Expiring; EXPIRY_STEPS]) {
+        for (cohort, known) in self.zones[zone.0 as usize].iter().zip(expiring) {
+            cohort.bytes.store(known.bytes, Ordering::Relaxed);
+            cohort.last.store(known.last, Ordering::Relaxed);
+        }
     }
 
     /// Forgets a zone whose records are gone.

@@ -66,6 +66,11 @@ impl Lives {
         self.all().filter(|(_, word)| word & SEALED == 0)
     }
 
+    /// Whether nobody appends to any segment, and all may be cleaned.
+    pub(super) fn all_sealed(&self) -> bool {
+        self.all().all(|(_, word)| word & SEALED != 0)
+    }
+
     fn all(&self) -> impl Iterator<Item = (ZoneId, u64)> {
         let numbered = self.words.iter().enumerate();
         numbered

@@ -28,10 +28,13 @@ mod header;
 mod lives;
 mod log;
 mod scan;
+mod state;
 mod usage;
 
 pub use append::{LastLine, OpenSegment};
+pub use expiry::{EXPIRY_STEPS, Expiring};
 pub use header::{FIRST_RECORD, SegmentHeader, format_table};
 pub use log::{HeapError, LogHeap, Use};
 pub use scan::{Found, Position, Scan, ScanError, SegmentInfo};
+pub use state::SegmentState;
 pub use usage::{Candidate, RecordBytes, Shard};

@@ -95,6 +95,14 @@ impl Usage {
         self.of(shard, zone).tombstones.fetch_add(len, Ordering::Relaxed);
     }
 
+    /// Sets what is known of a zone for which nobody has counted yet.
+    pub(super) fn restore(&self, zone: ZoneId, bytes: RecordBytes) {
+        let ZoneUse { written, garbage, tombstones } = self.of(Shard::default(), zone);
+        written.store(bytes.written, Ordering::Relaxed);
+        garbage.store(bytes.garbage, Ordering::Relaxed);
+        tombstones.store(bytes.tombstones, Ordering::Relaxed);
+    }
+
     /// Bytes of one zone's records.
     pub(super) fn of_zone(&self, zone: ZoneId) -> RecordBytes {
         self.shards.iter().fold(RecordBytes::default(), |sum, shard| sum + &shard[zone.0 as usize])

@@ -1,0 +1,178 @@
+//! The checkpoint of a clean close: when there is one, when it counts, and when it must not.
+
+use quipu::{Durability, MediumKind, Options, Store, Testing};
+use quipu_lab::contract::{Contents, verify};
+use quipu_medium::sim::SimOptions;
+use quipu_medium::{Pages, Region};
+use std::path::Path;
+
+/// Zones are small and so is the index, so that its image is shorter than the segments.
+fn options() -> Options {
+    let testing = Testing { tiny_index: true, ..Testing::default() };
+    Options { zone_size: Some(16 << 10), recovery_threads: 2, testing, ..Options::default() }
+}
+
+fn dram(bytes: u64) -> Region {
+    Region::dram(bytes, Pages::Ordinary).expect("memory")
+}
+
+/// Puts some keys, and overwrites and deletes some others, and keeps the books.
+fn work(store: &Store, round: u64, expected: &mut Contents) {
+    let mut client = store.client();
+    for number in 0..1000u64 {
+        let key = format!("key {}", (number * 7 + round * 300) % 3000).into_bytes();
+        if (number + round) % 5 == 4 {
+            client.delete(&key).expect("room");
+            expected.remove(&key);
+        } else {
+            let value = vec![round as u8; 20 + number as usize % 90];
+            client.put(&key, &value).expect("room");
+            expected.insert(key, value);
+        }
+    }
+}
+
+#[test]
+fn rounds_of_work_between_closes_are_all_there() {
+    let region = dram(4 << 20);
+    let mut expected = Contents::new();
+    let mut store = Store::create_on(region.clone(), &options()).expect("a new pool");
+    for round in 0..12 {
+        work(&store, round, &mut expected);
+        // Every third time the store is not closed, every fourth time compacted before.
+        if round % 4 == 3 {
+            store.compact().expect("room");
+        }
+        let closed = round % 3 != 2;
+        if closed {
+            store.close().expect("closed");
+        } else {
+            drop(store);
+        }
+        store = Store::open_on(region.clone(), &options()).expect("opened");
+        assert_eq!(
+            (store.recovery().was_clean, store.recovery().from_checkpoint),
+            (closed, closed),
+            "{round}"
+        );
+        let stats = store.stats();
+        verify(&mut store, &expected);
+        drop(store);
+        // The same pool, scanned: nothing was changed, so it is still clean, and the counters are the same.
+        let verifying = Options { verify: true, ..options() };
+        store = Store::open_on(region.clone(), &verifying).expect("opened");
+        let scanned = store.stats();
+        assert!(!store.recovery().from_checkpoint);
+        if closed {
+            let counted = |stats: &quipu::Stats| (stats.records, stats.record_bytes, stats.garbage_bytes);
+            assert_eq!(counted(&stats), counted(&scanned), "round {round}");
+        }
+        verify(&mut store, &expected);
+    }
+}
+
+/// What a kill after one put leaves, on a file.
+#[test]
+fn after_one_put_the_checkpoint_counts_no_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options() };
+    let mut expected = Contents::new();
+    let store = Store::create(&path, &options).expect("a new pool");
+    work(&store, 0, &mut expected);
+    store.close().expect("closed");
+
+    let store = Store::open(&path, &options).expect("opened");
+    assert!(store.recovery().from_checkpoint);
+    store.client().put(b"one", b"put").expect("room");
+    expected.insert(b"one".to_vec(), b"put".to_vec());
+    // The file as it is while the store is open is what a killed process leaves.
+    let left = std::fs::read(&path).expect("the file");
+    drop(store);
+    std::fs::write(&path, left).expect("the file");
+    let mut store = Store::open(&path, &options).expect("recovered");
+    assert!(!store.recovery().from_checkpoint && !store.recovery().was_clean);
+    verify(&mut store, &expected);
+    // And the next close leaves another.
+    store.close().expect("closed");
+    let mut store = Store::open(&path, &options).expect("opened");
+    assert!(store.recovery().from_checkpoint);
+    verify(&mut store, &expected);
+}
+
+fn bytes_of(path: &Path) -> Vec<u8> {
+    std::fs::read(path).expect("the file")
+}
+
+#[test]
+fn closing_a_store_that_changed_nothing_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options() };
+    let mut expected = Contents::new();
+    let store = Store::create(&path, &options).expect("a new pool");
+    work(&store, 0, &mut expected);
+    store.close().expect("closed");
+    let before = bytes_of(&path);
+    for verifies in [false, true, false] {
+        let opening = Options { verify: verifies, ..options.clone() };
+        let mut store = Store::open(&path, &opening).expect("opened");
+        assert_eq!(store.recovery().from_checkpoint, !verifies);
+        verify(&mut store, &expected);
+        store.close().expect("closed");
+        assert!(bytes_of(&path) == before);
+    }
+    assert_eq!(options.durability, Durability::Process);
+}
+
+/// A pool without room for a checkpoint is closed all the same, and scanned at the next open.
+#[test]
+fn a_full_pool_closes_without_a_checkpoint() {
+    let region = dram(1 << 20);
+    let store = Store::create_on(region.clone(), &options()).expect("a new pool");
+    let mut client = store.client();
+    let mut expected = Contents::new();
+    // Many records, so that the index takes more than the two zones that are kept in reserve.
+    for key in 0..u32::MAX {
+        if client.put(&key.to_le_bytes(), &[1; 100]).is_err() {
+            break;
+        }
+        expected.insert(key.to_le_bytes().to_vec(), vec![1; 100]);
+    }
+    drop(client);
+    store.close().expect("closed");
+    let mut store = Store::open_on(region.clone(), &options()).expect("opened");
+    assert!(store.recovery().was_clean && !store.recovery().from_checkpoint);
+    verify(&mut store, &expected);
+    // Once there is room, there is one.
+    let mut client = store.client();
+    for key in (0..expected.len() as u32).step_by(2) {
+        assert!(client.remove(&key.to_le_bytes()).expect("the reserve"));
+        expected.remove(&key.to_le_bytes()[..]);
+    }
+    drop(client);
+    store.compact().expect("room");
+    store.close().expect("closed");
+    let mut store = Store::open_on(region, &options()).expect("opened");
+    assert!(store.recovery().from_checkpoint);
+    verify(&mut store, &expected);
+}
+
+#[test]
+fn a_full_disk_means_no_checkpoint() {
+    let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
+    let options = Options { recovery_threads: 1, ..options() };
+    let store = Store::create_on(region.clone(), &options).expect("a new pool");
+    let mut expected = Contents::new();
+    let mut client = store.client();
+    for key in 0..300u32 {
+        client.put(&key.to_le_bytes(), &[1; 50]).expect("room");
+        expected.insert(key.to_le_bytes().to_vec(), vec![1; 50]);
+    }
+    drop(client);
+    region.simulator().expect("simulated").fail_reserve_after(0);
+    store.close().expect("closed");
+    let mut store = Store::open_on(region, &options).expect("opened");
+    assert!(store.recovery().was_clean && !store.recovery().from_checkpoint);
+    verify(&mut store, &expected);
+}

@@ -1,0 +1,40 @@
+//! All that DRAM knows of a segment: what recovery finds out by scanning, and what a checkpoint carries instead.
+
+use super::expiry::{EXPIRY_STEPS, Expiring};
+use super::log::LogHeap;
+use super::usage::RecordBytes;
+use crate::space::ZoneId;
+
+/// What is known of a segment that nobody appends to. Whatever recovery counts by scanning belongs here, and into the
+/// checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentState {
+    /// Its zone.
+    pub zone: ZoneId,
+    /// Its life number.
+    pub life: u64,
+    /// Bytes of its records.
+    pub bytes: RecordBytes,
+    /// Bytes of records that expire, by the time to live that they had.
+    pub expiring: [Expiring; EXPIRY_STEPS],
+}
+
+impl LogHeap {
+    /// Every segment, if all are sealed. `None` while one is open, or has been withdrawn: its records are damaged, or it is
+    /// about to be given back.
+    pub fn states(&self) -> Option<Vec<SegmentState>> {
+        let state = |(zone, life)| {
+            let (bytes, expiring) = (self.usage.of_zone(zone), self.expiries.of_zone(zone));
+            SegmentState { zone, life, bytes, expiring }
+        };
+        self.lives.all_sealed().then(|| self.lives.sealed().map(state).collect())
+    }
+
+    /// Takes over a segment of an earlier run as it was known then.
+    pub fn restore(&self, state: &SegmentState) {
+        self.lives.begin(state.zone, state.life);
+        self.lives.seal(state.zone);
+        self.usage.restore(state.zone, state.bytes);
+        self.expiries.restore(state.zone, &state.expiring);
+    }
+}

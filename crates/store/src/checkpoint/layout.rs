@@ -1,0 +1,213 @@
+//! The bytes of a checkpoint, apart from those of the index's image.
+
+use quipu_parts::heap::segments::{EXPIRY_STEPS, Expiring, RecordBytes, SegmentState};
+use quipu_parts::index::hash::{Fields, image_tables};
+use quipu_parts::record::{Certifier, LifeKey};
+use quipu_parts::space::ZoneId;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Version that this release writes, and the only one that it believes. It advances with the layout, and with every kind
+/// or flag of records that is added: who believes a checkpoint looks at no record, and could not refuse one.
+const VERSION: u32 = 1;
+
+const MAGIC: [u8; 4] = *b"QCKP";
+/// Ends the chain: no zone has this number.
+const NO_ZONE: u32 = u32::MAX;
+/// What a [`SegmentEntry`] tells of: a segment with records. Others may follow.
+const RECORDS: u8 = 1;
+
+/// What each zone of a checkpoint begins with.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ZoneHead {
+    check: U64,
+    magic: [u8; 4],
+    version: U32,
+    run: U64,
+    zone: U32,
+    next: U32,
+    len: U64,
+    reserved: [u8; 24],
+}
+
+/// What the contents begin with.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Summary {
+    segments: U64,
+    index: U64,
+    reserved: [u8; 16],
+}
+
+/// One segment of the pool.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct SegmentEntry {
+    zone: U32,
+    kind: u8,
+    reserved_a: [u8; 3],
+    life: U64,
+    written: U64,
+    garbage: U64,
+    tombstones: U64,
+    reserved_b: [u8; 24],
+    /// Bytes and last time of each step.
+    expiring: [[U64; 2]; EXPIRY_STEPS],
+}
+
+/// Bytes of a zone's head.
+pub(super) const HEAD: usize = size_of::<ZoneHead>();
+
+const _: () = assert!(HEAD == 64);
+const _: () = assert!(size_of::<Summary>() == 32);
+const _: () = assert!(size_of::<SegmentEntry>() == 192);
+
+/// What the checks of a run's checkpoint depend on. No segment has such a nonce, but by a chance of one in 2^64.
+pub(super) fn checkpoint_key(certifier: &Certifier, run: u64) -> LifeKey {
+    certifier.life_key(run, u64::MAX)
+}
+
+impl ZoneHead {
+    /// The head of the zone that stands at `number` in the chain, before its check.
+    pub(super) fn new(run: u64, zone: ZoneId, next: Option<ZoneId>, len: u64) -> ZoneHead {
+        ZoneHead {
+            check: 0.into(),
+            magic: MAGIC,
+            version: VERSION.into(),
+            run: run.into(),
+            zone: zone.0.into(),
+            next: next.map_or(NO_ZONE, |next| next.0).into(),
+            len: len.into(),
+            reserved: [0; 24],
+        }
+    }
+
+    /// Whether it says that it is the head of this zone, in a checkpoint of this run.
+    pub(super) fn is_of(&self, run: u64, zone: ZoneId) -> bool {
+        let ours = self.magic == MAGIC && self.version == VERSION && self.reserved == [0; 24];
+        ours && self.run == run && self.zone == zone.0
+    }
+
+    /// The zone that follows.
+    pub(super) fn next(&self) -> Option<ZoneId> {
+        (self.next != NO_ZONE).then_some(ZoneId(self.next.get()))
+    }
+
+    /// Bytes of contents in this zone.
+    pub(super) fn len(&self) -> u64 {
+        self.len.get()
+    }
+
+    /// The check that it carries.
+    pub(super) fn check(&self) -> u64 {
+        self.check.get()
+    }
+}
+
+/// The check that the zone at `number` in the chain must carry, of these bytes from its start.
+pub(super) fn zone_check(certifier: &Certifier, key: LifeKey, number: usize, zone: &[u8]) -> u64 {
+    certifier.check(key, number as u64, &zone[size_of::<U64>()..])
+}
+
+/// The check in the superblock, of the checks of all zones in order.
+pub(super) fn chain_check(certifier: &Certifier, key: LifeKey, checks: impl Iterator<Item = u64>) -> u64 {
+    let checks: Vec<u8> = checks.flat_map(u64::to_le_bytes).collect();
+    certifier.check(key, u64::MAX, &checks)
+}
+
+impl Summary {
+    /// Of so many segments, and an image of the index of so many bytes.
+    pub(super) fn new(segments: usize, index: u64) -> Summary {
+        Summary { segments: (segments as u64).into(), index: index.into(), reserved: [0; 16] }
+    }
+
+    /// Segments, and bytes of the index's image, if the contents are as long as these make them.
+    pub(super) fn read(bytes: &[u8], contents: u64) -> Option<(usize, u64)> {
+        let summary = Summary::read_from_bytes(bytes).ok()?;
+        let (segments, index) = (summary.segments.get(), summary.index.get());
+        let before =
+            segments.checked_mul(size_of::<SegmentEntry>() as u64)?.checked_add(bytes.len() as u64)?;
+        let sound = summary.reserved == [0; 16] && before.checked_add(index) == Some(contents);
+        sound.then_some((segments as usize, index))
+    }
+}
+
+impl SegmentEntry {
+    /// The entry of a segment.
+    pub(super) fn new(state: &SegmentState) -> SegmentEntry {
+        let SegmentState { zone, life, bytes: RecordBytes { written, garbage, tombstones }, expiring } =
+            *state;
+        SegmentEntry {
+            zone: zone.0.into(),
+            kind: RECORDS,
+            reserved_a: [0; 3],
+            life: life.into(),
+            written: written.into(),
+            garbage: garbage.into(),
+            tombstones: tombstones.into(),
+            reserved_b: [0; 24],
+            expiring: expiring.map(|Expiring { bytes, last }| [bytes.into(), last.into()]),
+        }
+    }
+
+    /// What it says, in a pool with zones of this size; `None` if that cannot be.
+    pub(super) fn state(&self, zone_size: u64) -> Option<SegmentState> {
+        let bytes = RecordBytes {
+            written: self.written.get(),
+            garbage: self.garbage.get(),
+            tombstones: self.tombstones.get(),
+        };
+        let known = self.kind == RECORDS && self.reserved_a == [0; 3] && self.reserved_b == [0; 24];
+        let expiring = self.expiring.map(|[bytes, last]| Expiring { bytes: bytes.get(), last: last.get() });
+        let most = expiring.iter().map(|step| step.bytes).fold(bytes.written.max(bytes.garbage), u64::max);
+        let sound = most.max(bytes.tombstones) <= zone_size;
+        let state = SegmentState { zone: ZoneId(self.zone.get()), life: self.life.get(), bytes, expiring };
+        (known && sound).then_some(state)
+    }
+}
+
+/// The structures of a checkpoint with their fields, for the check of `docs/FORMAT.md` against the code.
+#[doc(hidden)]
+pub fn checkpoint_tables() -> Vec<(&'static str, Fields)> {
+    use std::mem::offset_of;
+    let mut tables = vec![
+        (
+            "CheckpointHead",
+            vec![
+                ("check", offset_of!(ZoneHead, check), 8),
+                ("magic", offset_of!(ZoneHead, magic), 4),
+                ("version", offset_of!(ZoneHead, version), 4),
+                ("run", offset_of!(ZoneHead, run), 8),
+                ("zone", offset_of!(ZoneHead, zone), 4),
+                ("next", offset_of!(ZoneHead, next), 4),
+                ("len", offset_of!(ZoneHead, len), 8),
+                ("reserved", offset_of!(ZoneHead, reserved), 24),
+            ],
+        ),
+        (
+            "Summary",
+            vec![
+                ("segments", offset_of!(Summary, segments), 8),
+                ("index", offset_of!(Summary, index), 8),
+                ("reserved", offset_of!(Summary, reserved), 16),
+            ],
+        ),
+        (
+            "SegmentEntry",
+            vec![
+                ("zone", offset_of!(SegmentEntry, zone), 4),
+                ("kind", offset_of!(SegmentEntry, kind), 1),
+                ("reserved_a", offset_of!(SegmentEntry, reserved_a), 3),
+                ("life", offset_of!(SegmentEntry, life), 8),
+                ("written", offset_of!(SegmentEntry, written), 8),
+                ("garbage", offset_of!(SegmentEntry, garbage), 8),
+                ("tombstones", offset_of!(SegmentEntry, tombstones), 8),
+                ("reserved_b", offset_of!(SegmentEntry, reserved_b), 24),
+                ("expiring", offset_of!(SegmentEntry, expiring), 128),
+            ],
+        ),
+    ];
+    tables.extend(image_tables());
+    tables
+}

@@ -1,0 +1,110 @@
+//! Reading a checkpoint, and believing nothing that is not proved.
+
+use super::chain::Chain;
+use super::layout::{SegmentEntry, Summary};
+use crate::background;
+use crate::options::Twin;
+use crate::recovery::DRAWN_END;
+use crate::spine::Spine;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::{FIRST_RECORD, LogHeap, SegmentState};
+use quipu_parts::index::hash::{HashIndex, ImageShape, Loader};
+use quipu_parts::record::HEADER;
+use quipu_parts::space::ZoneId;
+use std::sync::atomic::{AtomicU64, Ordering};
+use zerocopy::FromBytes;
+
+/// What a checkpoint told. Nothing of the store has changed yet.
+pub(crate) struct Loaded {
+    index: HashIndex,
+    states: Vec<SegmentState>,
+}
+
+impl Loaded {
+    /// Makes it the state of the store, and returns the number of segments.
+    pub(crate) fn adopt(self, spine: &mut Spine) -> usize {
+        spine.index = self.index;
+        self.states.iter().for_each(|state| spine.heap.restore(state));
+        self.states.len()
+    }
+}
+
+/// Reads the checkpoint of a pool that is being opened. `None` if there is none to be believed.
+pub(crate) fn load(spine: &Spine, threads: usize) -> Option<Loaded> {
+    let superblock = spine.heap.space().superblock();
+    let believes_all = spine.twin == Some(Twin::StaleCheckpoint);
+    let entry = if believes_all { superblock.checkpoint } else { superblock.checkpoint()? };
+    let chain = Chain::read(&spine.heap, &entry, threads)?;
+
+    let summary = size_of::<Summary>() as u64;
+    let (segments, index) = Summary::read(&chain.copy(0, summary)?, chain.len())?;
+    let entries = chain.copy(summary, (segments * size_of::<SegmentEntry>()) as u64)?;
+    let entries = <[SegmentEntry]>::ref_from_bytes(&entries).ok()?;
+    let zone_size = spine.heap.space().zone_size();
+    let states: Vec<_> = entries.iter().map(|entry| entry.state(zone_size)).collect::<Option<_>>()?;
+    let places = Places::of(&spine.heap, &states, threads, believes_all)?;
+    let index = load_index(&chain, chain.len() - index, index, &places, threads)?;
+    Some(Loaded { index, states })
+}
+
+fn load_index(chain: &Chain<'_>, from: u64, len: u64, places: &Places, threads: usize) -> Option<HashIndex> {
+    let shape = ImageShape::read(&chain.copy(from, ImageShape::LEN as u64)?).ok()?;
+    if shape.len() != len {
+        return None;
+    }
+    let loader = Loader::new(&chain.copy(from, shape.head_len())?, |word| places.has(word)).ok()?;
+    let fill = |number: usize| {
+        let at = from + shape.head_len() + number as u64 * shape.segment_len();
+        let pieces = chain.pieces(at, shape.segment_len());
+        loader.fill(number, pieces, |word| places.has(word)).is_ok()
+    };
+    if !background::all(threads, shape.segments() as usize, fill) {
+        return None;
+    }
+    loader.finish().ok()
+}
+
+/// Where a record can begin.
+struct Places {
+    zone_shift: u32,
+    /// For each zone the last offset at which one can; 0 if it holds none.
+    last: Vec<AtomicU64>,
+}
+
+impl Places {
+    /// The places in these segments, if they are those of the pool.
+    fn of(heap: &LogHeap, states: &[SegmentState], threads: usize, believes_all: bool) -> Option<Places> {
+        let space = heap.space();
+        let last = (0..space.zone_count()).map(|_| AtomicU64::new(0)).collect();
+        let places = Places { zone_shift: heap.zone_shift(), last };
+        let zones: Vec<ZoneId> = states.iter().map(|state| state.zone).collect();
+        if !believes_all && zones != space.committed_zones() {
+            return None;
+        }
+        let bears_out = |number: usize| {
+            let state = &states[number];
+            let Some(last) = places.last.get(state.zone.0 as usize) else { return false };
+            let end = if believes_all { Some(space.zone_size()) } else { sealed_end(heap, state) };
+            last.store(end.unwrap_or_default().saturating_sub(HEADER), Ordering::Relaxed);
+            end.is_some()
+        };
+        background::all(threads, states.len(), bears_out).then_some(places)
+    }
+
+    /// Whether a word of the index can name a record.
+    #[inline]
+    fn has(&self, word: u64) -> bool {
+        let reference = Reference::from_word(word);
+        let zone = reference.zone(self.zone_shift).0 as usize;
+        let last = self.last.get(zone).map_or(0, |last| last.load(Ordering::Relaxed));
+        reference.tag() == 0 && (FIRST_RECORD..=last).contains(&reference.offset(self.zone_shift))
+    }
+}
+
+/// Where the records of a segment end, if its header and its end mark bear out what is said of it.
+fn sealed_end(heap: &LogHeap, state: &SegmentState) -> Option<u64> {
+    // SAFETY: the store is being opened, so nobody writes.
+    let info = unsafe { heap.scan(state.zone) }.ok()?.info();
+    let end = info.sealed_end.filter(|_| info.life_number == state.life && state.life < DRAWN_END)?;
+    (state.bytes.written <= end - FIRST_RECORD).then_some(end)
+}

@@ -1,0 +1,29 @@
+//! Writing a checkpoint.
+
+use super::chain::Writer;
+use super::layout::{SegmentEntry, Summary};
+use crate::spine::Spine;
+use quipu_parts::space::CheckpointEntry;
+use zerocopy::IntoBytes;
+
+/// Writes a checkpoint of a store that nobody uses any more, durably, and returns the name by which the superblock must
+/// call it. `None` if there is to be none.
+pub(crate) fn save(spine: &Spine) -> Option<CheckpointEntry> {
+    let space = spine.heap.space();
+    if spine.index.stats().strays > 0 {
+        return None;
+    }
+    let states = spine.heap.states()?;
+    let image = spine.index.image();
+    let entries: Vec<SegmentEntry> = states.iter().map(SegmentEntry::new).collect();
+    let summary = Summary::new(entries.len(), image.shape().len());
+    let len = (summary.as_bytes().len() + entries.as_bytes().len()) as u64 + image.shape().len();
+    if len >= states.len() as u64 * space.zone_size() {
+        return None;
+    }
+    let mut writer = Writer::new(&spine.heap, space.superblock().run.get(), len)?;
+    writer.push(summary.as_bytes());
+    writer.push(entries.as_bytes());
+    image.write(&mut |bytes| writer.push(bytes));
+    Some(writer.finish())
+}
