@@ -27,6 +27,8 @@ fn every_design_survives_five_thousand_crash_states() {
                 report.states
             );
         }
+        assert!(report.during_close * 40 >= report.states, "during a close: {}", report.during_close);
+        assert!(report.from_checkpoint * 200 >= report.states, "checkpoints: {}", report.from_checkpoint);
     }
 }
 
@@ -81,4 +83,9 @@ fn a_segment_freed_in_dram_only_is_convicted() {
 #[test]
 fn a_batch_in_pieces_is_convicted() {
     convict(Some(Twin::BatchInPieces), None, "an atomic batch is there in part");
+}
+
+#[test]
+fn believing_a_checkpoint_after_a_change_is_convicted() {
+    convict(Some(Twin::StaleCheckpoint), None, "an acknowledged write is lost");
 }

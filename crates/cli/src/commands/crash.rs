@@ -17,7 +17,8 @@ Examples:
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
-during_growth, violations; with violations also details, a list of seed, operation, what, image, replay. A \
+during_growth, during_close, from_checkpoint, violations; with violations also details, a list of seed, operation, \
+what, image, replay. A \
 violation is exit code 1.";
 
 /// States judged if neither these nor runs are limited.
@@ -76,6 +77,8 @@ enum TwinChoice {
     FreedInDramOnly,
     /// The records of an atomic batch are written one by one.
     BatchInPieces,
+    /// Open believes an old checkpoint after the pool has changed.
+    StaleCheckpoint,
     /// Some fences do nothing.
     FenceLeftOut,
 }
@@ -113,6 +116,7 @@ impl Args {
             Some(TwinChoice::TombstoneDroppedEarly) => (Some(Twin::TombstoneDroppedEarly), None),
             Some(TwinChoice::FreedInDramOnly) => (Some(Twin::FreedInDramOnly), None),
             Some(TwinChoice::BatchInPieces) => (Some(Twin::BatchInPieces), None),
+            Some(TwinChoice::StaleCheckpoint) => (Some(Twin::StaleCheckpoint), None),
             Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
         };
         CrashConfig {
@@ -141,7 +145,7 @@ impl Args {
 fn text(report: &CrashReport) -> String {
     let mut text = format!(
         "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
-         {} during compaction\n",
+         {} during compaction, {} during a close, {} opened from a checkpoint\n",
         report.design,
         counted(report.states, "state"),
         counted(report.runs, "run"),
@@ -152,6 +156,8 @@ fn text(report: &CrashReport) -> String {
         report.during_recovery,
         report.during_growth,
         report.during_compaction,
+        report.during_close,
+        report.from_checkpoint,
     );
     for violation in &report.details {
         text.push_str(&format!(

@@ -20,6 +20,8 @@ pub(super) struct Shared {
     recovering: AtomicU64,
     growing: AtomicU64,
     compacting: AtomicU64,
+    closing: AtomicU64,
+    checkpoints: AtomicU64,
     operations: AtomicU64,
     violations: Mutex<Vec<Violation>>,
 }
@@ -34,6 +36,8 @@ impl Shared {
             recovering: AtomicU64::new(0),
             growing: AtomicU64::new(0),
             compacting: AtomicU64::new(0),
+            closing: AtomicU64::new(0),
+            checkpoints: AtomicU64::new(0),
             operations: AtomicU64::new(0),
             violations: Mutex::default(),
         }
@@ -45,7 +49,7 @@ impl Shared {
 
     /// Counts a state, unless the same image was counted before.
     pub(super) fn count(&self, image: u64, label: &Label) {
-        let Label { depth, growing, recovering, compacting, .. } = *label;
+        let Label { depth, growing, recovering, compacting, closing, .. } = *label;
         let nested = depth > 0;
         if self.images.lock().expect("no panic while counting").insert(image) {
             self.states.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +57,13 @@ impl Shared {
             self.recovering.fetch_add(recovering as u64, Ordering::Relaxed);
             self.growing.fetch_add(growing as u64, Ordering::Relaxed);
             self.compacting.fetch_add(compacting as u64, Ordering::Relaxed);
+            self.closing.fetch_add(closing as u64, Ordering::Relaxed);
         }
+    }
+
+    /// Counts a state that was opened from its checkpoint.
+    pub(super) fn count_checkpoint(&self) {
+        self.checkpoints.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn report(&self, violation: Violation) {
@@ -100,6 +110,8 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Cras
         during_compaction: shared.compacting.into_inner(),
         during_recovery: shared.recovering.into_inner(),
         during_growth: shared.growing.into_inner(),
+        during_close: shared.closing.into_inner(),
+        from_checkpoint: shared.checkpoints.into_inner(),
         violations: details.len() as u64,
         runs: next.into_inner().min(limit),
         seconds: begun.elapsed().as_secs_f64(),

@@ -62,6 +62,10 @@ pub struct CrashReport {
     pub during_recovery: u64,
     /// Of these, crashes while the index or the heap was growing.
     pub during_growth: u64,
+    /// Of these, crashes while a store was being closed.
+    pub during_close: u64,
+    /// Crashes after which the checkpoint of a clean close was there and believed.
+    pub from_checkpoint: u64,
     /// States, or runs, that broke a rule.
     pub violations: u64,
     /// Runs.

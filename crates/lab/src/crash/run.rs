@@ -38,11 +38,18 @@ pub(super) struct Label {
     pub(super) creating: bool,
     pub(super) growing: bool,
     pub(super) compacting: bool,
+    pub(super) closing: bool,
     pub(super) recovering: bool,
 }
 
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
 const FRESH: u64 = 3;
+
+/// Steps of each thread after the store was closed and opened again.
+const STEPS_AFTER_CLOSE: usize = 5;
+
+/// The name of the first value written then: beyond those of before, below those after a crash.
+const AFTER_CLOSE: u32 = 1 << 20;
 
 /// How the machine stopped.
 enum Crash<'i> {
@@ -62,8 +69,25 @@ struct Follow {
     work: u32,
 }
 
-/// The store of a run, where its observer can look at it.
-type OpenStore = Rc<RefCell<Option<Rc<Store>>>>;
+/// Where the observer of a run can look at what is going on.
+#[derive(Default)]
+struct Stage {
+    /// The store while it is being worked on.
+    store: RefCell<Option<Rc<Store>>>,
+    /// There is a pool.
+    created: Cell<bool>,
+    /// The store is being closed.
+    closing: Cell<bool>,
+    /// The store was closed and has been opened again.
+    reopened: Cell<bool>,
+}
+
+impl Stage {
+    fn open(&self, store: Store) {
+        self.created.set(true);
+        *self.store.borrow_mut() = Some(Rc::new(store));
+    }
+}
 
 /// Points that an observer has collected.
 type Points = Rc<RefCell<Vec<Point>>>;
@@ -140,18 +164,25 @@ impl<'a> Run<'a> {
 
         let points = Points::default();
         let recorder = Rc::new(RefCell::new(Recorder::new(&[None; KEYS])));
-        let store = Rc::new(RefCell::new(None::<Rc<Store>>));
-        let observer = self.observer(&points, &recorder, &store, chance, 0);
+        let stage = Rc::new(Stage::default());
+        let observer = self.observer(&points, &recorder, &stage, chance, 0);
         sim.set_observer(Some(observer));
-        match Store::create_on(region, &self.options()) {
-            Ok(created) => *store.borrow_mut() = Some(Rc::new(created)),
+        match Store::create_on(region.clone(), &self.options()) {
+            Ok(created) => stage.open(created),
             Err(error) => {
                 return self.violation(0, format!("the pool could not be created: {error}"), String::new());
             }
         }
         sim.set_fault(self.config.fault);
-        let closes = self.random.random_ratio(1, 2);
-        let failure = self.work(&store, &recorder, steps, workload::FIRST_VALUE, closes);
+        let closes = !self.seed.is_multiple_of(3);
+        let mut failure = self.work(&stage, &recorder, steps, workload::FIRST_VALUE, closes);
+        if closes && failure.is_none() {
+            // A pool that was closed and not touched since is what its checkpoint is for.
+            let label = Label { closing: true, ..Label::default() };
+            let expectation = Rc::new(recorder.borrow().expectation());
+            points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation: 0, label });
+            failure = self.work_after_close(region, &stage, &recorder);
+        }
         sim.set_observer(None);
         if let Some(what) = failure {
             return self.violation(0, what, String::new());
@@ -164,32 +195,33 @@ impl<'a> Run<'a> {
         &mut self,
         points: &Points,
         recorder: &Rc<RefCell<Recorder>>,
-        store: &OpenStore,
+        stage: &Rc<Stage>,
         chance: f64,
         depth: u32,
     ) -> Observer {
-        let (points, recorder, store) = (points.clone(), recorder.clone(), store.clone());
+        let (points, recorder, stage) = (points.clone(), recorder.clone(), stage.clone());
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let mut operation = 0;
         Box::new(move |sim, _| {
             operation += 1;
-            let open = store.borrow().clone();
+            let open = stage.store.borrow().clone();
             let growing = open.as_ref().is_some_and(|store| store.growing());
             let compacting = open.as_ref().is_some_and(|store| store.compacting());
-            let creating = open.is_none();
+            let (creating, closing) = (!stage.created.get(), stage.closing.get());
             let read_ahead = recorder.borrow_mut().take_read_ahead();
             // The first records of fresh segments decide what recovery does with them.
             let fresh = !growing && recorder.borrow().version() < FRESH;
             let chance = match () {
                 () if read_ahead => 1.0,
                 () if creating => chance / 4.0,
+                () if closing || stage.reopened.get() => chance.max(0.25),
                 () if compacting => chance.max(0.4),
                 () if growing => chance.max(0.12),
                 () if fresh => chance.max(0.6),
                 () => chance,
             };
             if random.random_bool(chance) {
-                let label = Label { depth, creating, growing, compacting, recovering: false };
+                let label = Label { depth, creating, growing, compacting, closing, recovering: false };
                 let expectation = Rc::new(recorder.borrow().expectation());
                 points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation, label });
             }
@@ -199,7 +231,7 @@ impl<'a> Run<'a> {
     /// Runs generated steps on an open store and closes it or lets it drop. Tells what went wrong, crash or no crash.
     fn work(
         &mut self,
-        store: &OpenStore,
+        stage: &Stage,
         recorder: &Rc<RefCell<Recorder>>,
         steps: usize,
         first_value: u32,
@@ -207,7 +239,7 @@ impl<'a> Run<'a> {
     ) -> Option<String> {
         let plans = workload::generate(self.random.random(), self.config.threads, steps, first_value);
         self.shared.add_operations(plans.iter().map(|plan| plan.len() as u64).sum());
-        let open = store.borrow().clone().expect("work needs an open store");
+        let open = stage.store.borrow().clone().expect("work needs an open store");
         let failure = RefCell::new(None);
         let tasks = plans
             .iter()
@@ -227,11 +259,40 @@ impl<'a> Run<'a> {
             return Some(error.to_string());
         }
         drop(open);
-        let open = store.borrow_mut().take().and_then(Rc::into_inner).expect("only this run holds the store");
-        if closes && let Err(error) = open.close() {
-            return Some(format!("close: {error}"));
+        let open =
+            stage.store.borrow_mut().take().and_then(Rc::into_inner).expect("only this run holds the store");
+        if closes {
+            stage.closing.set(true);
+            if let Err(error) = open.close() {
+                return Some(format!("close: {error}"));
+            }
+            stage.closing.set(false);
         }
         recorder.borrow_mut().inexplicable.take().or(failure.into_inner())
+    }
+
+    /// Opens the store that was closed and works on: what the close has left must count until the first change, and not after
+    /// it.
+    fn work_after_close(
+        &mut self,
+        region: Region,
+        stage: &Rc<Stage>,
+        recorder: &Rc<RefCell<Recorder>>,
+    ) -> Option<String> {
+        let options = self.options();
+        let opened = Cell::new(None);
+        let task = || opened.set(Some(Store::open_on(region, &options)));
+        if let Err(error) = sched::run(self.random.random(), vec![Box::new(task)]) {
+            return Some(error.to_string());
+        }
+        match opened.into_inner() {
+            Some(Ok(store)) => stage.open(store),
+            Some(Err(error)) => return Some(format!("open after close: {error}")),
+            None => return Some("open after close did not end".into()),
+        }
+        stage.reopened.set(true);
+        let closes = self.random.random_ratio(1, 3);
+        self.work(stage, recorder, STEPS_AFTER_CLOSE, AFTER_CLOSE, closes)
     }
 
     fn judge_points(&mut self, points: &Points, budget: usize) {
@@ -263,6 +324,7 @@ impl<'a> Run<'a> {
                 // In a fresh segment such a record comes to lie where the next life of the zone begins.
                 let torn_batch = torn && point.expectation.batch_in_flight && depth == 0;
                 let work = match point.expectation.version {
+                    _ if point.label.closing => 8,
                     ..FRESH if torn_batch => 1,
                     _ if torn_batch => 3,
                     _ => 100,
@@ -288,7 +350,7 @@ impl<'a> Run<'a> {
         let goes_on = depth < DEPTH && self.random.random_ratio(1, follow.work);
 
         let options = self.options();
-        let opened = Rc::new(RefCell::new(None::<Rc<Store>>));
+        let stage = Rc::new(Stage::default());
         let verdict = Cell::new(Ok(Vec::new()));
         let task = || {
             verdict.set((|| {
@@ -297,6 +359,9 @@ impl<'a> Run<'a> {
                     other => other.map_err(|error| format!("recovery refused the pool: {error}"))?,
                 };
                 sim.set_observer(None);
+                if store.recovery().from_checkpoint {
+                    self.shared.count_checkpoint();
+                }
                 let states = read_all(&store)?;
                 compare(&states, &point.expectation)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
@@ -304,7 +369,7 @@ impl<'a> Run<'a> {
                     return Err(format!("the recovered pool is not sound: {}", report.damage));
                 }
                 if goes_on {
-                    *opened.borrow_mut() = Some(Rc::new(store));
+                    stage.open(store);
                 } else {
                     works_on(&store)?;
                 }
@@ -319,9 +384,7 @@ impl<'a> Run<'a> {
         };
         match verdict {
             Err(what) => self.violation(point.operation, what, describe),
-            Ok(states) if goes_on && opened.borrow().is_some() => {
-                self.go_on(&sim, &opened, &states, depth + 1)
-            }
+            Ok(states) if goes_on && stage.created.get() => self.go_on(&sim, &stage, &states, depth + 1),
             Ok(_) => {}
         }
         self.judge_points(&nested, 2);
@@ -333,7 +396,7 @@ impl<'a> Run<'a> {
         let expectation = point.expectation.clone();
         let (operation, depth, creating) = (point.operation, point.label.depth + 1, point.label.creating);
         Box::new(move |sim, _| {
-            let label = Label { depth, creating, growing: false, compacting: false, recovering: true };
+            let label = Label { depth, creating, recovering: true, ..Label::default() };
             let point =
                 Point { snapshot: sim.snapshot(), expectation: expectation.clone(), operation, label };
             nested.borrow_mut().push(point);
@@ -341,12 +404,13 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on working on a recovered store, and crashes that too.
-    fn go_on(&mut self, sim: &Sim, store: &OpenStore, states: &[State], depth: u32) {
+    fn go_on(&mut self, sim: &Sim, stage: &Rc<Stage>, states: &[State], depth: u32) {
         let points = Points::default();
         let recorder = Rc::new(RefCell::new(Recorder::new(states)));
-        sim.set_observer(Some(self.observer(&points, &recorder, store, 0.1, depth)));
+        sim.set_observer(Some(self.observer(&points, &recorder, stage, 0.1, depth)));
         // Values of every generation have names of their own.
-        let failure = self.work(store, &recorder, 3, depth << 24 | 1, false);
+        let closes = self.random.random_ratio(1, 4);
+        let failure = self.work(stage, &recorder, 3, depth << 24 | 1, closes);
         sim.set_observer(None);
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
