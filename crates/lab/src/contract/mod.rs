@@ -19,6 +19,6 @@ mod limits;
 mod space;
 mod suite;
 
-pub use contents::{Contents, value_of, verify};
+pub use contents::{Contents, value_of, verify, verify_beside};
 pub use fixture::{Ending, Fixture, Medium, Outcome};
 pub use suite::{CHECKS, Check, Failure, judge, message};
