@@ -74,6 +74,11 @@ impl Stripes {
         Stripes { stripes: (0..count).map(|_| Stripe::default()).collect() }
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.stripes.len()
+    }
+
     /// The stripe of a hash. Its middle bits choose, which neither the directory nor the bucket of a hash index uses.
     #[inline]
     pub fn of(&self, hash: u64) -> usize {

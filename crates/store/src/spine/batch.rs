@@ -109,6 +109,7 @@ impl Spine {
             self.index.prefetch_to_write(*hash);
         }
         let locks = self.lock_all(&guard, &hashes[..pairs.len()]);
+        self.drop_revoked(writer);
 
         let mut written = [const { None::<Reference> }; BATCH];
         let mut failure = None;

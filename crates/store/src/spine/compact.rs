@@ -12,6 +12,10 @@
 //!
 //! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move one by one.
 //!
+//! A segment that a client has open cannot be cleaned, and holds back the tombstones that are younger. A client that rests
+//! would do so for ever, so all segments are taken away from their clients when nothing else helps: they look for that under
+//! the lock of each key.
+//!
 //! The zone is given back when every reader has left that could still reach its records.
 //!
 //! Writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that finds
@@ -126,6 +130,7 @@ impl Spine {
         let born_before = self.heap.draw();
         let mut waiter = Waiter::default();
         let mut patience = PATIENCE;
+        let mut revoked = false;
         while !self.heap.offers(len, purpose) {
             if self.step_of_writer(born_before, least)? {
                 continue;
@@ -133,6 +138,11 @@ impl Spine {
             let mut work = self.compactor.work.lock();
             if let Some(segment) = work.writer.segment.take() {
                 self.heap.leave(segment);
+                continue;
+            }
+            if !revoked && self.heap.held_back() >= self.heap.longest_record() {
+                self.revoke(&work);
+                revoked = true;
                 continue;
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
@@ -145,6 +155,16 @@ impl Spine {
             waiter.wait();
         }
         Ok(true)
+    }
+
+    /// Takes their segments away from all clients, which may rest.
+    fn revoke(&self, work: &Work) {
+        let guard = work.participant.pin();
+        self.heap.revoke(|| {
+            for stripe in 0..self.stripes.count() {
+                drop(self.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
+            }
+        });
     }
 
     fn step_of_writer(&self, born_before: u64, least: u64) -> Result<bool, Error> {
@@ -163,8 +183,14 @@ impl Spine {
 
     /// Cleans every segment that was opened before this call and has something to give back.
     pub(crate) fn compact(&self) -> Result<Compacted, Error> {
-        let before = self.compactor.work.lock().done;
-        self.heap.seal_idle();
+        let before = {
+            let mut work = self.compactor.work.lock();
+            if let Some(segment) = work.writer.segment.take() {
+                self.heap.leave(segment);
+            }
+            self.revoke(&work);
+            work.done
+        };
         let born_before = self.heap.draw();
         while self.compact_step(born_before, 1)? {}
         self.give_back();

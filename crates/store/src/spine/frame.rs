@@ -51,6 +51,11 @@ impl Spine {
         let (mut guards, mut holders) = (Vec::with_capacity(count), vec![0; count]);
         guards.resize_with(count, || None);
         self.lock_in_order(&guard, &hashes, &mut vec![(0, 0); count], &mut guards, &mut holders);
+        if self.drop_revoked(writer) {
+            drop(guards);
+            drop(guard);
+            return self.write_batch(session, batch);
+        }
         let mut highest = 0;
         for (i, content) in batch.contents().enumerate() {
             let stripe = guards[holders[i]].as_ref().expect("the stripe of every key is locked");

@@ -36,12 +36,17 @@ impl Spine {
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
         let Session { participant, writer, lag } = session;
-        while let Err(error) = self.prepare(writer, content) {
-            self.make_space_or(error, writer, content.record_len(), purpose_of(kind))?;
-        }
-        let guard = participant.pin();
-        self.finish_oldest(&guard, writer.shard, lag);
-        let stripe = self.lock(&guard, hash);
+        let (guard, stripe) = loop {
+            while let Err(error) = self.prepare(writer, content) {
+                self.make_space_or(error, writer, content.record_len(), purpose_of(kind))?;
+            }
+            let guard = participant.pin();
+            self.finish_oldest(&guard, writer.shard, lag);
+            let stripe = self.lock(&guard, hash);
+            if !self.drop_revoked(writer) {
+                break (guard, stripe);
+            }
+        };
         let new = self.place(writer, &stripe, content);
         self.prefetch_old(&guard, lag);
         let parked = Parked { hash, word: tagged(new, kind).word() };
@@ -76,6 +81,7 @@ impl Spine {
         self.index.prefetch_to_write(hash);
         let guard = participant.pin();
         let stripe = self.lock(&guard, hash);
+        self.drop_revoked(writer);
         let old = self.locate::<WHOLE>(&guard, hash, key);
         let seen = old.as_ref().map(|located| &located.record).filter(|record| !self.has_expired(record));
         let (change, outcome) = decide(seen);
@@ -94,6 +100,19 @@ impl Spine {
             self.heap.share_reserve(&mut writer.segment);
         }
         Ok(outcome)
+    }
+
+    /// Gives a segment up that was taken away from its client, and tells whether it did. A stripe is held: as long as it is,
+    /// the segment stays the client's.
+    #[inline]
+    pub(super) fn drop_revoked(&self, writer: &mut Writer) -> bool {
+        match writer.segment.take_if(|segment| self.heap.is_revoked(segment)) {
+            None => false,
+            Some(segment) => {
+                self.heap.leave(segment);
+                true
+            }
+        }
     }
 
     /// Makes room for so many bytes that found none; the error that said so, if there is none to be made.

@@ -1,10 +1,12 @@
 //! What compaction asks of the heap and does to it: which segments may be cleaned, which tombstones may go, and giving zones
 //! back. Deciding is `reclaim`'s, moving records the store's.
 
+use super::append::OpenSegment;
 use super::log::LogHeap;
 use super::scan::SegmentInfo;
 use super::usage::{Candidate, RecordBytes};
 use crate::space::ZoneId;
+use std::sync::atomic::Ordering;
 
 impl LogHeap {
     /// Registers a segment that recovery found; nobody appends to it.
@@ -26,7 +28,7 @@ impl LogHeap {
         };
         let mut candidates: Vec<_> = self.lives.sealed().map(|sealed| candidate(sealed, true)).collect();
         let mut oldest = u64::MAX;
-        for (zone, life) in self.lives.unsealed() {
+        for (zone, life) in self.lives.others() {
             if idle.contains(&zone) {
                 candidates.push(candidate((zone, life), false));
             } else {
@@ -50,6 +52,55 @@ impl LogHeap {
         self.lives.is_sealed(zone)
     }
 
+    /// Bytes that clients hold back by keeping segments open: what no longer matters in these, and all tombstones, which may
+    /// have to stay for their sake.
+    pub fn held_back(&self) -> u64 {
+        let open: u64 = self.lives.open().map(|(zone, _)| self.usage.of_zone(zone).garbage).sum();
+        open + self.usage.total().tombstones
+    }
+
+    /// Takes all segments away from the clients that have them open, and seals them: a client that rests for long would
+    /// keep its segment from being cleaned, and younger tombstones from going.
+    ///
+    /// Clients append only while they hold the lock of a key, and look first whether their segment [is
+    /// revoked](LogHeap::is_revoked). `pass` takes and gives back every such lock, so that whoever appended without seeing
+    /// the revocation has ended, fences included, when it returns.
+    pub fn revoke(&self, pass: impl FnOnce()) {
+        let before = {
+            let mut idle = self.idle.lock();
+            let before = self.draw();
+            self.revoked.store(before, Ordering::Release);
+            for mut segment in idle.drain(..) {
+                self.seal(&mut segment);
+            }
+            before
+        };
+        pass();
+        let open: Vec<_> = self.lives.open().filter(|(_, life)| *life < before).collect();
+        for (zone, life) in open {
+            let _ends = self.idle.lock();
+            if self.lives.is_open(zone, life) {
+                self.seal_found(zone);
+            }
+        }
+        self.region().fence();
+    }
+
+    /// Seals a segment of which nobody remembers the end.
+    fn seal_found(&self, zone: ZoneId) {
+        // SAFETY: its client has not appended since the revocation passed, and nobody frees what is open.
+        let Ok(mut scan) = (unsafe { self.scan(zone) }) else { return };
+        while let Ok(Some(_)) = scan.advance() {}
+        self.seal_at(self.space.zone_offset(zone), scan.info().life, scan.offset());
+        self.lives.seal(zone);
+    }
+
+    /// Whether a segment is no longer its client's. Asked under the lock of a key, and valid as long as that is held.
+    #[inline]
+    pub fn is_revoked(&self, segment: &OpenSegment) -> bool {
+        segment.life_number < self.revoked.load(Ordering::Acquire)
+    }
+
     /// Whether every segment that was opened before this number was drawn is durably gone, but for one.
     pub fn outlived(&self, sequence: u64, but: ZoneId) -> bool {
         self.lives.oldest_but(but).is_none_or(|life| life > sequence)
@@ -57,7 +108,7 @@ impl LogHeap {
 
     /// Takes a segment out of the choice: it is being given up, or cannot be read.
     pub fn withdraw(&self, zone: ZoneId) {
-        self.lives.unseal(zone);
+        self.lives.withdraw(zone);
     }
 
     /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more. Who asks

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const NONE: u64 = u64::MAX;
 /// Set in the word of a segment that nobody appends to any more.
 const SEALED: u64 = 1 << 63;
+/// Set in the word of a sealed segment that is not to be cleaned: it was, or it cannot be read.
+const WITHDRAWN: u64 = 1 << 62;
 
 /// See the module's documentation.
 pub(super) struct Lives {
@@ -36,14 +38,19 @@ impl Lives {
     }
 
     /// It is not to be cleaned, although nobody appends to it.
-    pub(super) fn unseal(&self, zone: ZoneId) {
-        self.word(zone).fetch_and(!SEALED, Ordering::Release);
+    pub(super) fn withdraw(&self, zone: ZoneId) {
+        self.word(zone).fetch_or(WITHDRAWN, Ordering::Release);
     }
 
     /// Whether nobody appends to it any more and it may be cleaned.
     pub(super) fn is_sealed(&self, zone: ZoneId) -> bool {
         let word = self.word(zone).load(Ordering::Acquire);
-        word != NONE && word & SEALED != 0
+        word != NONE && is_candidate(word)
+    }
+
+    /// Whether it is the segment of this life and nobody has sealed it.
+    pub(super) fn is_open(&self, zone: ZoneId, life: u64) -> bool {
+        self.word(zone).load(Ordering::Acquire) == life
     }
 
     /// The zone is no segment any more.
@@ -51,24 +58,29 @@ impl Lives {
         self.word(zone).store(NONE, Ordering::Release);
     }
 
-    /// The sealed segments with their lives.
+    /// The sealed segments with their lives, but for those that are not to be cleaned.
     pub(super) fn sealed(&self) -> impl Iterator<Item = (ZoneId, u64)> {
-        self.all().filter(|(_, word)| word & SEALED != 0).map(|(zone, word)| (zone, word & !SEALED))
+        self.all().filter(|(_, word)| is_candidate(*word)).map(life_of)
+    }
+
+    /// All others.
+    pub(super) fn others(&self) -> impl Iterator<Item = (ZoneId, u64)> {
+        self.all().filter(|(_, word)| !is_candidate(*word)).map(life_of)
+    }
+
+    /// The segments that someone may append to.
+    pub(super) fn open(&self) -> impl Iterator<Item = (ZoneId, u64)> {
+        self.all().filter(|(_, word)| word & SEALED == 0)
     }
 
     /// The lowest life of all segments but one.
     pub(super) fn oldest_but(&self, but: ZoneId) -> Option<u64> {
-        self.all().filter(|(zone, _)| *zone != but).map(|(_, word)| word & !SEALED).min()
-    }
-
-    /// The segments that are not sealed, with their lives.
-    pub(super) fn unsealed(&self) -> impl Iterator<Item = (ZoneId, u64)> {
-        self.all().filter(|(_, word)| word & SEALED == 0)
+        self.all().filter(|(zone, _)| *zone != but).map(|segment| life_of(segment).1).min()
     }
 
     /// Whether nobody appends to any segment, and all may be cleaned.
     pub(super) fn all_sealed(&self) -> bool {
-        self.all().all(|(_, word)| word & SEALED != 0)
+        self.all().all(|(_, word)| is_candidate(word))
     }
 
     fn all(&self) -> impl Iterator<Item = (ZoneId, u64)> {
@@ -77,6 +89,14 @@ impl Lives {
             .map(|(i, word)| (ZoneId(i as u32), word.load(Ordering::Acquire)))
             .filter(|(_, word)| *word != NONE)
     }
+}
+
+fn is_candidate(word: u64) -> bool {
+    word & (SEALED | WITHDRAWN) == SEALED
+}
+
+fn life_of((zone, word): (ZoneId, u64)) -> (ZoneId, u64) {
+    (zone, word & !(SEALED | WITHDRAWN))
 }
 
 #[cfg(test)]
@@ -95,7 +115,7 @@ mod tests {
         assert_eq!(lives.sealed().count(), 0);
         lives.seal(ZoneId(2));
         assert_eq!(lives.sealed().collect::<Vec<_>>(), [(ZoneId(2), 0)]);
-        lives.unseal(ZoneId(2));
+        lives.withdraw(ZoneId(2));
         assert_eq!((lives.sealed().count(), lives.oldest_but(ZoneId(1))), (0, Some(0)));
         lives.end(ZoneId(2));
         assert_eq!(lives.oldest_but(ZoneId(1)), None);

@@ -11,7 +11,7 @@ use crate::record::{Certifier, HEADER, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{LINE, Node, Region};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
 /// Why a heap has no room or cannot say.
@@ -68,10 +68,13 @@ pub struct LogHeap {
     pub(super) usage: Usage,
     pub(super) expiries: Expiries,
     pub(super) lives: Lives,
+    /// Segments that clients have left. Who ends a segment of its own, or takes one away, does it under this lock.
     pub(super) idle: SpinLock<Vec<OpenSegment>>,
     opening: AtomicU32,
     /// Segments of the reserve that someone has at this moment.
-    lent: AtomicU32,
+    pub(super) lent: AtomicU32,
+    /// Segments with lower lives are no longer for those who opened them; see [`LogHeap::revoke`].
+    pub(super) revoked: AtomicU64,
 }
 
 impl LogHeap {
@@ -93,6 +96,7 @@ impl LogHeap {
             idle: SpinLock::new(Vec::new()),
             opening: AtomicU32::new(0),
             lent: AtomicU32::new(0),
+            revoked: AtomicU64::new(0),
         }
     }
 
@@ -193,11 +197,8 @@ impl LogHeap {
                 opened?
             }
         };
-        match segment.replace(fresh) {
-            // It may be passed over by a put that found room elsewhere, and still serve a deletion.
-            Some(passed) if passed.reserved => self.leave(passed),
-            Some(mut full) => self.seal(&mut full),
-            None => {}
+        if let Some(passed) = segment.replace(fresh) {
+            self.end(passed, |segment| !segment.reserved);
         }
         Ok(())
     }
@@ -257,26 +258,38 @@ impl LogHeap {
         let header = SegmentHeader::open(&self.certifier, zone, life, u64::from_le_bytes(nonce), run);
         self.region().write_nt(start, header.as_bytes());
         self.region().fence();
-        self.lives.begin(zone, life);
-        self.space.commit_zone(zone);
+        {
+            // Nobody takes it away in between.
+            let _ends = self.idle.lock();
+            self.lives.begin(zone, life);
+            self.space.commit_zone(zone);
+        }
         let reserved = purpose != Use::Put && self.space.free_zones() < self.reserve;
         let key = header.life_key(&self.certifier);
         Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD) })
     }
 
     /// Leaves a segment for the next client that needs room; one without any is sealed.
-    pub fn leave(&self, mut segment: OpenSegment) {
+    pub fn leave(&self, segment: OpenSegment) {
+        self.end(segment, |segment| segment.next + SHORTEST_RECORD > self.space.zone_size());
+    }
+
+    /// Seals a segment or leaves it to others, unless it was taken away meanwhile.
+    fn end(&self, mut segment: OpenSegment, seals: impl FnOnce(&OpenSegment) -> bool) {
+        let mut idle = self.idle.lock();
         let was_lent = segment.reserved;
-        if segment.next + SHORTEST_RECORD > self.space.zone_size() {
-            self.seal(&mut segment);
-        } else {
-            if segment.written < segment.next {
-                // Only who was interrupted between placing records and their fence leaves them so; the next owner's fences
-                // are not theirs.
-                self.complete(&mut segment);
-                self.region().fence();
+        if self.lives.is_open(segment.zone, segment.life_number) {
+            if seals(&segment) || self.is_revoked(&segment) {
+                self.seal(&mut segment);
+            } else {
+                if segment.written < segment.next {
+                    // Only who was interrupted between placing records and their fence leaves them so; the next owner's
+                    // fences are not theirs.
+                    self.complete(&mut segment);
+                    self.region().fence();
+                }
+                idle.push(segment);
             }
-            self.idle.lock().push(segment);
         }
         if was_lent {
             self.lent.fetch_sub(1, Ordering::Release);
@@ -297,7 +310,7 @@ impl LogHeap {
     }
 
     /// Marks the end of a segment that nobody appends to any more. Durable with the next fence of this thread.
-    pub fn seal(&self, segment: &mut OpenSegment) {
+    pub(super) fn seal(&self, segment: &mut OpenSegment) {
         self.complete(segment);
         // A mark vouches for the records before it, so it must not become durable ahead of them.
         self.region().fence();
@@ -326,6 +339,7 @@ impl LogHeap {
     pub fn reopen(&self, info: &SegmentInfo, end: u64) {
         let start = self.space.zone_offset(info.zone);
         let mut segment = OpenSegment::new(info.zone, start, info.life_number, info.life, end);
+        self.lives.begin(info.zone, info.life_number);
         let in_line = end % LINE;
         self.region().read_racing(start + end - in_line, &mut segment.last_line[..in_line as usize]);
         self.leave(segment);
