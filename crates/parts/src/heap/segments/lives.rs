@@ -78,11 +78,6 @@ impl Lives {
         self.all().filter(|(zone, _)| *zone != but).map(|segment| life_of(segment).1).min()
     }
 
-    /// Whether nobody appends to any segment, and all may be cleaned.
-    pub(super) fn all_sealed(&self) -> bool {
-        self.all().all(|(_, word)| is_candidate(word))
-    }
-
     fn all(&self) -> impl Iterator<Item = (ZoneId, u64)> {
         let numbered = self.words.iter().enumerate();
         numbered

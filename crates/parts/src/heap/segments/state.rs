@@ -27,7 +27,7 @@ impl LogHeap {
             let (bytes, expiring) = (self.usage.of_zone(zone), self.expiries.of_zone(zone));
             SegmentState { zone, life, bytes, expiring }
         };
-        self.lives.all_sealed().then(|| self.lives.sealed().map(state).collect())
+        self.lives.others().next().is_none().then(|| self.lives.sealed().map(state).collect())
     }
 
     /// Takes over a segment of an earlier run as it was known then.
