@@ -2,7 +2,9 @@
 //! must.
 
 use quipu::{Design, MediumKind};
-use quipu_lab::bench::{BenchError, Config, Roofline, Row, Silent, ops, recovery, table, ycsb};
+use quipu_lab::bench::{
+    BenchError, Config, Keys, Overwrites, Roofline, Row, Silent, ops, recovery, table, util, ycsb,
+};
 use quipu_lab::workload::Workload;
 use std::path::PathBuf;
 
@@ -126,6 +128,34 @@ fn recovery_reopens_twice_in_memory_and_on_a_file() {
     assert_eq!(rows(|sink| recovery(&on_sim(), &Silent, sink)).len(), 2);
 }
 
+/// Every record is read in the end, so this is a test of compaction too.
+#[test]
+fn overwriting_settles_at_every_utilization_with_every_choice_of_keys() {
+    let (directory, pool) = on_file("pool");
+    let medium = Config { records: 64_000, pool_size: None, ..tiny() };
+    let file = Config { medium: MediumKind::File, pool: Some(pool), threads: 1, ..medium.clone() };
+    for (config, utilizations, keys) in
+        [(medium, vec![50, 90], Keys::Uniform), (file, vec![80], Keys::Zipf(0.99))]
+    {
+        let keys = vec![keys];
+        let overwrites = Overwrites { utilizations: utilizations.clone(), keys, seconds: 0.0 };
+        let rows = rows(|sink| util(&config, &overwrites, &Silent, sink));
+        assert_eq!(rows.len(), utilizations.len());
+        for row in &rows {
+            check_times(row);
+            let at = row.utilized.as_ref().expect("what the benchmark is for");
+            assert!(at.segments >= 1000 && at.windows.len() >= 3, "{row:?}");
+            let filled = (row.records * 240) as f64 / (at.segments * (16 << 10)) as f64;
+            assert!((filled * 100.0 - at.utilization as f64).abs() < 0.1, "{filled}: {row:?}");
+            // At 90 % uniformly, any choice of segments has to copy at least three bytes for each byte of the user's.
+            let least = if at.utilization == 90 && at.distribution == "uniform" { 3.0 } else { 1.0 };
+            assert!((least..12.0).contains(&at.write_amplification), "{row:?}");
+        }
+        assert!(table(&rows).contains("written/user B"));
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn limits_are_plausible_and_the_best_is_kept() {
     let mut roofline = Roofline::new(&Config { records: 10_000, ..tiny() }).unwrap();
@@ -147,6 +177,12 @@ fn impossible_settings_are_named() {
         assert!(text.starts_with(name), "{text}");
     };
     named(Config { designs: vec![], ..tiny() }, "designs");
+    let at = |utilization: u64, keys: Keys| {
+        let overwrites = Overwrites { utilizations: vec![utilization], keys: vec![keys], seconds: 0.0 };
+        util(&Config::default(), &overwrites, &Silent, &mut |_| ()).unwrap_err().to_string()
+    };
+    assert!(at(99, Keys::Uniform).starts_with("utilization must be 1 to 95"));
+    assert!(at(90, Keys::Zipf(1.0)).starts_with("zipf must be"));
     named(Config { threads: 0, ..tiny() }, "threads");
     named(Config { records: 0, ..tiny() }, "records");
     named(Config { key_size: 7, ..tiny() }, "key size");

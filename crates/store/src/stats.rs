@@ -14,10 +14,18 @@ pub struct Stats {
     pub zones: u64,
     /// Zones that are free.
     pub free_zones: u64,
+    /// Zones that puts leave free: for deletes, and for compaction to move records to.
+    pub reserve_zones: u64,
     /// Bytes of all records in segments: headers, keys, values, padding.
     pub record_bytes: u64,
     /// Of these, bytes of records that are superseded, deleted, or tombstones.
     pub garbage_bytes: u64,
+    /// Of these, bytes of tombstones. They stay until no older record of their keys can be anywhere.
+    pub tombstone_bytes: u64,
+    /// Bytes of records that compaction has moved since open.
+    pub moved_bytes: u64,
+    /// Segments that compaction has given back since open.
+    pub freed_segments: u64,
     /// Bytes of DRAM that the index takes.
     pub index_bytes: u64,
     /// Splits of the index since open.

@@ -221,14 +221,19 @@ impl Store {
         let space = self.spine.heap.space();
         let index = self.spine.index.stats();
         let bytes = self.spine.heap.usage();
+        let compacted = self.spine.compactor.done();
         Stats {
             records: self.spine.index.len(),
             pool_bytes: self.spine.region().len(),
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
+            reserve_zones: self.spine.heap.reserve() as u64,
             record_bytes: bytes.written,
             garbage_bytes: bytes.garbage + bytes.tombstones,
+            tombstone_bytes: bytes.tombstones,
+            moved_bytes: compacted.moved,
+            freed_segments: compacted.segments,
             index_bytes: index.bytes,
             index_splits: index.splits,
             index_records_read: index.records_read_by_splits,

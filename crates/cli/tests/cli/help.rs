@@ -30,6 +30,7 @@ fn every_help_shows_examples_and_defaults() {
         &["bench"],
         &["bench", "ops"],
         &["bench", "ycsb"],
+        &["bench", "util"],
         &["bench", "recovery"],
     ] {
         let help = text(command.iter().chain(&["--help"]));

@@ -49,6 +49,27 @@ fn the_table_says_where_the_pool_was_and_what_that_survives() {
 }
 
 #[test]
+fn overwriting_is_measured_at_utilizations() {
+    let command = ["bench", "util", "--utilization", "50,80", "--zipf", "--records", "80k", "--json"];
+    let rows = objects(&succeed(command));
+    let mut fields = words(TIMED);
+    fields.extend(words(
+        "utilization distribution segments windows steady write_amplification reserve_bytes metadata_bytes",
+    ));
+    fields.sort_unstable();
+    let asked: Vec<_> =
+        rows.iter().map(|row| (&row["phase"], &row["utilization"], &row["distribution"])).collect();
+    let [util, zipf] = [Value::from("util"), Value::from("zipf 0.99")];
+    assert_eq!(asked, [(&util, &50.into(), &zipf), (&util, &80.into(), &zipf)]);
+    for row in &rows {
+        assert_eq!(names(row), fields);
+        assert!(row["segments"].as_u64().unwrap() >= 1000, "{row}");
+    }
+    let text = fail(["bench", "util", "--records", "1k"], 2);
+    assert!(text.contains("--records must be at least"), "{text}");
+}
+
+#[test]
 fn limits_are_measured_when_asked_for() {
     let rows = objects(&succeed(["bench", "ops", "--records", "1k", "--ops", "500", "--roofline", "--json"]));
     let mut fields = words(TIMED);

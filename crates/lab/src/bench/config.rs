@@ -21,6 +21,8 @@ pub struct Config {
     /// Bytes of a pool; without it, room for everything that the benchmark writes, so that nothing need be
     /// reclaimed.
     pub pool_size: Option<u64>,
+    /// Bytes of a zone, which is a segment; without it, what the store takes for a pool of this size.
+    pub zone_size: Option<u64>,
     /// Threads, for operations and for recovery.
     pub threads: usize,
     /// Records loaded.
@@ -44,6 +46,7 @@ impl Default for Config {
             medium: MediumKind::Dram,
             pool: None,
             pool_size: None,
+            zone_size: None,
             threads: 1,
             records: 1_000_000,
             operations: 1_000_000,
@@ -55,7 +58,7 @@ impl Default for Config {
     }
 }
 
-fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
+pub(super) fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
     BenchError::Setting { setting, reason: reason.into() }
 }
 

@@ -36,6 +36,14 @@ pub(super) struct Phase<'a> {
     pub(super) progress: &'a dyn Progress,
 }
 
+impl Phase<'_> {
+    /// The numbers of the calls that a thread makes.
+    pub(super) fn share(&self, thread: usize) -> Range<u64> {
+        let begin = |thread: usize| self.calls * thread as u64 / self.threads as u64;
+        begin(thread)..begin(thread + 1)
+    }
+}
+
 /// What a phase showed.
 pub(super) struct Outcome {
     pub(super) operations: u64,
@@ -47,6 +55,16 @@ impl Outcome {
     /// Of operations that were one call without latencies of its own.
     pub(super) fn single(operations: u64, seconds: f64) -> Outcome {
         Outcome { operations, seconds, latencies: histogram() }
+    }
+
+    /// Two that came one after the other, as one.
+    pub(super) fn and(mut self, next: &Outcome) -> Outcome {
+        self.latencies.add(&next.latencies).expect("equal bounds");
+        Outcome {
+            operations: self.operations + next.operations,
+            seconds: self.seconds + next.seconds,
+            latencies: self.latencies,
+        }
     }
 
     /// Million operations a second.
@@ -139,8 +157,7 @@ where
     P: Fn(usize) -> Result<C, BenchError>,
     C: FnMut(u64) -> Result<(), BenchError>,
 {
-    let share = |thread: usize| phase.calls * thread as u64 / phase.threads as u64;
-    let calls = share(thread)..share(thread + 1);
+    let calls = phase.share(thread);
     // Whatever happens before the barrier, the thread must come to it: the others wait there.
     let ready = catch_unwind(AssertUnwindSafe(|| {
         let mut call = prepare(thread)?;

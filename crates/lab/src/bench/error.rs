@@ -75,6 +75,23 @@ pub enum BenchError {
         /// The record's number.
         record: u64,
     },
+    /// A record has a value that was overwritten: a fault of the store.
+    #[error(
+        "design {design}, {phase}: record {record} has its value number {found}, and {expected} was stored last; keep \
+         the pool and report this"
+    )]
+    Stale {
+        /// The design, or the name of another engine.
+        design: String,
+        /// What was being done.
+        phase: String,
+        /// The record's number.
+        record: u64,
+        /// Number of the value that was found.
+        found: u64,
+        /// Number of the last value written.
+        expected: u64,
+    },
     /// The store holds another number of records than it acknowledged: a fault of the store.
     #[error("design {design}, {phase}: {found} records instead of {expected}; keep the pool and report this")]
     Count {

@@ -2,6 +2,7 @@
 //!
 //! - [`ops`]: insert, get, get_many, update and delete, each alone, over uniformly chosen records.
 //! - [`ycsb`]: a YCSB workload, loaded and run.
+//! - [`util`]: overwriting at a given utilization until throughput is steady.
 //! - [`recovery`]: reopening without and after a clean close.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //!
@@ -31,6 +32,7 @@ mod roofline;
 mod session;
 mod table;
 mod target;
+mod util;
 mod ycsb;
 
 pub use config::Config;
@@ -40,7 +42,8 @@ pub use ops::{ops, ops_of};
 pub use plot::plot;
 pub use progress::{Progress, Silent};
 pub use recovery::recovery;
-pub use report::{Row, Sink};
+pub use report::{Row, Sink, Utilized};
 pub use roofline::{Limits, Roofline};
 pub use table::table;
+pub use util::{Keys, Overwrites, util};
 pub use ycsb::{ycsb, ycsb_of};

@@ -65,6 +65,31 @@ pub struct Row {
     /// Reads of an operation from another node's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_reads_per_op: Option<f64>,
+    /// What only a row at a given utilization has.
+    #[serde(flatten)]
+    pub utilized: Option<Utilized>,
+}
+
+/// What overwriting at a given utilization showed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Utilized {
+    /// Bytes of live records over bytes of all segments that puts may use, in per cent, as it was asked for.
+    pub utilization: u64,
+    /// How keys were chosen.
+    pub distribution: String,
+    /// Segments that puts may use.
+    pub segments: u64,
+    /// Million operations a second of each window of one pool volume of writes; the last three are the row's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<f64>,
+    /// Whether the last three windows agree.
+    pub steady: bool,
+    /// Bytes of records written by users and by compaction, over those written by users, in the last three windows.
+    pub write_amplification: f64,
+    /// Bytes of the segments that puts leave to deletes and to compaction.
+    pub reserve_bytes: u64,
+    /// Bytes of the pool that are no segments.
+    pub metadata_bytes: u64,
 }
 
 impl Row {

@@ -100,16 +100,45 @@ impl<'a, E: Engine> Session<'a, E> {
     /// Checks what was found for a record that must be there.
     #[inline]
     pub(super) fn verify(&self, phase: &str, record: u64, value: Option<&[u8]>) -> Result<(), BenchError> {
+        self.verify_up_to(phase, record, value, self.newest).map(drop)
+    }
+
+    /// Checks that what was found for a record is a value of it, of a number up to `newest`, and returns that.
+    #[inline]
+    fn verify_up_to(
+        &self,
+        phase: &str,
+        record: u64,
+        value: Option<&[u8]>,
+        newest: u64,
+    ) -> Result<u64, BenchError> {
         let design = || self.design().to_owned();
         let Some(value) = value else {
             return Err(BenchError::Missing { design: design(), phase: phase.to_owned(), record });
         };
-        match self.values.check(record, value, self.newest) {
-            Ok(_) => Ok(()),
-            Err(source) => {
-                Err(BenchError::WrongValue { design: design(), phase: phase.to_owned(), record, source })
+        self.values.check(record, value, newest).map_err(|source| BenchError::WrongValue {
+            design: design(),
+            phase: phase.to_owned(),
+            record,
+            source,
+        })
+    }
+
+    /// Checks that what was found for a record is value number `expected`, the last one written.
+    pub(super) fn verify_last(
+        &self,
+        phase: &str,
+        record: u64,
+        value: Option<&[u8]>,
+        expected: u64,
+    ) -> Result<(), BenchError> {
+        self.verify_up_to(phase, record, value, expected).and_then(|found| {
+            if found == expected {
+                return Ok(());
             }
-        }
+            let (design, phase) = (self.design().to_owned(), phase.to_owned());
+            Err(BenchError::Stale { design, phase, record, found, expected })
+        })
     }
 
     /// Checks that the store counts as many records as it acknowledged, if it counts.

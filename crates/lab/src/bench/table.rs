@@ -1,6 +1,6 @@
 //! Rows as text: aligned columns, units in the headers, and only columns that have something in them.
 
-use super::report::Row;
+use super::report::{Row, Utilized};
 
 struct Column {
     header: &'static str,
@@ -12,14 +12,25 @@ fn number(value: Option<f64>, decimals: usize) -> Option<String> {
     value.map(|value| format!("{value:.decimals$}"))
 }
 
+fn utilized(row: &Row, cell: impl Fn(&Utilized) -> String) -> Option<String> {
+    row.utilized.as_ref().map(cell)
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
 /// Said only where it differs from the throughput of all.
 fn per_thread(row: &Row) -> Option<String> {
     number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
 }
 
-const COLUMNS: [Column; 21] = [
+const COLUMNS: [Column; 28] = [
     Column { header: "design", left: true, cell: |row| Some(row.design.clone()) },
     Column { header: "phase", left: true, cell: |row| Some(row.phase.clone()) },
+    Column { header: "keys", left: true, cell: |row| utilized(row, |at| at.distribution.clone()) },
+    Column { header: "% used", left: false, cell: |row| utilized(row, |at| at.utilization.to_string()) },
+    Column { header: "segments", left: false, cell: |row| utilized(row, |at| at.segments.to_string()) },
     Column { header: "medium", left: true, cell: |row| Some(row.medium.clone()) },
     Column { header: "threads", left: false, cell: |row| Some(row.threads.to_string()) },
     Column { header: "records", left: false, cell: |row| Some(row.records.to_string()) },
@@ -27,6 +38,16 @@ const COLUMNS: [Column; 21] = [
     Column { header: "s", left: false, cell: |row| number(row.seconds, 3) },
     Column { header: "Mops/s", left: false, cell: |row| number(row.mops, 3) },
     Column { header: "per thread", left: false, cell: per_thread },
+    Column {
+        header: "steady",
+        left: true,
+        cell: |row| utilized(row, |at| if at.steady { "yes" } else { "no" }.to_owned()),
+    },
+    Column {
+        header: "written/user B",
+        left: false,
+        cell: |row| utilized(row, |at| format!("{:.2}", at.write_amplification)),
+    },
     Column {
         header: "% of limit",
         left: false,
@@ -41,6 +62,16 @@ const COLUMNS: [Column; 21] = [
     Column { header: "media B written/op", left: false, cell: |row| number(row.media_write_bytes_per_op, 1) },
     Column { header: "remote writes/op", left: false, cell: |row| number(row.remote_writes_per_op, 3) },
     Column { header: "remote reads/op", left: false, cell: |row| number(row.remote_reads_per_op, 3) },
+    Column {
+        header: "reserve MiB",
+        left: false,
+        cell: |row| utilized(row, |at| format!("{:.1}", mebibytes(at.reserve_bytes))),
+    },
+    Column {
+        header: "metadata MiB",
+        left: false,
+        cell: |row| utilized(row, |at| format!("{:.1}", mebibytes(at.metadata_bytes))),
+    },
     Column { header: "DRAM B/record", left: false, cell: |row| number(row.dram_bytes_per_record, 1) },
     Column { header: "PM B/record", left: false, cell: |row| number(row.pm_bytes_per_record, 1) },
 ];

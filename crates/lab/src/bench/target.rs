@@ -6,7 +6,7 @@
 use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
-use quipu::{Client, Design, MediumKind, Options, Store};
+use quipu::{Client, Design, MediumKind, Options, Stats, Store};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
@@ -99,6 +99,7 @@ impl Target {
         let options = Options {
             design: Some(design),
             size: bytes,
+            zone_size: config.zone_size,
             medium: Some(config.medium),
             recovery_threads: config.threads,
             ..Options::default()
@@ -220,6 +221,11 @@ impl EngineClient for Client {
 }
 
 impl Opened {
+    /// Numbers of the store. Asked for outside of what is timed.
+    pub(super) fn stats(&self) -> Stats {
+        self.store.stats()
+    }
+
     /// Closes the store cleanly.
     pub(super) fn close(self, phase: &str) -> Result<(), BenchError> {
         self.store.close().map_err(BenchError::refused(self.design.name(), phase))

@@ -90,6 +90,11 @@ impl Compactor {
         Compactor { work: SpinLock::new(work), low_water, busy: AtomicU32::new(0) }
     }
 
+    /// What was done since the store was opened.
+    pub(crate) fn done(&self) -> Compacted {
+        self.work.lock().done
+    }
+
     /// Whether a step is being taken at this moment.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) != 0
@@ -194,7 +199,7 @@ impl Spine {
         let born_before = self.heap.draw();
         while self.compact_step(born_before, 1)? {}
         self.give_back();
-        let done = self.compactor.work.lock().done;
+        let done = self.compactor.done();
         Ok(Compacted { segments: done.segments - before.segments, moved: done.moved - before.moved })
     }
 

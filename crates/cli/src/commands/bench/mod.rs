@@ -4,6 +4,7 @@ mod ops;
 mod place;
 mod recovery;
 mod settings;
+mod util;
 mod ycsb;
 
 use crate::failure::{Failure, Outcome};
@@ -15,6 +16,7 @@ Examples:
   quipu bench ops --records 5M --value-size 200 --roofline
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool --threads 2
   quipu bench ops --medium sim                              # exact costs in place of times
+  quipu bench util --utilization 50,90 --zipf 0.99          # with compaction at work
   quipu bench recovery --records 10M --json
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
 
@@ -35,6 +37,7 @@ pub struct Args {
 enum Benchmark {
     Ops(ops::Args),
     Ycsb(ycsb::Args),
+    Util(util::Args),
     Recovery(recovery::Args),
 }
 
@@ -44,6 +47,7 @@ impl Args {
         match self.benchmark {
             Benchmark::Ops(args) => args.run(),
             Benchmark::Ycsb(args) => args.run(),
+            Benchmark::Util(args) => args.run(),
             Benchmark::Recovery(args) => args.run(),
         }
     }

@@ -61,7 +61,12 @@ pub struct Sizes {
 impl Sizes {
     /// Records, keys and values as they were asked for; as many operations as records.
     pub fn config(&self, medium: MediumKind) -> Config {
-        let default = if medium == MediumKind::Sim { RECORDS_SIM } else { RECORDS };
+        self.config_with(medium, RECORDS_SIM)
+    }
+
+    /// The same, with so many records on the simulator where no number is given.
+    pub fn config_with(&self, medium: MediumKind, on_sim: u64) -> Config {
+        let default = if medium == MediumKind::Sim { on_sim } else { RECORDS };
         let records = self.records.unwrap_or(default);
         let Sizes { key_size, value_size, .. } = *self;
         Config { records, operations: records, key_size, value_size, ..Config::default() }

@@ -7,13 +7,22 @@ use crate::bench::Row;
 const COLOURS: [&str; 9] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222", "#6e4b9e", "#8c8c8c"];
 
-/// Rows by phase and design, each in the order of its first appearance.
+/// Rows by phase and design, each in the order of its first appearance. Of rows at given utilizations, each of these is a
+/// phase, and each choice of keys a design.
 pub(super) struct Data<'a> {
     rows: &'a [Row],
     /// The phases.
-    pub(super) phases: Vec<&'a str>,
+    pub(super) phases: Vec<String>,
     /// The designs.
-    pub(super) designs: Vec<&'a str>,
+    pub(super) designs: Vec<String>,
+}
+
+fn phase(row: &Row) -> String {
+    row.utilized.as_ref().map_or(row.phase.clone(), |at| format!("{} % used", at.utilization))
+}
+
+fn design(row: &Row) -> String {
+    row.utilized.as_ref().map_or(row.design.clone(), |at| format!("{}, {}", row.design, at.distribution))
 }
 
 impl<'a> Data<'a> {
@@ -21,11 +30,12 @@ impl<'a> Data<'a> {
     pub(super) fn new(rows: &'a [Row]) -> Data<'a> {
         let (mut phases, mut designs) = (Vec::new(), Vec::new());
         for row in rows {
-            if !phases.contains(&row.phase.as_str()) {
-                phases.push(row.phase.as_str());
+            let (phase, design) = (phase(row), design(row));
+            if !phases.contains(&phase) {
+                phases.push(phase);
             }
-            if !designs.contains(&row.design.as_str()) {
-                designs.push(row.design.as_str());
+            if !designs.contains(&design) {
+                designs.push(design);
             }
         }
         Data { rows, phases, designs }
@@ -34,8 +44,9 @@ impl<'a> Data<'a> {
     /// The rows with the positions of their phase and design.
     pub(super) fn placed(&self) -> impl Iterator<Item = (usize, usize, &'a Row)> {
         self.rows.iter().filter_map(|row| {
-            let phase = self.phases.iter().position(|phase| *phase == row.phase)?;
-            let design = self.designs.iter().position(|design| *design == row.design)?;
+            let (phase, design) = (phase(row), design(row));
+            let phase = self.phases.iter().position(|known| *known == phase)?;
+            let design = self.designs.iter().position(|known| *known == design)?;
             Some((phase, design, row))
         })
     }
@@ -43,6 +54,11 @@ impl<'a> Data<'a> {
     /// Whether any row has a share of a limit.
     pub(super) fn has_limits(&self) -> bool {
         self.rows.iter().any(|row| row.roofline.is_some())
+    }
+
+    /// Whether throughput is a function of utilization, to be drawn as lines.
+    pub(super) fn has_utilizations(&self) -> bool {
+        self.rows.iter().any(|row| row.utilized.is_some())
     }
 
     /// Whether any row has latencies.

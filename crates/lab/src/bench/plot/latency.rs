@@ -32,7 +32,7 @@ pub(super) fn draw(pen: &mut Pen, panel: &Panel, data: &Data<'_>) {
         pen.dot((x, y(log(p999))), 3.5, colour, false, &said);
         pen.dot((x, y(log(p50))), 4.0, colour, true, &said);
     }
-    if data.phases.contains(&"get_many") {
+    if data.phases.iter().any(|phase| phase == "get_many") {
         let text = "A call of get_many reads 32 keys.";
         pen.text((panel.right, panel.top - 16.0), 12.0, Anchor::End, text);
     }

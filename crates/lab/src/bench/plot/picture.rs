@@ -41,6 +41,11 @@ impl Panel {
         (self.left + group * phase as f64 + empty / 2.0 + breadth * design as f64, breadth)
     }
 
+    /// The middle of what a phase has.
+    pub(super) fn middle(&self, data: &Data<'_>, phase: usize) -> f64 {
+        self.left + self.group(data) * (phase as f64 + 0.5)
+    }
+
     /// A line across the panel with a number.
     pub(super) fn mark(&self, pen: &mut Pen, y: f64, number: &str) {
         pen.line((self.left, y), (self.right, y), GRID, 1.0);
@@ -52,10 +57,10 @@ impl Panel {
         let group = self.group(data);
         for (position, phase) in data.phases.iter().enumerate() {
             let left = self.left + group * position as f64;
-            if position > 0 {
+            if position > 0 && !data.has_utilizations() {
                 pen.line((left, self.top), (left, self.bottom), GRID, 1.0);
             }
-            pen.text((left + group / 2.0, self.bottom + 19.0), LETTERS, Anchor::Middle, phase);
+            pen.text((self.middle(data, position), self.bottom + 19.0), LETTERS, Anchor::Middle, phase);
         }
     }
 
@@ -117,6 +122,7 @@ fn legend(pen: &mut Pen, data: &Data<'_>, top: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::Utilized;
     use roxmltree::Document;
 
     fn row(design: &str, phase: &str, mops: f64, roofline: Option<f64>) -> Row {
@@ -200,6 +206,38 @@ mod tests {
             }
         }
         assert_eq!(picture.matches("<circle").count(), 2 * rows.len());
+    }
+
+    #[test]
+    fn utilizations_are_joined_by_lines_of_their_keys() {
+        let at = |utilization: u64, distribution: &str, steady: bool| Row {
+            utilized: Some(Utilized {
+                utilization,
+                distribution: distribution.into(),
+                steady,
+                ..Utilized::default()
+            }),
+            ..row("quipu", "util", 100.0 / utilization as f64, None)
+        };
+        let rows = [
+            at(50, "uniform", true),
+            at(90, "uniform", false),
+            at(50, "zipf 0.99", true),
+            at(90, "zipf 0.99", true),
+        ];
+        let picture = plot("Nearly full", &[], &rows);
+        let texts = texts(&picture);
+        for label in ["quipu, uniform", "quipu, zipf 0.99", "50 % used", "90 % used", "2.00", "1.11"] {
+            assert!(texts.iter().any(|text| text == label), "{label}: {texts:?}");
+        }
+        // Of the throughput, one for each choice of keys.
+        let document = Document::parse(&picture).unwrap();
+        let joins = document.descendants().filter(|node| {
+            node.has_tag_name("line")
+                && node.attribute("x1") != node.attribute("x2")
+                && node.attribute("y1") != node.attribute("y2")
+        });
+        assert_eq!(joins.count(), 2);
     }
 
     #[test]

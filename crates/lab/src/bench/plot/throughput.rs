@@ -1,4 +1,4 @@
-//! Throughput: bars in groups, one group for each phase, each bar with its number.
+//! Throughput: bars in groups, one group for each phase, each bar with its number; over utilizations, lines.
 
 use super::data::{Data, colour};
 use super::pen::{Anchor, Pen, width};
@@ -23,6 +23,32 @@ pub(super) fn draw(pen: &mut Pen, panel: &Panel, data: &Data<'_>) {
         mark += step;
     }
     panel.phases(pen, data);
+    if data.has_utilizations() {
+        curves(pen, panel, data, y);
+    } else {
+        bars(pen, panel, data, y);
+    }
+    panel.axis(pen);
+}
+
+/// A line for each design from phase to phase, with a dot for each row, filled where throughput was steady.
+fn curves(pen: &mut Pen, panel: &Panel, data: &Data<'_>, y: impl Fn(f64) -> f64) {
+    let mut last = vec![None; data.designs.len()];
+    for (phase, design, row) in data.placed() {
+        let (Some(mops), Some(at)) = (row.mops, &row.utilized) else { continue };
+        let (colour, point) = (colour(design), (panel.middle(data, phase), y(mops)));
+        if let Some(from) = last[design].replace(point) {
+            pen.line(from, point, colour, 2.0);
+        }
+        let number = digits(mops);
+        let said = format!("{}, {}, {} %: {number} Mops/s", row.design, at.distribution, at.utilization);
+        pen.dot(point, 4.0, colour, at.steady, &said);
+        let share = row.roofline.map_or(String::new(), |share| format!(" · {}", scale::percent(share)));
+        pen.text((point.0 + 8.0, point.1 - 6.0), SMALL, Anchor::Start, &format!("{number}{share}"));
+    }
+}
+
+fn bars(pen: &mut Pen, panel: &Panel, data: &Data<'_>, y: impl Fn(f64) -> f64) {
     for (phase, design, row) in data.placed() {
         let Some(mops) = row.mops else { continue };
         let (left, breadth) = panel.slot(data, phase, design);
@@ -45,5 +71,4 @@ pub(super) fn draw(pen: &mut Pen, panel: &Panel, data: &Data<'_>) {
             pen.upwards((middle + SMALL * 0.35, y(mops) - 5.0), SMALL, &label);
         }
     }
-    panel.axis(pen);
 }

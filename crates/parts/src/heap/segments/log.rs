@@ -389,4 +389,9 @@ impl LogHeap {
     pub fn room_in(&self, segment: &OpenSegment) -> u64 {
         self.space.zone_size() - segment.next
     }
+
+    /// Zones that puts leave free.
+    pub fn reserve(&self) -> u32 {
+        self.reserve
+    }
 }

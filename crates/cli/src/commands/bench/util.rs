@@ -1,0 +1,72 @@
+//! `quipu bench util`: overwriting at a given utilization.
+
+use super::settings::{Settings, Sizes};
+use crate::failure::{Failure, Outcome};
+use crate::size;
+use quipu_lab::bench::{self, Config, Keys, Overwrites};
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu bench util
+  quipu bench util --utilization 50,70,80,90 --zipf 0.99 --uniform --plot util.svg
+  quipu bench util --utilization 90 --records 5M --seconds 60 --json
+  quipu bench util --utilization 80 --medium file --pool /mnt/ssd/bench.pool --zone-size 64K
+
+Fields of the JSON objects beside those of every benchmark: utilization (per cent, as asked for), distribution, \
+segments (that puts may use), windows (Mops/s of each; the last three make the row), steady (whether those three \
+are within 5 %), write_amplification (bytes that users and compaction wrote, over those that users wrote), \
+reserve_bytes, metadata_bytes.";
+
+/// Records of the simulator where no number is given: enough for a thousand of the smallest segments.
+const RECORDS_SIM: u64 = 80_000;
+
+/// Measure overwriting at given utilizations, until throughput is steady.
+///
+/// Utilization is bytes of live records, with headers and alignment, over bytes of all segments that puts may use.
+/// For each, a pool is made of the size that so many records fill up to it, and loaded until it is; then records are overwritten, a window of one pool
+/// volume after the other, until three in a row are within 5 %, or until 20 windows have shown that they will not be. Every
+/// record is read in the end and must have the last value written to it.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    sizes: Sizes,
+    /// Per cent of the segments that live records take, one or several separated by commas.
+    #[arg(long, value_name = "PCT", value_delimiter = ',', default_value = "50,70,80,90")]
+    utilization: Vec<u64>,
+    /// Choose the records to overwrite uniformly; together with --zipf, both are measured.
+    #[arg(long)]
+    uniform: bool,
+    /// Choose them by YCSB's scrambled zipfian distribution. [default: 0.99, unless --uniform is given]
+    #[arg(long, value_name = "THETA", num_args = 0..=1, default_missing_value = "0.99")]
+    zipf: Option<f64>,
+    /// Seconds to measure at least at each utilization.
+    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    seconds: f64,
+    /// Bytes of a segment, a power of two from 16K to 4M. [default: the largest that makes 1000 of them]
+    #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
+    zone_size: Option<u64>,
+    /// Measure the limits of the medium too, and give every result as a share of one.
+    #[arg(long)]
+    roofline: bool,
+}
+
+impl Args {
+    /// Runs the benchmark.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let config = self.settings.apply(self.sizes.config_with(self.settings.medium, RECORDS_SIM));
+        let config = Config { zone_size: self.zone_size, roofline: self.roofline, ..config };
+        let zipf = self.zipf.or((!self.uniform).then_some(0.99)).map(Keys::Zipf);
+        let keys = zipf.into_iter().chain(self.uniform.then_some(Keys::Uniform)).collect();
+        let overwrites = Overwrites { utilizations: self.utilization, keys, seconds: self.seconds };
+        let mut bench = self.settings.begin(format!(
+            "Overwriting {} records of {} + {} bytes until throughput is steady, seed {}.",
+            config.records, config.key_size, config.value_size, config.seed
+        ))?;
+        let result =
+            bench.run(config, |config, progress, sink| bench::util(config, &overwrites, progress, sink));
+        bench.end(result)
+    }
+}
