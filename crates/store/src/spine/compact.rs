@@ -70,8 +70,30 @@ struct Work {
 /// each time that they are written.
 const LEAST_DIVISOR: u64 = 64;
 
-/// Turns that a writer waits for readers before it takes the pool for full.
+/// Turns that are waited for readers before the pool is taken for full.
 const PATIENCE: u32 = 4096;
+
+/// Waiting that ends.
+struct Patience {
+    left: u32,
+    waiter: Waiter,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        Patience { left: PATIENCE, waiter: Waiter::default() }
+    }
+
+    /// Waits a turn; `false` if there is none left.
+    fn lasts(&mut self) -> bool {
+        if self.left > 0 {
+            self.left -= 1;
+            self.waiter.wait();
+            return true;
+        }
+        false
+    }
+}
 
 /// Share of the zones, as a divisor, that is to be left before compaction rests.
 const LOW_WATER_DIVISOR: u32 = 32;
@@ -93,6 +115,11 @@ impl Compactor {
     /// What was done since the store was opened.
     pub(crate) fn done(&self) -> Compacted {
         self.work.lock().done
+    }
+
+    /// Segments that hold nothing any more and are not free yet.
+    fn retired(&self) -> u32 {
+        self.work.lock().retired
     }
 
     /// Whether a step is being taken at this moment.
@@ -133,8 +160,7 @@ impl Spine {
         }
         let least = if purpose == Use::Put { self.worthwhile() } else { 1 };
         let born_before = self.heap.draw();
-        let mut waiter = Waiter::default();
-        let mut patience = PATIENCE;
+        let mut patience = Patience::new();
         let mut revoked = false;
         while !self.heap.offers(len, purpose) {
             if self.step_of_writer(born_before, least)? {
@@ -152,12 +178,11 @@ impl Spine {
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
             // for long; and who deletes at this moment has the segment that is kept for that.
-            if patience == 0 || (work.retired == 0 && !self.heap.lends()) {
+            let someone_leaves = work.retired > 0 || self.heap.lends();
+            drop(work);
+            if !(someone_leaves && patience.lasts()) {
                 return Ok(self.heap.offers(len, purpose));
             }
-            drop(work);
-            patience -= 1;
-            waiter.wait();
         }
         Ok(true)
     }
@@ -197,7 +222,16 @@ impl Spine {
             work.done
         };
         let born_before = self.heap.draw();
-        while self.compact_step(born_before, 1)? {}
+        let mut patience = Patience::new();
+        loop {
+            match self.compact_step(born_before, 1) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // The zones are there, and free when the readers have left that were here when they were cleaned.
+                Err(Error::PoolFull { .. }) if self.compactor.retired() > 0 && patience.lasts() => {}
+                Err(error) => return Err(error),
+            }
+        }
         self.give_back();
         let done = self.compactor.done();
         Ok(Compacted { segments: done.segments - before.segments, moved: done.moved - before.moved })
