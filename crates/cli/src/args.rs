@@ -2,6 +2,7 @@
 
 use crate::commands::{
     bench, check, compact, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
+    soak,
 };
 use crate::failure::{Failure, Outcome};
 use clap::builder::styling::Styles;
@@ -65,6 +66,7 @@ pub enum Command {
     Kill(kill::Args),
     #[command(hide = true)]
     KillWriter(kill::WriterArgs),
+    Soak(soak::Args),
     Designs(designs::Args),
 }
 
@@ -87,6 +89,7 @@ impl Command {
             Command::Linear(args) => args.run(),
             Command::Kill(args) => args.run(),
             Command::KillWriter(args) => args.run(),
+            Command::Soak(args) => args.run(),
             Command::Designs(args) => args.run(),
         }
     }

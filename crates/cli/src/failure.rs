@@ -4,6 +4,7 @@ use quipu::{Error, ErrorKind};
 use quipu_lab::bench::BenchError;
 use quipu_lab::kill::KillError;
 use quipu_lab::linear::LinearError;
+use quipu_lab::soak::SoakError;
 use quipu_medium::MediumError;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -107,6 +108,16 @@ impl From<KillError> for Failure {
             KillError::Create(error) => error.into(),
             KillError::Threads { .. } => Failure::Usage(format!("--threads: {error}")),
             _ => Failure::Problem(error.to_string()),
+        }
+    }
+}
+
+impl From<SoakError> for Failure {
+    fn from(error: SoakError) -> Failure {
+        match error {
+            SoakError::Create(error) => error.into(),
+            SoakError::Number { .. } => Failure::Usage(error.to_string()),
+            SoakError::File { .. } => Failure::Problem(error.to_string()),
         }
     }
 }

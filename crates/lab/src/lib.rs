@@ -4,6 +4,7 @@
 //! - [`contract`]: what every design promises on every medium.
 //! - [`model`]: random calls that must agree with a `BTreeMap`.
 //! - [`kill`]: what is acknowledged survives `kill -9`, proved on real processes.
+//! - [`soak`]: deletes stay deleted and nothing is lost, over hundreds of reopenings with compaction at work.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
@@ -13,4 +14,5 @@ pub mod crash;
 pub mod kill;
 pub mod linear;
 pub mod model;
+pub mod soak;
 pub mod workload;

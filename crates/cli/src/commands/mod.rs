@@ -15,3 +15,4 @@ pub mod kill;
 pub mod linear;
 pub mod probe;
 pub mod put;
+pub mod soak;

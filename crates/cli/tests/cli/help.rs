@@ -27,6 +27,7 @@ fn every_help_shows_examples_and_defaults() {
         &["crash"],
         &["linear"],
         &["kill"],
+        &["soak"],
         &["bench"],
         &["bench", "ops"],
         &["bench", "ycsb"],

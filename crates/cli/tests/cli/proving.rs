@@ -77,3 +77,25 @@ fn writers_need_a_pool_of_their_own() {
     assert!(fail(args(["kill"], &pool, []), 2).contains("exists already"));
     assert!(pool.exists());
 }
+
+#[test]
+fn what_is_deleted_stays_away() {
+    let (_folder, pool) = folder();
+    let counts = ["--clean", "3", "--unclean", "3", "--ops", "6k", "--json"];
+    let report = &objects(&succeed(args(["soak"], &pool, counts)))[0];
+    let fields = "design seed threads clean unclean puts deletes freed_segments moved_bytes most_tombstone_bytes \
+                  tombstone_bytes violations";
+    assert_eq!(names(report), words(fields));
+    assert_eq!(
+        (&report["clean"], &report["unclean"], &report["violations"]),
+        (&3.into(), &3.into(), &0.into())
+    );
+    assert!(!pool.exists(), "the pool is removed");
+    let output = quipu(args(["soak"], &pool, ["--twin", "tombstone-dropped-early", "--json"]));
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report = &objects(&output.stdout)[0];
+    assert_eq!(names(&report["details"][0]), words("reopenings what replay"));
+    let replay = report["details"][0]["replay"].as_str().unwrap();
+    assert!(replay.ends_with("--twin tombstone-dropped-early"), "{replay}");
+    assert!(pool.exists(), "the pool is left for whoever wants to look at it");
+}

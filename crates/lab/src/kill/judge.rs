@@ -2,14 +2,9 @@
 
 use super::plan::KEYS;
 use crate::linear::{
-    Action, BUDGET, Caller, History, Operation, Outcome, State, Value, Verdict, check, decode, key_bytes,
-    key_number,
+    Action, BUDGET, Caller, Contents, History, Operation, Outcome, Verdict, check, contents,
 };
 use quipu::{Error, Store};
-use std::collections::BTreeMap;
-
-/// All keys of a pool with their values.
-pub(super) type Contents = BTreeMap<u64, Value>;
 
 /// Judges an open pool: the contents, if nothing is wrong.
 ///
@@ -28,7 +23,7 @@ pub(super) fn judge(
     if !checked.is_sound() {
         return Err(format!("the recovered pool is unsound: {}", checked.damage));
     }
-    let found = read(store)?;
+    let found = contents(store, KEYS)?;
     let stamps =
         operations.iter().map(|operation| operation.returned.map_or(operation.invoked, |(end, _)| end));
     let last = stamps.max().unwrap_or_default();
@@ -51,34 +46,10 @@ pub(super) fn judge(
     }
 }
 
-/// Reads everything, by iteration and by key, and insists that both agree and that nothing is foreign.
-fn read(store: &Store) -> Result<Contents, String> {
-    let client = store.client();
-    let guard = client.pin();
-    let mut found = Contents::new();
-    for (name, value) in &guard {
-        let foreign = || format!("key {} appeared, which nobody wrote", name.escape_ascii());
-        let key = key_number(name).filter(|key| *key < KEYS).ok_or_else(foreign)?;
-        if found.insert(key, decode(key, value)).is_some() {
-            return Err(format!("iteration returned key {key} twice"));
-        }
-    }
-    for key in 0..KEYS {
-        let value = guard.get(&key_bytes(key));
-        let value = value.map_err(|error| format!("key {key} cannot be read: {error}"))?;
-        let by_key: State = value.map(|value| decode(key, value));
-        let iterated = found.get(&key).copied();
-        if by_key != iterated {
-            return Err(format!("key {key}: get returned {by_key:?}, iteration {iterated:?}"));
-        }
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linear::encode;
+    use crate::linear::{Value, encode, key_bytes};
     use quipu::Options;
     use quipu_medium::{Pages, Region};
 

@@ -1,9 +1,10 @@
 //! [`explore`]: round after round on one pool.
 
 use super::config::{KillConfig, KillConviction, KillError, KillReport, WriterConfig};
-use super::judge::{Contents, judge};
+use super::judge::judge;
 use super::plan::MOST_THREADS;
 use super::round;
+use crate::linear::Contents;
 use quipu::{MediumKind, Options, Store};
 use std::process::Command;
 use std::time::Instant;

@@ -16,6 +16,7 @@
 
 mod check;
 mod config;
+mod contents;
 mod drive;
 mod explore;
 mod operation;
@@ -31,11 +32,12 @@ mod check_tests;
 
 pub use check::{BUDGET, History, Verdict, Violation, check};
 pub use config::{Conviction, LinearConfig, LinearError, LinearReport};
+pub(crate) use contents::{Contents, contents};
 pub use explore::explore;
 pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
 pub use record::{Clock, Log};
 pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};
 pub use twins::{Broken, Twin};
+pub(crate) use values::key_bytes;
 pub use values::{decode, encode};
-pub(crate) use values::{key_bytes, key_number};

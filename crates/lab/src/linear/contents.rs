@@ -1,0 +1,36 @@
+//! Everything that a store holds, in the numbers that histories speak of.
+
+use super::operation::{State, Value};
+use super::values::{decode, key_bytes, key_number};
+use quipu::Store;
+use std::collections::BTreeMap;
+
+/// All keys with their values; absent ones are not in it.
+pub(crate) type Contents = BTreeMap<u64, Value>;
+
+/// Reads the keys below `keys`, by iteration and by key, and insists that both agree and that nothing is foreign.
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn contents(store: &Store, keys: u64) -> Result<Contents, String> {
+    let client = store.client();
+    let guard = client.pin();
+    let mut found = Contents::new();
+    for (name, value) in &guard {
+        let foreign = || format!("key {} appeared, which nobody wrote", name.escape_ascii());
+        let key = key_number(name).filter(|key| *key < keys).ok_or_else(foreign)?;
+        if found.insert(key, decode(key, value)).is_some() {
+            return Err(format!("iteration returned key {key} twice"));
+        }
+    }
+    for key in 0..keys {
+        let value = guard.get(&key_bytes(key));
+        let value = value.map_err(|error| format!("key {key} cannot be read: {error}"))?;
+        let by_key: State = value.map(|value| decode(key, value));
+        let iterated = found.get(&key).copied();
+        if by_key != iterated {
+            return Err(format!("key {key}: get returned {by_key:?}, iteration {iterated:?}"));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,248 @@
+//! [`explore`]: work, reopen, compare, again and again.
+
+use super::config::{SoakConfig, SoakConviction, SoakError, SoakReport};
+use super::model::Model;
+use crate::linear::contents;
+use crate::workload::mix;
+use quipu::{Client, MediumKind, Options, Store, Testing};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::fs;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Keys in use, at least.
+const FEWEST_KEYS: u64 = 20;
+
+/// Zones this small fill up and change hands often.
+const ZONE: u64 = 16 << 10;
+
+/// Bytes of the pool for a key: several times what its value takes, so that there is always something to clean, and never
+/// want of room.
+const BYTES_PER_KEY: u64 = 1024;
+
+/// Passes of compaction in the end: the first drops what was superseded, the others the tombstones that had to outlive it.
+const PASSES: usize = 3;
+
+/// Works and reopens as `config` says. The first violation ends the run and leaves the pool. `progress` is told the
+/// reopenings done.
+///
+/// # Errors
+/// A pool that cannot be made, or files that cannot be handled.
+pub fn explore(config: &SoakConfig, progress: &mut dyn FnMut(u64)) -> Result<SoakReport, SoakError> {
+    let numbers = [
+        ("keys", config.keys, FEWEST_KEYS),
+        ("threads", config.threads as u64, 1),
+        ("operations", config.ops, 1),
+    ];
+    for (what, found, least) in numbers {
+        if found < least {
+            return Err(SoakError::Number { what, found, least });
+        }
+    }
+    let begun = Instant::now();
+    let mut run = Run {
+        config,
+        model: Model::new(config.keys),
+        random: SmallRng::seed_from_u64(mix(config.seed)),
+        report: SoakReport {
+            design: config.design.to_string(),
+            seed: config.seed,
+            threads: config.threads,
+            ..SoakReport::default()
+        },
+    };
+    let broken = match run.all(progress) {
+        Ok(()) => None,
+        Err(Broken::Rule(what)) => Some(what),
+        Err(Broken::Run(error)) => return Err(error),
+    };
+    let mut report = run.report;
+    (report.puts, report.deletes) = run.model.calls();
+    report.seconds = begun.elapsed().as_secs_f64();
+    match broken {
+        None => remove(&config.pool)?,
+        Some(what) => report.convict(config, what),
+    }
+    Ok(report)
+}
+
+/// Why a run ends early.
+enum Broken {
+    /// The store broke a rule.
+    Rule(String),
+    /// The run could not be carried out.
+    Run(SoakError),
+}
+
+impl From<String> for Broken {
+    fn from(what: String) -> Broken {
+        Broken::Rule(what)
+    }
+}
+
+impl From<SoakError> for Broken {
+    fn from(error: SoakError) -> Broken {
+        Broken::Run(error)
+    }
+}
+
+struct Run<'a> {
+    config: &'a SoakConfig,
+    model: Model,
+    random: SmallRng,
+    report: SoakReport,
+}
+
+impl Run<'_> {
+    fn options(&self) -> Options {
+        let SoakConfig { design, keys, twin, .. } = *self.config;
+        Options {
+            design: Some(design),
+            size: (keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096),
+            zone_size: Some(ZONE),
+            medium: Some(MediumKind::File),
+            testing: Testing { twin, ..Testing::default() },
+            ..Options::default()
+        }
+    }
+
+    fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {
+        let pool = &self.config.pool;
+        let mut store = Store::create(pool, &self.options()).map_err(SoakError::Create)?;
+        let (mut clean, mut unclean) = (self.config.clean, self.config.unclean);
+        while clean + unclean > 0 {
+            let abandon = self.random.random_range(0..clean + unclean) >= clean;
+            self.work(&store, abandon)?;
+            self.note(&store);
+            if abandon {
+                drop(store);
+                let copy = copy_of(pool);
+                fs::rename(&copy, pool).map_err(|source| SoakError::File { path: copy, source })?;
+                unclean -= 1;
+                self.report.unclean += 1;
+            } else {
+                store.close().map_err(|error| format!("the pool cannot be closed: {error}"))?;
+                clean -= 1;
+                self.report.clean += 1;
+            }
+            store = self.reopen()?;
+            progress(self.report.clean + self.report.unclean);
+        }
+        self.end(store)
+    }
+
+    /// All clients at work, until they have made their calls. To abandon the pool, it is copied while they still hold
+    /// everything that they hold.
+    fn work(&mut self, store: &Store, abandon: bool) -> Result<(), Broken> {
+        let SoakConfig { pool, threads, ops, .. } = self.config;
+        // From few keys, which are hot, to all of them: each order of magnitude as often as any other.
+        let most = (self.config.keys as f64 / FEWEST_KEYS as f64).ln();
+        let keys = (FEWEST_KEYS as f64 * self.random.random_range(0.0..=most).exp()) as u64;
+        let (seed, model) = (self.random.random::<u64>(), &self.model);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..*threads as u64)
+                .map(|thread| {
+                    scope.spawn(move || calls(store, model, keys, ops / *threads as u64, seed, thread))
+                })
+                .collect();
+            let ended =
+                threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            // Dropped at the end of this function and not before: a client that goes tidies up.
+            let _clients = ended.collect::<Result<Vec<_>, String>>()?;
+            if abandon {
+                let copy = copy_of(pool);
+                fs::copy(pool, &copy).map_err(|source| SoakError::File { path: copy, source })?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds up what a store did that is about to go.
+    fn note(&mut self, store: &Store) {
+        let stats = store.stats();
+        self.report.freed_segments += stats.freed_segments;
+        self.report.moved_bytes += stats.moved_bytes;
+        self.report.most_tombstone_bytes = self.report.most_tombstone_bytes.max(stats.tombstone_bytes);
+    }
+
+    /// Opens the pool and judges it.
+    fn reopen(&self) -> Result<Store, Broken> {
+        let opened = Store::open(&self.config.pool, &self.options());
+        let mut store = opened.map_err(|error| format!("the pool cannot be opened: {error}"))?;
+        self.judge(&mut store)?;
+        Ok(store)
+    }
+
+    fn judge(&self, store: &mut Store) -> Result<(), Broken> {
+        let checked =
+            store.check(&|_, _| {}).map_err(|error| format!("the pool cannot be checked: {error}"))?;
+        if !checked.is_sound() {
+            return Err(format!("the pool is unsound: {}", checked.damage).into());
+        }
+        Ok(self.model.compare(&contents(store, self.config.keys)?)?)
+    }
+
+    /// When nobody writes any more, compaction leaves hardly a tombstone, and everything else.
+    fn end(&mut self, mut store: Store) -> Result<(), Broken> {
+        for _ in 0..PASSES {
+            store.compact().map_err(|error| format!("compaction fails: {error}"))?;
+        }
+        self.note(&store);
+        self.judge(&mut store)?;
+        self.report.tombstone_bytes = store.stats().tombstone_bytes;
+        drop(store);
+        drop(self.reopen()?);
+        if self.report.tombstone_bytes > ZONE {
+            return Err(
+                format!("compaction leaves {} bytes of tombstones", self.report.tombstone_bytes).into()
+            );
+        }
+        Ok(())
+    }
+}
+
+fn copy_of(pool: &Path) -> PathBuf {
+    let mut path = pool.to_owned().into_os_string();
+    path.push(".copy");
+    path.into()
+}
+
+/// The calls of one client, which is still there in the end.
+fn calls(
+    store: &Store,
+    model: &Model,
+    keys: u64,
+    calls: u64,
+    seed: u64,
+    thread: u64,
+) -> Result<Client, String> {
+    let mut random = SmallRng::seed_from_u64(mix(seed ^ thread));
+    let mut client = store.client();
+    for call in 0..calls {
+        if thread == 0 && call == calls / 2 {
+            // Beside what writers do by themselves.
+            store.compact().map_err(|error| format!("compaction fails: {error}"))?;
+        }
+        model.call(&mut client, keys, &mut random)?;
+    }
+    Ok(client)
+}
+
+fn remove(pool: &Path) -> Result<(), SoakError> {
+    fs::remove_file(pool).map_err(|source| SoakError::File { path: pool.to_owned(), source })
+}
+
+impl SoakReport {
+    fn convict(&mut self, config: &SoakConfig, what: String) {
+        self.violations += 1;
+        let SoakConfig { pool, design, keys, threads, ops, clean, unclean, seed, .. } = config;
+        let replay = format!(
+            "quipu soak {} --design {design} --keys {keys} --threads {threads} --ops {ops} --clean {clean} --unclean \
+             {unclean} --seed {seed}",
+            pool.display()
+        );
+        self.details.push(SoakConviction { reopenings: self.clean + self.unclean, what, replay });
+    }
+}
