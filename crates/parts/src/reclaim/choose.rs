@@ -1,7 +1,11 @@
 //! Which segment to clean.
 //!
-//! Cleaning a segment copies what is live in it and gives the rest back, so the segment with the least live bytes gives
-//! most for its copies. With two exceptions:
+//! Cleaning a segment copies what is live in it and gives the rest back, so one with few live bytes gives most for its
+//! copies. But a segment that was filled just now loses more of its records while it waits, since what is written often is
+//! soon written again, while what is live in an old one will stay so, and its garbage lies idle until someone takes it. So a
+//! segment counts by what it gives for each byte copied, times its age (Rosenblum & Ousterhout, "The Design and
+//! Implementation of a Log-Structured File System", TOCS 1992, section 3.6). To take the one with the least live bytes
+//! always is right only if all keys are written alike. With two exceptions:
 //! - Tombstones are live until every segment that is older than they are is gone (rule 4.6 of the design), so when they
 //!   are many the oldest segments go first, whatever they hold. That helps none that is younger than a segment which
 //!   cannot be cleaned; those do not count.
@@ -12,6 +16,7 @@
 //! tombstones that were copied are in a segment as young as can be.
 
 use crate::heap::segments::Candidate;
+use std::cmp::Reverse;
 
 /// Tombstones may take this share, as a divisor, of all record bytes before the oldest segments are cleaned for their sake.
 const TOMBSTONE_SHARE: u64 = 16;
@@ -29,34 +34,57 @@ pub struct Terms {
     pub oldest_other: u64,
 }
 
-/// The segment to clean next, or `None` if cleaning would give nothing back.
-pub fn choose(candidates: &[Candidate], terms: &Terms) -> Option<Candidate> {
+/// The segments to clean next, at most so many, in this order; none if cleaning would give nothing back.
+pub fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Vec<Candidate> {
     let written = candidates.iter().map(|candidate| candidate.written).sum::<u64>();
     let may_go = candidates.iter().filter(|candidate| candidate.life < terms.oldest_other);
     if may_go.map(|candidate| candidate.tombstones).sum::<u64>() * TOMBSTONE_SHARE > written {
-        // Unless the oldest is all that there is: then its tombstones have nobody left to outlive.
-        return candidates.iter().min_by_key(|candidate| candidate.life).copied();
+        // Unless the oldest is all that there is: then its tombstones have nobody left to outlive. Only one, since what
+        // becomes of the others depends on what becomes of it.
+        return candidates.iter().min_by_key(|candidate| candidate.life).copied().into_iter().collect();
     }
-    let dead = |candidate: &Candidate| candidate.garbage + candidate.expired;
-    let gain = |candidate: &Candidate| candidate.unused + dead(candidate);
-    let live = |candidate: &Candidate| terms.capacity.saturating_sub(gain(candidate));
     let mut least_live = [u64::MAX; 2];
     for candidate in candidates {
-        if live(candidate) < least_live[1] {
-            least_live[1] = live(candidate);
+        let live = live(candidate, terms);
+        if live < least_live[1] {
+            least_live[1] = live;
             least_live.sort_unstable();
         }
     }
-    let is_worth = |candidate: &&Candidate| {
-        let other = if live(candidate) == least_live[0] { least_live[1] } else { least_live[0] };
-        let fits = live(candidate) <= terms.room || live(candidate).saturating_add(other) <= terms.capacity;
-        (dead(candidate) > 0 && gain(candidate) >= terms.least) || (candidate.unused > 0 && fits)
+    let gives = |candidate: &Candidate| dead(candidate) > 0 && gain(candidate) >= terms.least;
+    let joins = |candidate: &Candidate| {
+        let live = live(candidate, terms);
+        let other = if live == least_live[0] { least_live[1] } else { least_live[0] };
+        candidate.unused > 0 && (live <= terms.room || live.saturating_add(other) <= terms.capacity)
     };
-    candidates
-        .iter()
-        .filter(is_worth)
-        .max_by_key(|candidate| (gain(candidate), std::cmp::Reverse(candidate.life)))
-        .copied()
+    // Lives are numbers of the pool's clock, which goes on with every write. The youngest candidate has an age as well.
+    let now = candidates.iter().map(|candidate| candidate.life).max().unwrap_or_default() + 1;
+    let mut chosen: Vec<_> =
+        candidates.iter().filter(|candidate| gives(candidate) || joins(candidate)).copied().collect();
+    // Worth is not negative, and the bits of such a number have its order.
+    chosen.sort_by_cached_key(|candidate| (Reverse(worth(candidate, terms, now).to_bits()), candidate.life));
+    // Whether another one joins depends on what the first one left of the room.
+    let mut first = true;
+    chosen.retain(|candidate| std::mem::take(&mut first) || gives(candidate));
+    chosen.truncate(most);
+    chosen
+}
+
+fn dead(candidate: &Candidate) -> u64 {
+    candidate.garbage + candidate.expired
+}
+
+fn gain(candidate: &Candidate) -> u64 {
+    candidate.unused + dead(candidate)
+}
+
+fn live(candidate: &Candidate, terms: &Terms) -> u64 {
+    terms.capacity.saturating_sub(gain(candidate))
+}
+
+/// What cleaning a segment gives for each byte that has to be copied, times its age; without end if nothing has to.
+fn worth(candidate: &Candidate, terms: &Terms, now: u64) -> f64 {
+    gain(candidate) as f64 / live(candidate, terms) as f64 * (now - candidate.life) as f64
 }
 
 #[cfg(test)]
@@ -71,51 +99,69 @@ mod tests {
         Candidate { zone: ZoneId(life as u32), life, written, garbage, expired, tombstones, unused }
     }
 
+    fn first(candidates: &[Candidate], terms: &Terms) -> Option<Candidate> {
+        choose(candidates, terms, 1).first().copied()
+    }
+
     #[test]
     fn the_segment_that_gives_most_back_goes_first() {
         let candidates = [candidate(1, 1000, 10, 0), candidate(2, 1000, 900, 0), candidate(3, 1000, 500, 0)];
-        assert_eq!(choose(&candidates, &TERMS), Some(candidates[1]));
+        assert_eq!(first(&candidates, &TERMS), Some(candidates[1]));
         // Room that was never written counts as well.
         let short = [candidate(1, 1000, 300, 0), candidate(2, 500, 100, 0)];
-        assert_eq!(choose(&short, &TERMS), Some(short[1]));
+        assert_eq!(first(&short, &TERMS), Some(short[1]));
+    }
+
+    #[test]
+    fn the_old_goes_before_the_young_that_has_a_little_less_left() {
+        let candidates =
+            [candidate(100, 1000, 300, 0), candidate(900, 1000, 400, 0), candidate(1000, 1000, 0, 0)];
+        assert_eq!(choose(&candidates, &TERMS, 5), candidates[..2]);
+        // But not before one that costs nothing.
+        let empty = [candidate(100, 1000, 300, 0), candidate(900, 1000, 1000, 0)];
+        assert_eq!(first(&empty, &TERMS), Some(empty[1]));
+        let equal = [candidate(9, 1000, 1000, 0), candidate(5, 1000, 1000, 0), candidate(7, 1000, 1000, 0)];
+        assert_eq!(choose(&equal, &TERMS, 2), [equal[1], equal[2]]);
     }
 
     #[test]
     fn nothing_is_cleaned_for_nothing() {
-        assert_eq!(choose(&[candidate(1, 1000, 0, 0), candidate(2, 200, 0, 0)], &TERMS), None);
-        assert_eq!(choose(&[], &TERMS), None);
+        assert_eq!(first(&[candidate(1, 1000, 0, 0), candidate(2, 200, 0, 0)], &TERMS), None);
+        assert_eq!(first(&[], &TERMS), None);
         let little = [candidate(1, 1000, 10, 0)];
-        assert_eq!(choose(&little, &TERMS), Some(little[0]));
-        assert_eq!(choose(&little, &Terms { least: 11, ..TERMS }), None);
+        assert_eq!(first(&little, &TERMS), Some(little[0]));
+        assert_eq!(first(&little, &Terms { least: 11, ..TERMS }), None);
     }
 
     #[test]
     fn segments_that_were_cut_short_are_put_together() {
         let short = [candidate(1, 1000, 0, 0), candidate(2, 700, 0, 0), candidate(3, 300, 0, 0)];
-        assert_eq!(choose(&short, &TERMS), Some(short[2]));
+        assert_eq!(first(&short, &TERMS), Some(short[2]));
+        // The third is copied, and then it is seen what else fits.
+        assert_eq!(choose(&short, &TERMS, 5), [short[2]]);
         // The first is copied, and the second fits beside it.
-        assert_eq!(choose(&short[..2], &Terms { room: 699, ..TERMS }), None);
-        assert_eq!(choose(&short[..2], &Terms { room: 700, ..TERMS }), Some(short[1]));
+        assert_eq!(first(&short[..2], &Terms { room: 699, ..TERMS }), None);
+        assert_eq!(first(&short[..2], &Terms { room: 700, ..TERMS }), Some(short[1]));
         let full = [candidate(2, 701, 0, 0), short[2]];
-        assert_eq!(choose(&full, &TERMS), None);
+        assert_eq!(first(&full, &TERMS), None);
         // One that whoever comes next may still write to is not short.
         let left = [Candidate { unused: 0, ..short[1] }, short[2]];
-        assert_eq!(choose(&left, &TERMS), None);
+        assert_eq!(first(&left, &TERMS), None);
     }
 
     #[test]
     fn what_has_expired_counts_as_garbage() {
-        let expired = Candidate { expired: 600, ..candidate(2, 1000, 0, 0) };
+        let expired = Candidate { expired: 700, ..candidate(2, 1000, 0, 0) };
         let candidates = [candidate(1, 1000, 500, 0), expired, candidate(3, 1000, 0, 0)];
-        assert_eq!(choose(&candidates, &TERMS), Some(expired));
+        assert_eq!(first(&candidates, &TERMS), Some(expired));
     }
 
     #[test]
     fn many_tombstones_send_the_oldest_segment_first() {
         let candidates = [candidate(5, 1000, 900, 0), candidate(3, 1000, 0, 0), candidate(9, 1000, 0, 700)];
-        assert_eq!(choose(&candidates, &TERMS).map(|chosen| chosen.life), Some(3));
+        assert_eq!(first(&candidates, &TERMS).map(|chosen| chosen.life), Some(3));
         // But not if they have to stay because of one that cannot be cleaned.
-        let chosen = choose(&candidates, &Terms { oldest_other: 8, ..TERMS });
+        let chosen = first(&candidates, &Terms { oldest_other: 8, ..TERMS });
         assert_eq!(chosen.map(|chosen| chosen.life), Some(5));
     }
 }

@@ -27,11 +27,12 @@ use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{Found, LastLine, LogHeap, OpenSegment, Position, Use};
+use quipu_parts::heap::segments::{Candidate, Found, LastLine, LogHeap, OpenSegment, Position, Use};
 use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinLock, Waiter};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,6 +61,8 @@ struct Work {
     participant: Participant,
     writer: Writer,
     victim: Option<(ZoneId, Position)>,
+    /// Segments that are to be cleaned after the victim.
+    chosen: VecDeque<Candidate>,
     ripe: Ripe,
     /// Segments that hold nothing any more and are not free yet, for fear of readers.
     retired: u32,
@@ -95,8 +98,13 @@ impl Patience {
     }
 }
 
-/// Share of the zones, as a divisor, that is to be left before compaction rests.
-const LOW_WATER_DIVISOR: u32 = 32;
+/// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from waiting, since
+/// what is left free could hold garbage instead, and the more of it there is, the less has to be copied.
+const LOW_WATER_DIVISOR: u32 = 256;
+
+/// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still the right ones when their
+/// turn comes.
+const CHOSEN_DIVISOR: usize = 64;
 
 impl Compactor {
     pub(crate) fn new(heap: &LogHeap, epochs: &Collector) -> Compactor {
@@ -104,6 +112,7 @@ impl Compactor {
             participant: epochs.register(),
             writer: Writer::new(heap, None),
             victim: None,
+            chosen: VecDeque::new(),
             ripe: Ripe::default(),
             retired: 0,
             done: Compacted::default(),
@@ -271,24 +280,21 @@ impl Spine {
 
     fn step(&self, work: &mut Work, born_before: u64, least: u64) -> Result<bool, Error> {
         self.free_ripe(work);
-        let Work { participant, writer, victim, ripe, retired, done } = work;
+        let Work { participant, writer, victim, chosen, ripe, retired, done } = work;
         let guard = participant.pin();
         let (zone, position) = match *victim {
             Some(victim) => victim,
             None => {
-                let (mut candidates, oldest_other) = self.heap.candidates();
-                candidates.retain(|candidate| candidate.life < born_before);
                 let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
-                let terms = Terms { capacity: self.heap.longest_record(), least, room, oldest_other };
-                let Some(chosen) = choose(&candidates, &terms) else { return Ok(false) };
+                let Some(zone) = self.next_victim(chosen, room, born_before, least) else { return Ok(false) };
                 // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
                 self.heap.draw();
-                if !self.heap.claim(chosen.zone) {
+                if !self.heap.claim(zone) {
                     return Ok(true);
                 }
                 // What was parked before the segment was sealed is published now, so that it counts as live.
                 self.settle_all(&guard);
-                (chosen.zone, Position::START)
+                (zone, Position::START)
             }
         };
         *victim = Some((zone, position));
@@ -323,6 +329,28 @@ impl Spine {
             guard.defer(Box::new(move || ripe.lock().push(zone)));
         }
         Ok(true)
+    }
+
+    /// The next segment to clean of those opened before the number was drawn. Many are chosen at a time, since who chooses
+    /// looks at all; meanwhile they can only become emptier, but for those that someone writes to, which cannot be claimed.
+    fn next_victim(
+        &self,
+        chosen: &mut VecDeque<Candidate>,
+        room: u64,
+        born_before: u64,
+        least: u64,
+    ) -> Option<ZoneId> {
+        if let Some(position) = chosen.iter().position(|candidate| candidate.life < born_before) {
+            return chosen.remove(position).map(|candidate| candidate.zone);
+        }
+        let (mut candidates, oldest_other) = self.heap.candidates();
+        candidates.retain(|candidate| candidate.life < born_before);
+        let terms = Terms { capacity: self.heap.longest_record(), least, room, oldest_other };
+        let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
+        let mut fresh = choose(&candidates, &terms, most).into_iter();
+        let first = fresh.next()?;
+        chosen.extend(fresh);
+        Some(first.zone)
     }
 
     /// A segment whose records cannot all be read stays as it is, for ever if need be.
