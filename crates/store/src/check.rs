@@ -3,7 +3,8 @@
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::spine::{Batch, Spine};
 use quipu_parts::heap::segments::{Found, ScanError};
-use quipu_parts::record::Kind;
+use quipu_parts::record::{Kind, RecordView};
+use std::collections::BTreeSet;
 
 /// What a check found.
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ use quipu_parts::record::Kind;
 pub struct CheckReport {
     /// Segments proved.
     pub segments: usize,
+    /// Large values proved.
+    pub values: u64,
     /// Records proved, superseded ones and tombstones included.
     pub records: u64,
     /// Keys that the index names.
@@ -30,6 +33,8 @@ impl CheckReport {
 
 /// Checks a store that nobody else uses.
 pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+    // What is gone and only waits for readers is no leak.
+    spine.give_back();
     let space = spine.heap.space();
     let mut places = Vec::new();
     let mut complain = |what: String, offset, len| places.push(DamagedPlace { what, offset, len });
@@ -45,8 +50,15 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
     }
     let zones = space.committed_zones();
     let (mut segments, mut records) = (0, 0);
+    let mut unnamed = BTreeSet::new();
     for (i, zone) in zones.iter().enumerate() {
         let start = space.zone_offset(*zone);
+        // SAFETY: the caller has the store for itself, so nobody writes.
+        if unsafe { spine.heap.value_life(*zone) }.is_some() {
+            unnamed.insert(*zone);
+            progress(i + 1, zones.len());
+            continue;
+        }
         // SAFETY: the caller has the store for itself, so nobody appends.
         match unsafe { spine.heap.scan(*zone) } {
             Err(error) => {
@@ -79,11 +91,21 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
     let session = spine.session(None);
     let guard = session.pin();
     let mut batch = Batch::default();
-    let mut keys = 0;
+    let (mut keys, mut values) = (0, 0);
     while let Some(record) = spine.next_record(&guard, &mut batch) {
         keys += 1;
-        if record.kind() != Kind::Value {
-            complain("the index names a record that is no value".into(), 0, 0);
+        match record.kind() {
+            Kind::Value => {}
+            Kind::Large => {
+                let value = spine.heap.large_value(record.value);
+                // SAFETY: the caller has the store for itself, so nobody writes.
+                match value.and_then(|value| unsafe { value.proved_zones() }) {
+                    Some(zones) if zones.iter().all(|zone| unnamed.remove(&zone)) => values += 1,
+                    Some(_) => complain(format!("two keys name the large value of {}", name(&record)), 0, 0),
+                    None => complain(format!("the large value of {}", name(&record)), 0, 0),
+                }
+            }
+            _ => complain("the index names a record that is no value".into(), 0, 0),
         }
         match spine.locate::<true>(&guard, spine.heap.certifier().key_hash(record.key), record.key) {
             Some(located) if std::ptr::eq(located.record.value, record.value) => {}
@@ -93,6 +115,14 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
     if keys != spine.index.len() {
         complain(format!("the index counts {} keys and holds {keys}", spine.index.len()), 0, 0);
     }
+    for zone in unnamed {
+        let what = "a zone of a large value that no key has: it leaks".into();
+        complain(what, space.zone_offset(zone), space.zone_size());
+    }
     let free_zones = space.free_zones() as u64;
-    Ok(CheckReport { segments, records, keys, free_zones, damage: Damage { places } })
+    Ok(CheckReport { segments, values, records, keys, free_zones, damage: Damage { places } })
+}
+
+fn name(record: &RecordView<'_>) -> String {
+    format!("the key {}", record.key.escape_ascii())
 }

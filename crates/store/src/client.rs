@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::spine::{Batch, Change, Session, Spine};
 use quipu_parts::epoch;
 use quipu_parts::record::{Content, Kind};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,9 +89,11 @@ impl Client {
     /// The value of `key`, copied.
     ///
     /// # Errors
-    /// None today; damage to a record found while reading will be one.
+    /// [`Error::Damaged`] if the value is large and its zones do not say any more that they are its own.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.spine.get(&self.session.pin(), key).map(<[u8]>::to_vec))
+        let guard = self.session.pin();
+        let Some(record) = self.spine.get(&guard, key) else { return Ok(None) };
+        Ok(Some(self.spine.value(&guard, &record)?.into_owned()))
     }
 
     /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one. Allocates
@@ -112,12 +115,11 @@ impl Client {
         let guard = self.session.pin();
         out.clear();
         match self.spine.get(&guard, key) {
-            Some(value) => {
-                out.extend_from_slice(value);
-                Ok(true)
-            }
-            None => Ok(false),
+            Some(record) if record.is_large() => self.spine.append_large(&guard, &record, out)?,
+            Some(record) => out.extend_from_slice(record.value),
+            None => return Ok(false),
         }
+        Ok(true)
     }
 
     /// Reads many keys at once, several times faster than one by one, because their cache misses overlap. `each` is
@@ -141,8 +143,7 @@ impl Client {
         keys: &[K],
         each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        self.spine.get_many(&self.session.pin(), keys, each);
-        Ok(())
+        self.spine.get_many(&self.session.pin(), keys, each)
     }
 
     /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there whole or not
@@ -240,11 +241,9 @@ impl Client {
         key: &[u8],
         change: impl FnOnce(Option<&[u8]>) -> Option<V>,
     ) -> Result<(), Error> {
-        self.spine.modify::<true, V, _>(&mut self.session, key, |old| {
-            match change(old.map(|old| old.value)) {
-                Some(value) => (Change::Put(value), ()),
-                None => (Change::Delete, ()),
-            }
+        self.spine.modify::<true, V, _>(&mut self.session, key, |old| match change(old) {
+            Some(value) => (Change::Put(value), ()),
+            None => (Change::Delete, ()),
         })
     }
 
@@ -289,7 +288,7 @@ impl Client {
         new: Option<&[u8]>,
     ) -> Result<bool, Error> {
         self.spine.modify::<true, _, _>(&mut self.session, key, |old| {
-            if old.map(|old| old.value) != expected {
+            if old != expected {
                 return (Change::Keep, false);
             }
             (new.map_or(Change::Delete, Change::Put), true)
@@ -304,7 +303,7 @@ impl Client {
     /// # let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// let guard = client.pin();
-    /// assert_eq!(guard.get(b"knot")?, Some(&b"7"[..]));
+    /// assert_eq!(guard.get(b"knot")?.as_deref(), Some(&b"7"[..]));
     /// assert_eq!(guard.iter().count(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -319,7 +318,8 @@ impl Drop for Client {
     }
 }
 
-/// A pinned store: values are lent out in place, without a copy.
+/// A pinned store: values are lent out in place, without a copy. Only one above a quarter of a zone, which may lie in
+/// several, is put together.
 pub struct Guard<'c> {
     spine: &'c Spine,
     pinned: epoch::Guard<'c>,
@@ -331,8 +331,8 @@ impl Guard<'_> {
     /// # Errors
     /// As for [`Client::get`].
     #[inline]
-    pub fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, Error> {
-        Ok(self.spine.get(&self.pinned, key))
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Error> {
+        self.spine.get(&self.pinned, key).map(|record| self.spine.value(&self.pinned, &record)).transpose()
     }
 
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
@@ -350,20 +350,25 @@ pub struct Iter<'g> {
 }
 
 impl<'g> Iterator for Iter<'g> {
-    type Item = (&'g [u8], &'g [u8]);
+    type Item = (&'g [u8], Cow<'g, [u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {
+        let Guard { spine, pinned } = self.guard;
         loop {
-            let record = self.guard.spine.next_record(&self.guard.pinned, &mut self.batch)?;
-            if !self.guard.spine.has_expired(&record) {
-                return Some((record.key, record.value));
+            let record = spine.next_record(pinned, &mut self.batch)?;
+            if spine.has_expired(&record) {
+                continue;
+            }
+            // As a record that leaves the pool, a value that does is left out; `Client::get` says so.
+            if let Ok(value) = spine.value(pinned, &record) {
+                return Some((record.key, value));
             }
         }
     }
 }
 
 impl<'g> IntoIterator for &'g Guard<'g> {
-    type Item = (&'g [u8], &'g [u8]);
+    type Item = (&'g [u8], Cow<'g, [u8]>);
     type IntoIter = Iter<'g>;
 
     fn into_iter(self) -> Iter<'g> {

@@ -22,14 +22,14 @@ pub enum Error {
         /// Longest key of this pool.
         limit: u64,
     },
-    /// The value is longer than the pool allows.
+    /// The value is longer than the pool allows, or than its zones allow in an atomic batch.
     #[error(
-        "the value has {len} bytes, the limit of this pool is {limit}; create the pool with larger zones"
+        "the value has {len} bytes, the limit here is {limit}; a larger pool, or one with larger zones, allows more"
     )]
     ValueTooLarge {
         /// Bytes given.
         len: u64,
-        /// Longest value of this pool.
+        /// Longest value of this pool, or of a batch in it.
         limit: u64,
     },
     /// No segment of the pool can hold the batch.

@@ -18,7 +18,7 @@
 //!
 //! // In place, without a copy, for as long as the guard lives.
 //! let guard = client.pin();
-//! assert_eq!(guard.get(b"count")?, Some(&[1][..]));
+//! assert_eq!(guard.get(b"count")?.as_deref(), Some(&[1][..]));
 //! for (key, value) in &guard {
 //!     println!("{} = {value:?}", key.escape_ascii());
 //! }

@@ -10,8 +10,8 @@ pub struct Options {
     pub design: Option<Design>,
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub size: u64,
-    /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value may have
-    /// a quarter of it. Default: a 256th of the pool, between 64 KiB and 4 MiB.
+    /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of
+    /// more than a quarter of it takes zones of its own. Default: a 256th of the pool, between 64 KiB and 4 MiB.
     pub zone_size: Option<u64>,
     /// What kind of medium the path is; `None` finds out.
     pub medium: Option<MediumKind>,
@@ -74,6 +74,8 @@ pub enum Twin {
     /// Open believes whatever checkpoint the superblock names: neither is it asked whether the pool has changed since, nor
     /// are the segments held against it.
     StaleCheckpoint,
+    /// The zones of a large value are committed after the head that names them.
+    ValueCommittedLate,
 }
 
 impl Default for Options {

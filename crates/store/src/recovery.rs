@@ -5,7 +5,10 @@
 //! is damaged it stops there, and the pool has not been changed. The second makes what was found durable for good: the
 //! tails of segments that were open are flushed (a record that was read from a cache must not vanish with a later power
 //! failure) and marked with their end, so that no run ever appends to a segment of an earlier one; segments without a
-//! record are freed. All of it is fenced before the store is handed out.
+//! record are freed, and so are zones of large values that no record names any more. All of it is fenced before the
+//! store is handed out.
+
+mod values;
 
 use crate::background;
 use crate::checkpoint::Loaded;
@@ -20,6 +23,7 @@ use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use values::FoundHead;
 
 /// What recovery found and did.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +40,7 @@ pub struct RecoveryReport {
     pub records: u64,
     /// Open segments of earlier runs that were sealed.
     pub sealed: usize,
-    /// Empty segments, and zones taken but never committed, that were freed.
+    /// Empty segments, zones of large values that were given up, and zones taken but never committed, that were freed.
     pub reclaimed: usize,
     /// Places lost with a crash of the operating system that the pool's durability did not cover.
     pub lost: Vec<DamagedPlace>,
@@ -73,6 +77,9 @@ pub(crate) struct Findings {
     pub(crate) holes: Vec<(SegmentInfo, u64, u64)>,
     /// Zones of segments without a header.
     pub(crate) headless: Vec<ZoneId>,
+    heads: Vec<FoundHead>,
+    /// Zones of large values; once the heads are judged, those that no head names.
+    values: Vec<ZoneId>,
     newer: Option<String>,
     /// The highest number of the clock, of records and of lives.
     highest: u64,
@@ -172,7 +179,9 @@ pub(crate) fn scan_all(
             progress(i + 1, zones.len());
         }
     });
-    std::mem::take(&mut *all.lock())
+    let mut findings = std::mem::take(&mut *all.lock());
+    spine.judge_values(&mut findings);
+    findings
 }
 
 impl Findings {
@@ -184,6 +193,8 @@ impl Findings {
         self.sealed.extend(other.sealed);
         self.holes.extend(other.holes);
         self.headless.extend(other.headless);
+        self.heads.extend(other.heads);
+        self.values.extend(other.values);
         self.newer = self.newer.take().or(other.newer);
         self.highest = self.highest.max(other.highest);
     }
@@ -200,6 +211,12 @@ impl Spine {
     ) {
         let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
+        if let Some(life) = unsafe { self.heap.value_life(zone) } {
+            findings.highest = findings.highest.max(life);
+            findings.values.push(zone);
+            return;
+        }
+        // SAFETY: as above.
         let mut scan = match unsafe { self.heap.scan(zone) } {
             Ok(scan) => Some(scan),
             Err(error) => {
@@ -234,6 +251,10 @@ impl Spine {
                         continue;
                     }
                     let hash = self.heap.certifier().key_hash(record.key);
+                    if record.is_large() && !self.note_head(scan.info(), hash, reference, &record, findings) {
+                        self.heap.note_garbage(shard, reference, record.header.record_len());
+                        continue;
+                    }
                     self.index.prefetch(hash);
                     if record.expires != 0 {
                         self.heap.note_expiring(reference, record.header.record_len(), record.expires);
@@ -274,6 +295,25 @@ impl Spine {
         } else {
             findings.sealed.push(scan.info());
         }
+    }
+
+    /// Notes the head of a large value, and tells whether its zones prove that they hold it.
+    fn note_head(
+        &self,
+        segment: SegmentInfo,
+        hash: u64,
+        reference: Reference,
+        record: &RecordView<'_>,
+        findings: &mut Findings,
+    ) -> bool {
+        let value = self.heap.large_value(record.value);
+        // SAFETY: as for the scan: nobody writes.
+        let zones = value.and_then(|value| unsafe { value.proved_zones() });
+        let is_proved = zones.is_some();
+        let (sequence, len) = (record.header.sequence.get(), record.header.record_len());
+        let zones = zones.ok_or_else(|| record.key.to_vec());
+        findings.heads.push(FoundHead { hash, reference, segment, len, sequence, zones });
+        is_proved
     }
 
     /// Lets the index name this record, unless it names a later one of the same key. A copy that compaction made says the
@@ -351,13 +391,15 @@ impl Spine {
     fn settle_segments(&self, findings: Findings) -> Result<RecoveryReport, Error> {
         let mut report = findings.report;
         findings.sealed.iter().for_each(|info| self.heap.register(info));
-        if report.was_clean {
+        if report.was_clean && findings.values.is_empty() {
             return Ok(report);
         }
         findings.sealed.iter().for_each(|info| self.heap.confirm(info));
         self.region().fence();
         let lost = !report.lost.is_empty();
-        if findings.open.is_empty() && findings.needless.is_empty() && !lost {
+        let is_settled =
+            findings.open.is_empty() && findings.needless.is_empty() && findings.values.is_empty();
+        if is_settled && !lost {
             return Ok(report);
         }
         self.heap.clock().begin(self.heap.space());
@@ -379,11 +421,12 @@ impl Spine {
             used.iter().for_each(|(info, _)| self.heap.register(info));
             report.sealed = used.len();
         }
-        // Only now: what makes them needless may have been in a cache.
+        // Only now: what makes them needless, or supersedes a large value, may have been in a cache.
         for (info, _) in &findings.needless {
             self.heap.free(info.zone);
         }
-        report.reclaimed += findings.needless.len();
+        findings.values.iter().for_each(|zone| self.heap.space().release_zone(*zone));
+        report.reclaimed += findings.needless.len() + findings.values.len();
         self.heap.clock().settled(self.heap.space());
         Ok(report)
     }

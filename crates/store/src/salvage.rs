@@ -70,9 +70,10 @@ pub(crate) fn salvage(
     let mut keys = 0;
     while let Some(record) = spine.next_record(&guard, &mut batch) {
         if !spine.has_expired(&record) {
+            let value = spine.value(&guard, &record)?;
             match record.expires {
-                0 => into.put(record.key, record.value)?,
-                time => into.put_until(record.key, record.value, time)?,
+                0 => into.put(record.key, &value)?,
+                time => into.put_until(record.key, &value, time)?,
             }
             keys += 1;
         }

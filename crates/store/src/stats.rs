@@ -26,6 +26,8 @@ pub struct Stats {
     pub moved_bytes: u64,
     /// Segments that compaction has given back since open.
     pub freed_segments: u64,
+    /// Bytes of the zones that large values take.
+    pub value_bytes: u64,
     /// Bytes of DRAM that the index takes.
     pub index_bytes: u64,
     /// Splits of the index since open.
@@ -35,13 +37,14 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Bytes of live records over bytes of all zones in use, 0 to 1.
+    /// Bytes of live records and of zones of large values over bytes of all zones in use, 0 to 1.
     pub fn utilization(&self) -> f64 {
         let used = (self.zones - self.free_zones) * self.zone_bytes;
         if used == 0 {
             0.0
         } else {
-            self.record_bytes.saturating_sub(self.garbage_bytes) as f64 / used as f64
+            let live = self.record_bytes.saturating_sub(self.garbage_bytes);
+            (live + self.value_bytes) as f64 / used as f64
         }
     }
 }

@@ -198,7 +198,8 @@ impl Store {
         &self.recovery
     }
 
-    /// Longest key and longest value of this pool, in bytes.
+    /// Longest key and longest value of this pool, in bytes. A value of more than a quarter of a zone takes zones of its
+    /// own, and is copied when it is read.
     pub fn limits(&self) -> (u64, u64) {
         (self.spine.key_limit(), self.spine.value_limit())
     }
@@ -234,6 +235,7 @@ impl Store {
             tombstone_bytes: bytes.tombstones,
             moved_bytes: compacted.moved,
             freed_segments: compacted.segments,
+            value_bytes: self.spine.heap.zones_of_values() * space.zone_size(),
             index_bytes: index.bytes,
             index_splits: index.splits,
             index_records_read: index.records_read_by_splits,

@@ -79,6 +79,8 @@ enum TwinChoice {
     BatchInPieces,
     /// Open believes an old checkpoint after the pool has changed.
     StaleCheckpoint,
+    /// The zones of a large value are committed after the head that names them.
+    ValueCommittedLate,
     /// Some fences do nothing.
     FenceLeftOut,
 }
@@ -117,6 +119,7 @@ impl Args {
             Some(TwinChoice::FreedInDramOnly) => (Some(Twin::FreedInDramOnly), None),
             Some(TwinChoice::BatchInPieces) => (Some(Twin::BatchInPieces), None),
             Some(TwinChoice::StaleCheckpoint) => (Some(Twin::StaleCheckpoint), None),
+            Some(TwinChoice::ValueCommittedLate) => (Some(Twin::ValueCommittedLate), None),
             Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
         };
         CrashConfig {

@@ -305,6 +305,7 @@ pub(super) fn lent_values_do_not_change(fixture: &Fixture) -> Outcome {
             writer.delete(b"gone")?;
         }
     }
+    let lent = lent.each_ref().map(|value| value.as_deref());
     assert_eq!(lent, [Some(&old[..]); 2], "lent values stay as they were");
     drop(guard);
     assert_eq!(reader.get(b"key")?, Some(value_of(b"key", 999, 700)));

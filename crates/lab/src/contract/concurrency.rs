@@ -156,7 +156,7 @@ pub(super) fn iteration_is_exact_under_writers(fixture: &Fixture) -> Outcome {
                 for (key, value) in &guard {
                     assert!(seen.insert(key), "{} appears twice", key.escape_ascii());
                     if key.starts_with(b"stable") {
-                        assert_eq!(value, b"as it was");
+                        assert_eq!(*value, *b"as it was");
                         stable_seen += 1;
                     } else {
                         let version = value.first().copied().map_or(0, u64::from);

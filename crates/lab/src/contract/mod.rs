@@ -15,6 +15,7 @@ mod contents;
 mod durability;
 mod expiry;
 mod fixture;
+mod large;
 mod limits;
 mod space;
 mod suite;

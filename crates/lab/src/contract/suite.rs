@@ -1,7 +1,7 @@
 //! The list of checks, and carrying them out one after the other.
 
 use super::fixture::{Fixture, Medium, Outcome};
-use super::{batches, calls, concurrency, durability, expiry, limits, space};
+use super::{batches, calls, concurrency, durability, expiry, large, limits, space};
 use quipu::Design;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -61,6 +61,14 @@ pub const CHECKS: &[Check] = checks! {
     limits::sizes_up_to_the_limits_are_kept_with_small_zones on 4 * MIB, 16 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_large_zones on 32 * MIB, 2 * MIB;
     limits::keys_are_bytes on 4 * MIB, 64 * KIB;
+    large::sizes_from_one_zone_to_the_limit_are_kept on 2 * MIB, 16 * KIB;
+    large::every_call_takes_and_shows_large_values on 4 * MIB, 64 * KIB;
+    large::a_key_is_overwritten_for_ever_in_a_small_pool on MIB, 16 * KIB;
+    large::a_deleted_value_makes_room_in_a_full_pool on MIB, 16 * KIB;
+    large::a_put_that_finds_no_room_leaves_everything_as_it_was on MIB, 16 * KIB;
+    large::compaction_moves_the_heads_alone on 2 * MIB, 16 * KIB;
+    large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB;
+    large::threads_overwrite_and_read_large_values on 2 * MIB, 16 * KIB;
     concurrency::threads_do_not_disturb_each_other on 16 * MIB, 64 * KIB;
     concurrency::updates_are_atomic on 16 * MIB, 64 * KIB;
     concurrency::one_put_if_absent_wins on 16 * MIB, 64 * KIB;

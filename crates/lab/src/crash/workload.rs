@@ -1,4 +1,5 @@
-//! Workloads for crash runs: few keys, so that operations meet; half of all runs delete and reinsert.
+//! Workloads for crash runs: few keys, so that operations meet; half of all runs delete and reinsert. In one of
+//! eight every third value is large, so that zones go from values to segments and back.
 
 use super::history::Recorder;
 use super::oracle::{Action, Outcome, State, ValueId};
@@ -20,6 +21,9 @@ pub const FIRST_VALUE: ValueId = 1;
 
 /// The empty value, which cannot carry a name of its own.
 const EMPTY: ValueId = 0;
+
+/// Set in the name of a value that takes one to three zones.
+const LARGE: ValueId = 1 << 23;
 
 /// One call of a client.
 #[derive(Clone, Debug)]
@@ -53,6 +57,7 @@ pub fn value_bytes(value: ValueId) -> Vec<u8> {
     // Most values have one length, so that records of different lives and runs can come to lie at the same offsets. With
     // the usual key it makes a record of whole lines: behind one that ends within a line, zeros cover what was there.
     let len = match value % 16 {
+        _ if value & LARGE != 0 => [5000, 17_000, 37_000][value as usize % 3],
         0 => 4,
         1 => 13,
         2 => 1000,
@@ -92,6 +97,8 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
     let mut next = first_value;
     // In most runs every value has the usual length; see `value_bytes`.
     let usual = random.random_ratio(3, 4);
+    // Decided by the seed alone: runs without large values are what they were before there were any.
+    let often_large = seed.is_multiple_of(8);
     let mut value = |random: &mut SmallRng| {
         if !usual && random.random_ratio(1, 16) {
             return EMPTY;
@@ -100,7 +107,7 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
         while next % 16 < 6 && (usual || random.random_ratio(1, 2)) {
             next += 1;
         }
-        next
+        if often_large && random.random_ratio(1, 3) { next | LARGE } else { next }
     };
     let reinserting = random.random_ratio(1, 2);
     let keys = if reinserting { 20 } else { KEYS };
@@ -167,10 +174,11 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
                             let mut batch: Vec<(usize, Action)> = Vec::new();
                             for _ in 0..count {
                                 let key = random.random_range(0..if hot { 4 } else { keys });
+                                // No batch takes a large value.
                                 let action = match random.random_range(0..6) {
                                     0 => Action::Delete,
-                                    1 => Action::Expire(value(random)),
-                                    _ => Action::Put(value(random)),
+                                    1 => Action::Expire(value(random) & !LARGE),
+                                    _ => Action::Put(value(random) & !LARGE),
                                 };
                                 if batch.iter().all(|(other, _)| *other != key) {
                                     batch.push((key, action));

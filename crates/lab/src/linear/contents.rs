@@ -19,14 +19,14 @@ pub(crate) fn contents(store: &Store, keys: u64) -> Result<Contents, String> {
     for (name, value) in &guard {
         let foreign = || format!("key {} appeared, which nobody wrote", name.escape_ascii());
         let key = key_number(name).filter(|key| *key < keys).ok_or_else(foreign)?;
-        if found.insert(key, decode(key, value)).is_some() {
+        if found.insert(key, decode(key, &value)).is_some() {
             return Err(format!("iteration returned key {key} twice"));
         }
     }
     for key in 0..keys {
         let value = guard.get(&key_bytes(key));
         let value = value.map_err(|error| format!("key {key} cannot be read: {error}"))?;
-        let by_key: State = value.map(|value| decode(key, value));
+        let by_key: State = value.map(|value| decode(key, &value));
         let iterated = found.get(&key).copied();
         if by_key != iterated {
             return Err(format!("key {key}: get returned {by_key:?}, iteration {iterated:?}"));

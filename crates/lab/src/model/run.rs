@@ -132,7 +132,7 @@ impl<'f> Pair<'f> {
 
     fn take(&mut self, step: &Step) -> Result<(), Error> {
         let (_, limit) = self.store().limits();
-        let value_bytes = |value: usize| value_bytes(value, limit);
+        let value_bytes = |value: usize| value_bytes(value, ZONE / 4, limit);
         match step {
             Step::Put(client, key, value) => {
                 let (key, value) = (key_bytes(*key), value_bytes(*value));

@@ -52,13 +52,16 @@ pub(super) fn key_bytes(key: usize) -> Vec<u8> {
     }
 }
 
-/// The bytes of a value; value 0 is empty, and every 32nd is too large.
-pub(super) fn value_bytes(value: usize, limit: u64) -> Vec<u8> {
+/// The bytes of a value; value 0 is empty, a few live in zones of their own, and every 32nd is too large. `inline` is the
+/// longest that stands in a record.
+pub(super) fn value_bytes(value: usize, inline: u64, limit: u64) -> Vec<u8> {
     let len = match value % 32 {
         0 => 0,
         31 => limit as usize + 1,
-        30 => limit as usize,
-        29 => 1500,
+        30 => inline as usize,
+        29 => inline as usize + 1,
+        28 => inline as usize * 9 + value,
+        27 => 1500,
         small => small * 11,
     };
     crate::contract::value_of(b"model", value as u64, len)
@@ -77,7 +80,7 @@ pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
             let mut draw = |random: &mut SmallRng| {
                 value += 1;
                 // Mostly ordinary sizes: full-sized values would only fill the pool.
-                if random.random_ratio(1, 20) { value } else { value / 32 * 32 + value % 28 }
+                if random.random_ratio(1, 20) { value } else { value / 32 * 32 + value % 27 }
             };
             match random.random_range(0..100) {
                 0..30 => Step::Put(client, key, draw(&mut random)),

@@ -144,12 +144,12 @@ impl Shared {
         entry.expect("a participant's slot stays registered").taken = false;
     }
 
-    /// Takes over what a leaving participant could not release yet.
+    /// Takes over what a leaving participant could not release yet, or what anyone may release.
     pub(super) fn adopt(&self, retired: impl Iterator<Item = Retired>) {
         self.orphans.lock().extend(retired);
     }
 
-    /// Removes and returns the ripe garbage of participants that left.
+    /// Removes and returns the ripe garbage of participants that left, and what anyone may release.
     pub(super) fn ripe_orphans(&self, epoch: u64) -> Vec<Retired> {
         let mut orphans = self.orphans.lock();
         orphans.extract_if(.., |retired| retired.is_ripe(epoch)).collect()

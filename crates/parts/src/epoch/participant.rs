@@ -108,6 +108,13 @@ impl Guard<'_> {
             self.participant.collect();
         }
     }
+
+    /// Like [`defer`](Guard::defer), for what others wait for: whoever collects next releases it, not only this
+    /// participant, which may not come back for long.
+    pub fn defer_to_anyone(&self, release: Box<dyn FnOnce() + Send>) {
+        let epoch = self.participant.shared.epoch_of_retirement();
+        self.participant.shared.adopt(std::iter::once(Retired { epoch, release }));
+    }
 }
 
 impl Drop for Guard<'_> {

@@ -43,8 +43,8 @@ pub const EXPIRES: u8 = 1;
 /// Bytes of an optional field for the time of expiry.
 const EXPIRY_FIELD: u64 = 8;
 
-/// What a record says. The numbers are frozen; those in between are reserved for large heads, range tombstones, merges,
-/// transactions and typed values, and refuse until they are defined.
+/// What a record says. The numbers are frozen; those in between are reserved for range tombstones, merges, transactions
+/// and typed values, and refuse until they are defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -55,6 +55,8 @@ pub enum Kind {
     /// Several records under one check: all of them hold, or none. It has no key; its value is the records, each with a
     /// check of zero.
     Frame = 3,
+    /// The key has a value that lives in zones of its own; the record's value is its head (see [`crate::heap::values`]).
+    Large = 4,
     /// Nothing: covers bytes of a sealed segment that were lost with the operating system.
     Void = 15,
 }
@@ -66,6 +68,7 @@ impl Kind {
             1 => Some(Kind::Value),
             2 => Some(Kind::Tombstone),
             3 => Some(Kind::Frame),
+            4 => Some(Kind::Large),
             15 => Some(Kind::Void),
             _ => None,
         }

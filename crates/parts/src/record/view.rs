@@ -26,7 +26,8 @@ pub struct RecordView<'a> {
     pub header: &'a Header,
     /// The key.
     pub key: &'a [u8],
-    /// The value; empty for a tombstone, and for a view of the key alone. That of a frame is its records.
+    /// The value; empty for a tombstone, and for a view of the key alone. That of a frame is its records, that of a large
+    /// value its head.
     pub value: &'a [u8],
     /// When the key ends to have this value, in milliseconds since 1970; 0 for never.
     pub expires: u64,
@@ -112,7 +113,7 @@ impl<'a> RecordView<'a> {
         let header = split(record).ok_or(RecordError::Invalid)?;
         let (kind, flags) = (header.kind, header.flags);
         let is_known = Kind::from_byte(kind).is_some_and(|kind| {
-            let allowed = if kind == Kind::Value { EXPIRES } else { 0 };
+            let allowed = if matches!(kind, Kind::Value | Kind::Large) { EXPIRES } else { 0 };
             let has_no_key = matches!(kind, Kind::Void | Kind::Frame);
             flags & !allowed == 0 && (header.key_len.get() == 0) == has_no_key
         });
@@ -136,6 +137,12 @@ impl<'a> RecordView<'a> {
     #[inline]
     pub fn kind(&self) -> Kind {
         Kind::from_byte(self.header.kind).unwrap_or(Kind::Void)
+    }
+
+    /// Whether the value lives in zones of its own.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.header.kind == Kind::Large as u8
     }
 }
 

@@ -272,6 +272,19 @@ impl Space {
         self.zones.get(node, leave)
     }
 
+    /// Get of several zones: all of them or, without a change, none.
+    ///
+    /// # Errors
+    /// As for [`get_zone`](Space::get_zone).
+    pub fn get_zones(
+        &self,
+        node: Option<Node>,
+        leave: u32,
+        count: u32,
+    ) -> Result<Option<Vec<ZoneId>>, SpaceError> {
+        self.zones.get_many(node, leave, count)
+    }
+
     /// Commit: the zone is owned, durably when this returns, for one flush of one line and one fence. The fence also
     /// covers a header that the caller has written and flushed; but after a crash before the return the bit may have
     /// arrived without it. An owner for whom a committed zone without a header is damage fences the header first.

@@ -115,10 +115,41 @@ impl ZonePool {
 
     /// Get: see [`super::Space::get_zone`].
     pub(super) fn get(&self, node: Option<Node>, leave: u32) -> Result<Option<ZoneId>, SpaceError> {
-        let claim = |free: u32| (free > leave).then(|| free - 1);
-        if self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_err() {
+        if self.claim(1, leave) { self.take_claimed(node).map(Some) } else { Ok(None) }
+    }
+
+    /// Get of several: see [`super::Space::get_zones`].
+    pub(super) fn get_many(
+        &self,
+        node: Option<Node>,
+        leave: u32,
+        count: u32,
+    ) -> Result<Option<Vec<ZoneId>>, SpaceError> {
+        if !self.claim(count, leave) {
             return Ok(None);
         }
+        let mut zones = Vec::with_capacity(count as usize);
+        for taken in 1..=count {
+            match self.take_claimed(node) {
+                Ok(zone) => zones.push(zone),
+                Err(error) => {
+                    self.free.fetch_add(count - taken, Ordering::AcqRel);
+                    zones.into_iter().for_each(|zone| self.release(zone));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Some(zones))
+    }
+
+    /// Takes `count` zones out of the count of free ones, if at least `leave` are left then.
+    fn claim(&self, count: u32, leave: u32) -> bool {
+        let claim = |free: u32| free.checked_sub(count).filter(|left| *left >= leave);
+        self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_ok()
+    }
+
+    /// A zone that has been claimed, with storage behind it. On an error it is free again.
+    fn take_claimed(&self, node: Option<Node>) -> Result<ZoneId, SpaceError> {
         let zone = match self.take(node) {
             Ok(zone) => zone,
             Err(error) => {
@@ -131,7 +162,7 @@ impl ZonePool {
             self.release(zone);
             return Err(error.into());
         }
-        Ok(Some(zone))
+        Ok(zone)
     }
 
     /// Takes a zone that has been claimed, from the node's extents first. It exists somewhere; another thread may

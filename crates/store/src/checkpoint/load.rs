@@ -78,7 +78,7 @@ impl Places {
         let last = (0..space.zone_count()).map(|_| AtomicU64::new(0)).collect();
         let places = Places { zone_shift: heap.zone_shift(), last };
         let zones: Vec<ZoneId> = states.iter().map(|state| state.zone).collect();
-        if !believes_all && zones != space.committed_zones() {
+        if !believes_all && !are_all(heap, &zones) {
             return None;
         }
         let bears_out = |number: usize| {
@@ -99,6 +99,17 @@ impl Places {
         let last = self.last.get(zone).map_or(0, |last| last.load(Ordering::Relaxed));
         reference.tag() == 0 && (FIRST_RECORD..=last).contains(&reference.offset(self.zone_shift))
     }
+}
+
+/// Whether these are all segments of the pool: what is committed beside them must be zones of large values. That heads name
+/// these is proved when a segment is scanned; a read tests each that it goes to.
+fn are_all(heap: &LogHeap, segments: &[ZoneId]) -> bool {
+    let mut listed = segments.iter().peekable();
+    // SAFETY: the store is being opened, so nobody writes.
+    let is_value = |zone| unsafe { heap.value_life(zone) }.is_some_and(|life| life < DRAWN_END);
+    let committed = heap.space().committed_zones();
+    committed.into_iter().all(|zone| listed.next_if(|listed| **listed == zone).is_some() || is_value(zone))
+        && listed.next().is_none()
 }
 
 /// Where the records of a segment end, if its header and its end mark bear out what is said of it.

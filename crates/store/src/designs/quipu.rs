@@ -25,7 +25,7 @@ pub static DESCRIPTION: Description = Description {
         ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
         ("recovery-threads", "threads that scan segments, or load a checkpoint, at open"),
     ],
-    limits: &["no order: no range scans", "values up to a quarter of a segment"],
+    limits: &["no order: no range scans", "values up to 1 GiB, as far as the pool has room"],
     ordered: false,
 };
 

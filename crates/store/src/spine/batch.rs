@@ -89,14 +89,26 @@ impl Spine {
                 self.check_key(place.0)?;
                 self.check_value(place.1)?;
             }
-            let mut rest = &resolved[..pairs.len()];
-            while let Err((written, error)) = self.put_batch(session, rest) {
-                rest = &rest[written..];
-                let len = Content::value(rest[0].0, rest[0].1).record_len();
-                self.make_space_or(error, &mut session.writer, len, Use::Put)?;
-            }
-            Ok(())
+            // Those that share a fence together, large ones on their own.
+            let both_small =
+                |(_, one): &(_, &[u8]), (_, next): &(_, &[u8])| !self.is_large(one) && !self.is_large(next);
+            resolved[..pairs.len()].chunk_by(both_small).try_for_each(|run| match run {
+                [(key, value)] if self.is_large(value) => {
+                    self.put_large(session, &Content::value(key, value))
+                }
+                small => self.put_small(session, small),
+            })
         })
+    }
+
+    /// Puts up to [`BATCH`] pairs, making room on the way.
+    fn put_small(&self, session: &mut Session, mut rest: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        while let Err((written, error)) = self.put_batch(session, rest) {
+            rest = &rest[written..];
+            let len = Content::value(rest[0].0, rest[0].1).record_len();
+            self.make_space_or(error, &mut session.writer, (len, 0), Use::Put)?;
+        }
+        Ok(())
     }
 
     /// Puts up to [`BATCH`] pairs. If there is no room for all: how many of them are written, and the error.

@@ -28,6 +28,7 @@ use crate::options::Twin;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{Candidate, Found, LastLine, LogHeap, OpenSegment, Position, Use};
+use quipu_parts::heap::values::ValueZones;
 use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
@@ -36,8 +37,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Zones whose records are gone and that no reader can reach any more.
-type Ripe = Arc<SpinLock<Vec<ZoneId>>>;
+/// What is gone and no reader can reach any more.
+type Ripe = Arc<SpinLock<Vec<Retired>>>;
+
+/// A cleaned segment, and large values that nothing names when it is free.
+struct Retired {
+    segment: Option<ZoneId>,
+    values: Vec<ValueZones>,
+}
 
 /// What compaction has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +58,9 @@ pub(crate) struct Compacted {
 /// The state of compaction, one for a store.
 pub(crate) struct Compactor {
     work: SpinLock<Work>,
+    ripe: Ripe,
+    /// Segments and large values that are gone and not free yet, for fear of readers.
+    retired: AtomicU32,
     /// Puts that find fewer zones left than this take a step first.
     low_water: u32,
     /// Whether a step is being taken; the crash explorer sorts its states by it.
@@ -63,9 +73,9 @@ struct Work {
     victim: Option<(ZoneId, Position)>,
     /// Segments that are to be cleaned after the victim.
     chosen: VecDeque<Candidate>,
-    ripe: Ripe,
-    /// Segments that hold nothing any more and are not free yet, for fear of readers.
-    retired: u32,
+    /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head of theirs and
+    /// nothing that supersedes it.
+    expired: Vec<ValueZones>,
     done: Compacted,
 }
 
@@ -113,12 +123,29 @@ impl Compactor {
             writer: Writer::new(heap, None),
             victim: None,
             chosen: VecDeque::new(),
-            ripe: Ripe::default(),
-            retired: 0,
+            expired: Vec::new(),
             done: Compacted::default(),
         };
         let low_water = (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2);
-        Compactor { work: SpinLock::new(work), low_water, busy: AtomicU32::new(0) }
+        let (ripe, retired, busy) = (Ripe::default(), AtomicU32::new(0), AtomicU32::new(0));
+        Compactor { work: SpinLock::new(work), ripe, retired, low_water, busy }
+    }
+
+    /// Takes a large value that the index names no more; its zones are free when no reader is left. Whoever makes room next
+    /// finds them: the caller may not come back for long.
+    pub(super) fn retire_value(&self, guard: &Guard<'_>, value: ValueZones) {
+        let ripe = self.ripe.clone();
+        self.retired.fetch_add(1, Ordering::AcqRel);
+        let retired = Retired { segment: None, values: vec![value] };
+        guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
+    }
+
+    /// Takes a segment that was cleaned, and its values that had expired.
+    fn retire_segment(&self, guard: &Guard<'_>, segment: ZoneId, values: Vec<ValueZones>) {
+        let ripe = self.ripe.clone();
+        self.retired.fetch_add(1, Ordering::AcqRel);
+        let retired = Retired { segment: Some(segment), values };
+        guard.defer(Box::new(move || ripe.lock().push(retired)));
     }
 
     /// What was done since the store was opened.
@@ -128,7 +155,7 @@ impl Compactor {
 
     /// Segments that hold nothing any more and are not free yet.
     fn retired(&self) -> u32 {
-        self.work.lock().retired
+        self.retired.load(Ordering::Acquire)
     }
 
     /// Whether a step is being taken at this moment.
@@ -154,15 +181,24 @@ impl Spine {
         if self.heap.zones_left(Use::Put) == 0 {
             let has_room = |open: &OpenSegment| self.heap.has_room(open, len, Use::Put);
             if !writer.segment.as_ref().is_some_and(has_room) {
-                self.make_space(writer, len, Use::Put)?;
+                self.make_space(writer, (len, 0), Use::Put)?;
             }
         }
         Ok(())
     }
 
-    /// Compacts until there is a place for `len` bytes; `false` if that is hopeless. The caller holds no lock.
+    /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is hopeless. The
+    /// caller holds no lock.
     #[cold]
-    pub(super) fn make_space(&self, writer: &mut Writer, len: u64, purpose: Use) -> Result<bool, Error> {
+    pub(super) fn make_space(
+        &self,
+        writer: &mut Writer,
+        (len, zones): (u64, u32),
+        purpose: Use,
+    ) -> Result<bool, Error> {
+        // Large values that were superseded take no copying to come back.
+        self.settle_all(&self.epochs.register().pin());
+        self.free_all_ripe(&mut self.compactor.work.lock());
         // All that could be cleaned may be in this writer's own segment.
         if let Some(segment) = writer.segment.take() {
             self.heap.leave(segment);
@@ -171,7 +207,7 @@ impl Spine {
         let born_before = self.heap.draw();
         let mut patience = Patience::new();
         let mut revoked = false;
-        while !self.heap.offers(len, purpose) {
+        while !self.heap.offers(len, purpose, zones) {
             if self.step_of_writer(born_before, least)? {
                 continue;
             }
@@ -187,10 +223,10 @@ impl Spine {
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
             // for long; and who deletes at this moment has the segment that is kept for that.
-            let someone_leaves = work.retired > 0 || self.heap.lends();
             drop(work);
+            let someone_leaves = self.compactor.retired() > 0 || self.heap.lends();
             if !(someone_leaves && patience.lasts()) {
-                return Ok(self.heap.offers(len, purpose));
+                return Ok(self.heap.offers(len, purpose, zones));
             }
         }
         Ok(true)
@@ -252,19 +288,26 @@ impl Spine {
         if let Some(segment) = work.writer.segment.take() {
             self.heap.leave(segment);
         }
+        self.free_all_ripe(&mut work);
+    }
+
+    fn free_all_ripe(&self, work: &mut Work) {
         // An epoch passes with each, if nobody is pinned; two have to.
         for _ in 0..3 {
-            self.free_ripe(&mut work);
+            self.free_ripe(work);
         }
     }
 
     fn free_ripe(&self, work: &mut Work) {
         work.participant.collect();
-        let ripe = std::mem::take(&mut *work.ripe.lock());
-        for zone in ripe {
-            self.heap.free(zone);
-            work.retired -= 1;
-            work.done.segments += 1;
+        let ripe = std::mem::take(&mut *self.compactor.ripe.lock());
+        for Retired { segment, values } in ripe {
+            if let Some(zone) = segment {
+                self.heap.free(zone);
+                work.done.segments += 1;
+            }
+            values.iter().for_each(|value| self.heap.free_value(value));
+            self.compactor.retired.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
@@ -280,7 +323,7 @@ impl Spine {
 
     fn step(&self, work: &mut Work, born_before: u64, least: u64) -> Result<bool, Error> {
         self.free_ripe(work);
-        let Work { participant, writer, victim, chosen, ripe, retired, done } = work;
+        let Work { participant, writer, victim, chosen, expired, done } = work;
         let guard = participant.pin();
         let (zone, position) = match *victim {
             Some(victim) => victim,
@@ -294,6 +337,8 @@ impl Spine {
                 }
                 // What was parked before the segment was sealed is published now, so that it counts as live.
                 self.settle_all(&guard);
+                // Those of a victim that could not be read to its end stay where they are.
+                expired.clear();
                 (zone, Position::START)
             }
         };
@@ -313,7 +358,7 @@ impl Spine {
                 Err(_) => return Err(self.unreadable(victim, zone, scan.offset())),
             }
         }
-        done.moved += self.move_live(&guard, writer, zone, &batch)?;
+        done.moved += self.move_live(&guard, writer, zone, &batch, expired)?;
         if batch.len() == BATCH {
             *victim = Some((zone, scan.position()));
             return Ok(true);
@@ -324,9 +369,7 @@ impl Spine {
         if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
             self.heap.forget(zone);
         } else {
-            let ripe = ripe.clone();
-            *retired += 1;
-            guard.defer(Box::new(move || ripe.lock().push(zone)));
+            self.compactor.retire_segment(&guard, zone, std::mem::take(expired));
         }
         Ok(true)
     }
@@ -365,13 +408,15 @@ impl Spine {
         Error::Damaged(Box::new(Damage { places: vec![place] }))
     }
 
-    /// Moves what is live of these records, and returns its bytes. On an error, those before the one that failed have moved.
+    /// Moves what is live of these records, and returns its bytes; of a large value the head moves alone. On an error,
+    /// those before the one that failed have moved. Large values that have expired are added to `expired`.
     fn move_live(
         &self,
         guard: &Guard<'_>,
         writer: &mut Writer,
         victim: ZoneId,
         batch: &[(Reference, RecordView<'_>)],
+        expired: &mut Vec<ValueZones>,
     ) -> Result<u64, Error> {
         let mut hashes = [0; BATCH];
         for (hash, (_, record)) in hashes.iter_mut().zip(batch) {
@@ -410,7 +455,12 @@ impl Spine {
         for (i, (old, record)) in batch.iter().enumerate() {
             let done = match turns[i] {
                 Turn::Stays => continue,
-                Turn::Leaves => self.index.remove(guard, hashes[i], old.word()),
+                Turn::Leaves => {
+                    if record.is_large() {
+                        expired.extend(self.zones_of(guard, record));
+                    }
+                    self.index.remove(guard, hashes[i], old.word())
+                }
                 Turn::Names(copy) => self.index.replace(guard, hashes[i], old.word(), copy.word()),
             };
             debug_assert!(done, "the key is locked");
@@ -434,16 +484,16 @@ impl Spine {
                 || self.heap.outlived(record.header.sequence.get(), victim)
         };
         match record.kind() {
-            Kind::Value if !is_named() => Fate::Dead,
-            Kind::Value if !self.has_expired(record) => {
+            Kind::Value | Kind::Large if !is_named() => Fate::Dead,
+            kind @ (Kind::Value | Kind::Large) if !self.has_expired(record) => {
                 let RecordView { key, value, expires, .. } = *record;
-                Fate::Moves(Content { kind: Kind::Value, key, value, expires })
+                Fate::Moves(Content { kind, key, value, expires })
             }
-            Kind::Value if may_go() => Fate::Forgotten,
+            Kind::Value | Kind::Large if may_go() => Fate::Forgotten,
             Kind::Tombstone if may_go() || self.locate::<false>(guard, hash, record.key).is_some() => {
                 Fate::Dead
             }
-            Kind::Value | Kind::Tombstone => Fate::Moves(Content::tombstone(record.key)),
+            Kind::Value | Kind::Large | Kind::Tombstone => Fate::Moves(Content::tombstone(record.key)),
             Kind::Frame | Kind::Void => Fate::Dead,
         }
     }

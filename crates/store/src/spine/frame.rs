@@ -1,7 +1,8 @@
 //! Writing many keys so that a crash leaves all of the writes or none.
 //!
 //! The records stand in one frame under one check, in one segment: one fence makes them durable together. From then on they
-//! are records like any others: the index names each, and compaction moves each alone.
+//! are records like any others: the index names each, and compaction moves each alone. Large values, which have zones of
+//! their own, cannot be among them.
 
 use super::lag::tagged;
 use super::{Session, Spine};
@@ -17,7 +18,7 @@ impl Spine {
     pub(crate) fn write_batch(&self, session: &mut Session, batch: &WriteBatch) -> Result<(), Error> {
         for content in batch.contents() {
             self.check_key(content.key)?;
-            self.check_value(content.value)?;
+            self.check_inline(content.value)?;
         }
         if batch.is_empty() {
             return Ok(());
@@ -41,7 +42,7 @@ impl Spine {
         let is_deletion = batch.contents().all(|content| content.kind == Kind::Tombstone);
         let purpose = if is_deletion { Use::Delete } else { Use::Put };
         while let Err(error) = self.make_room(purpose, &mut writer.segment, len, writer.node) {
-            self.make_space_or(error, writer, len, purpose)?;
+            self.make_space_or(error, writer, (len, 0), purpose)?;
         }
         let open = writer.segment.as_ref().expect("room was just made");
         let mut places = Vec::with_capacity(count);

@@ -125,7 +125,7 @@ impl Spine {
             self.index.upsert(guard, parked.hash, new.word(), matches, &|word| self.rehash(word));
         }
         if let Some(old) = old {
-            self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
+            self.release(guard, shard, &old);
         }
     }
 }

@@ -15,6 +15,7 @@ mod batch;
 mod compact;
 mod frame;
 mod lag;
+mod large;
 mod read;
 mod write;
 
@@ -101,14 +102,9 @@ impl Spine {
         }
     }
 
-    /// Longest key of this pool: it must fit a segment beside an empty value.
+    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record.
     pub(crate) fn key_limit(&self) -> u64 {
-        KEY_MAX.min(self.heap.longest_record() - HEADER - self.value_limit())
-    }
-
-    /// Longest value of this pool: a quarter of a segment. Larger ones will live in zones of their own.
-    pub(crate) fn value_limit(&self) -> u64 {
-        self.heap.space().zone_size() / 4
+        KEY_MAX.min(self.heap.longest_record() - HEADER - self.inline_limit())
     }
 
     #[inline]
@@ -130,6 +126,12 @@ impl Spine {
             return Err(Error::ValueTooLarge { len, limit: self.value_limit() });
         }
         Ok(())
+    }
+
+    /// Refuses what only zones of its own could hold.
+    fn check_inline(&self, value: &[u8]) -> Result<(), Error> {
+        let (len, limit) = (value.len() as u64, self.inline_limit());
+        if len > limit { Err(Error::ValueTooLarge { len, limit }) } else { Ok(()) }
     }
 
     /// Locks the stripe of a hash.

@@ -1,6 +1,7 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
 use super::{Located, Spine};
+use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::index::hash::Cursor;
@@ -58,19 +59,19 @@ impl Spine {
         (record.key == key).then_some(Located { reference, record })
     }
 
-    /// The value of `key`, in place.
+    /// The record of `key`, in place.
     #[inline]
-    pub(crate) fn get<'g>(&'g self, guard: &'g Guard<'_>, key: &[u8]) -> Option<&'g [u8]> {
+    pub(crate) fn get<'g>(&'g self, guard: &'g Guard<'_>, key: &[u8]) -> Option<RecordView<'g>> {
         let hash = self.hash(key);
         self.settle(guard, hash);
         self.find(guard, hash, key)
     }
 
-    /// The value of a key whose stripe is settled.
+    /// The record of a key whose stripe is settled, unless it has expired.
     #[inline]
-    fn find<'g>(&'g self, guard: &'g Guard<'_>, hash: u64, key: &[u8]) -> Option<&'g [u8]> {
+    fn find<'g>(&'g self, guard: &'g Guard<'_>, hash: u64, key: &[u8]) -> Option<RecordView<'g>> {
         let located = self.locate::<true>(guard, hash, key)?;
-        (!self.has_expired(&located.record)).then_some(located.record.value)
+        (!self.has_expired(&located.record)).then_some(located.record)
     }
 
     /// Whether the time of a record has passed: it is as good as a tombstone then.
@@ -98,7 +99,7 @@ impl Spine {
         guard: &Guard<'_>,
         keys: &[K],
         mut each: impl FnMut(usize, Option<&[u8]>),
-    ) {
+    ) -> Result<(), Error> {
         let mut hashes = [0; BATCH];
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
             for (hash, key) in hashes.iter_mut().zip(keys) {
@@ -115,9 +116,12 @@ impl Spine {
             }
             for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
                 self.settle(guard, *hash);
-                each(batch * BATCH + i, self.find(guard, *hash, key.as_ref()));
+                let found = self.find(guard, *hash, key.as_ref());
+                let value = found.map(|record| self.value(guard, &record)).transpose()?;
+                each(batch * BATCH + i, value.as_deref());
             }
         }
+        Ok(())
     }
 
     /// The next record of an iteration in no order, expired or not. Every key present throughout appears exactly once.

@@ -8,7 +8,7 @@ use quipu_medium::Node;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
-use quipu_parts::record::{Content, HEADER, Kind, RecordView};
+use quipu_parts::record::{Content, HEADER, Kind};
 use quipu_parts::stripes::{Parked, StripeGuard};
 
 /// What a write decided.
@@ -28,17 +28,25 @@ impl Spine {
     /// reached the medium: what can be done before is done before.
     #[inline]
     pub(crate) fn write_blind(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
-        let Content { kind, key, value, .. } = *content;
-        self.check_key(key)?;
-        self.check_value(value)?;
+        self.check_key(content.key)?;
+        if self.is_large(content.value) {
+            return self.put_large(session, content);
+        }
         self.relieve()?;
+        self.write_record(session, content)
+    }
+
+    /// The same for what has been checked to fit a record, with no look at how much room is left.
+    #[inline]
+    pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
+        let Content { kind, key, .. } = *content;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
         let Session { participant, writer, lag } = session;
         let (guard, stripe) = loop {
             while let Err(error) = self.prepare(writer, content) {
-                self.make_space_or(error, writer, content.record_len(), purpose_of(kind))?;
+                self.make_space_or(error, writer, (content.record_len(), 0), purpose_of(kind))?;
             }
             let guard = participant.pin();
             self.finish_oldest(&guard, writer.shard, lag);
@@ -64,19 +72,19 @@ impl Spine {
         Ok(())
     }
 
-    /// Locks `key`, shows its record to `decide`, and carries out the decision durably. With `WHOLE` the record shows
-    /// its value, otherwise only that it exists.
+    /// Locks `key`, shows its value to `decide`, and carries out the decision durably. Without `WHOLE` the value is empty
+    /// and shows only that the key exists.
     #[inline]
     pub(crate) fn modify<const WHOLE: bool, V: AsRef<[u8]>, T>(
         &self,
         session: &mut Session,
         key: &[u8],
-        decide: impl FnOnce(Option<&RecordView<'_>>) -> (Change<V>, T),
+        decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Error> {
         self.check_key(key)?;
         let Session { participant, writer, .. } = session;
         // What will be written is not known yet.
-        self.relieve_for(writer, HEADER + key.len() as u64 + self.value_limit())?;
+        self.relieve_for(writer, HEADER + key.len() as u64 + self.inline_limit())?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         let guard = participant.pin();
@@ -84,15 +92,28 @@ impl Spine {
         self.drop_revoked(writer);
         let old = self.locate::<WHOLE>(&guard, hash, key);
         let seen = old.as_ref().map(|located| &located.record).filter(|record| !self.has_expired(record));
-        let (change, outcome) = decide(seen);
+        let (change, outcome) = match seen {
+            Some(record) if WHOLE => decide(Some(&self.value(&guard, record)?)),
+            _ => decide(seen.map(|_| &[][..])),
+        };
         let content = match &change {
             Change::Keep => return Ok(outcome),
             Change::Put(value) => Content::value(key, value.as_ref()),
             Change::Delete if seen.is_none() => return Ok(outcome),
             Change::Delete => Content::tombstone(key),
         };
+        if self.is_large(content.value) {
+            return match self.replace_by_large(&guard, writer, &stripe, hash, old, &content) {
+                Err(error @ Error::PoolFull { .. }) => {
+                    let old = old.map(|old| old.record.header.sequence.get());
+                    drop((stripe, guard));
+                    self.replace_by_large_later(session, hash, old, &content, error)
+                }
+                done => done,
+            }
+            .map(|()| outcome);
+        }
         let kind = content.kind;
-        self.check_value(content.value)?;
         self.prepare(writer, &content)?;
         let new = self.place(writer, &stripe, &content);
         self.persist_and_publish(&guard, writer.shard, hash, old, new, kind);
@@ -115,17 +136,18 @@ impl Spine {
         }
     }
 
-    /// Makes room for so many bytes that found none; the error that said so, if there is none to be made.
+    /// Makes room for so many bytes, and for so many zones beside them, that found none; the error that said so, if there is
+    /// none to be made.
     #[cold]
     pub(super) fn make_space_or(
         &self,
         error: Error,
         writer: &mut Writer,
-        len: u64,
+        wanted: (u64, u32),
         purpose: Use,
     ) -> Result<(), Error> {
         let is_full = matches!(error, Error::PoolFull { .. });
-        if is_full && self.make_space(writer, len, purpose)? { Ok(()) } else { Err(error) }
+        if is_full && self.make_space(writer, wanted, purpose)? { Ok(()) } else { Err(error) }
     }
 
     /// Finds room for a record and builds it, all but its sequence number.
@@ -165,7 +187,12 @@ impl Spine {
     /// Appends the record that was prepared to the writer's segment; durable after the next fence. The key's stripe is
     /// held, so that sequence numbers have the order of the writes.
     #[inline]
-    fn place(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, content: &Content<'_>) -> Reference {
+    pub(super) fn place(
+        &self,
+        writer: &mut Writer,
+        stripe: &StripeGuard<'_>,
+        content: &Content<'_>,
+    ) -> Reference {
         let sequence = self.draw(writer, stripe, content);
         self.append(writer, sequence, content, LastLine::Written)
     }
@@ -212,7 +239,7 @@ impl Spine {
 
     /// Makes the placed record durable, then lets readers see it.
     #[inline]
-    fn persist_and_publish(
+    pub(super) fn persist_and_publish(
         &self,
         guard: &Guard<'_>,
         shard: Shard,
@@ -249,7 +276,7 @@ impl Spine {
                     _ => self.index.replace(guard, hash, word, new.word()),
                 };
                 debug_assert!(done, "the key is locked, so nobody else replaced its reference");
-                self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
+                self.release(guard, shard, &old);
             }
             None if kind == Kind::Tombstone => {}
             None => self.index.insert(guard, hash, new.word(), &|word| self.rehash(word)),

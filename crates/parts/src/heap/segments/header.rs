@@ -1,4 +1,5 @@
-//! The header of a segment, byte by byte, and its end mark.
+//! The header of a segment, byte by byte, and its end mark. A zone of a large value begins with the same structure and
+//! another magic.
 
 use crate::record::{Certifier, LifeKey};
 use crate::space::ZoneId;
@@ -11,7 +12,23 @@ pub const FIRST_RECORD: u64 = 64;
 /// Offset of the end mark.
 pub(super) const END_MARK: u64 = 40;
 
-const MAGIC: [u8; 4] = *b"QSEG";
+/// What a committed zone is for: the magic of its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::heap) enum Role {
+    /// A log of records.
+    Segment,
+    /// A piece of a large value.
+    Value,
+}
+
+impl Role {
+    fn magic(self) -> [u8; 4] {
+        match self {
+            Role::Segment => *b"QSEG",
+            Role::Value => *b"QVAL",
+        }
+    }
+}
 
 /// The header as it stands in PM.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -31,9 +48,10 @@ const _: () = assert!(size_of::<SegmentHeader>() == FIRST_RECORD as usize);
 const _: () = assert!(std::mem::offset_of!(SegmentHeader, end_mark) == END_MARK as usize);
 
 impl SegmentHeader {
-    /// The header of a segment that begins a life.
-    pub(super) fn open(
+    /// The header of a zone that begins a life.
+    pub(in crate::heap) fn open(
         certifier: &Certifier,
+        role: Role,
         zone: ZoneId,
         life: u64,
         nonce: u64,
@@ -41,7 +59,7 @@ impl SegmentHeader {
     ) -> SegmentHeader {
         let mut header = SegmentHeader {
             check: 0.into(),
-            magic: MAGIC,
+            magic: role.magic(),
             zone: zone.0.into(),
             life: life.into(),
             run: run.into(),
@@ -58,9 +76,14 @@ impl SegmentHeader {
         certifier.check(certifier.life_key(0, 0), 0, &self.as_bytes()[8..END_MARK as usize])
     }
 
-    /// Whether the header was written here, for this zone.
-    pub(super) fn is_valid(&self, certifier: &Certifier, zone: ZoneId) -> bool {
-        self.magic == MAGIC && self.zone.get() == zone.0 && self.check.get() == self.expected_check(certifier)
+    /// Whether the header was written here, for this zone in this role.
+    pub(in crate::heap) fn is_valid(&self, certifier: &Certifier, role: Role, zone: ZoneId) -> bool {
+        self.says(role, zone) && self.check.get() == self.expected_check(certifier)
+    }
+
+    /// Whether the header names this role and this zone, without proof.
+    pub(in crate::heap) fn says(&self, role: Role, zone: ZoneId) -> bool {
+        self.magic == role.magic() && self.zone.get() == zone.0
     }
 
     /// The life number.
@@ -68,8 +91,13 @@ impl SegmentHeader {
         self.life.get()
     }
 
+    /// What makes the life differ from every other of its number.
+    pub(in crate::heap) fn nonce(&self) -> u64 {
+        self.nonce.get()
+    }
+
     /// What the life contributes to the checks of its records.
-    pub(super) fn life_key(&self, certifier: &Certifier) -> LifeKey {
+    pub(in crate::heap) fn life_key(&self, certifier: &Certifier) -> LifeKey {
         certifier.life_key(self.life.get(), self.nonce.get())
     }
 

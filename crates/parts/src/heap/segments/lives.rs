@@ -78,6 +78,11 @@ impl Lives {
         self.all().filter(|(zone, _)| *zone != but).map(|segment| life_of(segment).1).min()
     }
 
+    /// How many segments there are.
+    pub(super) fn count(&self) -> usize {
+        self.all().count()
+    }
+
     fn all(&self) -> impl Iterator<Item = (ZoneId, u64)> {
         let numbered = self.words.iter().enumerate();
         numbered

@@ -2,7 +2,7 @@
 
 use super::append::OpenSegment;
 use super::expiry::Expiries;
-use super::header::{self, END_MARK, FIRST_RECORD, SegmentHeader};
+use super::header::{self, END_MARK, FIRST_RECORD, Role, SegmentHeader};
 use super::lives::Lives;
 use super::scan::SegmentInfo;
 use super::usage::{RecordBytes, Shard, Usage};
@@ -225,9 +225,12 @@ impl LogHeap {
         is_meant && segment.next + len <= self.space.zone_size()
     }
 
-    /// Whether [`make_room`](LogHeap::make_room) would find a place for `len` bytes at this moment.
-    pub fn offers(&self, len: u64, purpose: Use) -> bool {
-        self.zones_left(purpose) > 0 || self.idle.lock().iter().any(|s| self.may_take(s, len, purpose))
+    /// Whether [`make_room`](LogHeap::make_room) would find a place for `len` bytes at this moment, and leave so many
+    /// zones for a large value.
+    pub fn offers(&self, len: u64, purpose: Use, zones: u32) -> bool {
+        let left = self.zones_left(purpose);
+        let is_left = || self.idle.lock().iter().any(|s| self.may_take(s, len, purpose));
+        left > zones || (left == zones && is_left())
     }
 
     /// Whether someone has a segment of the reserve, or is about to, which whoever deletes next gets soon.
@@ -236,7 +239,7 @@ impl LogHeap {
     }
 
     /// Zones that must stay free when one is taken for this use.
-    fn leave_free(&self, purpose: Use) -> u32 {
+    pub(in crate::heap) fn leave_free(&self, purpose: Use) -> u32 {
         match purpose {
             Use::Put => self.reserve,
             // Without a zone to move records to, nothing would ever become free again.
@@ -253,9 +256,7 @@ impl LogHeap {
             self.space.get_zone(node, leave)?.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
         let start = self.space.zone_offset(zone);
         let run = self.space.superblock().run.get();
-        let mut nonce = [0; 8];
-        self.region().entropy(&mut nonce);
-        let header = SegmentHeader::open(&self.certifier, zone, life, u64::from_le_bytes(nonce), run);
+        let header = SegmentHeader::open(&self.certifier, Role::Segment, zone, life, self.nonce(), run);
         self.region().write_nt(start, header.as_bytes());
         self.region().fence();
         {
@@ -267,6 +268,13 @@ impl LogHeap {
         let reserved = purpose != Use::Put && self.space.free_zones() < self.reserve;
         let key = header.life_key(&self.certifier);
         Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD) })
+    }
+
+    /// Random bits, which make a life differ from every other of its number.
+    pub(in crate::heap) fn nonce(&self) -> u64 {
+        let mut nonce = [0; 8];
+        self.region().entropy(&mut nonce);
+        u64::from_le_bytes(nonce)
     }
 
     /// Leaves a segment for the next client that needs room; one without any is sealed.
@@ -383,6 +391,11 @@ impl LogHeap {
     #[inline]
     pub fn zones_left(&self, purpose: Use) -> u32 {
         self.space.free_zones().saturating_sub(self.leave_free(purpose))
+    }
+
+    /// Zones that are segments.
+    pub(in crate::heap) fn segment_count(&self) -> usize {
+        self.lives.count()
     }
 
     /// Bytes that a segment still has room for.

@@ -33,6 +33,7 @@ mod usage;
 
 pub use append::{LastLine, OpenSegment};
 pub use expiry::{EXPIRY_STEPS, Expiring};
+pub(super) use header::Role;
 pub use header::{FIRST_RECORD, SegmentHeader, format_table};
 pub use log::{HeapError, LogHeap, Use};
 pub use scan::{Found, Position, Scan, ScanError, SegmentInfo};

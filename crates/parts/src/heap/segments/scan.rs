@@ -1,6 +1,6 @@
 //! Reading a segment from its first record to its end: for recovery and for `check`.
 
-use super::header::{self, FIRST_RECORD, SegmentHeader};
+use super::header::{self, FIRST_RECORD, Role, SegmentHeader};
 use super::log::LogHeap;
 use crate::heap::Reference;
 use crate::record::{Content, Encoder, HEADER, Kind, LifeKey, RecordError, RecordView};
@@ -133,7 +133,8 @@ impl LogHeap {
         // SAFETY: the caller rules out writers of this zone.
         let bytes = unsafe { self.region().bytes(start, len) }.ok_or(ScanError::Header)?;
         let (header, _) = SegmentHeader::ref_from_prefix(bytes).map_err(|_| ScanError::Header)?;
-        if header.is_valid(self.certifier(), zone) { Ok((header, bytes)) } else { Err(ScanError::Header) }
+        let is_valid = header.is_valid(self.certifier(), Role::Segment, zone);
+        if is_valid { Ok((header, bytes)) } else { Err(ScanError::Header) }
     }
 
     /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes

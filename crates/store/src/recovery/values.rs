@@ -1,0 +1,66 @@
+//! Which large values a pool still has: those whose head won. The others' zones are free again.
+//!
+//! A head proves itself as every record does, and its value is proved with it. If that fails, the head may be dead: a
+//! later write of its key was durable before the zones went to someone else, and recovery finds that write too, or one
+//! later still, since a tombstone stays as long as anything older than it does. A head that fails and that nothing
+//! supersedes is damage.
+
+use super::{DamagedPlace, Findings};
+use crate::spine::{Spine, TOMBSTONE};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::SegmentInfo;
+use quipu_parts::heap::values::ValueZones;
+use quipu_parts::space::ZoneId;
+
+/// The head of a large value, found in a segment.
+pub(super) struct FoundHead {
+    pub(super) hash: u64,
+    pub(super) reference: Reference,
+    pub(super) segment: SegmentInfo,
+    /// Bytes of the record.
+    pub(super) len: u64,
+    pub(super) sequence: u64,
+    /// Its zones, if they prove that they hold its value; its key if not.
+    pub(super) zones: Result<ValueZones, Vec<u8>>,
+}
+
+impl Spine {
+    /// Decides about every head and every zone of a value, once all records have been seen.
+    pub(super) fn judge_values(&self, findings: &mut Findings) {
+        let participant = self.epochs.register();
+        let guard = participant.pin();
+        let mut is_named = vec![false; self.heap.space().zone_count() as usize];
+        let mut name = |zone: ZoneId| {
+            is_named.get_mut(zone.0 as usize).is_some_and(|named| !std::mem::replace(named, true))
+        };
+        for head in std::mem::take(&mut findings.heads) {
+            let word = head.reference.word();
+            let is_lost = match &head.zones {
+                Err(key) => !self.is_superseded(&guard, &head, key),
+                Ok(_) if self.index.get(&guard, head.hash, |named| named == word).is_none() => false,
+                // Two heads of one value: whoever wrote the second was no store.
+                Ok(zones) => zones.iter().filter(|zone| !name(*zone)).count() != 0,
+            };
+            if is_lost {
+                self.index.remove(&guard, head.hash, word);
+                let (what, offset) = ("a large value".into(), self.heap.resolve(head.reference));
+                findings.damage.push(DamagedPlace { what, offset, len: head.len });
+                let in_segment = head.reference.offset(self.heap.zone_shift());
+                findings.holes.push((head.segment, in_segment, head.len));
+            }
+        }
+        findings.values.retain(|zone| is_named.get(zone.0 as usize) == Some(&false));
+    }
+
+    /// Whether a later write of the head's key was found.
+    fn is_superseded(&self, guard: &Guard<'_>, head: &FoundHead, key: &[u8]) -> bool {
+        let found = self.locate::<false>(guard, head.hash, key);
+        found.is_some_and(|found| {
+            let (sequence, is_deletion) =
+                (found.record.header.sequence.get(), found.reference.tag() == TOMBSTONE);
+            // The copy of a head that had expired is a tombstone of its number.
+            sequence > head.sequence || (sequence == head.sequence && is_deletion)
+        })
+    }
+}

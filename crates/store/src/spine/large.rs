@@ -1,0 +1,194 @@
+//! Large values: the way of a put that fills zones of its own before its head goes the way of every record, and of what
+//! the index lets go of.
+//!
+//! The head is an ordinary record of kind [`Kind::Large`], so locks, publication, compaction and recovery see nothing new.
+//! What is new is around it: room for many zones at once, a value that is put together when it is read, and zones that
+//! are given back when the head is superseded. They are given back by whoever makes room next, as soon as no reader is
+//! left that could have seen the head.
+
+use super::{Located, Session, Spine, Writer};
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::options::Twin;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::{Shard, Use};
+use quipu_parts::heap::values::{NewValue, ValueZones};
+use quipu_parts::record::{Content, Kind, RecordView, padded};
+use quipu_parts::stripes::StripeGuard;
+use std::borrow::Cow;
+
+/// Longest value of any pool. Its head, with zones of 64 KiB and more, is still short.
+const VALUE_MAX: u64 = 1 << 30;
+
+impl Spine {
+    /// Longest value that stands in its record: a quarter of a segment. A larger one has zones of its own.
+    #[inline]
+    pub(crate) fn inline_limit(&self) -> u64 {
+        self.heap.space().zone_size() / 4
+    }
+
+    /// Longest value of this pool: its head is a record like others, and it must fit the pool.
+    pub(crate) fn value_limit(&self) -> u64 {
+        VALUE_MAX.min(self.heap.longest_value(self.inline_limit())).max(self.inline_limit())
+    }
+
+    #[inline]
+    pub(super) fn is_large(&self, value: &[u8]) -> bool {
+        value.len() as u64 > self.inline_limit()
+    }
+
+    /// The value that a record gives its key: in place, or put together if it is large.
+    #[inline]
+    pub(crate) fn value<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        record: &RecordView<'g>,
+    ) -> Result<Cow<'g, [u8]>, Error> {
+        if record.is_large() { self.assemble(guard, record).map(Cow::Owned) } else { Ok(record.value.into()) }
+    }
+
+    #[cold]
+    fn assemble(&self, guard: &Guard<'_>, record: &RecordView<'_>) -> Result<Vec<u8>, Error> {
+        let mut value = Vec::new();
+        self.append_large(guard, record, &mut value)?;
+        Ok(value)
+    }
+
+    /// Appends the large value that a record names.
+    #[cold]
+    pub(crate) fn append_large(
+        &self,
+        _guard: &Guard<'_>,
+        record: &RecordView<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let value = self.heap.large_value(record.value);
+        // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from reuse.
+        value.and_then(|value| unsafe { value.read(out) }).ok_or_else(|| {
+            let what = format!("the large value of the key {}", record.key.escape_ascii());
+            let zone = value.and_then(|value| value.first_zone());
+            let offset = zone.map_or(0, |zone| self.heap.space().zone_offset(zone));
+            let len = value.map_or(0, |value| value.value_len());
+            Error::Damaged(Box::new(Damage { places: vec![DamagedPlace { what, offset, len }] }))
+        })
+    }
+
+    /// Gives a key a large value, whatever it was.
+    #[cold]
+    pub(super) fn put_large(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
+        self.check_value(content.value)?;
+        self.relieve()?;
+        loop {
+            match self.write_zones(&mut session.writer, content) {
+                Ok(new) => {
+                    return self.with_zones(new, content, |head| self.write_record(session, head));
+                }
+                Err(error) => {
+                    self.make_space_or(error, &mut session.writer, self.wanted(content), Use::Put)?;
+                }
+            }
+        }
+    }
+
+    /// Gives a key, whose stripe is held, a large value in place of its old record.
+    #[cold]
+    pub(super) fn replace_by_large(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        old: Option<Located<'_>>,
+        content: &Content<'_>,
+    ) -> Result<(), Error> {
+        self.check_value(content.value)?;
+        let new = self.write_zones(writer, content)?;
+        self.with_zones(new, content, |head| {
+            self.prepare(writer, head)?;
+            let new = self.place(writer, stripe, head);
+            self.persist_and_publish(guard, writer.shard, hash, old, new, Kind::Large);
+            Ok(())
+        })
+    }
+
+    /// The same after it found no room: makes some, for which the stripe must not be held. If the key's record is not
+    /// the one of this sequence number any more, what was decided on it does not count, and the pool remains full.
+    #[cold]
+    pub(super) fn replace_by_large_later(
+        &self,
+        session: &mut Session,
+        hash: u64,
+        old: Option<u64>,
+        content: &Content<'_>,
+        error: Error,
+    ) -> Result<(), Error> {
+        self.make_space_or(error, &mut session.writer, self.wanted(content), Use::Put)?;
+        let Session { participant, writer, .. } = session;
+        let guard = participant.pin();
+        let stripe = self.lock(&guard, hash);
+        let found = self.locate::<false>(&guard, hash, content.key);
+        if found.map(|found| found.record.header.sequence.get()) != old {
+            return Err(Error::PoolFull { zones: self.heap.space().zone_count() });
+        }
+        self.replace_by_large(&guard, writer, &stripe, hash, found, content)
+    }
+
+    /// Bytes of the record, and zones beside it, that a large value takes.
+    fn wanted(&self, content: &Content<'_>) -> (u64, u32) {
+        let len = content.value.len() as u64;
+        let record = padded(content.record_len() - len + self.heap.head_len(len));
+        // A length that was checked has few zones.
+        (record, self.heap.value_zones(len) as u32)
+    }
+
+    /// Writes a value into its zones, durably, when there is a segment with room for its head.
+    fn write_zones(&self, writer: &mut Writer, content: &Content<'_>) -> Result<NewValue, Error> {
+        self.make_room(Use::Put, &mut writer.segment, self.wanted(content).0, writer.node)?;
+        Ok(self.heap.write_value(writer.node, content.value)?)
+    }
+
+    /// Commits a value's zones and writes its head, or frees them if the head cannot be written.
+    fn with_zones(
+        &self,
+        new: NewValue,
+        content: &Content<'_>,
+        write_head: impl FnOnce(&Content<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let late = self.twin == Some(Twin::ValueCommittedLate);
+        if !late {
+            self.heap.commit_value(&new);
+        }
+        let written = write_head(&Content { kind: Kind::Large, value: new.head(), ..*content });
+        if written.is_err() {
+            self.heap.free_value(new.zones());
+        } else if late {
+            self.heap.commit_value(&new);
+        }
+        written
+    }
+
+    /// Counts a record that the index names no more, and gives back what it alone named.
+    #[inline]
+    pub(super) fn release(&self, guard: &Guard<'_>, shard: Shard, old: &Located<'_>) {
+        self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
+        if old.record.is_large() {
+            self.release_value(guard, old.reference);
+        }
+    }
+
+    #[cold]
+    fn release_value(&self, guard: &Guard<'_>, head: Reference) {
+        // SAFETY: the record was published until now and does not change, and the guard keeps it from reuse.
+        let record = unsafe { RecordView::published(self.region(), self.heap.resolve(head)) };
+        if let Some(value) = record.and_then(|record| self.zones_of(guard, &record)) {
+            self.compactor.retire_value(guard, value);
+        }
+    }
+
+    /// The zones of the large value that a record names, which was live until now. `None` if they are not the value's: then
+    /// they are someone else's, which is damage, and which `check` reports and a read does.
+    pub(super) fn zones_of(&self, _guard: &Guard<'_>, head: &RecordView<'_>) -> Option<ValueZones> {
+        // SAFETY: only after this are the zones given up.
+        self.heap.large_value(head.value).and_then(|value| unsafe { value.own_zones() })
+    }
+}
