@@ -126,6 +126,7 @@ impl Spine {
         let Session { participant, writer, .. } = session;
         let guard = participant.pin();
         let stripe = self.lock(&guard, hash);
+        self.drop_revoked(writer);
         let found = self.locate::<false>(&guard, hash, content.key);
         if found.map(|found| found.record.header.sequence.get()) != old {
             return Err(Error::PoolFull { zones: self.heap.space().zone_count() });
