@@ -14,6 +14,7 @@ mod history;
 mod oracle;
 mod report;
 mod run;
+mod verdict;
 mod workload;
 
 pub use explorer::explore;

@@ -1,9 +1,10 @@
 //! One run: a workload with its crash points, and the judgement of every state that they may leave.
 
 use super::explorer::Shared;
-use super::history::{Expectation, MemberView, Recorder};
+use super::history::{Expectation, Recorder};
 use super::oracle::State;
 use super::report::{CrashConfig, Violation};
+use super::verdict::{compare, read_all, works_on};
 use super::workload::{self, KEYS};
 use quipu::{Options, Store, Testing};
 use quipu_medium::Region;
@@ -12,7 +13,7 @@ use quipu_parts::space::SpaceError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Bytes of a crash pool and of its zones: small, so that zones run out and are used again.
@@ -435,73 +436,5 @@ impl<'a> Run<'a> {
             self.seed
         );
         self.shared.report(Violation { seed: self.seed, operation, what, image, replay });
-    }
-}
-
-/// Every key's state, read one by one and by iteration, which must agree.
-fn read_all(store: &Store) -> Result<Vec<State>, String> {
-    let client = store.client();
-    let mut states = vec![None; KEYS];
-    for (key, state) in states.iter_mut().enumerate() {
-        let value = client.get(&workload::key_bytes(key)).map_err(|error| error.to_string())?;
-        *state = workload::parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
-    }
-    let mut seen = vec![None; KEYS];
-    for (key, value) in &client.pin() {
-        let key = workload::parse_key(key).ok_or("iteration shows a key that was never written")?;
-        if seen[key].is_some() {
-            return Err(format!("iteration shows key {key} twice"));
-        }
-        seen[key] = workload::parse_value(Some(&value))?;
-    }
-    if seen != states {
-        return Err(format!("iteration shows {seen:?}, single reads {states:?}"));
-    }
-    Ok(states)
-}
-
-/// Asks the oracle.
-fn compare(states: &[State], expectation: &Expectation) -> Result<(), String> {
-    for (key, (state, view)) in states.iter().zip(&expectation.keys).enumerate() {
-        if view.allowed.contains(state) {
-            continue;
-        }
-        let fault = if view.allowed_but_for_reads.contains(state) {
-            "a read before the crash returned what the crash took away"
-        } else if view.past.contains(state) {
-            "an acknowledged write is lost"
-        } else {
-            "a write came back that an earlier crash had undone, or one that never was"
-        };
-        return Err(format!("key {key}: {fault}: found {state:?}, possible are {:?}", view.allowed));
-    }
-    for batch in &expectation.atomic {
-        let all = |allows: fn(&MemberView) -> &BTreeSet<State>| {
-            batch.iter().all(|member| allows(member).contains(&states[member.key]))
-        };
-        if !all(|member| &member.with) && !all(|member| &member.without) {
-            let found: Vec<_> = batch.iter().map(|member| (member.key, states[member.key])).collect();
-            return Err(format!("an atomic batch is there in part: of its keys, found {found:?}"));
-        }
-    }
-    Ok(())
-}
-
-/// A recovered store must take new work.
-fn works_on(store: &Store) -> Result<(), String> {
-    let mut client = store.client();
-    let (key, value) = (workload::key_bytes(0), workload::value_bytes(u32::MAX >> 9));
-    match client.put(&key, &value) {
-        Ok(()) => {}
-        Err(quipu::Error::PoolFull { .. }) => return Ok(()),
-        Err(error) => return Err(format!("the recovered store does not take a put: {error}")),
-    }
-    let found = client.get(&key).map_err(|error| error.to_string())?;
-    if found.as_deref() != Some(&value[..]) {
-        return Err("the recovered store does not return what was put".into());
-    }
-    match client.remove(&key) {
-        Ok(true) => Ok(()),
-        other => Err(format!("the recovered store does not delete what was put: {other:?}")),
     }
 }

@@ -18,9 +18,6 @@
 use crate::heap::segments::Candidate;
 use std::cmp::Reverse;
 
-/// Tombstones may take this share, as a divisor, of all record bytes before the oldest segments are cleaned for their sake.
-const TOMBSTONE_SHARE: u64 = 16;
-
 /// What a choice depends on beside the candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
@@ -32,13 +29,14 @@ pub struct Terms {
     pub room: u64,
     /// The lowest life of all segments that are no candidates.
     pub oldest_other: u64,
+    /// Bytes of tombstones that may stay before the oldest segments are cleaned for their sake.
+    pub tombstones: u64,
 }
 
 /// The segments to clean next, at most so many, in this order; none if cleaning would give nothing back.
 pub fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Vec<Candidate> {
-    let written = candidates.iter().map(|candidate| candidate.written).sum::<u64>();
     let may_go = candidates.iter().filter(|candidate| candidate.life < terms.oldest_other);
-    if may_go.map(|candidate| candidate.tombstones).sum::<u64>() * TOMBSTONE_SHARE > written {
+    if may_go.map(|candidate| candidate.tombstones).sum::<u64>() > terms.tombstones {
         // Unless the oldest is all that there is: then its tombstones have nobody left to outlive. Only one, since what
         // becomes of the others depends on what becomes of it.
         return candidates.iter().min_by_key(|candidate| candidate.life).copied().into_iter().collect();
@@ -92,7 +90,7 @@ mod tests {
     use super::*;
     use crate::space::ZoneId;
 
-    const TERMS: Terms = Terms { capacity: 1000, least: 1, room: 0, oldest_other: u64::MAX };
+    const TERMS: Terms = Terms { capacity: 1000, least: 1, room: 0, oldest_other: u64::MAX, tombstones: 699 };
 
     fn candidate(life: u64, written: u64, garbage: u64, tombstones: u64) -> Candidate {
         let (expired, unused) = (0, 1000 - written);

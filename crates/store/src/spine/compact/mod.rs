@@ -1,0 +1,170 @@
+//! Compaction: the live records of a sealed segment move to an open one, and its zone becomes free.
+//!
+//! A step takes the next few records of the victim, locks the stripes of their keys, copies those that are live, fences
+//! once, and lets the index name the copies. Because the keys are locked, no copy can lose against a writer, so none has to
+//! be made void afterwards; and because locking publishes what was parked, a record that the index does not name is dead.
+//! Copies keep their sequence numbers: after a crash the copy and the original say the same.
+//!
+//! A tombstone moves as well, unless a later record of its key is in the index, or every segment that was opened before it
+//! was written is durably gone: then no older record of its key can be anywhere. (A copy of an older record that was made
+//! before the tombstone drew its number lies in a segment that was opened before; none is made after, since by then the
+//! older record is dead. So the segments' lives tell all that has to be known.)
+//!
+//! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move one by one.
+//!
+//! A segment that a client has open cannot be cleaned, and holds back the tombstones that are younger. A client that rests
+//! would do so for ever, so all segments are taken away from their clients when nothing else helps: they look for that under
+//! the lock of each key.
+//!
+//! The zone is given back when every reader has left that could still reach its records.
+//!
+//! Writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that finds
+//! no room at all takes as many as it needs, but cleans no segment twice.
+
+mod pace;
+mod step;
+
+use super::{Spine, Writer};
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::segments::{Candidate, LogHeap, Position};
+use quipu_parts::heap::values::ValueZones;
+use quipu_parts::space::ZoneId;
+use quipu_parts::sync::SpinLock;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What is gone and no reader can reach any more.
+type Ripe = Arc<SpinLock<Vec<Retired>>>;
+
+/// A cleaned segment, and large values that nothing names when it is free.
+struct Retired {
+    segment: Option<ZoneId>,
+    values: Vec<ValueZones>,
+}
+
+/// What compaction has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    /// Segments whose zones were given back.
+    pub(crate) segments: u64,
+    /// Bytes of records that moved.
+    pub(crate) moved: u64,
+}
+
+/// The state of compaction, one for a store.
+pub(crate) struct Compactor {
+    work: SpinLock<Work>,
+    ripe: Ripe,
+    /// Segments and large values that are gone and not free yet, for fear of readers.
+    retired: AtomicU32,
+    /// Puts that find fewer zones left than this take a step first.
+    low_water: u32,
+    /// Whether a step is being taken; the crash explorer sorts its states by it.
+    busy: AtomicU32,
+}
+
+struct Work {
+    participant: Participant,
+    writer: Writer,
+    victim: Option<(ZoneId, Position)>,
+    /// Segments that are to be cleaned after the victim.
+    chosen: VecDeque<Candidate>,
+    /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head of theirs and
+    /// nothing that supersedes it.
+    expired: Vec<ValueZones>,
+    done: Compacted,
+}
+
+/// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from waiting, since
+/// what is left free could hold garbage instead, and the more of it there is, the less has to be copied.
+const LOW_WATER_DIVISOR: u32 = 256;
+
+/// What whoever compacts wants of a victim.
+struct Demand {
+    /// It was opened before this number was drawn.
+    born_before: u64,
+    /// It gives at least so many bytes back.
+    least: u64,
+    /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes one.
+    tombstone_share: u64,
+}
+
+impl Compactor {
+    pub(crate) fn new(heap: &LogHeap, epochs: &Collector) -> Compactor {
+        let work = Work {
+            participant: epochs.register(),
+            writer: Writer::new(heap, None),
+            victim: None,
+            chosen: VecDeque::new(),
+            expired: Vec::new(),
+            done: Compacted::default(),
+        };
+        let low_water = (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2);
+        let (ripe, retired, busy) = (Ripe::default(), AtomicU32::new(0), AtomicU32::new(0));
+        Compactor { work: SpinLock::new(work), ripe, retired, low_water, busy }
+    }
+
+    /// Takes a large value that the index names no more; its zones are free when no reader is left. Whoever makes room next
+    /// finds them: the caller may not come back for long.
+    pub(super) fn retire_value(&self, guard: &Guard<'_>, value: ValueZones) {
+        let ripe = self.ripe.clone();
+        self.retired.fetch_add(1, Ordering::AcqRel);
+        let retired = Retired { segment: None, values: vec![value] };
+        guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
+    }
+
+    /// Takes a segment that was cleaned, and its values that had expired.
+    fn retire_segment(&self, guard: &Guard<'_>, segment: ZoneId, values: Vec<ValueZones>) {
+        let ripe = self.ripe.clone();
+        self.retired.fetch_add(1, Ordering::AcqRel);
+        let retired = Retired { segment: Some(segment), values };
+        guard.defer(Box::new(move || ripe.lock().push(retired)));
+    }
+
+    /// What was done since the store was opened.
+    pub(crate) fn done(&self) -> Compacted {
+        self.work.lock().done
+    }
+
+    /// Segments that hold nothing any more and are not free yet.
+    fn retired(&self) -> u32 {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Whether a step is being taken at this moment.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Spine {
+    /// Gives all zones back that no reader can reach any more, and the compactor's own segment to others.
+    pub(crate) fn give_back(&self) {
+        let mut work = self.compactor.work.lock();
+        if let Some(segment) = work.writer.segment.take() {
+            self.heap.leave(segment);
+        }
+        self.free_all_ripe(&mut work);
+    }
+
+    fn free_all_ripe(&self, work: &mut Work) {
+        // An epoch passes with each, if nobody is pinned; two have to.
+        for _ in 0..3 {
+            self.free_ripe(work);
+        }
+    }
+
+    fn free_ripe(&self, work: &mut Work) {
+        work.participant.collect();
+        let ripe = std::mem::take(&mut *self.compactor.ripe.lock());
+        for Retired { segment, values } in ripe {
+            if let Some(zone) = segment {
+                self.heap.free(zone);
+                work.done.segments += 1;
+            }
+            values.iter().for_each(|value| self.heap.free_value(value));
+            self.compactor.retired.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}

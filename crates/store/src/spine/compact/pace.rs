@@ -1,0 +1,165 @@
+//! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks for it.
+
+use super::{Compacted, Demand, Work};
+use crate::error::Error;
+use crate::spine::{Spine, Writer};
+use quipu_parts::heap::segments::{OpenSegment, Use};
+use quipu_parts::sync::Waiter;
+
+/// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
+/// each time that they are written.
+const LEAST_DIVISOR: u64 = 64;
+
+/// Turns that are waited for readers before the pool is taken for full.
+const PATIENCE: u32 = 4096;
+
+/// Waiting that ends.
+struct Patience {
+    left: u32,
+    waiter: Waiter,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        Patience { left: PATIENCE, waiter: Waiter::default() }
+    }
+
+    /// Waits a turn; `false` if there is none left.
+    fn lasts(&mut self) -> bool {
+        if self.left > 0 {
+            self.left -= 1;
+            self.waiter.wait();
+            return true;
+        }
+        false
+    }
+}
+
+/// Share of all record bytes, as a divisor, that tombstones may take before the oldest segments are cleaned for their sake:
+/// by a writer, and when compaction was asked for.
+const TOMBSTONE_SHARE: u64 = 16;
+const ASKED_TOMBSTONE_SHARE: u64 = 256;
+
+impl Spine {
+    /// Makes some room ahead of a write, if little is left. The caller holds no lock.
+    #[inline]
+    pub(in crate::spine) fn relieve(&self) -> Result<(), Error> {
+        if self.heap.zones_left(Use::Put) < self.compactor.low_water {
+            self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes room ahead of a write that will hold locks when it finds out that it has none.
+    #[inline]
+    pub(in crate::spine) fn relieve_for(&self, writer: &mut Writer, len: u64) -> Result<(), Error> {
+        self.relieve()?;
+        if self.heap.zones_left(Use::Put) == 0 {
+            let has_room = |open: &OpenSegment| self.heap.has_room(open, len, Use::Put);
+            if !writer.segment.as_ref().is_some_and(has_room) {
+                self.make_space(writer, (len, 0), Use::Put)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is hopeless. The
+    /// caller holds no lock.
+    #[cold]
+    pub(in crate::spine) fn make_space(
+        &self,
+        writer: &mut Writer,
+        (len, zones): (u64, u32),
+        purpose: Use,
+    ) -> Result<bool, Error> {
+        // Large values that were superseded take no copying to come back.
+        self.settle_all(&self.epochs.register().pin());
+        self.free_all_ripe(&mut self.compactor.work.lock());
+        // All that could be cleaned may be in this writer's own segment.
+        if let Some(segment) = writer.segment.take() {
+            self.heap.leave(segment);
+        }
+        let least = if purpose == Use::Put { self.worthwhile() } else { 1 };
+        let demand = self.demand(self.heap.draw(), least);
+        let mut patience = Patience::new();
+        let mut revoked = false;
+        while !self.heap.offers(len, purpose, zones) {
+            if self.step_of_writer(&demand)? {
+                continue;
+            }
+            let mut work = self.compactor.work.lock();
+            if let Some(segment) = work.writer.segment.take() {
+                self.heap.leave(segment);
+                continue;
+            }
+            if !revoked && self.heap.held_back() >= self.heap.longest_record() {
+                self.revoke(&work);
+                revoked = true;
+                continue;
+            }
+            // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
+            // for long; and who deletes at this moment has the segment that is kept for that.
+            drop(work);
+            let someone_leaves = self.compactor.retired() > 0 || self.heap.lends();
+            if !(someone_leaves && patience.lasts()) {
+                return Ok(self.heap.offers(len, purpose, zones));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes their segments away from all clients, which may rest.
+    fn revoke(&self, work: &Work) {
+        let guard = work.participant.pin();
+        self.heap.revoke(|| {
+            for stripe in 0..self.stripes.count() {
+                drop(self.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
+            }
+        });
+    }
+
+    fn step_of_writer(&self, demand: &Demand) -> Result<bool, Error> {
+        match self.compact_step(demand) {
+            // A victim that cannot be read, or moved now, is no reason to refuse a write that has room.
+            Err(Error::Damaged(_)) => Ok(true),
+            Err(Error::PoolFull { .. } | Error::Medium(_)) => Ok(false),
+            stepped => stepped,
+        }
+    }
+
+    fn demand(&self, born_before: u64, least: u64) -> Demand {
+        Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE }
+    }
+
+    /// Bytes that cleaning a segment must give back for a writer to do it.
+    fn worthwhile(&self) -> u64 {
+        self.heap.longest_record() / LEAST_DIVISOR
+    }
+
+    /// Cleans every segment that was opened before this call and has something to give back.
+    pub(crate) fn compact(&self) -> Result<Compacted, Error> {
+        let before = {
+            let mut work = self.compactor.work.lock();
+            if let Some(segment) = work.writer.segment.take() {
+                self.heap.leave(segment);
+            }
+            self.revoke(&work);
+            work.done
+        };
+        let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
+        let demand = Demand { born_before, least: 1, tombstone_share };
+        let mut patience = Patience::new();
+        loop {
+            match self.compact_step(&demand) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // The zones are there, and free when the readers have left that were here when they were cleaned.
+                Err(Error::PoolFull { .. }) if self.compactor.retired() > 0 && patience.lasts() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.give_back();
+        let done = self.compactor.done();
+        Ok(Compacted { segments: done.segments - before.segments, moved: done.moved - before.moved })
+    }
+}

@@ -1,0 +1,225 @@
+//! One step: the next few records of a victim.
+
+use super::{Demand, Work};
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::options::Twin;
+use crate::spine::batch::BATCH;
+use crate::spine::{Spine, Writer};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::{Candidate, Found, LastLine, Position, Use};
+use quipu_parts::heap::values::ValueZones;
+use quipu_parts::reclaim::{Terms, choose};
+use quipu_parts::record::{Content, Kind, RecordView};
+use quipu_parts::space::ZoneId;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+/// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still the right ones when their
+/// turn comes.
+const CHOSEN_DIVISOR: usize = 64;
+
+impl Spine {
+    /// Moves the next few records of a victim that meets the demand. `false` if there is none.
+    pub(super) fn compact_step(&self, demand: &Demand) -> Result<bool, Error> {
+        let mut work = self.compactor.work.lock();
+        self.compactor.busy.fetch_add(1, Ordering::Relaxed);
+        let outcome = self.step(&mut work, demand);
+        self.compactor.busy.fetch_sub(1, Ordering::Relaxed);
+        outcome
+    }
+
+    fn step(&self, work: &mut Work, demand: &Demand) -> Result<bool, Error> {
+        self.free_ripe(work);
+        let Work { participant, writer, victim, chosen, expired, done } = work;
+        let guard = participant.pin();
+        let (zone, position) = match *victim {
+            Some(victim) => victim,
+            None => {
+                let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
+                let Some(zone) = self.next_victim(chosen, room, demand) else { return Ok(false) };
+                // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
+                self.heap.draw();
+                if !self.heap.claim(zone) {
+                    return Ok(true);
+                }
+                // What was parked before the segment was sealed is published now, so that it counts as live.
+                self.settle_all(&guard);
+                // Those of a victim that could not be read to its end stay where they are.
+                expired.clear();
+                (zone, Position::START)
+            }
+        };
+        *victim = Some((zone, position));
+        let mut batch: Vec<(Reference, RecordView<'_>)> = Vec::with_capacity(BATCH);
+        // SAFETY: the segment is sealed, so nobody appends; only this compactor frees it, and it holds the work's lock.
+        let scan = unsafe { self.heap.scan(zone) };
+        let Ok(mut scan) = scan.map(|scan| scan.from(position)) else {
+            return Err(self.unreadable(victim, zone, 0));
+        };
+        while batch.len() < BATCH {
+            match scan.advance() {
+                Ok(Some(Found::Record { reference, record })) => batch.push((reference, record)),
+                Ok(Some(Found::Frame { .. })) => {}
+                Ok(None) => break,
+                Ok(Some(Found::Gap { offset, .. })) => return Err(self.unreadable(victim, zone, offset)),
+                Err(_) => return Err(self.unreadable(victim, zone, scan.offset())),
+            }
+        }
+        done.moved += self.move_live(&guard, writer, zone, &batch, expired)?;
+        if batch.len() == BATCH {
+            *victim = Some((zone, scan.position()));
+            return Ok(true);
+        }
+        *victim = None;
+        self.heap.withdraw(zone);
+        // Some of them: if none were freed, the tombstones would stay where they are as well.
+        if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
+            self.heap.forget(zone);
+        } else {
+            self.compactor.retire_segment(&guard, zone, std::mem::take(expired));
+        }
+        Ok(true)
+    }
+
+    /// The next segment to clean that meets the demand. Many are chosen at a time, since who chooses
+    /// looks at all; meanwhile they can only become emptier, but for those that someone writes to, which cannot be claimed.
+    fn next_victim(&self, chosen: &mut VecDeque<Candidate>, room: u64, demand: &Demand) -> Option<ZoneId> {
+        let Demand { born_before, least, tombstone_share } = *demand;
+        if let Some(position) = chosen.iter().position(|candidate| candidate.life < born_before) {
+            return chosen.remove(position).map(|candidate| candidate.zone);
+        }
+        let (mut candidates, oldest_other) = self.heap.candidates();
+        candidates.retain(|candidate| candidate.life < born_before);
+        let written = candidates.iter().map(|candidate| candidate.written).sum::<u64>();
+        let (capacity, tombstones) = (self.heap.longest_record(), written / tombstone_share);
+        let terms = Terms { capacity, least, room, oldest_other, tombstones };
+        let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
+        let mut fresh = choose(&candidates, &terms, most).into_iter();
+        let first = fresh.next()?;
+        chosen.extend(fresh);
+        Some(first.zone)
+    }
+
+    /// A segment whose records cannot all be read stays as it is, for ever if need be.
+    fn unreadable(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId, offset: u64) -> Error {
+        *victim = None;
+        self.heap.withdraw(zone);
+        let place = DamagedPlace {
+            what: "records, found by compaction".into(),
+            offset: self.heap.space().zone_offset(zone) + offset,
+            len: self.heap.space().zone_size() - offset,
+        };
+        Error::Damaged(Box::new(Damage { places: vec![place] }))
+    }
+
+    /// Moves what is live of these records, and returns its bytes; of a large value the head moves alone. On an error,
+    /// those before the one that failed have moved. Large values that have expired are added to `expired`.
+    fn move_live(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        victim: ZoneId,
+        batch: &[(Reference, RecordView<'_>)],
+        expired: &mut Vec<ValueZones>,
+    ) -> Result<u64, Error> {
+        let mut hashes = [0; BATCH];
+        for (hash, (_, record)) in hashes.iter_mut().zip(batch) {
+            *hash = self.hash(record.key);
+            self.index.prefetch_to_write(*hash);
+        }
+        let _locks = self.lock_all(guard, &hashes[..batch.len()]);
+        let mut turns = [const { Turn::Stays }; BATCH];
+        let mut moved = 0;
+        let mut outcome = Ok(());
+        for (i, (reference, record)) in batch.iter().enumerate() {
+            let content = match self.fate(guard, victim, hashes[i], *reference, record) {
+                Fate::Dead => continue,
+                Fate::Forgotten => {
+                    turns[i] = Turn::Leaves;
+                    continue;
+                }
+                Fate::Moves(content) => content,
+            };
+            outcome = self.prepare_for(Use::Move, writer, &content);
+            if outcome.is_err() {
+                break;
+            }
+            let copy = self.append(writer, record.header.sequence.get(), &content, LastLine::Left);
+            moved += content.record_len();
+            turns[i] = match (record.kind(), content.kind) {
+                (Kind::Tombstone, _) => Turn::Stays,
+                (_, Kind::Tombstone) => Turn::Leaves,
+                _ => Turn::Names(copy),
+            };
+        }
+        if let Some(open) = &mut writer.segment {
+            self.heap.complete(open);
+        }
+        self.region().fence();
+        for (i, (old, record)) in batch.iter().enumerate() {
+            let done = match turns[i] {
+                Turn::Stays => continue,
+                Turn::Leaves => {
+                    if record.is_large() {
+                        expired.extend(self.zones_of(guard, record));
+                    }
+                    self.index.remove(guard, hashes[i], old.word())
+                }
+                Turn::Names(copy) => self.index.replace(guard, hashes[i], old.word(), copy.word()),
+            };
+            debug_assert!(done, "the key is locked");
+            self.heap.note_garbage(writer.shard, *old, record.header.record_len());
+        }
+        outcome.map(|()| moved)
+    }
+
+    /// What becomes of a record of a victim. Its key is locked.
+    fn fate<'r>(
+        &self,
+        guard: &Guard<'_>,
+        victim: ZoneId,
+        hash: u64,
+        reference: Reference,
+        record: &RecordView<'r>,
+    ) -> Fate<'r> {
+        let is_named = || self.index.get(guard, hash, |word| word == reference.word()).is_some();
+        let may_go = || {
+            self.twin == Some(Twin::TombstoneDroppedEarly)
+                || self.heap.outlived(record.header.sequence.get(), victim)
+        };
+        match record.kind() {
+            Kind::Value | Kind::Large if !is_named() => Fate::Dead,
+            kind @ (Kind::Value | Kind::Large) if !self.has_expired(record) => {
+                let RecordView { key, value, expires, .. } = *record;
+                Fate::Moves(Content { kind, key, value, expires })
+            }
+            Kind::Value | Kind::Large if may_go() => Fate::Forgotten,
+            Kind::Tombstone if may_go() || self.locate::<false>(guard, hash, record.key).is_some() => {
+                Fate::Dead
+            }
+            Kind::Value | Kind::Large | Kind::Tombstone => Fate::Moves(Content::tombstone(record.key)),
+            Kind::Frame | Kind::Void => Fate::Dead,
+        }
+    }
+}
+
+/// What becomes of a record.
+enum Fate<'r> {
+    /// Nothing depends on it.
+    Dead,
+    /// It has expired, and no older record of its key can be anywhere: the index need not know of it.
+    Forgotten,
+    /// It is copied, one that has expired as a tombstone.
+    Moves(Content<'r>),
+}
+
+/// What becomes of a record's entry in the index, once the copies are durable.
+enum Turn {
+    /// Nothing.
+    Stays,
+    /// It goes.
+    Leaves,
+    /// It names this copy.
+    Names(Reference),
+}
