@@ -30,6 +30,40 @@ fn on_the_simulator() {
     keeps_the_contract(&Medium::Sim);
 }
 
+/// The longest value of all, on a file: `cargo test --release -p quipu-lab --test contract gibibyte -- --ignored`.
+#[test]
+#[ignore = "writes two values of 1 GiB to a file"]
+fn a_value_of_a_gibibyte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = quipu::Options { size: 3 << 30, ..quipu::Options::default() };
+    let store = quipu::Store::create(&path, &options).unwrap();
+    assert_eq!(store.limits().1, 1 << 30);
+    let value = |version: u8| -> Vec<u8> {
+        (0..1u32 << 28).flat_map(|word| (word ^ u32::from(version) << 13).to_le_bytes()).collect()
+    };
+    let mut client = store.client();
+    let begun = std::time::Instant::now();
+    let seconds = |begun: std::time::Instant| begun.elapsed().as_secs_f64();
+    for version in 0..3 {
+        let value = value(version);
+        let begun = std::time::Instant::now();
+        client.put(b"large", &value).unwrap();
+        println!("put {:.2} s", seconds(begun));
+        let begun = std::time::Instant::now();
+        let found = client.get(b"large").unwrap();
+        println!("get {:.2} s", seconds(begun));
+        assert!(found.as_deref() == Some(&value[..]));
+        assert!(client.put(b"longer", &[&value[..], b"!"].concat()).is_err());
+    }
+    drop(client);
+    drop(store);
+    let begun_open = std::time::Instant::now();
+    let store = quipu::Store::open(&path, &quipu::Options::default()).unwrap();
+    println!("recovery {:.2} s, all {:.2} s", seconds(begun_open), seconds(begun));
+    assert!(store.client().get(b"large").unwrap() == Some(value(2)));
+}
+
 #[test]
 fn on_dax() {
     match std::env::var(DAX_FOLDER) {

@@ -160,6 +160,22 @@ fn a_batch_of_32_puts_is_one_fence() {
 }
 
 #[test]
+fn a_large_put_writes_its_bytes_once() {
+    let (store, mut client) = warm();
+    let value = value_of(b"large", 0, 600 << 10);
+    let cost = cost_of(&store, || client.put(b"large", &value).unwrap());
+    // The value, a commit for each of its three zones, its head. What is read are words of the zone table.
+    assert_eq!((cost.fences, cost.reads), (1 + 3 + 1, 3 * 3), "{cost:?}");
+    let lines = (600 << 10) / LINE;
+    assert!((lines..lines + 3 * 4 + 4).contains(&cost.lines_persisted()), "{lines} lines: {cost:?}");
+    let mut out = Vec::new();
+    let cost = cost_of(&store, || assert!(client.get_into(b"large", &mut out).unwrap()));
+    assert!(out == value);
+    assert_eq!((cost.fences, cost.words_stored), (0, 0));
+    assert!(cost.lines_read <= lines + 10, "{cost:?}");
+}
+
+#[test]
 fn a_call_that_keeps_the_value_writes_nothing() {
     let (store, mut client) = warm();
     put(&mut client, 1, 1);

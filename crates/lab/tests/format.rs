@@ -36,6 +36,7 @@ fn built() -> BTreeMap<String, Fields> {
         })
         .collect();
     tables.insert("RecordHeader".into(), owned(quipu_parts::record::format_table()));
+    tables.insert("LargeHead".into(), owned(quipu_parts::heap::values::format_table()));
     tables.insert("SegmentHeader".into(), owned(quipu_parts::heap::segments::format_table()));
     tables.extend(
         quipu::checkpoint_tables().into_iter().map(|(name, fields)| (name.to_string(), owned(fields))),

@@ -5,6 +5,8 @@
 mod checkpoints;
 #[path = "hostile_pools/disk_full.rs"]
 mod disk_full;
+#[path = "hostile_pools/large.rs"]
+mod large;
 #[path = "hostile_pools/lost_pages.rs"]
 mod lost_pages;
 #[path = "hostile_pools/mutations.rs"]

@@ -18,7 +18,7 @@ Examples:
   quipu check animals.pool --json && echo sound
   quipu check animals.pool --salvage rescued.pool
 
-Fields of the JSON object: pool, sound, segments, records, keys, free_zones, damage and lost (lists of what, \
+Fields of the JSON object: pool, sound, segments, values (large ones), records, keys, free_zones, damage and lost (lists of what, \
 offset, len). With --salvage: pool, salvaged_to, sound, keys (copied), damage, lost_keys (list of key, escaped, and \
 instead: nothing, older_value or deleted_value).";
 
@@ -160,6 +160,7 @@ impl Args {
             "pool": self.pool.to_string_lossy(),
             "sound": findings.damage.is_empty(),
             "segments": report.map(|report| report.segments),
+            "values": report.map(|report| report.values),
             "records": report.map(|report| report.records),
             "keys": report.map(|report| report.keys),
             "free_zones": report.map(|report| report.free_zones),
@@ -174,10 +175,11 @@ impl Args {
         let pool = self.pool.display();
         lines.push(match &findings.report {
             Some(report) if findings.damage.is_empty() => format!(
-                "{pool} is sound: {}, {} in {} proved, {} free.",
+                "{pool} is sound: {}, {} in {} and {} proved, {} free.",
                 counted(report.keys, "key"),
                 counted(report.records, "record"),
                 counted(report.segments as u64, "segment"),
+                counted(report.values, "large value"),
                 counted(report.free_zones, "zone")
             ),
             _ => format!(

@@ -13,7 +13,7 @@ Examples:
 
 Fields of the JSON object: pool, design, medium, durability, survives (process_crash, os_crash, power_loss: \
 yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, \
-garbage_bytes, utilization, index_bytes, longest_key, longest_value, closed_cleanly, \
+garbage_bytes, value_bytes (zones of large values), utilization, index_bytes, longest_key, longest_value, closed_cleanly, \
 from_checkpoint.";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
@@ -54,6 +54,7 @@ impl Args {
             "records": stats.records,
             "record_bytes": stats.record_bytes,
             "garbage_bytes": stats.garbage_bytes,
+            "value_bytes": stats.value_bytes,
             "utilization": stats.utilization(),
             "index_bytes": stats.index_bytes,
             "longest_key": key,
@@ -87,9 +88,10 @@ impl Args {
             (
                 "used",
                 format!(
-                    "{} by records, {} of it garbage; utilization {:.1} %",
+                    "{} by records, {} of it garbage; {} by large values; utilization {:.1} %",
                     size::human(stats.record_bytes),
                     size::human(stats.garbage_bytes),
+                    size::human(stats.value_bytes),
                     stats.utilization() * 100.0
                 ),
             ),

@@ -45,6 +45,29 @@ fn a_value_for_a_while_is_there_for_a_while() {
 }
 
 #[test]
+fn large_values_go_in_and_out_and_over_to_another_pool() {
+    let (folder, pool) = folder();
+    succeed(args(["create"], &pool, ["--size", "8M", "--zone-size", "64K"]));
+    let large: Vec<u8> = (0..1_500_000u64).map(|number| ((number * number) >> 7) as u8).collect();
+    assert_eq!(quipu_with_input(args(["put"], &pool, ["picture", "-"]), &large).status.code(), Some(0));
+    succeed(args(["put"], &pool, ["caption", "a llama"]));
+    assert!(succeed(args(["get"], &pool, ["picture"])) == large);
+    assert!(text(args(["check"], &pool, [])).contains("1 large value proved"));
+    let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
+    assert_eq!(info["value_bytes"].as_u64(), Some(23 * (64 << 10)), "{info}");
+
+    let (file, other) = (folder.path().join("export"), folder.path().join("other"));
+    let file = file.to_str().expect("a path of plain letters");
+    succeed(args(["export"], &pool, [file]));
+    succeed(args(["create"], &other, ["--size", "8M", "--zone-size", "16K"]));
+    succeed(args(["import"], &other, [file]));
+    assert!(succeed(args(["get"], &other, ["picture"])) == large);
+    succeed(args(["del"], &other, ["picture"]));
+    let info = &objects(&succeed(args(["info"], &other, ["--json"])))[0];
+    assert_eq!((info["records"].as_u64(), info["value_bytes"].as_u64()), (Some(1), Some(0)), "{info}");
+}
+
+#[test]
 fn bytes_go_in_and_out_unchanged() {
     let (_folder, pool) = pool();
     let all: Vec<u8> = (0..=255).collect();

@@ -172,7 +172,7 @@ impl<'f> Pair<'f> {
                     let (key, value) = (key_bytes(*key), value.map(value_bytes));
                     match value {
                         Some(value) => {
-                            fits &= value.len() as u64 <= limit;
+                            fits &= value.len() as u64 <= ZONE / 4;
                             batch.put(&key, &value);
                             changed.insert(key, value);
                         }

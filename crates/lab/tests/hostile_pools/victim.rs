@@ -6,6 +6,7 @@ use quipu_medium::{Durability, Region};
 use quipu_parts::heap::segments::{self, FIRST_RECORD};
 use quipu_parts::record::{self, Certifier};
 use quipu_parts::space::{Space, Superblock, format_tables};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use twox_hash::XxHash3_64;
@@ -145,12 +146,22 @@ impl Victim {
 
     /// The segments in use, from the commit bits.
     pub fn segments(&self) -> Vec<Segment> {
-        let committed = |table: &usize| self.word(*table) >> 63 == 1;
-        self.zones()
-            .into_iter()
-            .filter(|(table, _)| committed(table))
-            .map(|(_, zone)| self.segment(zone))
-            .collect()
+        self.committed(b"QSEG").map(|start| self.segment(start)).collect()
+    }
+
+    /// Where the zones of large values begin, by their lives.
+    pub fn values(&self) -> BTreeMap<u64, Vec<usize>> {
+        let mut values = BTreeMap::<u64, Vec<usize>>::new();
+        self.committed(b"QVAL")
+            .for_each(|start| values.entry(self.word(start + 16)).or_default().push(start));
+        values
+    }
+
+    /// Committed zones with this magic.
+    fn committed(&self, magic: &[u8; 4]) -> impl Iterator<Item = usize> {
+        let is_committed = |table: usize| self.word(table) >> 63 == 1;
+        let zones = self.zones().into_iter().filter(move |(table, _)| is_committed(*table));
+        zones.map(|(_, start)| start).filter(|start| self.bytes[start + 8..start + 12] == *magic)
     }
 
     fn segment(&self, start: usize) -> Segment {
