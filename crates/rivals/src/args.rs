@@ -1,5 +1,7 @@
 //! The command line.
 
+use crate::again;
+use crate::campaign::Campaign;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
@@ -14,10 +16,16 @@ Examples:
   quipu-rivals engines
   quipu-rivals ops --records 200000
   quipu-rivals ops --engine quipu,rocksdb:process,fjall:process --threads 2 --plot ops.svg
-  quipu-rivals ycsb a b c --engine all --medium file --pool /mnt/ssd/rivals --records 20000";
+  quipu-rivals ycsb a b c --engine all --medium file --pool /mnt/ssd/rivals --records 20000
+  quipu-rivals compare > tables.md";
 
 /// What is measured where nothing is chosen: of every engine, what is nearest to ours.
 const USUAL: &str = "quipu,rocksdb:process,redb:memory,fjall:process";
+
+/// What is compared where nothing is chosen: each engine at its weakest level, and at the one that is nearest to ours
+/// from above; of pmemkv, whose weakest is ours, its strongest too.
+const COMPARED: &str = "quipu,rocksdb:memory,rocksdb:process,redb:memory,redb:power,fjall:memory,fjall:process,\
+                        pmemkv:process,pmemkv:power";
 
 #[derive(Parser)]
 #[command(
@@ -39,6 +47,8 @@ enum Command {
     Ops(Ops),
     /// Load and run workloads of YCSB.
     Ycsb(Ycsb),
+    /// Run ops and YCSB A and B on all engines, media and numbers of threads, and print tables in Markdown.
+    Compare(Compare),
 }
 
 #[derive(clap::Args)]
@@ -66,8 +76,55 @@ struct Ycsb {
 }
 
 #[derive(clap::Args)]
+struct Compare {
+    /// Engines, separated by commas; the first is what the others are compared with, and is measured twice. Levels of
+    /// power are run on file alone, where they mean something.
+    #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = COMPARED)]
+    engine: Vec<String>,
+    /// Media, one table each.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "file,dram",
+        value_parser = |text: &str| text.parse::<MediumKind>()
+    )]
+    medium: Vec<MediumKind>,
+    /// Numbers of threads.
+    #[arg(long, value_name = "T", value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<usize>,
+    /// Records loaded, of 16 + 200 bytes (YCSB: keys of its own).
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    records: u64,
+    /// Operations of each phase after the inserts.
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    ops: u64,
+    /// Records and operations where each write waits for the disk.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    synced: u64,
+    /// A folder on the disk that stands for file. [default: the folder of temporary files]
+    #[arg(long, value_name = "PATH")]
+    folder: Option<PathBuf>,
+    /// Print the results of all runs as JSON, one object a line, and no tables.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Compare {
+    fn campaign(self) -> Result<Campaign, Failure> {
+        let Compare { engine, medium, threads, records, ops, synced, folder, json } = self;
+        let choices = engine.iter().map(|name| choice(name)).collect::<Result<Vec<_>, Failure>>()?;
+        if medium.iter().any(|medium| !matches!(medium, MediumKind::File | MediumKind::Dram)) {
+            return Err(Failure::Usage("--medium takes file and dram here".to_owned()));
+        }
+        let folder = folder.unwrap_or_else(std::env::temp_dir);
+        Ok(Campaign { choices, media: medium, threads, records, operations: ops, synced, folder, json })
+    }
+}
+
+#[derive(clap::Args)]
 struct Settings {
-    /// Engines, separated by commas, each with its durability level (see `engines`), or all.
+    /// Engines, separated by commas, each with its durability level (see `engines`), or all but pmemkv:power, which
+    /// needs a run of its own.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = USUAL)]
     engine: Vec<String>,
     /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
@@ -128,8 +185,13 @@ impl Line {
                 let workloads = workloads.collect::<Result<Vec<_>, Failure>>()?;
                 ycsb.settings.measure(&heading, &workloads, &config)
             }
+            Command::Compare(compare) => compare.campaign()?.run(),
         }
     }
+}
+
+fn choice(name: &str) -> Result<Choice, Failure> {
+    name.parse().map_err(|hint| Failure::Usage(format!("no engine is called {name}: {hint}")))
 }
 
 fn workload(name: &str, config: &Config, value_size: usize) -> Result<Benchmark, Failure> {
@@ -146,11 +208,8 @@ impl Settings {
         let mut choices = Vec::new();
         for name in &self.engine {
             match name.as_str() {
-                "all" => choices.extend(Choice::all()),
-                name => choices.push(
-                    name.parse()
-                        .map_err(|hint| Failure::Usage(format!("no engine is called {name}: {hint}")))?,
-                ),
+                "all" => choices.extend(Choice::together()),
+                name => choices.push(choice(name)?),
             }
         }
         Ok(choices)
@@ -193,6 +252,7 @@ impl Settings {
 
     fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
+        again::with_environment(&choices, self.medium)?;
         let threads =
             if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
         let heading = format!("{heading}, {threads}, medium {}, seed {}.", self.medium, self.seed);

@@ -3,7 +3,7 @@
 //! Our own designs go through the same door as in `quipu bench`, on a pool in the place where the others have
 //! their folders, so that the file system and its medium are the same.
 
-use crate::engines::{Choice, Fjall, Kind, Redb, RocksDb};
+use crate::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb};
 use crate::level::Survival;
 use crate::place::Place;
 use quipu::{Design, Durability};
@@ -66,6 +66,7 @@ pub fn run(
             Kind::RocksDb => rivals.measure(RocksDb::new(setup), sink)?,
             Kind::Redb => rivals.measure(Redb::new(setup), sink)?,
             Kind::Fjall => rivals.measure(Fjall::new(setup), sink)?,
+            Kind::Pmemkv => rivals.measure(Pmemkv::new(setup), sink)?,
         }
     }
     Ok(())

@@ -3,7 +3,10 @@
 //! As there, results go to standard output and nothing else does, with `--json` as one object a line; the exit
 //! code is 1 if something failed on the way and 2 if the command was misused.
 
+mod again;
 mod args;
+mod campaign;
+mod markdown;
 mod output;
 
 use clap::Parser;

@@ -17,6 +17,22 @@ pub enum Failure {
     /// A benchmark failed.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// The program could not be begun again, or a part of a comparison not at all.
+    #[error("cannot run {what}: {source}")]
+    Run {
+        /// What was to be run.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Parts of a comparison failed; each has said why.
+    #[error("{failed} of {runs} runs failed: the tables have no figures of them")]
+    Incomplete {
+        /// Runs that failed.
+        failed: usize,
+        /// All runs.
+        runs: usize,
+    },
     /// A result could not be written.
     #[error("cannot write {what}: {source}")]
     Write {
@@ -32,7 +48,7 @@ impl Failure {
     pub fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) | Failure::Bench(BenchError::Setting { .. }) => 2,
-            Failure::Bench(_) | Failure::Write { .. } => 1,
+            Failure::Bench(_) | Failure::Run { .. } | Failure::Incomplete { .. } | Failure::Write { .. } => 1,
         }
     }
 }
@@ -70,6 +86,7 @@ impl Report {
         config: &Config,
     ) -> Result<(), Failure> {
         let path = config.pool.clone().unwrap_or_default();
+        choices.iter().try_for_each(|choice| choice.kind.present())?;
         let mut survivals = Vec::new();
         for choice in choices {
             survivals.push(compare::survival(choice, config, &path)?);
@@ -114,9 +131,13 @@ impl Report {
 
 /// Prints every engine with its levels.
 pub fn engines() -> Result<(), Failure> {
-    let lines =
-        Choice::all().into_iter().map(|choice| format!("{:<16}  {}\n", choice.to_string(), choice.setting()));
-    print(&lines.collect::<String>())
+    for choice in Choice::all() {
+        print(&format!("{:<16}  {}\n", choice.to_string(), choice.setting()))?;
+        if let Err(missing) = choice.kind.present() {
+            print(&format!("{:<16}  not here: {missing}\n", ""))?;
+        }
+    }
+    Ok(())
 }
 
 fn json_line(object: &impl Serialize) -> Result<(), Failure> {
@@ -124,7 +145,8 @@ fn json_line(object: &impl Serialize) -> Result<(), Failure> {
     print(&format!("{}\n", text.map_err(refused)?))
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+/// Writes `text` to standard output.
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(refused)
 }

@@ -1,14 +1,18 @@
 //! Each engine does through the interface what the runner takes for granted.
 //!
-//! RocksDB is the system's, so its test runs only where it is asked for: `cargo test -- --include-ignored`.
+//! RocksDB and pmemkv are the system's. Where one cannot be loaded its test says so on standard error, past the
+//! harness, and measures nothing.
 
 use quipu::MediumKind;
 use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, OpenEngine, Silent};
 use quipu_lab::workload::Workload;
 use quipu_rivals::compare::{self, Benchmark};
-use quipu_rivals::engines::{Choice, Fjall, Kind, Redb, RocksDb, Setup};
+use quipu_rivals::engines::pmemkv::environment;
+use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb, Setup};
 use quipu_rivals::{Level, Place};
+use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 fn choices(kind: Kind) -> Vec<Choice> {
     Choice::all().into_iter().filter(|choice| choice.kind == kind).collect()
@@ -20,10 +24,23 @@ fn tiny() -> Config {
     Config { medium, records: 500, operations: 320, threads: 2, roofline: true, ..Config::default() }
 }
 
+/// Whether the engine can be loaded. If not, standard error has the reason, which the harness does not swallow.
+fn is_here(kind: Kind) -> bool {
+    let missing = kind.present().err();
+    if let Some(missing) = &missing {
+        writeln!(std::io::stderr(), "SKIPPED, not tested: {missing}").unwrap();
+    }
+    missing.is_none()
+}
+
 /// All operations, at every level that the engine has.
 fn does_what_it_should<E: Engine>(kind: Kind, make: impl Fn(Setup) -> E) {
     assert!(choices(kind).len() >= 2);
-    for choice in choices(kind) {
+    does_at(&choices(kind), make);
+}
+
+fn does_at<E: Engine>(choices: &[Choice], make: impl Fn(Setup) -> E) {
+    for choice in choices {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("place");
         let engine = make(choice.setup(&tiny(), Place::new(&path)));
@@ -81,6 +98,12 @@ fn operations(opened: &impl OpenEngine) {
 
 /// The runner's own checks: every value read, counts, what was deleted.
 fn runs_every_benchmark(kind: Kind) {
+    // Syncs are slow on a disk, and the runner does not care about the level.
+    let weak = |choice: &Choice| choice.level != Level::Power;
+    runs_at(&choices(kind).into_iter().filter(weak).collect::<Vec<_>>());
+}
+
+fn runs_at(chosen: &[Choice]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("place");
     let workload = Workload { records: 300, operations: 400, ..Workload::published("d").unwrap() };
@@ -88,12 +111,9 @@ fn runs_every_benchmark(kind: Kind) {
         (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "delete", "remove"]),
         (Benchmark::Ycsb(workload), vec!["load_d", "run_d"]),
     ] {
-        // Syncs are slow on a disk, and the runner does not care about the level.
-        let chosen: Vec<Choice> =
-            choices(kind).into_iter().filter(|choice| choice.level != Level::Power).collect();
         let mut rows = Vec::new();
         let sink = &mut |choice: &Choice, row: quipu_lab::bench::Row| rows.push((choice.to_string(), row));
-        compare::run(&chosen, &benchmark, &tiny(), &path, &Silent, sink).unwrap();
+        compare::run(chosen, &benchmark, &tiny(), &path, &Silent, sink).unwrap();
         assert_eq!(rows.len(), chosen.len() * phases.len());
         for (number, (name, row)) in rows.iter().enumerate() {
             assert_eq!((&row.design, row.phase.as_str()), (name, phases[number % phases.len()]));
@@ -117,10 +137,51 @@ fn fjall() {
 }
 
 #[test]
-#[ignore = "needs the system's RocksDB, on Debian librocksdb-dev"]
 fn rocksdb() {
-    does_what_it_should(Kind::RocksDb, RocksDb::new);
-    runs_every_benchmark(Kind::RocksDb);
+    if is_here(Kind::RocksDb) {
+        does_what_it_should(Kind::RocksDb, RocksDb::new);
+        runs_every_benchmark(Kind::RocksDb);
+    }
+}
+
+/// Its libraries read their environment when they are loaded, so each level gets a process of its own: this test
+/// once more, which then finds the environment that it needs.
+#[test]
+fn pmemkv() {
+    let fits = |choice: &Choice| environment::fits(choice.level, tiny().medium);
+    let levels = choices(Kind::Pmemkv);
+    assert_eq!(levels.len(), 2);
+    if let Some(choice) = levels.iter().find(|choice| fits(choice)) {
+        does_at(&[*choice], Pmemkv::new);
+        if choice.level == Level::Process {
+            runs_at(&[*choice]);
+        }
+    } else if is_here(Kind::Pmemkv) {
+        for choice in levels {
+            let mut again = Command::new(std::env::current_exe().unwrap());
+            for (name, value) in environment::wanted(choice.level, tiny().medium) {
+                match value {
+                    Some(value) => again.env(name, value),
+                    None => again.env_remove(name),
+                };
+            }
+            let output = again.args(["--exact", "pmemkv"]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{choice}: {text}");
+        }
+    }
+}
+
+#[test]
+fn pmemkv_is_refused_where_it_would_persist_in_another_way() {
+    let choice: Choice = "pmemkv:process".parse().unwrap();
+    if environment::fits(choice.level, tiny().medium) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let setup = choice.setup(&tiny(), Place::new(&folder.path().join("place")));
+    let Err(error) = Pmemkv::new(setup).create(10) else { panic!("it was created") };
+    assert!(error.to_string().contains("env PMEM_IS_PMEM_FORCE=1 PMEM_NO_FLUSH=1 "), "{error}");
 }
 
 #[test]
@@ -134,7 +195,7 @@ fn our_own_designs_are_measured_in_the_same_place() {
     assert_eq!(weaker.process_crash, "no");
     let mut rows = 0;
     compare::run(&[choice], &Benchmark::Ops, &tiny(), &path, &Silent, &mut |_, _| rows += 1).unwrap();
-    assert_eq!(rows, 5);
+    assert_eq!(rows, 6);
     assert!(!path.exists());
 }
 

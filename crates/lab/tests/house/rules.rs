@@ -82,7 +82,9 @@ pub const UNSAFE_ROOMS: &[(&str, &str)] = &[
     ("crates/store/src/checkpoint/", "reads zones in place before the store is handed out"),
     ("crates/store/src/check.rs", "scans segments in place while it has the store for itself"),
     ("crates/lab/src/bench/alloc.rs", "counts what the global allocator hands out, which is an unsafe trait"),
+    ("crates/rivals/src/engines/library.rs", "finds the functions of C libraries by name"),
     ("crates/rivals/src/engines/rocksdb/", "calls RocksDB through its C interface"),
+    ("crates/rivals/src/engines/pmemkv/", "calls pmemkv through its C interface"),
     (
         "crates/lab/src/bench/roofline.rs",
         "measures the reads of records in place, without an engine around them",

@@ -1,9 +1,10 @@
 //! What can be measured: an engine and, of an engine that has several, a durability level.
 
+use super::{pmemkv, rocksdb};
 use crate::level::Level;
 use crate::place::Place;
-use quipu::Design;
-use quipu_lab::bench::Config;
+use quipu::{Design, MediumKind};
+use quipu_lab::bench::{BenchError, Config};
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,6 +22,8 @@ pub enum Kind {
     Redb,
     /// fjall.
     Fjall,
+    /// pmemkv, as the system has it.
+    Pmemkv,
 }
 
 /// An engine at a level.
@@ -41,15 +44,21 @@ pub struct Setup {
     pub place: Place,
     /// What its acknowledgements promise.
     pub level: Level,
+    /// The medium of its place.
+    pub medium: MediumKind,
     /// Bytes of its block cache: room for all records.
     pub cache: u64,
+    /// Records that it may come to hold.
+    pub most_records: u64,
+    /// Bytes of a key and its value.
+    pub record_bytes: u64,
     /// Threads that use it.
     pub threads: usize,
 }
 
 impl Kind {
     /// The engines that are not ours.
-    pub const RIVALS: [Kind; 3] = [Kind::RocksDb, Kind::Redb, Kind::Fjall];
+    pub const RIVALS: [Kind; 4] = [Kind::RocksDb, Kind::Redb, Kind::Fjall, Kind::Pmemkv];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -58,6 +67,7 @@ impl Kind {
             Kind::RocksDb => "rocksdb",
             Kind::Redb => "redb",
             Kind::Fjall => "fjall",
+            Kind::Pmemkv => "pmemkv",
         }
     }
 
@@ -75,8 +85,28 @@ impl Kind {
             (Kind::Fjall, Level::Memory) => "manual journal persist: lost while in a buffer of the process",
             (Kind::Fjall, Level::Process) => "PersistMode::Buffer: a write(2) for every put",
             (Kind::Fjall, Level::Power) => "PersistMode::SyncAll after every put",
-            (Kind::Quipu(_), Level::Memory | Level::Power) | (Kind::Redb, Level::Process) => return None,
+            (Kind::Pmemkv, Level::Process) => {
+                "PMEM_IS_PMEM_FORCE=1: no system call on the write path; on file, PMEM_NO_FLUSH=1 too"
+            }
+            (Kind::Pmemkv, Level::Power) => {
+                "libpmem as it finds the file: an msync for every step of a put, but on DAX"
+            }
+            (Kind::Quipu(_), Level::Memory | Level::Power)
+            | (Kind::Redb, Level::Process)
+            | (Kind::Pmemkv, Level::Memory) => return None,
         })
+    }
+
+    /// Whether it can be measured here: a library of the system may be missing.
+    ///
+    /// # Errors
+    /// [`BenchError::Store`] with what to install or to run.
+    pub fn present(self) -> Result<(), BenchError> {
+        match self {
+            Kind::RocksDb => rocksdb::present().map_err(BenchError::refused(self.name(), "load")),
+            Kind::Pmemkv => pmemkv::present().map_err(BenchError::refused(self.name(), "load")),
+            Kind::Quipu(_) | Kind::Redb | Kind::Fjall => Ok(()),
+        }
     }
 
     /// The level that is nearest to ours, and taken where none is named: a crash of the process, or what comes
@@ -95,6 +125,12 @@ impl Choice {
         kinds.flat_map(levels).filter(|choice| choice.kind.setting(choice.level).is_some()).collect()
     }
 
+    /// Everything that one process can measure: pmemkv's libraries take on one level only, and it is the usual one.
+    pub fn together() -> Vec<Choice> {
+        let alone = |choice: &Choice| choice.kind == Kind::Pmemkv && choice.level != choice.kind.usual();
+        Choice::all().into_iter().filter(|choice| !alone(choice)).collect()
+    }
+
     /// How the engine is set for this level.
     pub fn setting(&self) -> &'static str {
         self.kind.setting(self.level).unwrap_or_default()
@@ -103,7 +139,16 @@ impl Choice {
     /// What the engine is told for a benchmark, in `place`.
     pub fn setup(&self, config: &Config, place: Place) -> Setup {
         let cache = (config.records * config.record_bytes() * 2).max(LEAST_CACHE);
-        Setup { name: self.to_string(), place, level: self.level, cache, threads: config.threads }
+        Setup {
+            name: self.to_string(),
+            place,
+            level: self.level,
+            medium: config.medium,
+            cache,
+            most_records: config.records + config.operations,
+            record_bytes: config.record_bytes(),
+            threads: config.threads,
+        }
     }
 }
 

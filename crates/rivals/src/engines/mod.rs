@@ -2,10 +2,13 @@
 
 mod choice;
 mod fjall;
+mod library;
+pub mod pmemkv;
 mod redb;
 mod rocksdb;
 
 pub use choice::{Choice, Kind, Setup};
 pub use fjall::Fjall;
+pub use pmemkv::Pmemkv;
 pub use redb::Redb;
 pub use rocksdb::RocksDb;

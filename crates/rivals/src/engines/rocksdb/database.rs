@@ -3,7 +3,7 @@
 //! The database may be used by many threads at once (RocksDB promises that of it, and options are only read once
 //! it is open). Every error string and every value that the library hands out is freed here, on all paths.
 
-use super::library::{
+use super::functions::{
     ColumnFamily, Db, DbOptions, Functions, PinnableSlice, ReadOptions, WriteOptions, load,
 };
 use crate::engines::Setup;
@@ -28,6 +28,11 @@ pub enum Error {
     /// It answered with an error.
     #[error("RocksDB: {0}")]
     Refused(String),
+}
+
+/// Whether the library can be loaded.
+pub fn present() -> Result<(), Error> {
+    load().map(drop).map_err(Error::Missing)
 }
 
 /// An open database.

@@ -1,0 +1,73 @@
+//! The functions of RocksDB's C interface (`rocksdb/c.h`) that are used here, found in the system's library.
+//!
+//! Declared by hand because few are needed; the interface is kept stable by RocksDB.
+
+use crate::engines::library::{functions, opaque};
+use std::ffi::{c_char, c_int, c_uchar};
+
+opaque! {
+    /// An open database.
+    Db;
+    /// Settings of a database.
+    DbOptions;
+    /// How to write.
+    WriteOptions;
+    /// How to read.
+    ReadOptions;
+    /// A column family of an open database.
+    ColumnFamily;
+    /// A value lent by the database.
+    PinnableSlice;
+}
+
+functions! {
+    // As `librocksdb-dev` installs it.
+    library: "librocksdb.so", header: "rocksdb/c.h", prefix: "rocksdb_";
+    options_create: fn() -> *mut DbOptions;
+    options_destroy: fn(*mut DbOptions);
+    options_set_create_if_missing: fn(*mut DbOptions, c_uchar);
+    options_set_error_if_exists: fn(*mut DbOptions, c_uchar);
+    options_set_compression: fn(*mut DbOptions, c_int);
+    options_increase_parallelism: fn(*mut DbOptions, c_int);
+    options_optimize_for_point_lookup: fn(*mut DbOptions, u64);
+    writeoptions_create: fn() -> *mut WriteOptions;
+    writeoptions_destroy: fn(*mut WriteOptions);
+    writeoptions_disable_WAL: fn(*mut WriteOptions, c_int);
+    writeoptions_set_sync: fn(*mut WriteOptions, c_uchar);
+    readoptions_create: fn() -> *mut ReadOptions;
+    readoptions_destroy: fn(*mut ReadOptions);
+    open_column_families: fn(
+        *const DbOptions,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const DbOptions,
+        *mut *mut ColumnFamily,
+        *mut *mut c_char
+    ) -> *mut Db;
+    column_family_handle_destroy: fn(*mut ColumnFamily);
+    close: fn(*mut Db);
+    put: fn(*mut Db, *const WriteOptions, *const c_char, usize, *const c_char, usize, *mut *mut c_char);
+    delete: fn(*mut Db, *const WriteOptions, *const c_char, usize, *mut *mut c_char);
+    get_pinned: fn(
+        *mut Db,
+        *const ReadOptions,
+        *const c_char,
+        usize,
+        *mut *mut c_char
+    ) -> *mut PinnableSlice;
+    batched_multi_get_cf: fn(
+        *mut Db,
+        *const ReadOptions,
+        *mut ColumnFamily,
+        usize,
+        *const *const c_char,
+        *const usize,
+        *mut *mut PinnableSlice,
+        *mut *mut c_char,
+        bool
+    );
+    pinnableslice_value: fn(*const PinnableSlice, *mut usize) -> *const c_char;
+    pinnableslice_destroy: fn(*mut PinnableSlice);
+    free: fn(*mut std::ffi::c_void);
+}

@@ -1,0 +1,95 @@
+//! The program does what its page says: libraries that are missing, levels that need an environment, and tables.
+
+use quipu_rivals::engines::{Choice, Kind};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn program(folder: &Path, line: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu-rivals"));
+    command.args(line).env("TMPDIR", folder).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_whole_comparison_is_one_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut line = vec!["compare", "--records", "400", "--ops", "300", "--synced", "40", "--medium", "file"];
+    line.extend(["--engine", "quipu,redb:memory,redb:power"]);
+    let output = program(folder.path(), &line);
+    let (tables, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{errors}");
+    let rows: Vec<&str> = tables.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows.len(), 2 * 4, "{tables}");
+    for row in &rows {
+        let measured = if row.contains("redb:power") { 1 } else { 0 };
+        assert_eq!(row.matches("– / –").count(), measured, "only reads of few records are left out: {row}");
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        for figure in cells[2..].iter().flat_map(|cell| cell.split(" / ")).filter(|figure| *figure != "–") {
+            assert!(figure.parse::<f64>().unwrap() >= 0.0);
+        }
+    }
+    assert!(rows[0].starts_with("| `quipu` | process crash |"));
+    assert!(rows[1].starts_with("| `redb:memory` | nothing |"));
+    assert!(rows[2].starts_with("| `redb:power` | power loss |"));
+    assert!(rows[3].starts_with("| `quipu`, again |"));
+    assert!(tables.contains("40 records and operations"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "every place is removed");
+
+    line.extend(["--threads", "1", "--json"]);
+    let output = program(folder.path(), &line);
+    for line in text(&output.stdout).lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(row["mops"].as_f64().unwrap() > 0.0);
+        assert!(row["setting"].is_string() && row["process_crash"].is_string(), "{row}");
+        assert_eq!(row["records"], if row["design"] == "redb:power" { 40 } else { 400 });
+    }
+    assert_eq!(text(&output.stdout).lines().count(), 4 * (6 + 4));
+}
+
+/// Only where one is missing: a library that the system has cannot be hidden from the loader.
+#[test]
+fn a_missing_library_is_named_with_what_to_do_and_never_counts_as_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, advice) in
+        [("pmemkv:process", "scripts/pmemkv-from-debian.sh"), ("rocksdb:memory", "librocksdb-dev")]
+    {
+        let choice: Choice = name.parse().unwrap();
+        if choice.kind.present().is_ok() {
+            continue;
+        }
+        let line = ["ops", "--engine", &format!("quipu,{name}"), "--records", "100"];
+        let output = program(folder.path(), &line);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stdout.is_empty(), "it is known before anything is measured");
+        assert!(text(&output.stderr).contains(advice), "{}", text(&output.stderr));
+
+        let line = ["compare", "--engine", &format!("quipu,{name}"), "--records", "100", "--ops", "100"];
+        let output = program(folder.path(), &line);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stdout).contains(&format!("| `{name}` | not measured | – / –")));
+        assert!(text(&output.stderr).contains(advice));
+    }
+}
+
+#[test]
+fn pmemkv_finds_its_environment_at_each_level() {
+    if let Err(missing) = Kind::Pmemkv.present() {
+        use std::io::Write;
+        writeln!(std::io::stderr(), "SKIPPED, not tested: {missing}").unwrap();
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for medium in ["file", "dram"] {
+        for name in ["pmemkv:process", "pmemkv:power"] {
+            let line = ["ycsb", "a", "--engine", name, "--medium", medium, "--records", "50", "--json"];
+            let output = program(folder.path(), &line);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            assert_eq!(text(&output.stdout).lines().count(), 2);
+        }
+    }
+    let output = program(folder.path(), &["ops", "--engine", "pmemkv:process,pmemkv:power"]);
+    assert_eq!(output.status.code(), Some(2));
+}
