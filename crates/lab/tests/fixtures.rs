@@ -1,0 +1,112 @@
+//! Pools that earlier releases left, which every later one must open: `tests/fixtures/` has one of each format, closed and
+//! not closed. They are made once, by the release whose format they have, and never again:
+//!
+//! `cargo test -p quipu-lab --test fixtures -- --ignored`
+
+use quipu::{MediumKind, Options, Store, Testing, WriteBatch};
+use quipu_lab::contract::{Contents, value_of, verify_beside};
+use std::path::{Path, PathBuf};
+
+/// A time far from now, in milliseconds since 1970.
+const FAR: u64 = 1 << 50;
+
+/// Keys whose values had expired when they were written.
+const EXPIRED: usize = 3;
+
+fn options() -> Options {
+    // A checkpoint is written only if it is shorter than the records.
+    let testing = Testing { tiny_index: true, ..Testing::default() };
+    Options {
+        testing,
+        medium: Some(MediumKind::File),
+        zone_size: Some(16 << 10),
+        size: 256 << 10,
+        ..Options::default()
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// Every kind of record: values, tombstones, what expires, batches, a large value, all of them moved by compaction and not.
+fn fill(store: &Store) -> Contents {
+    let mut contents = Contents::new();
+    for round in 0..3u64 {
+        let mut client = store.client();
+        for number in 0..60u64 {
+            let key = format!("key {number}").into_bytes();
+            if (number + round).is_multiple_of(4) {
+                client.delete(&key).unwrap();
+                contents.remove(&key);
+            } else {
+                let value = value_of(&key, round, (number * 7) as usize);
+                client.put(&key, &value).unwrap();
+                contents.insert(key, value);
+            }
+        }
+        let mut batch = WriteBatch::new();
+        for number in 0..5u64 {
+            let key = format!("batch {number}").into_bytes();
+            let value = value_of(&key, round, 40);
+            batch.put(&key, &value);
+            contents.insert(key, value);
+        }
+        batch.delete(b"key 1").put_until(format!("expired {round}").as_bytes(), b"gone", 1);
+        client.write(&batch).unwrap();
+        contents.remove(&b"key 1"[..]);
+        client.put_until(b"expires", b"some day", FAR).unwrap();
+        contents.insert(b"expires".to_vec(), b"some day".to_vec());
+        let large = value_of(b"large", round, 20_000);
+        client.put(b"large", &large).unwrap();
+        contents.insert(b"large".to_vec(), large);
+        drop(client);
+        if round == 1 {
+            store.compact().unwrap();
+        }
+    }
+    contents
+}
+
+#[test]
+fn pools_of_every_format_open() {
+    for version in ["v1"] {
+        for ending in ["closed", "dropped"] {
+            let fresh = tempfile::tempdir().unwrap();
+            let reference = Store::create(fresh.path().join("reference"), &options()).unwrap();
+            let mut contents = fill(&reference);
+            let path = fresh.path().join("pool");
+            std::fs::copy(folder().join(format!("{version}-{ending}.bin")), &path).unwrap();
+            for verify in [true, false] {
+                let mut store = Store::open(&path, &Options { verify, ..options() }).unwrap();
+                assert_eq!(
+                    store.recovery().from_checkpoint,
+                    ending == "closed" && !verify,
+                    "{version} {ending}"
+                );
+                assert!(store.recovery().lost.is_empty());
+                verify_beside(&mut store, &contents, EXPIRED);
+                assert_eq!(store.client().expiry(b"expires").unwrap(), Some(Some(FAR)));
+                if !verify {
+                    store.client().put(b"new", b"value").unwrap();
+                    contents.insert(b"new".to_vec(), b"value".to_vec());
+                    verify_beside(&mut store, &contents, EXPIRED);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "makes the pools of the format in use; run it once, before the release that has it"]
+fn make_pools_of_this_format() {
+    std::fs::create_dir_all(folder()).unwrap();
+    for ending in ["closed", "dropped"] {
+        let path = folder().join(format!("v{}-{ending}.bin", quipu_parts::space::FORMAT_VERSION));
+        let store = Store::create(&path, &options()).unwrap();
+        fill(&store);
+        if ending == "closed" {
+            store.close().unwrap();
+        }
+    }
+}
