@@ -99,7 +99,7 @@ struct Compare {
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     ops: u64,
     /// Records and operations where each write waits for the disk.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     synced: u64,
     /// A folder on the disk that stands for file. [default: the folder of temporary files]
     #[arg(long, value_name = "PATH")]

@@ -3,6 +3,8 @@
 //! RocksDB and pmemkv are the system's. Where one cannot be loaded its test says so on standard error, past the
 //! harness, and measures nothing.
 
+mod skip;
+
 use quipu::MediumKind;
 use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, OpenEngine, Silent};
 use quipu_lab::workload::Workload;
@@ -10,7 +12,7 @@ use quipu_rivals::compare::{self, Benchmark};
 use quipu_rivals::engines::pmemkv::environment;
 use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb, Setup};
 use quipu_rivals::{Level, Place};
-use std::io::Write;
+use skip::is_here;
 use std::path::Path;
 use std::process::Command;
 
@@ -22,16 +24,6 @@ fn tiny() -> Config {
     // Temporary folders are seldom in memory.
     let medium = MediumKind::File;
     Config { medium, records: 500, operations: 320, threads: 2, roofline: true, ..Config::default() }
-}
-
-/// Whether the engine can be loaded. If not, standard error has the reason, which the harness does not swallow.
-fn is_here(kind: Kind) -> bool {
-    let missing = kind.present().err();
-    if let Some(missing) = &missing {
-        let mut terminal = std::io::stderr();
-        writeln!(terminal, "SKIPPED, not tested: {missing}").expect("standard error is open");
-    }
-    missing.is_none()
 }
 
 /// All operations, at every level that the engine has.

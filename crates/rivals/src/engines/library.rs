@@ -46,7 +46,10 @@ macro_rules! functions {
             let loaded = LOADED.get_or_init(|| {
                 // SAFETY: what runs at loading are the constructors of the library and of those that it names, as
                 // in any program that is linked with it.
-                let library = unsafe { libloading::Library::new($file) }.map_err(|error| error.to_string())?;
+                let library = unsafe { libloading::Library::new($file) }.map_err(|error| {
+                    let reason = std::error::Error::source(&error).map(ToString::to_string);
+                    reason.unwrap_or_else(|| error.to_string())
+                })?;
                 let functions = Functions::find(&library).map_err(|error| error.to_string());
                 std::mem::forget(library);
                 functions

@@ -12,7 +12,7 @@ pub const NOT_FOUND: c_int = 2;
 /// Called with a value that is found, while nobody can change it.
 ///
 /// # Safety
-/// The first two name the bytes of the value, which live until the call returns; the third is what was handed to `get`.
+/// Its arguments are the value's bytes, their number, and what was given to `get` to be passed on.
 pub type Found = unsafe extern "C" fn(*const c_char, usize, *mut c_void);
 
 opaque! {
