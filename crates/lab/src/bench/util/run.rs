@@ -16,6 +16,7 @@ use crate::bench::session::{Bounds, Session};
 use crate::bench::target::{Opened, Target};
 use crate::workload::KeyShape;
 use quipu::MediumKind;
+use std::collections::VecDeque;
 
 /// Windows that have to agree.
 const AGREEING: usize = 3;
@@ -129,19 +130,23 @@ impl Run<'_> {
         // Until every segment has been in use once there is nothing to see.
         self.overwrite("filling", 0)?;
         let mut bounds = Bounds::begin(roofline)?;
-        let mut windows: Vec<Window> = Vec::new();
+        // Of all windows but the last few only the figures stay: a long run has many, and latencies take memory.
+        let (mut last, mut paces, mut mops) = (VecDeque::new(), Vec::new(), Vec::new());
         let mut seconds = 0.0;
         loop {
-            let number = windows.len() as u64 + 1;
-            let window = self.window(number)?;
+            let window = self.window(paces.len() as u64 + 1)?;
             seconds += window.outcome.seconds;
-            windows.push(window);
+            paces.push(window.pace);
+            mops.push(window.outcome.mops());
+            last.push_back(window);
+            if last.len() > AGREEING {
+                last.pop_front();
+            }
             bounds.between()?;
-            let paces: Vec<f64> = windows.iter().map(|window| window.pace).collect();
             let steady = is_steady(&paces);
-            if seconds >= self.pool.overwrites.seconds && (steady || windows.len() >= MOST_WINDOWS) {
+            if seconds >= self.pool.overwrites.seconds && (steady || paces.len() >= MOST_WINDOWS) {
                 let limit = bounds.end()?.map(|limits| limits.write_mops);
-                let row = self.row(windows, steady).against(limit);
+                let row = self.row(last, mops, steady).against(limit);
                 self.reread()?;
                 return Ok(row);
             }
@@ -199,10 +204,10 @@ impl Run<'_> {
         })
     }
 
-    fn row(&self, mut windows: Vec<Window>, steady: bool) -> Row {
-        let timed = self.session.config.medium != MediumKind::Sim;
-        let mops = windows.iter().filter(|_| timed).map(|window| window.outcome.mops()).collect();
-        let last = windows.split_off(windows.len().saturating_sub(AGREEING));
+    fn row(&self, last: VecDeque<Window>, mut mops: Vec<f64>, steady: bool) -> Row {
+        if self.session.config.medium == MediumKind::Sim {
+            mops.clear();
+        }
         let write_amplification =
             last.iter().map(|window| window.amplification).sum::<f64>() / last.len() as f64;
         let joined =
