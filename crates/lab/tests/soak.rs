@@ -5,7 +5,7 @@ use quipu_lab::soak::{SoakConfig, SoakReport, explore};
 
 fn short(config: SoakConfig) -> SoakReport {
     let folder = tempfile::tempdir().expect("a folder");
-    let config = SoakConfig { pool: folder.path().join("pool"), ops: 12_000, clean: 6, unclean: 6, ..config };
+    let config = SoakConfig { pool: folder.path().join("pool"), ops: 20_000, clean: 6, unclean: 6, ..config };
     explore(&config, &mut |_| {}).expect("a run")
 }
 

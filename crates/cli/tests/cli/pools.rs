@@ -105,12 +105,12 @@ fn objects_have_the_documented_names() {
     let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
     let expected = "pool design medium durability survives pool_bytes zone_bytes zones free_zones records record_bytes \
                     garbage_bytes utilization index_bytes longest_key longest_value closed_cleanly \
-                    from_checkpoint";
+                    from_checkpoint value_bytes";
     assert_eq!(names(info), words(expected));
     assert_eq!(names(&info["survives"]), words("process_crash os_crash power_loss evidence"));
 
     let check = &objects(&succeed(args(["check"], &pool, ["--json"])))[0];
-    assert_eq!(names(check), words("pool sound segments records keys free_zones damage lost"));
+    assert_eq!(names(check), words("pool sound segments records keys values free_zones damage lost"));
     assert_eq!(check["sound"], true);
 
     let probe = &objects(&succeed(args(["probe"], folder.path(), ["--json"])))[0];

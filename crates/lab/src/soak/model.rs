@@ -36,22 +36,22 @@ impl Model {
         let name = key_bytes(key);
         let mut state = self.key(key);
         let before = *state;
-        let said = |error: Error| format!("key {key}: the store refuses: {error}");
+        let refused = |call: &str, error: Error| format!("key {key}: the store refuses a {call}: {error}");
         let wrong =
             |call: &str, answer: String| format!("key {key} was {before:?}, but {call} answered {answer}");
         match random.random_range(0..9) {
             0..4 => {
                 let value: Value = self.next_value.fetch_add(1, Ordering::Relaxed);
                 self.puts.fetch_add(1, Ordering::Relaxed);
-                client.put(&name, &encode(key, value)).map_err(said)?;
+                client.put(&name, &encode(key, value)).map_err(|error| refused("put", error))?;
                 *state = Some(value);
             }
             roll @ 4..8 => {
                 self.deletes.fetch_add(1, Ordering::Relaxed);
                 if roll < 6 {
-                    client.delete(&name).map_err(said)?;
+                    client.delete(&name).map_err(|error| refused("delete", error))?;
                 } else {
-                    let was_there = client.remove(&name).map_err(said)?;
+                    let was_there = client.remove(&name).map_err(|error| refused("remove", error))?;
                     if was_there != before.is_some() {
                         return Err(wrong("remove", was_there.to_string()));
                     }
@@ -59,7 +59,10 @@ impl Model {
                 *state = None;
             }
             _ => {
-                let found = client.get(&name).map_err(said)?.map(|value| decode(key, &value));
+                let found = client
+                    .get(&name)
+                    .map_err(|error| refused("get", error))?
+                    .map(|value| decode(key, &value));
                 if found != before {
                     return Err(wrong("get", format!("{found:?}")));
                 }
