@@ -15,7 +15,6 @@ use crate::checkpoint::Loaded;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::spine::{Spine, TOMBSTONE, tagged};
-use crate::store::NUMBERS_END;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo, Shard};
@@ -57,9 +56,15 @@ pub(crate) enum Holes {
     Salvaged,
 }
 
-/// No record or life has a number from here on. Whoever knows a pool's secret can write one that does; a clock that went on
-/// from it would come to numbers that the next open refuses in the superblock.
-pub(crate) const DRAWN_END: u64 = NUMBERS_END / 2;
+/// How far beyond the ceiling in the superblock a record or a life may have a number. A crash of the system may have lost the
+/// last raises of the ceiling, of which each is a block; whoever knows the pool's secret can write any number, and a clock
+/// that went on from it would come to the end of all numbers.
+const AHEAD: u64 = 1 << 40;
+
+/// No record and no life of a pool with this ceiling has a number from here on.
+pub(crate) fn drawn_end(ceiling: u64) -> u64 {
+    ceiling.saturating_add(AHEAD)
+}
 
 /// Records whose index lines are fetched together.
 const BATCH: usize = 16;
@@ -120,7 +125,7 @@ pub(crate) fn recover(
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });
     }
-    if findings.highest >= DRAWN_END {
+    if findings.highest >= drawn_end(spine.heap.space().superblock().clock_ceiling.get()) {
         return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
     }
     if space.was_clean {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
-pub(crate) const NUMBERS_END: u64 = 1 << 62;
+const NUMBERS_END: u64 = 1 << 61;
 
 /// Zone sizes that a pool may have.
 const ZONE_SIZES: RangeInclusive<u64> = 16 << 10..=4 << 20;

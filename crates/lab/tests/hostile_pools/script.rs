@@ -219,7 +219,7 @@ impl Ground {
 
 /// Whether a forged superblock counts so far that one more run passes the last number that is accepted.
 fn ends_soon(bytes: &[u8]) -> bool {
-    let far = (1 << 62) - (1 << 40);
+    let far = (1 << 61) - (1 << 40);
     ["clock_ceiling", "run", "generation"].into_iter().any(|name| {
         [0, COPY].into_iter().any(|copy| {
             let at = copy + superblock_field(name);

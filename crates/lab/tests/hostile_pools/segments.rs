@@ -1,6 +1,6 @@
 //! Damage to segments and to the zone table.
 
-use crate::victim::{Segment, Victim, contents_of, without};
+use crate::victim::{Segment, Victim, contents_of, patch_superblock, without};
 use quipu::{Damage, Error, ErrorKind};
 use quipu_lab::contract::verify;
 use quipu_parts::space::SpaceError;
@@ -197,6 +197,23 @@ fn a_record_of_an_unknown_kind_needs_a_newer_version() {
     }
 }
 
+/// Found by the fuzzer: a superblock counted further than recovery let records be, and the next open refused what was written.
+#[test]
+fn whatever_ceiling_is_accepted_is_counted_on_from() {
+    for closed in [true, false] {
+        let victim = Victim::usual(closed);
+        for ceiling in [1u64 << 40, (1 << 60) + 5, (1 << 61) - (1 << 41)] {
+            let forged = victim.damaged(|bytes| {
+                patch_superblock(bytes, &[0, 1], "clock_ceiling", &ceiling.to_le_bytes());
+            });
+            let store = victim.open(&forged).unwrap();
+            store.client().put(b"later", b"write").unwrap();
+            drop(store);
+            assert_eq!(victim.reopen().client().get(b"later").unwrap().as_deref(), Some(&b"write"[..]));
+        }
+    }
+}
+
 /// Only someone with the pool's secret can write such a record; the clock must not count on from it all the same.
 #[test]
 fn a_record_with_a_number_that_no_run_draws_is_refused() {
@@ -206,7 +223,7 @@ fn a_record_with_a_number_that_no_run_draws_is_refused() {
         let segment = &victim.segments()[0];
         let life = certifier.life_key(segment.life, segment.nonce);
         let record = segment.records[1].clone();
-        for sequence in [u64::MAX, 1 << 62, 1 << 61] {
+        for sequence in [u64::MAX, 1 << 62, 1 << 61, 1 << 41] {
             let forged = victim.damaged(|bytes| {
                 let bytes = &mut bytes[record.clone()];
                 bytes[8..16].copy_from_slice(&sequence.to_le_bytes());

@@ -4,7 +4,7 @@ use super::chain::Chain;
 use super::layout::{SegmentEntry, Summary};
 use crate::background;
 use crate::options::Twin;
-use crate::recovery::DRAWN_END;
+use crate::recovery::drawn_end;
 use crate::spine::Spine;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, LogHeap, SegmentState};
@@ -78,13 +78,14 @@ impl Places {
         let last = (0..space.zone_count()).map(|_| AtomicU64::new(0)).collect();
         let places = Places { zone_shift: heap.zone_shift(), last };
         let zones: Vec<ZoneId> = states.iter().map(|state| state.zone).collect();
-        if !believes_all && !are_all(heap, &zones) {
+        let drawn_end = drawn_end(space.superblock().clock_ceiling.get());
+        if !believes_all && !are_all(heap, &zones, drawn_end) {
             return None;
         }
         let bears_out = |number: usize| {
             let state = &states[number];
             let Some(last) = places.last.get(state.zone.0 as usize) else { return false };
-            let end = if believes_all { Some(space.zone_size()) } else { sealed_end(heap, state) };
+            let end = if believes_all { Some(space.zone_size()) } else { sealed_end(heap, state, drawn_end) };
             last.store(end.unwrap_or_default().saturating_sub(HEADER), Ordering::Relaxed);
             end.is_some()
         };
@@ -103,19 +104,19 @@ impl Places {
 
 /// Whether these are all segments of the pool: what is committed beside them must be zones of large values. That heads name
 /// these is proved when a segment is scanned; a read tests each that it goes to.
-fn are_all(heap: &LogHeap, segments: &[ZoneId]) -> bool {
+fn are_all(heap: &LogHeap, segments: &[ZoneId], drawn_end: u64) -> bool {
     let mut listed = segments.iter().peekable();
     // SAFETY: the store is being opened, so nobody writes.
-    let is_value = |zone| unsafe { heap.value_life(zone) }.is_some_and(|life| life < DRAWN_END);
+    let is_value = |zone| unsafe { heap.value_life(zone) }.is_some_and(|life| life < drawn_end);
     let committed = heap.space().committed_zones();
     committed.into_iter().all(|zone| listed.next_if(|listed| **listed == zone).is_some() || is_value(zone))
         && listed.next().is_none()
 }
 
 /// Where the records of a segment end, if its header and its end mark bear out what is said of it.
-fn sealed_end(heap: &LogHeap, state: &SegmentState) -> Option<u64> {
+fn sealed_end(heap: &LogHeap, state: &SegmentState, drawn_end: u64) -> Option<u64> {
     // SAFETY: the store is being opened, so nobody writes.
     let info = unsafe { heap.scan(state.zone) }.ok()?.info();
-    let end = info.sealed_end.filter(|_| info.life_number == state.life && state.life < DRAWN_END)?;
+    let end = info.sealed_end.filter(|_| info.life_number == state.life && state.life < drawn_end)?;
     (state.bytes.written <= end - FIRST_RECORD).then_some(end)
 }
