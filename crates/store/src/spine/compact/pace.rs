@@ -150,11 +150,14 @@ impl Spine {
         let demand = Demand { born_before, least: 1, tombstone_share };
         let mut patience = Patience::new();
         loop {
-            match self.compact_step(&demand) {
+            let stepped = self.compact_step(&demand);
+            match stepped {
                 Ok(true) => {}
+                // What was cleaned is free when the readers have left that were here then. That makes room, and lets
+                // tombstones go that had to outlive it.
+                Ok(false) | Err(Error::PoolFull { .. })
+                    if self.compactor.retired() > 0 && patience.lasts() => {}
                 Ok(false) => break,
-                // The zones are there, and free when the readers have left that were here when they were cleaned.
-                Err(Error::PoolFull { .. }) if self.compactor.retired() > 0 && patience.lasts() => {}
                 Err(error) => return Err(error),
             }
         }
