@@ -213,7 +213,9 @@ impl Client {
     /// ```
     #[inline]
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        self.spine.modify::<false, &[u8], _>(&mut self.session, key, |old| (Change::Delete, old.is_some()))
+        let most = Content::tombstone(key);
+        let decide = |old: Option<&[u8]>| (Change::Delete, old.is_some());
+        self.spine.modify_again::<false, &[u8], _>(&mut self.session, &most, decide)
     }
 
     /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
@@ -261,7 +263,8 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        self.spine.modify::<false, _, _>(&mut self.session, key, |old| match old {
+        let most = Content::value(key, value);
+        self.spine.modify_again::<false, _, _>(&mut self.session, &most, |old| match old {
             Some(_) => (Change::Keep, false),
             None => (Change::Put(value), true),
         })
@@ -287,7 +290,8 @@ impl Client {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool, Error> {
-        self.spine.modify::<true, _, _>(&mut self.session, key, |old| {
+        let most = new.map_or(Content::tombstone(key), |new| Content::value(key, new));
+        self.spine.modify_again::<true, _, _>(&mut self.session, &most, |old| {
             if old != expected {
                 return (Change::Keep, false);
             }

@@ -72,6 +72,27 @@ impl Spine {
         Ok(())
     }
 
+    /// Like [`modify`](Spine::modify), for a decision that can be made again, which at most writes this: as long as room for
+    /// that can be made, nobody is refused because another one took it before the key was locked.
+    #[inline]
+    pub(crate) fn modify_again<const WHOLE: bool, V: AsRef<[u8]>, T>(
+        &self,
+        session: &mut Session,
+        most: &Content<'_>,
+        mut decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
+    ) -> Result<T, Error> {
+        loop {
+            match self.modify::<WHOLE, V, T>(session, most.key, &mut decide) {
+                // Large values look for room again by themselves.
+                Err(error @ Error::PoolFull { .. }) if !self.is_large(most.value) => {
+                    let wanted = (most.record_len(), 0);
+                    self.make_space_or(error, &mut session.writer, wanted, purpose_of(most.kind))?;
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// Locks `key`, shows its value to `decide`, and carries out the decision durably. Without `WHOLE` the value is empty
     /// and shows only that the key exists.
     #[inline]
