@@ -8,13 +8,15 @@ static ALLOCATOR: alloc::Counting = alloc::Counting;
 #[test]
 fn live_bytes_and_dram_of_a_store() {
     let before = alloc::live_bytes().unwrap();
+    // The thread that waits for this one may allocate a little.
+    let holds = |bytes: u64| alloc::live_bytes().unwrap().abs_diff(before + bytes) < 4096;
     let block = vec![0u8; 1 << 20];
-    assert_eq!(alloc::live_bytes().unwrap(), before + (1 << 20));
+    assert!(holds(1 << 20));
     let mut grown = block;
     grown.resize(3 << 20, 1);
-    assert_eq!(alloc::live_bytes().unwrap(), before + grown.capacity() as u64);
+    assert!(holds(grown.capacity() as u64));
     std::thread::spawn(move || drop(grown)).join().unwrap();
-    assert!(alloc::live_bytes().unwrap().abs_diff(before) < 4096, "freed by another thread");
+    assert!(holds(0), "freed by another thread");
 
     let config = Config { records: 50_000, operations: 1_000, threads: 2, ..Config::default() };
     let mut rows: Vec<Row> = Vec::new();

@@ -67,18 +67,18 @@ fn a_region_serves_one_store_at_a_time() {
 #[test]
 fn put_many_asks_for_its_bytes_once() {
     use std::cell::Cell;
-    struct Growing(Cell<usize>);
+    struct Growing(Cell<usize>, Vec<u8>);
     impl AsRef<[u8]> for Growing {
         fn as_ref(&self) -> &[u8] {
-            static BYTES: [u8; 17_000] = [7; 17_000];
             self.0.set(self.0.get() + 1);
-            &BYTES[..if self.0.get() == 1 { 10 } else { 17_000 }]
+            &self.1[..if self.0.get() == 1 { 10 } else { self.1.len() }]
         }
     }
     let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
     let store = Store::create_on(region, &options()).expect("a new pool");
     let mut client = store.client();
-    let refused = client.put_many(&[("key", Growing(Cell::new(0)))]).expect_err("refused");
+    let too_large = vec![7; store.limits().1 as usize + 1];
+    let refused = client.put_many(&[("key", Growing(Cell::new(0), too_large))]).expect_err("refused");
     assert!(matches!(refused, quipu::Error::ValueTooLarge { .. }), "{refused}");
     assert_eq!(client.get(b"key").expect("a read"), None);
 }
