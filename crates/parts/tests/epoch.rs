@@ -83,6 +83,21 @@ fn garbage_of_one_who_left_is_released_by_those_who_stay() {
 }
 
 #[test]
+fn what_anyone_may_release_does_not_wait_for_who_retired_it() {
+    let collector = Collector::new();
+    let (collecting, resting, reading) = (collector.register(), collector.register(), collector.register());
+    let released = Arc::new(AtomicUsize::new(0));
+    let reader = reading.pin();
+    let counter = Arc::clone(&released);
+    resting.pin().defer_to_anyone(Box::new(move || _ = counter.fetch_add(1, Ordering::Relaxed)));
+    (0..5).for_each(|_| _ = collecting.collect());
+    assert_eq!(released.load(Ordering::Relaxed), 0, "a reader is still here");
+    drop(reader);
+    (0..3).for_each(|_| _ = collecting.collect());
+    assert_eq!(released.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn nothing_leaks_when_all_drop() {
     let collector = Collector::new();
     let participants: Vec<_> = (0..3).map(|_| collector.register()).collect();

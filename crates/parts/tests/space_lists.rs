@@ -115,6 +115,22 @@ fn a_reserve_is_left() {
 }
 
 #[test]
+fn several_zones_come_together_or_not_at_all() {
+    for kind in KINDS {
+        let space = space(kind, 2, 1);
+        let free = space.free_zones();
+        assert_eq!(space.get_zones(None, 3, free - 2).expect("sound"), None);
+        assert_eq!(space.free_zones(), free, "nothing was taken");
+        let zones = space.get_zones(Some(Node(1)), 3, free - 3).expect("sound").expect("above the reserve");
+        assert_eq!(zones.iter().collect::<BTreeSet<_>>().len() as u32, free - 3);
+        assert_eq!(space.free_zones(), 3);
+        zones.into_iter().for_each(|zone| space.release_zone(zone));
+        assert_eq!(space.free_zones(), free);
+        assert_eq!(space.audit().expect("sound").zones.gotten, 0);
+    }
+}
+
+#[test]
 fn zones_are_aligned_and_disjoint() {
     let space = space(FreeListKind::Volatile, 3, 7);
     let mut end = 0;

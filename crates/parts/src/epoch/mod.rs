@@ -6,6 +6,8 @@
 //! global epoch advances only when every pinned reader has announced the current one. When it is two ahead of a
 //! retirement, nobody who could have seen the retired thing is still reading.
 //!
+//! What a participant retires waits with it, unless others wait for it: that goes to whoever collects next.
+//!
 //! Handles are explicit and nothing is global: a [`Collector`] per store, a [`Participant`] per client thread, a
 //! [`Guard`] per stretch of reading. A thread may hold participants of several stores.
 //!
