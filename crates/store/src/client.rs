@@ -92,8 +92,10 @@ impl Client {
     /// [`Error::Damaged`] if the value is large and its zones do not say any more that they are its own.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let guard = self.session.pin();
-        let Some(record) = self.spine.get(&guard, key) else { return Ok(None) };
-        Ok(Some(self.spine.value(&guard, &record)?.into_owned()))
+        match self.spine.get(&guard, key) {
+            Some(record) if record.is_large() => self.spine.assemble(&guard, &record).map(Some),
+            record => Ok(record.map(|record| record.value.to_vec())),
+        }
     }
 
     /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one. Allocates

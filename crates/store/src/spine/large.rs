@@ -47,8 +47,9 @@ impl Spine {
         if record.is_large() { self.assemble(guard, record).map(Cow::Owned) } else { Ok(record.value.into()) }
     }
 
+    /// The large value that a record names, put together.
     #[cold]
-    fn assemble(&self, guard: &Guard<'_>, record: &RecordView<'_>) -> Result<Vec<u8>, Error> {
+    pub(crate) fn assemble(&self, guard: &Guard<'_>, record: &RecordView<'_>) -> Result<Vec<u8>, Error> {
         let mut value = Vec::new();
         self.append_large(guard, record, &mut value)?;
         Ok(value)

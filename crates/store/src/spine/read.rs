@@ -60,7 +60,7 @@ impl Spine {
     }
 
     /// The record of `key`, in place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get<'g>(&'g self, guard: &'g Guard<'_>, key: &[u8]) -> Option<RecordView<'g>> {
         let hash = self.hash(key);
         self.settle(guard, hash);
@@ -68,7 +68,7 @@ impl Spine {
     }
 
     /// The record of a key whose stripe is settled, unless it has expired.
-    #[inline]
+    #[inline(always)]
     fn find<'g>(&'g self, guard: &'g Guard<'_>, hash: u64, key: &[u8]) -> Option<RecordView<'g>> {
         let located = self.locate::<true>(guard, hash, key)?;
         (!self.has_expired(&located.record)).then_some(located.record)
@@ -116,9 +116,13 @@ impl Spine {
             }
             for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
                 self.settle(guard, *hash);
-                let found = self.find(guard, *hash, key.as_ref());
-                let value = found.map(|record| self.value(guard, &record)).transpose()?;
-                each(batch * BATCH + i, value.as_deref());
+                let position = batch * BATCH + i;
+                match self.find(guard, *hash, key.as_ref()) {
+                    Some(record) if record.is_large() => {
+                        each(position, Some(&self.assemble(guard, &record)?));
+                    }
+                    found => each(position, found.map(|record| record.value)),
+                }
             }
         }
         Ok(())

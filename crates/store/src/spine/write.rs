@@ -114,8 +114,8 @@ impl Spine {
         let old = self.locate::<WHOLE>(&guard, hash, key);
         let seen = old.as_ref().map(|located| &located.record).filter(|record| !self.has_expired(record));
         let (change, outcome) = match seen {
-            Some(record) if WHOLE => decide(Some(&self.value(&guard, record)?)),
-            _ => decide(seen.map(|_| &[][..])),
+            Some(record) if WHOLE && record.is_large() => decide(Some(&self.assemble(&guard, record)?)),
+            _ => decide(seen.map(|record| record.value)),
         };
         let content = match &change {
             Change::Keep => return Ok(outcome),
