@@ -47,6 +47,11 @@ pub(super) fn what_has_expired_is_absent(fixture: &Fixture) -> Outcome {
         client.put_until(key, b"value", PASSED)?;
     }
     client.put(b"stays", b"value")?;
+    // The longest key, with a value of every length that stands in a record.
+    let (longest, _) = store.limits();
+    let key = vec![b'k'; longest as usize];
+    client.put_until(&key, &vec![1; 16 << 10], PASSED)?;
+    client.delete(&key)?;
     for ending in Ending::ALL {
         drop(client);
         store.compact()?;

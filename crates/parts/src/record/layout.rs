@@ -40,8 +40,8 @@ const _: () = assert!(std::mem::offset_of!(Header, value_len) == 20);
 /// since 1970.
 pub const EXPIRES: u8 = 1;
 
-/// Bytes of an optional field for the time of expiry.
-const EXPIRY_FIELD: u64 = 8;
+/// Bytes of the optional field for the time of expiry.
+pub const EXPIRY_FIELD: u64 = 8;
 
 /// What a record says. The numbers are frozen; those in between are reserved for range tombstones, merges, transactions
 /// and typed values, and refuse until they are defined.

@@ -24,5 +24,5 @@ mod view;
 
 pub use certify::{Certifier, LifeKey};
 pub use codec::{Encoder, frame_len};
-pub use layout::{Content, EXPIRES, HEADER, Header, Kind, format_table, padded};
+pub use layout::{Content, EXPIRES, EXPIRY_FIELD, HEADER, Header, Kind, format_table, padded};
 pub use view::{RecordError, RecordView};

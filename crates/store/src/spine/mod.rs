@@ -32,7 +32,7 @@ use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
 use quipu_parts::heap::{Numbers, Reference};
 use quipu_parts::index::hash::HashIndex;
-use quipu_parts::record::{Encoder, HEADER, RecordView};
+use quipu_parts::record::{EXPIRY_FIELD, Encoder, HEADER, RecordView};
 use quipu_parts::stripes::{StripeGuard, Stripes};
 
 /// The parts of one open store.
@@ -102,9 +102,10 @@ impl Spine {
         }
     }
 
-    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record.
+    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, and a time of
+    /// expiry.
     pub(crate) fn key_limit(&self) -> u64 {
-        KEY_MAX.min(self.heap.longest_record() - HEADER - self.inline_limit())
+        KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - self.inline_limit())
     }
 
     #[inline]
