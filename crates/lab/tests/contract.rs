@@ -32,7 +32,7 @@ fn on_the_simulator() {
 
 /// The longest value of all, on a file: `cargo test --release -p quipu-lab --test contract gibibyte -- --ignored`.
 #[test]
-#[ignore = "writes two values of 1 GiB to a file"]
+#[ignore = "writes two values of 1 GiB: cargo test --release -p quipu-lab --test contract gibibyte -- --ignored"]
 fn a_value_of_a_gibibyte() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");

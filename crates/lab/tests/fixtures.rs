@@ -98,7 +98,7 @@ fn pools_of_every_format_open() {
 }
 
 #[test]
-#[ignore = "makes the pools of the format in use; run it once, before the release that has it"]
+#[ignore = "once for each format: cargo test -p quipu-lab --test fixtures -- --ignored"]
 fn make_pools_of_this_format() {
     std::fs::create_dir_all(folder()).unwrap();
     for ending in ["closed", "dropped"] {

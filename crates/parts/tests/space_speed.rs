@@ -9,7 +9,7 @@ use std::time::Instant;
 const OBJECTS: u64 = 50_000;
 
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: cargo test --release -p quipu-parts --test space_speed -- --ignored --nocapture"]
 fn nanoseconds_of_an_allocation() {
     for free_list in [FreeListKind::Persistent, FreeListKind::Volatile] {
         for object_size in [128, 1 << 10, 4 << 10, 16 << 10] {
