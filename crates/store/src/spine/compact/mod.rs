@@ -142,10 +142,13 @@ impl Spine {
     /// Gives all zones back that no reader can reach any more, and the compactor's own segment to others.
     pub(crate) fn give_back(&self) {
         let mut work = self.compactor.work.lock();
-        if let Some(segment) = work.writer.segment.take() {
-            self.heap.leave(segment);
-        }
+        self.leave_segment(&mut work);
         self.free_all_ripe(&mut work);
+    }
+
+    /// Leaves the compactor's own segment to others, and tells whether there was one.
+    fn leave_segment(&self, work: &mut Work) -> bool {
+        work.writer.segment.take().map(|segment| self.heap.leave(segment)).is_some()
     }
 
     fn free_all_ripe(&self, work: &mut Work) {

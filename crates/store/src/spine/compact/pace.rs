@@ -88,8 +88,7 @@ impl Spine {
                 continue;
             }
             let mut work = self.compactor.work.lock();
-            if let Some(segment) = work.writer.segment.take() {
-                self.heap.leave(segment);
+            if self.leave_segment(&mut work) {
                 continue;
             }
             if !revoked && self.heap.held_back() >= self.heap.longest_record() {
@@ -140,9 +139,7 @@ impl Spine {
     pub(crate) fn compact(&self) -> Result<Compacted, Error> {
         let before = {
             let mut work = self.compactor.work.lock();
-            if let Some(segment) = work.writer.segment.take() {
-                self.heap.leave(segment);
-            }
+            self.leave_segment(&mut work);
             self.revoke(&work);
             work.done
         };

@@ -82,8 +82,8 @@ impl Spine {
         Ok(true)
     }
 
-    /// The next segment to clean that meets the demand. Many are chosen at a time, since who chooses
-    /// looks at all; meanwhile they can only become emptier, but for those that someone writes to, which cannot be claimed.
+    /// The next segment to clean that meets the demand. Many are chosen at a time, since who chooses looks at all; meanwhile
+    /// they can only become emptier, but for those that someone writes to, which cannot be claimed.
     fn next_victim(&self, chosen: &mut VecDeque<Candidate>, room: u64, demand: &Demand) -> Option<ZoneId> {
         let Demand { born_before, least, tombstone_share } = *demand;
         if let Some(position) = chosen.iter().position(|candidate| candidate.life < born_before) {
