@@ -114,6 +114,24 @@ impl<T> SpinLock<T> {
         }
     }
 
+    /// Takes the lock if nobody has it.
+    #[inline]
+    pub fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
+        point();
+        #[cfg(loom)]
+        let held = self.locked.try_lock().ok()?;
+        #[cfg(not(loom))]
+        if self.locked.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        Some(SpinGuard {
+            lock: self,
+            value: PhantomData,
+            #[cfg(loom)]
+            _held: held,
+        })
+    }
+
     /// The value, without locking, when no one else can hold the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()

@@ -2,9 +2,17 @@
 //!
 //! Work that can be divided runs on threads of the operating system, or, inside a simulated run, as further tasks of
 //! that run, so that the explorer sees every interleaving of it too.
+//!
+//! Compaction runs ahead of the writers on a thread of its own, the [`Cleaner`]. On a simulated medium there is none, nor
+//! where no thread can be had: the writers take the same steps themselves then.
 
+use crate::spine::{Progress, Spine};
+use quipu_medium::MediumKind;
 use quipu_medium::sim::sched;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
 /// Asks `test(0..count)`, on up to so many threads, and tells whether all said yes. After a no the rest may be left out.
 pub(crate) fn all(threads: usize, count: usize, test: impl Fn(usize) -> bool + Sync) -> bool {
@@ -33,10 +41,130 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     } else if threads <= 1 {
         work(0);
     } else {
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for i in 0..threads {
                 scope.spawn(move || work(i));
             }
         });
+    }
+}
+
+/// Where writers call the cleaner. That costs a system call only if it sleeps.
+#[derive(Default)]
+pub(crate) struct Bell {
+    state: AtomicU8,
+    thread: Mutex<Option<Thread>>,
+}
+
+/// States of a [`Bell`]: what whoever hears it is doing.
+const NOBODY: u8 = 0;
+const AWAKE: u8 = 1;
+const ASLEEP: u8 = 2;
+const LEAVING: u8 = 3;
+const FAILED: u8 = 4;
+
+impl Bell {
+    /// Calls the cleaner, and tells whether there is one.
+    #[inline]
+    pub(crate) fn ring(&self) -> bool {
+        match self.state.load(Ordering::Relaxed) {
+            ASLEEP => {
+                self.wake();
+                true
+            }
+            state => state == AWAKE,
+        }
+    }
+
+    /// Whether the cleaner has panicked.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == FAILED
+    }
+
+    #[cold]
+    fn wake(&self) {
+        if self.change(ASLEEP, AWAKE) {
+            self.unpark();
+        }
+    }
+
+    fn change(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    fn unpark(&self) {
+        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.unpark();
+        }
+    }
+}
+
+/// How long a cleaner that can do nothing leaves the store alone.
+const REST: Duration = Duration::from_millis(1);
+
+/// The thread that compacts ahead of the writers of a store. It ends when this is dropped.
+pub(crate) struct Cleaner {
+    bell: Arc<Bell>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Cleaner {
+    /// Starts it, where there can be one.
+    pub(crate) fn start(spine: &Arc<Spine>) -> Option<Cleaner> {
+        let (bell, own) = (spine.compactor.bell().clone(), spine.clone());
+        let is_simulated = spine.region().kind() == MediumKind::Sim || sched::simulated();
+        if is_simulated || !bell.change(NOBODY, AWAKE) {
+            return None;
+        }
+        let builder = thread::Builder::new().name("quipu-cleaner".to_owned());
+        let Ok(thread) = builder.spawn(move || clean(&own)) else {
+            bell.state.store(NOBODY, Ordering::Release);
+            return None;
+        };
+        *bell.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread.thread().clone());
+        Some(Cleaner { bell, thread: Some(thread) })
+    }
+}
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        for state in [AWAKE, ASLEEP] {
+            self.bell.change(state, LEAVING);
+        }
+        self.bell.unpark();
+        // A panic has been reported by its thread, and the bell tells of it for ever.
+        let _ = self.thread.take().map(JoinHandle::join);
+        self.bell.change(LEAVING, NOBODY);
+    }
+}
+
+/// Compacts whenever the bell rings, until it is told to leave.
+fn clean(spine: &Spine) {
+    let bell = spine.compactor.bell();
+    let _mourner = Mourner(bell);
+    while bell.state.load(Ordering::Relaxed) != LEAVING {
+        match spine.clean_ahead() {
+            Progress::More => {}
+            Progress::Stuck => thread::park_timeout(REST),
+            // A call that is lost in between is made again by the next write.
+            Progress::Enough if bell.change(AWAKE, ASLEEP) => {
+                while bell.state.load(Ordering::Acquire) == ASLEEP {
+                    thread::park();
+                }
+            }
+            Progress::Enough => {}
+        }
+    }
+}
+
+/// Tells the bell if its thread panics.
+struct Mourner<'a>(&'a Bell);
+
+impl Drop for Mourner<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.state.store(FAILED, Ordering::Release);
+        }
     }
 }

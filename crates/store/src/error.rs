@@ -73,6 +73,9 @@ pub enum Error {
         /// Clients alive.
         clients: usize,
     },
+    /// The cleaner panicked; what it was at is as after a crash. Reads still work.
+    #[error("the thread that compacts the pool has failed; close the store and open it again")]
+    BackgroundFailed,
     /// An option has an impossible value.
     #[error("{0}")]
     Option(String),
@@ -150,7 +153,7 @@ impl Error {
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::NewerFormat { .. } => ErrorKind::NotAPool,
             Error::Medium(MediumError::Exists { .. } | MediumError::Unsuitable { .. }) => ErrorKind::Argument,
-            Error::Medium(_) => ErrorKind::System,
+            Error::Medium(_) | Error::BackgroundFailed => ErrorKind::System,
             Error::Space(error) => space_kind(error),
         }
     }

@@ -19,6 +19,9 @@ pub struct Options {
     pub durability: Durability,
     /// How free zones of a new pool are remembered.
     pub free_list: FreeList,
+    /// A thread that compacts ahead of the writers, who otherwise do it all themselves. Default: true if the machine has more
+    /// than one processor.
+    pub cleaner: bool,
     /// Threads that scan segments at open. Default: the processor's.
     pub recovery_threads: usize,
     /// Prove every record at open, also where the checkpoint of a clean close says what there is. Default: false; damage to
@@ -53,6 +56,8 @@ pub struct Testing {
     pub handful: Option<u64>,
     /// Stripes of key locks, a power of two: few, so that keys share them.
     pub stripes: Option<usize>,
+    /// How many may compact at a time: several, although the pool is small.
+    pub compactors: Option<usize>,
 }
 
 /// A deliberately broken store. Each breaks one rule of crash safety, and the explorer must notice.
@@ -76,10 +81,13 @@ pub enum Twin {
     StaleCheckpoint,
     /// The zones of a large value are committed after the head that names them.
     ValueCommittedLate,
+    /// The cleaner panics when it is called; no twin for the explorer, but for who has to be told.
+    CleanerPanics,
 }
 
 impl Default for Options {
     fn default() -> Options {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
             design: None,
             size: 1 << 30,
@@ -87,7 +95,8 @@ impl Default for Options {
             medium: None,
             durability: Durability::Process,
             free_list: FreeList::default(),
-            recovery_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            cleaner: processors > 1,
+            recovery_threads: processors,
             verify: false,
             testing: Testing::default(),
         }

@@ -1,5 +1,6 @@
 //! [`Store`]: a pool that is open.
 
+use crate::background::Cleaner;
 use crate::check::{self, CheckReport};
 use crate::checkpoint;
 use crate::client::Client;
@@ -34,6 +35,7 @@ const ZONE_SIZES: RangeInclusive<u64> = 16 << 10..=4 << 20;
 /// Dropping a store without [`close`](Store::close) loses nothing; it only makes the next open repair what a crash would
 /// have left.
 pub struct Store {
+    cleaner: Option<Cleaner>,
     spine: Arc<Spine>,
     design: Design,
     recovery: RecoveryReport,
@@ -118,11 +120,7 @@ impl Store {
                  zones smaller"
             )));
         }
-        Ok(Store {
-            spine: Arc::new(build(space, options, false)),
-            design,
-            recovery: RecoveryReport::default(),
-        })
+        Ok(Store::of(build(space, options, false), design, RecoveryReport::default(), options))
     }
 
     /// Opens the pool on a region that is mapped already.
@@ -131,6 +129,12 @@ impl Store {
     /// As for [`open`](Store::open).
     pub fn open_on(region: Region, options: &Options) -> Result<Store, Error> {
         open(region, options, &|_, _| {})
+    }
+
+    fn of(spine: Spine, design: Design, recovery: RecoveryReport, options: &Options) -> Store {
+        let spine = Arc::new(spine);
+        let cleaner = options.cleaner.then(|| Cleaner::start(&spine)).flatten();
+        Store { cleaner, spine, design, recovery }
     }
 
     /// Copies what proves itself of the damaged pool at `path` into a new pool at `into`, of the same size and, unless
@@ -265,8 +269,10 @@ impl Store {
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive. What does not hold is in the report, not an error.
     pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
-        self.exclusive()?;
-        check::check(&self.spine, progress)
+        let has_cleaner = self.cleaner.take().is_some();
+        let report = self.exclusive().and_then(|()| check::check(&self.spine, progress));
+        self.cleaner = has_cleaner.then(|| Cleaner::start(&self.spine)).flatten();
+        report
     }
 
     /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file back to its
@@ -274,7 +280,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium. The pool is then as after a drop.
-    pub fn close(self) -> Result<(), Error> {
+    pub fn close(mut self) -> Result<(), Error> {
+        self.cleaner = None;
         self.exclusive()?;
         let space = self.spine.heap.space();
         self.spine.settle_all(&self.spine.epochs.register().pin());
@@ -298,6 +305,7 @@ impl Store {
         if self.spine.region().kind() == MediumKind::File { Ok(self.spine.region().sync()?) } else { Ok(()) }
     }
 
+    /// Refuses while clients are alive. The cleaner has left.
     fn exclusive(&self) -> Result<(), Error> {
         match Arc::strong_count(&self.spine) - 1 {
             0 => {
@@ -341,7 +349,7 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         Some(loaded) => recovery::resume(&mut spine, loaded, found),
         None => recovery::recover(&spine, threads, holes, found, progress)?,
     };
-    Ok(Store { spine: Arc::new(spine), design, recovery })
+    Ok(Store::of(spine, design, recovery, options))
 }
 
 /// Whether a superblock describes a pool of this program, and of which design.
@@ -379,7 +387,7 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
     let heap = LogHeap::new(space, certifier, clock, reserve);
     let epochs = Collector::new();
     Spine {
-        compactor: Compactor::new(&heap, &epochs),
+        compactor: Compactor::new(&heap, &epochs, testing.compactors),
         heap,
         index: HashIndex::new(index),
         stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),

@@ -2,7 +2,7 @@
 
 use super::error::BenchError;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
-use quipu::{Design, MediumKind};
+use quipu::{Design, MediumKind, Options};
 use std::path::PathBuf;
 
 /// Bytes of YCSB's longest key: `user` and nineteen digits.
@@ -25,6 +25,8 @@ pub struct Config {
     pub zone_size: Option<u64>,
     /// Threads, for operations and for recovery.
     pub threads: usize,
+    /// Whether a thread of the store's own compacts ahead of the clients.
+    pub cleaner: bool,
     /// Records loaded.
     pub records: u64,
     /// Operations of each phase.
@@ -48,6 +50,7 @@ impl Default for Config {
             pool_size: None,
             zone_size: None,
             threads: 1,
+            cleaner: Options::default().cleaner,
             records: 1_000_000,
             operations: 1_000_000,
             key_size: 16,

@@ -101,6 +101,7 @@ impl Target {
             size: bytes,
             zone_size: config.zone_size,
             medium: Some(config.medium),
+            cleaner: config.cleaner,
             recovery_threads: config.threads,
             ..Options::default()
         };

@@ -103,6 +103,8 @@ impl Run<'_> {
             size: (keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096),
             zone_size: Some(ZONE),
             medium: Some(MediumKind::File),
+            // What is copied while the store is open must not change meanwhile.
+            cleaner: false,
             testing: Testing { twin, ..Testing::default() },
             ..Options::default()
         }

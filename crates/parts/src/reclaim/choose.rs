@@ -57,15 +57,20 @@ pub fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Vec<Candi
     };
     // Lives are numbers of the pool's clock, which goes on with every write. The youngest candidate has an age as well.
     let now = candidates.iter().map(|candidate| candidate.life).max().unwrap_or_default() + 1;
-    let mut chosen: Vec<_> =
-        candidates.iter().filter(|candidate| gives(candidate) || joins(candidate)).copied().collect();
     // Worth is not negative, and the bits of such a number have its order.
-    chosen.sort_by_cached_key(|candidate| (Reverse(worth(candidate, terms, now).to_bits()), candidate.life));
+    let rank = |candidate: &Candidate| (Reverse(worth(candidate, terms, now).to_bits()), candidate.life);
+    let ranked = candidates.iter().map(|candidate| (rank(candidate), candidate));
+    let mut chosen: Vec<_> = ranked.filter(|(_, candidate)| gives(candidate) || joins(candidate)).collect();
     // Whether another one joins depends on what the first one left of the room.
-    let mut first = true;
-    chosen.retain(|candidate| std::mem::take(&mut first) || gives(candidate));
-    chosen.truncate(most);
-    chosen
+    let first = chosen.iter().map(|(rank, _)| *rank).min();
+    chosen.retain(|(rank, candidate)| Some(*rank) == first || gives(candidate));
+    // All but a few of many stay behind: no need to sort those.
+    if chosen.len() > most {
+        chosen.select_nth_unstable_by_key(most, |(rank, _)| *rank);
+        chosen.truncate(most);
+    }
+    chosen.sort_unstable_by_key(|(rank, _)| *rank);
+    chosen.into_iter().map(|(_, candidate)| *candidate).collect()
 }
 
 fn dead(candidate: &Candidate) -> u64 {

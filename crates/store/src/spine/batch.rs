@@ -28,7 +28,7 @@ impl Locks<'_> {
 impl Spine {
     /// Locks the stripes of up to [`BATCH`] hashes, in rising order, each by the first of the keys that share it.
     pub(super) fn lock_all(&self, guard: &Guard<'_>, hashes: &[u64]) -> Locks<'_> {
-        let mut by_stripe = [(usize::MAX, usize::MAX); BATCH];
+        let mut by_stripe = [0; BATCH];
         let mut locks = Locks { guards: [const { None }; BATCH], holders: [0; BATCH] };
         self.lock_in_order(
             guard,
@@ -45,16 +45,17 @@ impl Spine {
         &'s self,
         guard: &Guard<'_>,
         hashes: &[u64],
-        by_stripe: &mut [(usize, usize)],
+        by_stripe: &mut [u64],
         guards: &mut [Option<StripeGuard<'s>>],
         holders: &mut [usize],
     ) {
         for (position, hash) in hashes.iter().enumerate() {
-            by_stripe[position] = (self.stripes.of(*hash), position);
+            by_stripe[position] = (self.stripes.of(*hash) as u64) << u32::BITS | position as u64;
         }
         by_stripe.sort_unstable();
         let mut last = None;
-        for (stripe, position) in by_stripe.iter().copied() {
+        for pair in by_stripe.iter() {
+            let (stripe, position) = ((pair >> u32::BITS) as usize, *pair as u32 as usize);
             let holder = match last {
                 Some((locked, holder)) if locked == stripe => holder,
                 _ => {

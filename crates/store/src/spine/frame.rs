@@ -41,22 +41,22 @@ impl Spine {
         let Session { participant, writer, .. } = session;
         let is_deletion = batch.contents().all(|content| content.kind == Kind::Tombstone);
         let purpose = if is_deletion { Use::Delete } else { Use::Put };
-        while let Err(error) = self.make_room(purpose, &mut writer.segment, len, writer.node) {
-            self.make_space_or(error, writer, (len, 0), purpose)?;
-        }
-        let open = writer.segment.as_ref().expect("room was just made");
-        let mut places = Vec::with_capacity(count);
-        self.heap.prepare_frame(open, &mut writer.encoder, batch.contents(), |place| places.push(place));
-
-        let guard = participant.pin();
-        let (mut guards, mut holders) = (Vec::with_capacity(count), vec![0; count]);
-        guards.resize_with(count, || None);
-        self.lock_in_order(&guard, &hashes, &mut vec![(0, 0); count], &mut guards, &mut holders);
-        if self.drop_revoked(writer) {
-            drop(guards);
-            drop(guard);
-            return self.write_batch(session, batch);
-        }
+        let (mut places, mut holders) = (Vec::with_capacity(count), vec![0; count]);
+        let (guard, guards) = loop {
+            while let Err(error) = self.make_room(purpose, &mut writer.segment, len, writer.node) {
+                self.make_space_or(error, writer, (len, 0), purpose)?;
+            }
+            let open = writer.segment.as_ref().expect("room was just made");
+            places.clear();
+            self.heap.prepare_frame(open, &mut writer.encoder, batch.contents(), |place| places.push(place));
+            let guard = participant.pin();
+            let mut guards = Vec::with_capacity(count);
+            guards.resize_with(count, || None);
+            self.lock_in_order(&guard, &hashes, &mut vec![0; count], &mut guards, &mut holders);
+            if !self.drop_revoked(writer) {
+                break (guard, guards);
+            }
+        };
         let mut highest = 0;
         for (i, content) in batch.contents().enumerate() {
             let stripe = guards[holders[i]].as_ref().expect("the stripe of every key is locked");

@@ -10,6 +10,7 @@ Examples:
   quipu bench util
   quipu bench util --utilization 50,70,80,90 --zipf 0.99 --uniform --plot util.svg
   quipu bench util --utilization 90 --records 5M --seconds 60 --json
+  quipu bench util --utilization 90 --no-cleaner            # writers compact by themselves
   quipu bench util --utilization 80 --medium file --pool /mnt/ssd/bench.pool --zone-size 64K
 
 Fields of the JSON objects beside those of every benchmark: utilization (per cent, as asked for), distribution, \
@@ -48,6 +49,10 @@ pub struct Args {
     /// Bytes of a segment, a power of two from 16K to 4M. [default: the largest that makes 1000 of them]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     zone_size: Option<u64>,
+    /// Leave compaction to the writers: without it, a thread of the store's own compacts ahead of them, where the machine has
+    /// more than one processor.
+    #[arg(long)]
+    no_cleaner: bool,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
     roofline: bool,
@@ -57,13 +62,18 @@ impl Args {
     /// Runs the benchmark.
     pub fn run(self) -> Result<Outcome, Failure> {
         let config = self.settings.apply(self.sizes.config_with(self.settings.medium, RECORDS_SIM));
-        let config = Config { zone_size: self.zone_size, roofline: self.roofline, ..config };
+        let cleaner = config.cleaner && !self.no_cleaner;
+        let config = Config { zone_size: self.zone_size, cleaner, roofline: self.roofline, ..config };
         let zipf = self.zipf.or((!self.uniform).then_some(0.99)).map(Keys::Zipf);
         let keys = zipf.into_iter().chain(self.uniform.then_some(Keys::Uniform)).collect();
         let overwrites = Overwrites { utilizations: self.utilization, keys, seconds: self.seconds };
         let mut bench = self.settings.begin(format!(
-            "Overwriting {} records of {} + {} bytes until throughput is steady, seed {}.",
-            config.records, config.key_size, config.value_size, config.seed
+            "Overwriting {} records of {} + {} bytes until throughput is steady, {} a cleaner, seed {}.",
+            config.records,
+            config.key_size,
+            config.value_size,
+            if cleaner { "with" } else { "without" },
+            config.seed
         ))?;
         let result =
             bench.run(config, |config, progress, sink| bench::util(config, &overwrites, progress, sink));

@@ -1,10 +1,11 @@
 //! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks for it.
 
-use super::{Compacted, Demand, Work};
+use super::{Compacted, Demand, Worker};
 use crate::error::Error;
+use crate::options::Twin;
 use crate::spine::{Spine, Writer};
 use quipu_parts::heap::segments::{OpenSegment, Use};
-use quipu_parts::sync::Waiter;
+use quipu_parts::sync::{SpinGuard, Waiter};
 
 /// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
 /// each time that they are written.
@@ -12,6 +13,19 @@ const LEAST_DIVISOR: u64 = 64;
 
 /// Turns that are waited for readers before the pool is taken for full.
 const PATIENCE: u32 = 4096;
+
+/// What a piece of the cleaner's work has come to.
+pub(crate) enum Progress {
+    /// There may be more to do.
+    More,
+    /// Enough room is left until a writer calls.
+    Enough,
+    /// There is too little room, and nothing to be done about it now.
+    Stuck,
+}
+
+/// Share of the low water, as a divisor, below which writers help the cleaner.
+const HELPERS_SHARE: u32 = 2;
 
 /// Waiting that ends.
 struct Patience {
@@ -44,10 +58,30 @@ impl Spine {
     /// Makes some room ahead of a write, if little is left. The caller holds no lock.
     #[inline]
     pub(in crate::spine) fn relieve(&self) -> Result<(), Error> {
-        if self.heap.zones_left(Use::Put) < self.compactor.low_water {
-            self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
+        if self.compactor.bell.has_failed() {
+            return Err(Error::BackgroundFailed);
+        }
+        let (left, low_water) = (self.heap.zones_left(Use::Put), self.compactor.low_water);
+        if left < low_water {
+            let has_cleaner = self.compactor.bell.ring();
+            if left < if has_cleaner { low_water.div_ceil(HELPERS_SHARE) } else { low_water } {
+                self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
+            }
         }
         Ok(())
+    }
+
+    /// A piece of the cleaner's work.
+    pub(crate) fn clean_ahead(&self) -> Progress {
+        assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
+        if self.heap.zones_left(Use::Put) >= self.compactor.low_water {
+            return Progress::Enough;
+        }
+        match self.step_of_writer(&self.demand(u64::MAX, self.worthwhile())) {
+            Ok(true) => Progress::More,
+            // Whatever the error is, a writer that takes a step comes upon it as well, and can tell somebody.
+            Ok(false) | Err(_) => Progress::Stuck,
+        }
     }
 
     /// Makes room ahead of a write that will hold locks when it finds out that it has none.
@@ -74,7 +108,7 @@ impl Spine {
     ) -> Result<bool, Error> {
         // Large values that were superseded take no copying to come back.
         self.settle_all(&self.epochs.register().pin());
-        self.free_all_ripe(&mut self.compactor.work.lock());
+        self.free_all_ripe();
         // All that could be cleaned may be in this writer's own segment.
         if let Some(segment) = writer.segment.take() {
             self.heap.leave(segment);
@@ -87,18 +121,18 @@ impl Spine {
             if self.step_of_writer(&demand)? {
                 continue;
             }
-            let mut work = self.compactor.work.lock();
-            if self.leave_segment(&mut work) {
+            let mut workers = self.all_workers();
+            if self.leave_segments(&mut workers) {
                 continue;
             }
             if !revoked && self.heap.held_back() >= self.heap.longest_record() {
-                self.revoke(&work);
+                self.revoke(&workers);
                 revoked = true;
                 continue;
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
             // for long; and who deletes at this moment has the segment that is kept for that.
-            drop(work);
+            drop(workers);
             let someone_leaves = self.compactor.retired() > 0 || self.heap.lends();
             if !(someone_leaves && patience.lasts()) {
                 return Ok(self.heap.offers(len, purpose, zones));
@@ -107,9 +141,10 @@ impl Spine {
         Ok(true)
     }
 
-    /// Takes their segments away from all clients, which may rest.
-    fn revoke(&self, work: &Work) {
-        let guard = work.participant.pin();
+    /// Takes their segments away from all clients, which may rest. The compactor, which does not look for that, has none and
+    /// takes none meanwhile: the caller has all its workers.
+    fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) {
+        let guard = workers[0].participant.pin();
         self.heap.revoke(|| {
             for stripe in 0..self.stripes.count() {
                 drop(self.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
@@ -138,10 +173,10 @@ impl Spine {
     /// Cleans every segment that was opened before this call and has something to give back.
     pub(crate) fn compact(&self) -> Result<Compacted, Error> {
         let before = {
-            let mut work = self.compactor.work.lock();
-            self.leave_segment(&mut work);
-            self.revoke(&work);
-            work.done
+            let mut workers = self.all_workers();
+            self.leave_segments(&mut workers);
+            self.revoke(&workers);
+            self.compactor.done()
         };
         let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
         let demand = Demand { born_before, least: 1, tombstone_share };
