@@ -4,6 +4,7 @@ use super::{Compacted, Demand, Worker};
 use crate::error::Error;
 use crate::options::Twin;
 use crate::spine::{Spine, Writer};
+use quipu_medium::{MediumKind, Region};
 use quipu_parts::heap::segments::{OpenSegment, Use};
 use quipu_parts::sync::{SpinGuard, Waiter};
 
@@ -11,8 +12,10 @@ use quipu_parts::sync::{SpinGuard, Waiter};
 /// each time that they are written.
 const LEAST_DIVISOR: u64 = 64;
 
-/// Turns that are waited for readers before the pool is taken for full.
-const PATIENCE: u32 = 4096;
+/// What is waited for readers at least before the pool is taken for full, in turns and in milliseconds: one that is in no
+/// hurry may not be running while others are. A simulated clock stands still.
+const PATIENCE_TURNS: u32 = 4096;
+const PATIENCE_MILLISECONDS: u64 = 100;
 
 /// What a piece of the cleaner's work has come to.
 pub(crate) enum Progress {
@@ -28,24 +31,31 @@ pub(crate) enum Progress {
 const HELPERS_SHARE: u32 = 2;
 
 /// Waiting that ends.
-struct Patience {
-    left: u32,
+struct Patience<'s> {
+    region: &'s Region,
+    began: u64,
+    turns: u32,
     waiter: Waiter,
 }
 
-impl Patience {
-    fn new() -> Patience {
-        Patience { left: PATIENCE, waiter: Waiter::default() }
+impl Patience<'_> {
+    fn new(region: &Region) -> Patience<'_> {
+        Patience { region, began: region.now(), turns: 0, waiter: Waiter::default() }
     }
 
     /// Waits a turn; `false` if there is none left.
     fn lasts(&mut self) -> bool {
-        if self.left > 0 {
-            self.left -= 1;
+        self.turns += 1;
+        let has_time = || {
+            let passed = self.region.now().checked_sub(self.began);
+            self.region.kind() != MediumKind::Sim
+                && passed.is_some_and(|passed| passed < PATIENCE_MILLISECONDS)
+        };
+        let lasts = self.turns <= PATIENCE_TURNS || has_time();
+        if lasts {
             self.waiter.wait();
-            return true;
         }
-        false
+        lasts
     }
 }
 
@@ -115,7 +125,7 @@ impl Spine {
         }
         let least = if purpose == Use::Put { self.worthwhile() } else { 1 };
         let demand = self.demand(self.heap.draw(), least);
-        let mut patience = Patience::new();
+        let mut patience = Patience::new(self.region());
         let mut revoked = false;
         while !self.heap.offers(len, purpose, zones) {
             if self.step_of_writer(&demand)? {
@@ -180,7 +190,7 @@ impl Spine {
         };
         let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
         let demand = Demand { born_before, least: 1, tombstone_share };
-        let mut patience = Patience::new();
+        let mut patience = Patience::new(self.region());
         loop {
             let stepped = self.compact_step(&demand);
             match stepped {
