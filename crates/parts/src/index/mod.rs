@@ -3,4 +3,8 @@
 //! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores opaque
 //! nonzero references of 48 bits, and the caller decides whether a candidate is the key it looks for.
 
+mod cursor;
+mod directory;
 pub mod hash;
+
+pub use cursor::Cursor;

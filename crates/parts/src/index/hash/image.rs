@@ -13,14 +13,14 @@
 //! A loader believes nothing: whatever the bytes are, what comes out is an index whose references all satisfied the
 //! caller, or nothing. Slots in the wrong bucket only hide their keys.
 
-use super::directory::Directory;
 use super::probe::{Bucket, SLOTS};
 use super::segment::EntryWord;
 use super::settings::BUCKET_BITS_MAX;
 use super::slab::Slabs;
-use super::slot::{EMPTY, REFERENCE_MASK, prefix, reference_of};
-use super::split::{WINDOW_LAG, deepest};
+use super::slot::{EMPTY, REFERENCE_MASK, reference_of};
+use super::split::WINDOW_LAG;
 use super::table::HashIndex;
+use crate::index::directory::{Directory, deepest, following, prefix};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -170,11 +170,6 @@ impl Image<'_> {
             sink(&bytes);
         }
     }
-}
-
-/// The lowest hash behind the segment of this depth that begins with `start`; `None` behind the last.
-fn following(start: u64, depth: u32) -> Option<u64> {
-    if depth == 0 { None } else { start.checked_add(1 << (64 - depth)) }
 }
 
 /// Makes an index of an image. Segments can be filled by several threads at once.

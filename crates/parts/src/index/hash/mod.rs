@@ -49,7 +49,6 @@
 //! empty, or already much deeper than the number of segments explains) goes to the segment's overflow chain, which
 //! stores full hashes and is searched by those who found nothing in the buckets. With a keyed hash it stays empty.
 
-mod directory;
 mod displace;
 mod image;
 mod iterate;
@@ -62,7 +61,7 @@ mod slot;
 mod split;
 mod table;
 
+pub use crate::index::Cursor;
 pub use image::{Fields, Image, ImageError, ImageShape, Loader, image_tables};
-pub use iterate::Cursor;
 pub use settings::{HashIndexSettings, HashIndexStats};
 pub use table::HashIndex;

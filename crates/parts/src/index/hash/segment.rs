@@ -34,6 +34,20 @@ impl EntryWord {
     }
 }
 
+impl From<u64> for EntryWord {
+    #[inline]
+    fn from(word: u64) -> EntryWord {
+        EntryWord(word)
+    }
+}
+
+impl From<EntryWord> for u64 {
+    #[inline]
+    fn from(entry: EntryWord) -> u64 {
+        entry.0
+    }
+}
+
 /// What belongs to a segment and is not a slot.
 #[repr(C, align(64))]
 pub(super) struct Meta {

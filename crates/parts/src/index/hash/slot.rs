@@ -44,15 +44,3 @@ fn spread(tag: u64) -> u32 {
 pub(super) fn distance(tag: u64, bucket_mask: usize) -> usize {
     ((spread(tag) >> TAG_BITS) as usize | 1) & bucket_mask
 }
-
-/// The bits of `hash` above the lowest `64 - depth`, for any depth from 0 to 63.
-#[inline]
-pub(super) fn prefix(hash: u64, depth: u32) -> u64 {
-    (hash >> 1) >> (63 - depth)
-}
-
-/// Bit `depth` of a hash, counted from the top: the one that a split of that depth consumes.
-#[inline]
-pub(super) fn split_bit(hash: u64, depth: u32) -> bool {
-    (hash >> (63 - depth)) & 1 != 0
-}

@@ -2,25 +2,15 @@
 
 use super::probe::SLOTS;
 use super::segment::{EntryWord, Segment, State};
-use super::slot::{EMPTY, TAG_BITS, prefix, split_bit, tag_of_word};
+use super::slot::{EMPTY, TAG_BITS, tag_of_word};
 use super::table::HashIndex;
+use crate::index::directory::{deepest, prefix, split_bit};
 use crate::sync::point;
 use std::sync::atomic::Ordering;
 
 /// Tag bits that must be left to tell the keys of a segment apart; at eight, one lookup in twenty or so tests a
 /// key that is not the one.
 const FRESH_BITS_MIN: u32 = 8;
-/// A segment may be this much deeper than even hashes would make it, ...
-const DEPTH_SLACK: u32 = 8;
-/// ... and in a small index at least this deep, ...
-const DEPTH_FLOOR: u32 = 16;
-/// ... but never deeper than this, so that the tag window does not leave the hash.
-const DEPTH_MAX: u32 = 40;
-
-/// Depth that no segment of an index of so many passes.
-pub(super) fn deepest(segments: u64) -> u32 {
-    (segments.max(1).ilog2() + DEPTH_SLACK).clamp(DEPTH_FLOOR, DEPTH_MAX)
-}
 
 /// How far behind a segment's depth its tag window may begin: beyond, too few bits of a tag would be left.
 pub(super) const WINDOW_LAG: u32 = TAG_BITS - FRESH_BITS_MIN;
@@ -29,8 +19,7 @@ impl HashIndex {
     /// Whether splitting this segment would help a key that found no place in it.
     ///
     /// It would not if the segment is far from full (keys collide in more bits than a split looks at), unless
-    /// such keys become many. Nor does depth help much where equal prefixes have made this segment far deeper than the
-    /// others; each further split could double the directory.
+    /// such keys become many. Nor if the segment is far deeper than the others.
     pub(super) fn should_split(&self, segment: &Segment<'_>, state: &State) -> bool {
         let deepest = deepest(self.segments.load(Ordering::Relaxed));
         let slots = segment.slot_count();

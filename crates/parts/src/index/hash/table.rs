@@ -1,6 +1,5 @@
 //! The index as its users see it.
 
-use super::directory::Directory;
 use super::overflow::OverflowEntry;
 use super::probe::SLOTS;
 use super::segment::{EntryWord, Segment, State, places};
@@ -8,6 +7,7 @@ use super::settings::{BUCKET_BITS_MAX, HashIndexSettings, HashIndexStats};
 use super::slab::Slabs;
 use super::slot::{REFERENCE_MASK, reference_of, word_of};
 use crate::epoch::Guard;
+use crate::index::directory::Directory;
 use crate::sync::{SpinGuard, point};
 use quipu_medium::arch::{prefetch, prefetch_to_write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ const INITIAL_DEPTH_MAX: u32 = 16;
 /// key at the same time. Guards are not needed for the index's own memory; they keep the records from being
 /// reused while `matches` looks at them.
 pub struct HashIndex {
-    pub(super) directory: Directory,
+    pub(super) directory: Directory<EntryWord>,
     pub(super) slabs: Slabs,
     pub(super) segments: AtomicU64,
     pub(super) splits: AtomicU64,
@@ -42,7 +42,7 @@ impl HashIndex {
     }
 
     /// An index of these segments.
-    pub(super) fn of(directory: Directory, slabs: Slabs, segments: u64) -> HashIndex {
+    pub(super) fn of(directory: Directory<EntryWord>, slabs: Slabs, segments: u64) -> HashIndex {
         HashIndex {
             directory,
             slabs,

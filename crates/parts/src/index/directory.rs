@@ -1,14 +1,13 @@
-//! From the top bits of a hash to its segment.
+//! From the top bits of a hash to its segment: the directory of extendible hashing, for the indexes that grow that way.
 //!
-//! An entry is the segment's address with the base of its tag window in the low six bits, which are free because
-//! segments are aligned to lines. The current array is named the same way, with the shift in the low bits, so a
+//! An entry is one word: where the segment is, and in the low six bits, which are free because segments are aligned to
+//! lines, a number that the index needs as soon as it knows the segment. The current array is named the same way, with the shift in the low bits, so a
 //! lookup makes two loads here, and the first is always in the nearest cache.
 //!
 //! Entries and the array change under the directory's lock, which is taken after a segment's lock.
 
-use super::segment::EntryWord;
-use super::slot::prefix;
 use crate::sync::{SpinLock, point};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ENTRIES_PER_LINE: usize = 8;
@@ -21,10 +20,12 @@ struct Line([AtomicU64; ENTRIES_PER_LINE]);
 /// All arrays there were, the current one last. They only add up to twice the current one.
 type Arrays = Vec<Box<[Line]>>;
 
-pub(super) struct Directory {
+/// Entries of a type that is one word.
+pub(super) struct Directory<W> {
     /// Address of the current array of entries, with 63 - depth in the low bits.
     current: AtomicU64,
     arrays: SpinLock<Arrays>,
+    words: PhantomData<fn(W) -> W>,
 }
 
 fn new_array(depth: u32, entry: impl Fn(usize) -> u64) -> Box<[Line]> {
@@ -37,22 +38,23 @@ fn name(array: &[Line], depth: u32) -> u64 {
     array.as_ptr().expose_provenance() as u64 | u64::from(63 - depth)
 }
 
-impl Directory {
+impl<W: Copy + From<u64> + Into<u64>> Directory<W> {
     /// A directory of `1 << depth` entries; `entry` is asked for each in order, and for a few past the end if
     /// they do not fill a line.
-    pub(super) fn new(depth: u32, entry: impl Fn(usize) -> EntryWord) -> Directory {
-        let array = new_array(depth, |i| entry(i).0);
-        Directory { current: AtomicU64::new(name(&array, depth)), arrays: SpinLock::new(vec![array]) }
+    pub(super) fn new(depth: u32, entry: impl Fn(usize) -> W) -> Directory<W> {
+        let array = new_array(depth, |i| entry(i).into());
+        let current = AtomicU64::new(name(&array, depth));
+        Directory { current, arrays: SpinLock::new(vec![array]), words: PhantomData }
     }
 
     /// The entry that covers `hash`.
     #[inline]
-    pub(super) fn entry(&self, hash: u64) -> EntryWord {
+    pub(super) fn entry(&self, hash: u64) -> W {
         let current = self.current.load(Ordering::Acquire);
         let index = (hash >> 1) >> (current & SHIFT_MASK);
         let array = std::ptr::with_exposed_provenance::<AtomicU64>((current & !SHIFT_MASK) as usize);
         // SAFETY: the array has 1 << depth entries and `index` has depth bits; arrays live as long as `self`.
-        EntryWord(unsafe { &*array.add(index as usize) }.load(Ordering::Acquire))
+        W::from(unsafe { &*array.add(index as usize) }.load(Ordering::Acquire))
     }
 
     /// Hash bits that the directory distinguishes.
@@ -67,7 +69,7 @@ impl Directory {
 
     /// Publishes a split: of the hashes that share the upper `depth` bits of `hash`, those whose next bit is clear
     /// go to `low` from now on and the others to `high`. The caller holds the lock of the segment that had both.
-    pub(super) fn publish_split(&self, hash: u64, depth: u32, low: EntryWord, high: EntryWord) {
+    pub(super) fn publish_split(&self, hash: u64, depth: u32, low: W, high: W) {
         let mut arrays = self.arrays.lock();
         let mut directory_depth = self.depth();
         if directory_depth == depth {
@@ -90,7 +92,37 @@ impl Directory {
         let first = (prefix(hash, depth) as usize) << (directory_depth - depth);
         for i in first..first + 2 * half {
             let entry = if i < first + half { low } else { high };
-            array[i / ENTRIES_PER_LINE].0[i % ENTRIES_PER_LINE].store(entry.0, Ordering::Release);
+            array[i / ENTRIES_PER_LINE].0[i % ENTRIES_PER_LINE].store(entry.into(), Ordering::Release);
         }
     }
+}
+
+/// The bits of `hash` above the lowest `64 - depth`, for any depth from 0 to 63.
+#[inline]
+pub(super) fn prefix(hash: u64, depth: u32) -> u64 {
+    (hash >> 1) >> (63 - depth)
+}
+
+/// Bit `depth` of a hash, counted from the top: the one that a split of that depth consumes.
+#[inline]
+pub(super) fn split_bit(hash: u64, depth: u32) -> bool {
+    (hash >> (63 - depth)) & 1 != 0
+}
+
+/// The lowest hash behind the segment of this depth that begins with `start`; `None` behind the last.
+pub(super) fn following(start: u64, depth: u32) -> Option<u64> {
+    if depth == 0 { None } else { start.checked_add(1 << (64 - depth)) }
+}
+
+/// A segment may be this much deeper than even hashes would make it, ...
+const DEPTH_SLACK: u32 = 8;
+/// ... and in a small index at least this deep, ...
+const DEPTH_FLOOR: u32 = 16;
+/// ... but never deeper than this, so that a hash has bits left to tell the keys of a segment apart.
+pub(super) const DEPTH_MAX: u32 = 40;
+
+/// Depth that no segment of an index of so many passes. Where equal prefixes have made a segment far deeper than the
+/// others, depth does not help much, and each further split could double the directory.
+pub(super) fn deepest(segments: u64) -> u32 {
+    (segments.max(1).ilog2() + DEPTH_SLACK).clamp(DEPTH_FLOOR, DEPTH_MAX)
 }
