@@ -1,8 +1,9 @@
 //! Indexes: from a key's hash, or from a key in order, to the reference of its newest record.
 //!
 //! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores opaque
-//! nonzero references of 48 bits, and the caller decides whether a candidate is the key it looks for.
+//! nonzero references, of 48 bits in `hash` and 64 in `cceh`, and the caller decides whether a candidate is the key it looks for.
 
+pub mod cceh;
 mod cursor;
 mod directory;
 pub mod hash;

@@ -1,0 +1,137 @@
+//! Segments in DRAM.
+//!
+//! They are carved from chunks that start small and double up to two megabytes, aligned to their size, so that large pages
+//! fit beneath them. Segments are never given back: an extendible hash index does not shrink.
+
+use super::entry::Name;
+use super::memory::NodeMemory;
+use super::settings::CcehError;
+use crate::sync::SpinLock;
+use quipu_medium::{arch, prefer_huge_pages};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of the largest chunks: a large page.
+const CHUNK_MAX: usize = 2 << 20;
+/// Segments of the smallest chunk.
+const SEGMENTS_MIN: usize = 16;
+
+struct Chunk {
+    base: NonNull<u64>,
+    layout: Layout,
+    /// Bytes that are segments already.
+    used: usize,
+}
+
+// SAFETY: a chunk is memory that no thread owns; what lies in it is atomic once it is published.
+unsafe impl Send for Chunk {}
+
+/// Memory of an index in DRAM.
+pub struct DramNodes {
+    segment_bytes: usize,
+    chunks: SpinLock<Vec<Chunk>>,
+}
+
+impl DramNodes {
+    /// No segment yet; all will be of this size.
+    pub(super) fn new(segment_bytes: u64) -> DramNodes {
+        DramNodes { segment_bytes: segment_bytes as usize, chunks: SpinLock::default() }
+    }
+
+    fn new_chunk(&self, segments: usize) -> Chunk {
+        let most = CHUNK_MAX / self.segment_bytes;
+        let bytes = segments.clamp(SEGMENTS_MIN.min(most), most) * self.segment_bytes;
+        let align = bytes.next_power_of_two();
+        let layout = Layout::from_size_align(bytes, align).expect("a chunk is two megabytes at most");
+        // SAFETY: the size is not zero.
+        let base = unsafe { alloc(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        if bytes == CHUNK_MAX {
+            // SAFETY: just allocated with this size, and nobody else knows of it.
+            let memory = unsafe { std::slice::from_raw_parts_mut(base.as_ptr().cast(), bytes) };
+            prefer_huge_pages(memory);
+        }
+        Chunk { base: base.cast(), layout, used: 0 }
+    }
+
+    /// A word of a segment.
+    #[inline]
+    fn word(&self, place: u64) -> &AtomicU64 {
+        // SAFETY: the index asks only for aligned words within segments that `allocate` gave it, which live as long as
+        // `self` and are initialised there; since then they are changed only through these atomics.
+        unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(place as usize) }
+    }
+}
+
+impl NodeMemory for DramNodes {
+    const MARK: u64 = 0;
+
+    #[inline]
+    fn load(&self, place: u64) -> u64 {
+        self.word(place).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn store(&self, place: u64, word: u64) {
+        self.word(place).store(word, Ordering::Release);
+    }
+
+    #[inline]
+    fn persist(&self, _place: u64, _len: u64) {}
+
+    #[inline]
+    fn prefetch(&self, place: u64) {
+        arch::prefetch(std::ptr::without_provenance::<u64>(place as usize));
+    }
+
+    #[inline]
+    fn prefetch_to_write(&self, place: u64) {
+        arch::prefetch_to_write(std::ptr::without_provenance::<u64>(place as usize));
+    }
+
+    fn allocate(&self, _name: Name, words: &[u64]) -> Result<u64, CcehError> {
+        assert_eq!(size_of_val(words), self.segment_bytes, "a segment is allocated whole");
+        let mut chunks = self.chunks.lock();
+        let is_full = |chunk: &Chunk| chunk.used == chunk.layout.size();
+        if chunks.last().is_none_or(is_full) {
+            let segments = chunks.iter().map(|chunk| chunk.used / self.segment_bytes).sum();
+            let chunk = self.new_chunk(segments);
+            chunks.push(chunk);
+        }
+        let chunk = chunks.last_mut().expect("one has been pushed if there was none");
+        // SAFETY: a chunk is a multiple of segments, so one more fits behind those in use; the words fill it exactly by
+        // the assertion, and nobody has been told of it.
+        let segment = unsafe {
+            let segment = chunk.base.add(chunk.used / size_of::<u64>());
+            segment.copy_from_nonoverlapping(NonNull::from(words).cast(), words.len());
+            segment
+        };
+        chunk.used += self.segment_bytes;
+        Ok(segment.as_ptr().expose_provenance() as u64)
+    }
+
+    #[inline]
+    fn narrow(&self, _segment: u64, _name: Name) {}
+
+    fn make_room(&self, _segments: usize) -> Result<(), CcehError> {
+        Ok(())
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.chunks.lock().iter().map(|chunk| chunk.layout.size() as u64).sum()
+    }
+
+    fn pm_bytes(&self) -> u64 {
+        0
+    }
+}
+
+impl Drop for DramNodes {
+    fn drop(&mut self) {
+        for chunk in self.chunks.get_mut() {
+            // SAFETY: allocated with this layout; no segment outlives `self`.
+            unsafe { dealloc(chunk.base.as_ptr().cast(), chunk.layout) };
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The seam between the algorithm and what its segments lie in.
+
+use super::entry::Name;
+use super::settings::CcehError;
+
+/// Memory for segments. A *place* is the first byte of something in it: an address, or an offset.
+///
+/// Everything that a segment consists of is words; all changes of a segment in use are single aligned stores, made
+/// under its lock.
+pub trait NodeMemory: Send + Sync {
+    /// The bit of a hash word that says that the entry is durable as it stands: bit 0, or none where nothing has to be
+    /// made durable. It is no part of the hash then.
+    const MARK: u64;
+
+    /// Loads a word (acquire).
+    fn load(&self, place: u64) -> u64;
+
+    /// Stores a word (release). Stores to one line arrive in their order.
+    fn store(&self, place: u64, word: u64);
+
+    /// Makes so many bytes durable before it returns.
+    fn persist(&self, place: u64, len: u64);
+
+    /// The same for a reader, who makes durable what another left undone.
+    fn help(&self, place: u64, len: u64) {
+        self.persist(place, len);
+    }
+
+    /// Asks for a line ahead of its use.
+    fn prefetch(&self, place: u64);
+
+    /// Asks for a line ahead of a change.
+    fn prefetch_to_write(&self, place: u64);
+
+    /// A new segment that holds these words, all of its own: durable when this returns, and without effect after a crash
+    /// as long as another segment's name covers its own.
+    ///
+    /// # Errors
+    /// [`CcehError::Full`] or [`CcehError::Space`]; nothing is changed then.
+    fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, CcehError>;
+
+    /// Lets a segment be for fewer hashes from now on, durably when this returns: the moment at which a split takes
+    /// effect.
+    fn narrow(&self, segment: u64, name: Name);
+
+    /// Makes sure that `segments` more can be allocated, as far as other callers leave them.
+    ///
+    /// # Errors
+    /// As for [`allocate`](NodeMemory::allocate).
+    fn make_room(&self, segments: usize) -> Result<(), CcehError>;
+
+    /// Bytes of DRAM that this takes.
+    fn dram_bytes(&self) -> u64;
+
+    /// Bytes of PM that this takes.
+    fn pm_bytes(&self) -> u64;
+}

@@ -1,0 +1,184 @@
+//! [`PmNodes`]: allocating segments in zones, and the words of those in use.
+
+use super::layout::{Carving, CcehZoneHeader, NAMES, NEXT};
+use crate::index::cceh::entry::Name;
+use crate::index::cceh::memory::NodeMemory;
+use crate::index::cceh::settings::{CcehError, CcehSettings};
+use crate::index::directory::DEPTH_MAX;
+use crate::record::{Certifier, LifeKey};
+use crate::space::{Space, ZoneId};
+use crate::sync::SpinLock;
+use quipu_medium::{Region, WORD};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// Where the check stands in the word of a name, whose other bits are those of [`Name::word`].
+const CHECK_SHIFT: u32 = 8;
+const CHECK_MASK: u64 = 0xFFFF << CHECK_SHIFT;
+
+/// A name leaves these bits free.
+const _: () = assert!(DEPTH_MAX + CHECK_SHIFT + CHECK_MASK.count_ones() <= u64::BITS);
+
+/// Memory of an index in PM.
+pub struct PmNodes {
+    pub(super) space: Arc<Space>,
+    pub(super) region: Region,
+    pub(super) certifier: Certifier,
+    /// What the index contributes to the checks of its names.
+    pub(super) key: LifeKey,
+    pub(super) settings: CcehSettings,
+    pub(super) carving: Carving,
+    pub(super) nonce: u64,
+    /// Zones that the index leaves free for others.
+    pub(super) leave: u32,
+    pub(super) zones: SpinLock<Zones>,
+}
+
+/// The zones of the index.
+#[derive(Default)]
+pub(super) struct Zones {
+    /// In the order of the chain.
+    pub(super) chain: Vec<ZoneId>,
+    /// First byte of each, to find the name of a segment.
+    pub(super) starts: BTreeSet<u64>,
+    /// Segments without a name, durably, the next one last.
+    pub(super) free: Vec<u64>,
+}
+
+impl PmNodes {
+    /// The zones of the index, for who tells the owners of a pool's zones apart.
+    pub fn zones(&self) -> Vec<ZoneId> {
+        self.zones.lock().chain.clone()
+    }
+
+    /// The word that names a segment, at this place.
+    fn name_word(&self, name: Name, place: u64) -> u64 {
+        let check = self.certifier.check(self.key, place, &name.word().to_le_bytes());
+        name.word() | check << CHECK_SHIFT & CHECK_MASK
+    }
+
+    /// The name that the word at this place says, if it proves itself.
+    pub(super) fn name_of(&self, word: u64, place: u64) -> Option<Name> {
+        Name::from_word(word & !CHECK_MASK).filter(|name| self.name_word(*name, place) == word)
+    }
+
+    /// Writes header and names of a zone, not yet durable. A fence follows.
+    pub(super) fn write_head(&self, zone: ZoneId, number: u32, names: impl Iterator<Item = Name>) {
+        let start = self.space.zone_offset(zone);
+        let header = CcehZoneHeader::new(&self.certifier, zone, self.nonce, number, self.settings);
+        let mut head = header.as_bytes().to_vec();
+        for name in names {
+            let word = self.name_word(name, start + head.len() as u64);
+            head.extend(word.to_le_bytes());
+        }
+        head.resize(self.carving.first as usize, 0);
+        self.region.write_nt(start, &head);
+    }
+
+    /// Writes a segment that nobody can find, not yet durable. A fence follows.
+    pub(super) fn write_words(&self, segment: u64, words: &[u64]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.region.write_nt(segment, &bytes);
+    }
+
+    /// Notes a zone with the segments in it that are free.
+    pub(super) fn note(&self, zones: &mut Zones, zone: ZoneId, is_free: impl Fn(u64) -> bool) {
+        let start = self.space.zone_offset(zone);
+        zones.chain.push(zone);
+        zones.starts.insert(start);
+        let free = (0..self.carving.segments).rev().filter(|segment| is_free(*segment));
+        let places = free.map(|segment| start + self.carving.first + segment * self.carving.segment);
+        // Those that were free before are used first.
+        zones.free.splice(0..0, places);
+    }
+
+    /// Where the name of a segment stands.
+    fn name_place(&self, zones: &Zones, segment: u64) -> u64 {
+        let start = zones.starts.range(..segment).next_back().expect("the segment is in a zone of ours");
+        start + NAMES + (segment - start - self.carving.first) / self.carving.segment * WORD
+    }
+
+    /// Takes another zone: durably linked when this returns, and committed.
+    fn extend(&self, zones: &mut Zones) -> Result<(), CcehError> {
+        let zone = self.space.get_zone(None, self.leave)?.ok_or(CcehError::Full)?;
+        self.write_head(zone, zones.chain.len() as u32, std::iter::empty());
+        let last = zones.chain.last().expect("an index has a first zone");
+        let link = self.space.zone_offset(*last) + NEXT;
+        self.region.store(link, u64::from(zone.0) + 1);
+        // The fence covers the head as well; which of the two comes first makes no difference before the commit.
+        self.region.persist(link, WORD);
+        self.space.commit_zone(zone);
+        self.note(zones, zone, |_| true);
+        Ok(())
+    }
+}
+
+impl NodeMemory for PmNodes {
+    const MARK: u64 = 1;
+
+    #[inline]
+    fn load(&self, place: u64) -> u64 {
+        self.region.load(place)
+    }
+
+    #[inline]
+    fn store(&self, place: u64, word: u64) {
+        self.region.store(place, word);
+    }
+
+    #[inline]
+    fn persist(&self, place: u64, len: u64) {
+        self.region.persist(place, len);
+    }
+
+    #[inline]
+    fn prefetch(&self, place: u64) {
+        self.region.prefetch(place);
+    }
+
+    #[inline]
+    fn prefetch_to_write(&self, place: u64) {
+        self.region.prefetch(place);
+    }
+
+    fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, CcehError> {
+        let (segment, named) = {
+            let mut zones = self.zones.lock();
+            if zones.free.is_empty() {
+                self.extend(&mut zones)?;
+            }
+            let segment = zones.free.pop().expect("a zone has room for a segment");
+            (segment, self.name_place(&zones, segment))
+        };
+        self.write_words(segment, words);
+        self.region.store(named, self.name_word(name, named));
+        // Its fence covers the words as well.
+        self.region.persist(named, WORD);
+        Ok(segment)
+    }
+
+    fn narrow(&self, segment: u64, name: Name) {
+        let named = self.name_place(&self.zones.lock(), segment);
+        self.region.store(named, self.name_word(name, named));
+        self.region.persist(named, WORD);
+    }
+
+    fn make_room(&self, segments: usize) -> Result<(), CcehError> {
+        let mut zones = self.zones.lock();
+        while zones.free.len() < segments {
+            self.extend(&mut zones)?;
+        }
+        Ok(())
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        let zones = self.zones.lock();
+        let words = zones.free.capacity() + zones.starts.len();
+        words as u64 * WORD + size_of_val(&zones.chain[..]) as u64
+    }
+
+    fn pm_bytes(&self) -> u64 {
+        self.zones.lock().chain.len() as u64 * self.space.zone_size()
+    }
+}

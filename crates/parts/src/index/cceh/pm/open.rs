@@ -1,0 +1,252 @@
+//! Creating an index in PM, and finding it again after whatever has happened.
+
+use super::layout::{Carving, CcehRoot, CcehZoneHeader, NAMES, NEXT};
+use super::nodes::{PmNodes, Zones};
+use crate::index::cceh::entry::{EMPTY, Name};
+use crate::index::cceh::memory::NodeMemory;
+use crate::index::cceh::settings::{CcehError, CcehSettings};
+use crate::index::cceh::table::CcehIndex;
+use crate::index::directory::{deepest, following};
+use crate::record::Certifier;
+use crate::space::{Space, SpaceError, ZoneId};
+use crate::sync::SpinLock;
+use quipu_medium::WORD;
+use std::sync::Arc;
+use zerocopy::{FromZeros, IntoBytes};
+
+impl CcehIndex<PmNodes> {
+    /// An empty index in zones of `space`, of which it always leaves `leave` free. Settings out of range are brought
+    /// into range. `keep` makes the root durable where the caller finds it again; after a crash before the return, the root
+    /// names an empty index or, by [`CcehError::Absent`], none.
+    ///
+    /// # Errors
+    /// [`CcehError::SegmentTooLarge`], [`CcehError::Full`] or [`CcehError::Space`]; nothing is changed then.
+    pub fn create(
+        space: Arc<Space>,
+        settings: CcehSettings,
+        leave: u32,
+        keep: impl FnOnce(CcehRoot),
+    ) -> Result<CcehIndex<PmNodes>, CcehError> {
+        let mut nonce = 0u64;
+        space.region().entropy(nonce.as_mut_bytes());
+        let mut settings = settings.in_range();
+        let nodes = PmNodes::new(space.clone(), settings, nonce, leave)?;
+        settings.initial_depth = settings.initial_depth.min(nodes.carving.segments.ilog2());
+        let zone = space.get_zone(None, leave)?.ok_or(CcehError::Full)?;
+        nodes.write_head(zone, 0, settings.initial_names());
+        let first = space.zone_offset(zone) + nodes.carving.first;
+        let segments: Vec<(Name, u64)> =
+            settings.initial_names().zip((first..).step_by(nodes.carving.segment as usize)).collect();
+        segments
+            .iter()
+            .for_each(|(_, place)| nodes.write_words(*place, &settings.empty_segment(PmNodes::MARK)));
+        nodes.region.fence();
+        keep(CcehRoot::new(zone, nonce));
+        space.commit_zone(zone);
+        let used = segments.len() as u64;
+        nodes.note(&mut nodes.zones.lock(), zone, |segment| segment >= used);
+        Ok(CcehIndex::over(nodes, settings, &segments))
+    }
+
+    /// The index of this root, usable at once: what is read is one word for each segment. Nobody has taken zones of the
+    /// pool since it was opened.
+    ///
+    /// # Errors
+    /// [`CcehError::Absent`] if the root names none; [`CcehError::Space`] if it is damaged. Nothing is changed then.
+    pub fn open(space: Arc<Space>, root: CcehRoot, leave: u32) -> Result<CcehIndex<PmNodes>, CcehError> {
+        let (nodes, segments) = PmNodes::open(space, root, leave)?;
+        let settings = nodes.settings;
+        Ok(CcehIndex::over(nodes, settings, &segments))
+    }
+}
+
+/// A segment as its zone names it.
+struct Named {
+    name: Name,
+    place: u64,
+    /// Where the name stands.
+    named: u64,
+}
+
+impl PmNodes {
+    fn new(space: Arc<Space>, settings: CcehSettings, nonce: u64, leave: u32) -> Result<PmNodes, CcehError> {
+        let (segment, zone) = (settings.segment_bytes(), space.zone_size());
+        let carving = Carving::new(zone, settings).ok_or(CcehError::SegmentTooLarge { segment, zone })?;
+        let certifier = Certifier::new(space.superblock().secret());
+        Ok(PmNodes {
+            region: space.region().clone(),
+            key: certifier.life_key(0, nonce),
+            certifier,
+            space,
+            settings,
+            carving,
+            nonce,
+            leave,
+            zones: SpinLock::default(),
+        })
+    }
+
+    /// The memory of the index of this root and its segments, in the order of their names.
+    ///
+    /// # Errors
+    /// As for [`CcehIndex::open`].
+    pub fn open(
+        space: Arc<Space>,
+        root: CcehRoot,
+        leave: u32,
+    ) -> Result<(PmNodes, Vec<(Name, u64)>), CcehError> {
+        if !space.check_zone(root.zone()) {
+            return Err(CcehError::Absent);
+        }
+        let certifier = Certifier::new(space.superblock().secret());
+        let header = header(&space, &certifier, root.zone(), root.nonce(), 0)?;
+        let nodes = PmNodes::new(space, header.settings().in_range(), root.nonce(), leave)?;
+        let (zones, dangling) = nodes.follow(root.zone())?;
+        let named = nodes.read_names(&zones)?;
+        let Partition { segments, orphans } = partition(named)?;
+        for word in dangling.into_iter().chain(orphans) {
+            nodes.region.store(word, 0);
+            nodes.region.flush(word, WORD);
+        }
+        nodes.region.fence();
+        let mut noted = Zones::default();
+        for zone in zones {
+            let names = nodes.space.zone_offset(zone) + NAMES;
+            nodes.note(&mut noted, zone, |segment| nodes.region.load(names + segment * WORD) == EMPTY);
+        }
+        *nodes.zones.lock() = noted;
+        Ok((nodes, segments))
+    }
+
+    /// The chain of zones from the first, and where it ends with a link to a zone that was not committed any more. What is
+    /// read is durable then.
+    fn follow(&self, first: ZoneId) -> Result<(Vec<ZoneId>, Option<u64>), CcehError> {
+        let mut zones = vec![first];
+        loop {
+            let number = zones.len() as u32;
+            let link = self.space.zone_offset(zones[zones.len() - 1]) + NEXT;
+            let Some(next) = self.region.load(link).checked_sub(1) else { return Ok((zones, None)) };
+            let damaged = SpaceError::Damaged { what: "the chain of the index's zones", offset: link };
+            let Ok(next) = u32::try_from(next).map(ZoneId) else { return Err(damaged.into()) };
+            if self.space.checked_zone_offset(next).is_none() {
+                return Err(damaged.into());
+            }
+            if !self.space.check_zone(next) {
+                return Ok((zones, Some(link)));
+            }
+            // The number of a zone in the chain is part of its header, so no chain returns to a zone.
+            header(&self.space, &self.certifier, next, self.nonce, number)?;
+            zones.push(next);
+        }
+    }
+
+    /// The names of all segments, durable.
+    fn read_names(&self, zones: &[ZoneId]) -> Result<Vec<Named>, CcehError> {
+        let mut found = Vec::new();
+        for zone in zones {
+            let start = self.space.zone_offset(*zone);
+            self.region.flush(start, self.carving.first);
+            for segment in 0..self.carving.segments {
+                let named = start + NAMES + segment * WORD;
+                let word = self.region.load(named);
+                if word == EMPTY {
+                    continue;
+                }
+                let damaged =
+                    SpaceError::Damaged { what: "the name of a segment of the index", offset: named };
+                let name = self.name_of(word, named).ok_or(damaged)?;
+                let place = start + self.carving.first + segment * self.carving.segment;
+                found.push(Named { name, place, named });
+            }
+        }
+        self.region.fence();
+        Ok(found)
+    }
+}
+
+/// The header of a zone, if it proves itself; durable once a fence follows.
+fn header(
+    space: &Space,
+    certifier: &Certifier,
+    zone: ZoneId,
+    nonce: u64,
+    number: u32,
+) -> Result<CcehZoneHeader, CcehError> {
+    let offset = space.zone_offset(zone);
+    let mut header = CcehZoneHeader::new_zeroed();
+    space.region().read_racing(offset, header.as_mut_bytes());
+    if header.is_valid(certifier, zone, nonce, number) {
+        Ok(header)
+    } else {
+        Err(SpaceError::Damaged { what: "the header of a zone of the index", offset }.into())
+    }
+}
+
+/// What the names say.
+struct Partition {
+    /// The segments that divide all hashes among them, in order.
+    segments: Vec<(Name, u64)>,
+    /// Where the names of the others stand: siblings of splits that have not happened, which other names cover.
+    orphans: Vec<u64>,
+}
+
+/// Tells the segments in use from the siblings of splits that did not happen, and refuses what no sequence of splits leaves.
+fn partition(mut found: Vec<Named>) -> Result<Partition, CcehError> {
+    let damaged = |offset| SpaceError::Damaged { what: "the set of segments of the index", offset };
+    found.sort_unstable_by_key(|named| named.name);
+    if let Some(twice) = found.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        return Err(damaged(twice[1].named).into());
+    }
+    let (mut segments, mut orphans) = (Vec::<(Name, u64)>::new(), Vec::new());
+    // The lowest hash that no segment covers.
+    let mut next = Some(0);
+    for Named { name, place, named } in found {
+        match segments.last() {
+            _ if next == Some(name.start) => {
+                segments.push((name, place));
+                next = following(name.start, name.depth);
+            }
+            Some((covering, _)) if covering.halves()[1] == name => orphans.push(named),
+            _ => return Err(damaged(named).into()),
+        }
+    }
+    let limit = deepest(segments.len() as u64);
+    match segments.iter().find(|(name, _)| name.depth > limit) {
+        Some((_, place)) => Err(damaged(*place).into()),
+        None if next.is_some() => Err(damaged(0).into()),
+        None => Ok(Partition { segments, orphans }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(names: &[(u64, u32)]) -> Option<(usize, usize)> {
+        let named = |&(start, depth): &(u64, u32)| Named { name: Name { start, depth }, place: 0, named: 0 };
+        let Partition { segments, orphans } = partition(names.iter().map(named).collect()).ok()?;
+        Some((segments.len(), orphans.len()))
+    }
+
+    #[test]
+    fn names_that_divide_all_hashes_among_them() {
+        const HALF: u64 = 1 << 63;
+        const QUARTER: u64 = 1 << 62;
+        assert_eq!(parts(&[(0, 0)]), Some((1, 0)));
+        assert_eq!(parts(&[(HALF, 1), (0, 1)]), Some((2, 0)));
+        assert_eq!(parts(&[(0, 0), (HALF, 1)]), Some((1, 1)), "a split that has not happened");
+        assert_eq!(parts(&[(0, 1), (QUARTER, 2), (HALF, 1), (HALF + QUARTER, 2)]), Some((2, 2)));
+        for wrong in [
+            &[][..],
+            &[(0, 1)],
+            &[(HALF, 1)],
+            &[(0, 0), (0, 0)],
+            &[(0, 0), (0, 1)],
+            &[(0, 0), (QUARTER, 2)],
+            &[(0, 0), (HALF, 1), (HALF, 1)],
+            &[(0, 2), (HALF, 1)],
+        ] {
+            assert_eq!(parts(wrong), None, "{wrong:?}");
+        }
+    }
+}

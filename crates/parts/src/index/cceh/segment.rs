@@ -1,0 +1,193 @@
+//! The entries of a segment: finding, writing, and what a reader may believe.
+
+use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, EntryWord, VALUE, home};
+use super::memory::NodeMemory;
+use super::table::CcehIndex;
+use crate::index::directory::prefix;
+
+/// What a writer finds in the lines of a hash.
+pub(super) struct Search {
+    /// The entry for whose reference the caller said yes, and that reference.
+    pub(super) found: Option<(u64, u64)>,
+    /// The first entry that is free.
+    pub(super) free: Option<u64>,
+}
+
+/// Some entries of a bucket.
+struct Selected {
+    bucket: u64,
+    mask: u32,
+}
+
+impl Iterator for Selected {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        if self.mask == 0 {
+            return None;
+        }
+        let entry = u64::from(self.mask.trailing_zeros());
+        self.mask &= self.mask - 1;
+        Some(self.bucket + entry * ENTRY)
+    }
+}
+
+impl<M: NodeMemory> CcehIndex<M> {
+    /// The bucket, by its place, that is `distance` behind the one that the hash names.
+    #[inline]
+    pub(super) fn bucket(&self, segment: u64, hash: u64, distance: u64) -> u64 {
+        segment + ((home(hash, self.bucket_mask) + distance) & self.bucket_mask) * BUCKET
+    }
+
+    /// The buckets, by their places, in which the hash may stand; the likeliest first.
+    #[inline]
+    fn window(&self, segment: u64, hash: u64) -> impl Iterator<Item = u64> {
+        (0..self.probe).map(move |distance| self.bucket(segment, hash, distance))
+    }
+
+    /// Whether a hash word is one of this hash, durable or not.
+    #[inline]
+    fn is_of(word: u64, hash: u64) -> bool {
+        (word ^ hash) & !M::MARK == 0
+    }
+
+    /// The entries of a bucket, by their places, for which `test` says yes. All are tested before the first is looked at: the
+    /// processor then predicts one branch a line, and runs ahead to the next line or lookup.
+    #[inline]
+    fn select(bucket: u64, test: impl Fn(u64) -> bool) -> Selected {
+        let mask = (0..ENTRIES).fold(0, |mask, n| mask | u32::from(test(bucket + n * ENTRY)) << n);
+        Selected { bucket, mask }
+    }
+
+    /// The entries of a bucket that have this hash.
+    #[inline]
+    fn of_hash(&self, bucket: u64, hash: u64) -> Selected {
+        Self::select(bucket, |place| Self::is_of(self.memory.load(place), hash))
+    }
+
+    /// The first reference of this hash, whoever's it is.
+    #[inline]
+    pub(super) fn first_of_hash(&self, segment: u64, hash: u64) -> Option<u64> {
+        let places = self.window(segment, hash).flat_map(|bucket| self.of_hash(bucket, hash));
+        places.map(|place| self.memory.load(place + VALUE)).find(|value| *value != EMPTY)
+    }
+
+    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers, yes or no,
+    /// is durable.
+    #[inline]
+    pub(super) fn find(&self, segment: u64, hash: u64, matches: &mut impl FnMut(u64) -> bool) -> Option<u64> {
+        for bucket in self.window(segment, hash) {
+            for place in self.of_hash(bucket, hash) {
+                let value = self.memory.load(place + VALUE);
+                if M::MARK == 0 {
+                    if value != EMPTY && matches(value) {
+                        return Some(value);
+                    }
+                    continue;
+                }
+                // Loaded after the value: a writer takes the mark away before it changes that.
+                let word = self.memory.load(place);
+                // Of another hash by now: this one was durably removed meanwhile.
+                let is_ours = Self::is_of(word, hash) && (value == EMPTY || matches(value));
+                if is_ours && word & M::MARK == 0 {
+                    self.help(segment, place, hash);
+                }
+                if is_ours && value != EMPTY {
+                    return Some(value);
+                }
+            }
+        }
+        None
+    }
+
+    /// Makes an entry durable for a reader who is about to act on it. If no writer is about, whoever wrote it has died,
+    /// and it gets its mark, so that the next reader need not do this again.
+    #[cold]
+    #[inline(never)]
+    fn help(&self, segment: u64, place: u64, hash: u64) {
+        let idle = self.locks.try_lock(segment);
+        self.memory.help(place, ENTRY);
+        let word = self.memory.load(place);
+        if idle.is_some() && Self::is_of(word, hash) {
+            self.memory.store(place, word | M::MARK);
+        }
+    }
+
+    /// Looks for the reference for which `matches` says yes, and for a free entry. The caller holds the lock.
+    #[inline]
+    pub(super) fn search(&self, entry: EntryWord, hash: u64, mut matches: impl FnMut(u64) -> bool) -> Search {
+        let depth = entry.depth();
+        let mut free = None;
+        for bucket in self.window(entry.place(), hash) {
+            for place in self.of_hash(bucket, hash) {
+                let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
+                if M::MARK != 0 && word & M::MARK == 0 {
+                    // Left by a writer that died, or its mark was lost.
+                    self.memory.persist(place, ENTRY);
+                    self.memory.store(place, word | M::MARK);
+                }
+                if value != EMPTY && matches(value) {
+                    return Search { found: Some((place, value)), free };
+                }
+            }
+            let is_free = |place: u64| {
+                let foreign = prefix(self.memory.load(place), depth) != prefix(hash, depth);
+                self.memory.load(place + VALUE) == EMPTY || foreign
+            };
+            free = free.or_else(|| Self::select(bucket, is_free).next());
+        }
+        Search { found: None, free }
+    }
+
+    /// Makes durable what a writer that died has left in a segment, entries it removed included. The caller holds the lock.
+    pub(super) fn settle(&self, segment: u64) {
+        if M::MARK == 0 {
+            return;
+        }
+        let places = || (segment..).step_by(ENTRY as usize).take(self.settings.entries());
+        let unmarked = || places().filter(|place| self.memory.load(*place) & M::MARK == 0);
+        if unmarked().next().is_some() {
+            self.memory.persist(segment, self.settings.segment_bytes());
+            unmarked().for_each(|place| self.memory.store(place, self.memory.load(place) | M::MARK));
+        }
+    }
+
+    /// Lets an entry of this hash have another value, or [`EMPTY`]. The caller holds the lock.
+    #[inline]
+    pub(super) fn set_value(&self, place: u64, hash: u64, value: u64) {
+        if M::MARK == 0 {
+            return self.memory.store(place + VALUE, value);
+        }
+        self.memory.store(place, hash & !M::MARK);
+        self.memory.store(place + VALUE, value);
+        self.memory.persist(place, ENTRY);
+        // Not flushed: a mark that is lost costs a reader a flush.
+        self.memory.store(place, hash | M::MARK);
+    }
+
+    /// Makes an entry of a free one. The caller holds the lock.
+    ///
+    /// An entry that a split has left behind still has a value, which must never stand beside our hash.
+    #[inline]
+    pub(super) fn fill(&self, place: u64, hash: u64, value: u64) {
+        if self.memory.load(place + VALUE) != EMPTY {
+            self.memory.store(place + VALUE, EMPTY);
+        }
+        if M::MARK == 0 {
+            self.memory.store(place, hash);
+        }
+        self.set_value(place, hash, value);
+    }
+
+    /// The entries in use of a segment, as (bucket, entry, hash word, value). The caller holds the lock.
+    pub(super) fn entries(&self, entry: EntryWord, hash: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> {
+        let own = move |word: u64| prefix(word, entry.depth()) == prefix(hash, entry.depth());
+        let places = (0..=self.bucket_mask).flat_map(|bucket| (0..ENTRIES).map(move |slot| (bucket, slot)));
+        places.filter_map(move |(bucket, slot)| {
+            let place = entry.place() + bucket * BUCKET + slot * ENTRY;
+            let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
+            (value != EMPTY && own(word)).then_some((bucket, slot, word, value))
+        })
+    }
+}

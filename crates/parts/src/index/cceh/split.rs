@@ -1,0 +1,65 @@
+//! Growth: a segment in which a key finds no place gives half of its hashes to a sibling, while all others go on.
+//!
+//! The sibling is written whole before anyone can find it; then the segment's name is narrowed, one word; then the
+//! directory says so. What moved is not erased: its leading bits tell whoever writes here that it is free (lazy deletion,
+//! FAST'19 section 4.2).
+
+use super::entry::{EMPTY, ENTRIES, ENTRY, EntryWord, Name, home};
+use super::memory::NodeMemory;
+use super::settings::CcehError;
+use super::table::CcehIndex;
+use crate::index::directory::{deepest, split_bit};
+use crate::sync::point;
+use quipu_medium::WORD;
+use std::sync::atomic::Ordering;
+
+/// Words of an entry.
+const ENTRY_WORDS: usize = (ENTRY / WORD) as usize;
+
+impl<M: NodeMemory> CcehIndex<M> {
+    /// Splits the segment that `entry` names and `hash` belongs to. The caller holds its lock.
+    pub(super) fn split(&self, hash: u64, entry: EntryWord) -> Result<(), CcehError> {
+        let depth = entry.depth();
+        if depth >= deepest(self.segments.load(Ordering::Relaxed)) {
+            return Err(CcehError::Crowded);
+        }
+        self.splitting.fetch_add(1, Ordering::Relaxed);
+        let [low, high] = Name::new(hash, depth).halves();
+        let allocated = self.memory.allocate(high, &self.sibling(entry, hash));
+        if let Ok(sibling) = &allocated {
+            point();
+            self.memory.narrow(entry.place(), low);
+            point();
+            let [low, high] = [entry.place(), *sibling].map(|place| EntryWord::new(place, depth + 1));
+            self.directory.publish_split(hash, depth, low, high);
+            self.segments.fetch_add(1, Ordering::Relaxed);
+            self.splits.fetch_add(1, Ordering::Relaxed);
+        }
+        self.splitting.fetch_sub(1, Ordering::Relaxed);
+        allocated.map(|_| ())
+    }
+
+    /// The words of the segment that takes the entries whose next bit is set.
+    ///
+    /// Each keeps its place, where it fits for certain, and then moves as near as it can to the bucket that its hash names.
+    fn sibling(&self, entry: EntryWord, hash: u64) -> Vec<u64> {
+        let mut words = self.settings.empty_segment(M::MARK);
+        let at = |bucket: u64, slot: u64| (bucket * ENTRIES + slot) as usize * ENTRY_WORDS;
+        let moves = |word: u64| split_bit(word, entry.depth());
+        let moving = || self.entries(entry, hash).filter(|&(_, _, word, _)| moves(word));
+        for (bucket, slot, word, value) in moving() {
+            words[at(bucket, slot)..][..ENTRY_WORDS].copy_from_slice(&[word | M::MARK, value]);
+        }
+        for (bucket, slot, word, _) in moving() {
+            let nearer = |distance| (home(word, self.bucket_mask) + distance) & self.bucket_mask;
+            let buckets = (0..self.probe).map(nearer).take_while(|nearer| *nearer != bucket);
+            let mut slots = buckets.flat_map(|bucket| (0..ENTRIES).map(move |slot| at(bucket, slot)));
+            if let Some(free) = slots.find(|free| words[free + 1] == EMPTY) {
+                let from = at(bucket, slot);
+                words.copy_within(from..from + ENTRY_WORDS, free);
+                words[from..from + ENTRY_WORDS].copy_from_slice(&[M::MARK, EMPTY]);
+            }
+        }
+        words
+    }
+}

@@ -1,0 +1,264 @@
+//! The index as its users see it.
+
+use super::dram::DramNodes;
+use super::entry::{EMPTY, EntryWord, Name};
+use super::locks::Locks;
+use super::memory::NodeMemory;
+use super::settings::{CcehError, CcehSettings, CcehStats};
+use crate::epoch::Guard;
+use crate::index::directory::{Directory, following};
+use crate::sync::{SpinGuard, point};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A CCEH index: hash to reference.
+///
+/// All methods may be called by many threads at once, except that two must not insert, replace or remove the same
+/// key at the same time. Guards are not needed for the index's own memory; they keep the records from being
+/// reused while `matches` looks at them.
+pub struct CcehIndex<M> {
+    pub(super) memory: M,
+    pub(super) directory: Directory<EntryWord>,
+    pub(super) locks: Locks,
+    pub(super) settings: CcehSettings,
+    /// One less than the buckets of a segment.
+    pub(super) bucket_mask: u64,
+    /// Buckets in which an entry may stand.
+    pub(super) probe: u64,
+    pub(super) segments: AtomicU64,
+    pub(super) splits: AtomicU64,
+    pub(super) splitting: AtomicU32,
+    /// Whether the locks have counted all keys: not those that were there when the index was opened.
+    counts_all: bool,
+}
+
+impl CcehIndex<DramNodes> {
+    /// An empty index in DRAM. Settings out of range are brought into range.
+    pub fn in_dram(settings: CcehSettings) -> CcehIndex<DramNodes> {
+        let settings = settings.in_range();
+        let memory = DramNodes::new(settings.segment_bytes());
+        let empty = settings.empty_segment(DramNodes::MARK);
+        let allocated = settings.initial_names().map(|name| Ok((name, memory.allocate(name, &empty)?)));
+        let segments: Result<Vec<_>, CcehError> = allocated.collect();
+        let segments = segments.expect("memory in DRAM does not refuse");
+        CcehIndex { counts_all: true, ..CcehIndex::over(memory, settings, &segments) }
+    }
+}
+
+impl<M: NodeMemory> CcehIndex<M> {
+    /// An index of these segments, in the order of their names, which leave no hash out and name none twice.
+    ///
+    /// # Panics
+    /// If they do not add up to all hashes.
+    pub fn over(memory: M, settings: CcehSettings, segments: &[(Name, u64)]) -> CcehIndex<M> {
+        let settings = settings.in_range();
+        let depth = segments.iter().map(|(name, _)| name.depth).max().unwrap_or_default();
+        let mut entries = Vec::with_capacity(1 << depth);
+        for (name, place) in segments {
+            let entry = EntryWord::new(*place, name.depth);
+            entries.resize(entries.len() + (1 << (depth - name.depth)), entry);
+        }
+        assert_eq!(entries.len(), 1 << depth, "the segments divide all hashes among them");
+        CcehIndex {
+            memory,
+            // A line of the directory may have room for more entries than there are; no hash leads to those.
+            directory: Directory::new(depth, |i| entries[i % entries.len()]),
+            locks: Locks::new(),
+            settings,
+            bucket_mask: (1 << settings.bucket_bits) - 1,
+            probe: u64::from(settings.probe),
+            segments: AtomicU64::new(segments.len() as u64),
+            splits: AtomicU64::new(0),
+            splitting: AtomicU32::new(0),
+            counts_all: false,
+        }
+    }
+
+    /// What the segments lie in.
+    pub fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// The settings, every field in its range.
+    pub fn settings(&self) -> CcehSettings {
+        self.settings
+    }
+
+    /// Asks the processor for the line in which `hash` most likely stands. Reads the directory and nothing else.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.memory.prefetch(self.bucket(self.directory.entry(hash).place(), hash, 0));
+    }
+
+    /// Like [`prefetch`](CcehIndex::prefetch), and asks for the lock that a change will take too.
+    #[inline]
+    pub fn prefetch_to_write(&self, hash: u64) {
+        let segment = self.directory.entry(hash).place();
+        self.memory.prefetch_to_write(self.bucket(segment, hash, 0));
+        self.locks.prefetch(segment);
+    }
+
+    /// The reference of the key with this hash for which `matches` says yes; without locks.
+    ///
+    /// `matches` sees references of keys with this hash, all its bits but the memory's mark; it may see one that has just
+    /// been replaced, whose record the guard keeps. In PM, the answer is durable.
+    #[inline]
+    pub fn get(&self, _guard: &Guard<'_>, hash: u64, mut matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        let mut entry = self.directory.entry(hash);
+        loop {
+            let found = self.find(entry.place(), hash, &mut matches);
+            if found.is_some() {
+                return found;
+            }
+            point();
+            // Entries do not move within a segment, and what a split moves is overwritten only after the directory
+            // has changed. So if it has not, nothing has moved.
+            let current = self.directory.entry(hash);
+            if current == entry {
+                return None;
+            }
+            entry = current;
+        }
+    }
+
+    /// The first reference of this hash, to prefetch its record. It may belong to another key.
+    #[inline]
+    pub fn candidate(&self, _guard: &Guard<'_>, hash: u64) -> Option<u64> {
+        self.first_of_hash(self.directory.entry(hash).place(), hash)
+    }
+
+    /// Adds a key that is known to be absent.
+    ///
+    /// # Errors
+    /// [`CcehError::Full`], [`CcehError::Crowded`] or [`CcehError::Space`]; the key is not added then.
+    ///
+    /// # Panics
+    /// If the reference is zero.
+    pub fn insert(&self, guard: &Guard<'_>, hash: u64, reference: u64) -> Result<(), CcehError> {
+        self.upsert(guard, hash, reference, |_| false).map(|_| ())
+    }
+
+    /// Lets the key with this hash name `new`: in place of the reference for which `matches` says yes, which it returns,
+    /// or beside all others. One lock and one look at each bucket, for a writer that need not know the old reference
+    /// beforehand. `matches` must not call the index.
+    ///
+    /// # Errors
+    /// As for [`insert`](CcehIndex::insert); nothing is changed then.
+    ///
+    /// # Panics
+    /// If the reference is zero.
+    #[inline]
+    pub fn upsert(
+        &self,
+        _guard: &Guard<'_>,
+        hash: u64,
+        new: u64,
+        mut matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, CcehError> {
+        check_reference(new);
+        loop {
+            let (entry, mut keys) = self.lock(hash);
+            let search = self.search(entry, hash, &mut matches);
+            if let Some((place, old)) = search.found {
+                self.set_value(place, hash, new);
+                return Ok(Some(old));
+            }
+            if let Some(free) = search.free {
+                self.fill(free, hash, new);
+                *keys += 1;
+                return Ok(None);
+            }
+            self.split(hash, entry)?;
+        }
+    }
+
+    /// Removes the key with this hash for whose reference `matches` says yes, and returns that.
+    #[inline]
+    pub fn take(&self, _guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        let (entry, mut keys) = self.lock(hash);
+        let (place, old) = self.search(entry, hash, matches).found?;
+        self.set_value(place, hash, EMPTY);
+        *keys -= 1;
+        Some(old)
+    }
+
+    /// Lets the key with this hash name `new` if it still names `old`; says whether it did.
+    ///
+    /// # Panics
+    /// If `new` is zero.
+    #[inline]
+    pub fn replace(&self, _guard: &Guard<'_>, hash: u64, old: u64, new: u64) -> bool {
+        check_reference(new);
+        let (entry, _lock) = self.lock(hash);
+        let found = self.search(entry, hash, |reference| reference == old).found;
+        found.map(|(place, _)| self.set_value(place, hash, new)).is_some()
+    }
+
+    /// Removes the key with this hash if it still names `old`; says whether it did.
+    #[inline]
+    pub fn remove(&self, guard: &Guard<'_>, hash: u64, old: u64) -> bool {
+        self.take(guard, hash, |reference| reference == old).is_some()
+    }
+
+    /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error: each may have to
+    /// split a segment, and hardly ever two. For who may not fail later.
+    ///
+    /// # Errors
+    /// [`CcehError::Full`] or [`CcehError::Space`].
+    pub fn make_room(&self, keys: usize) -> Result<(), CcehError> {
+        self.memory.make_room(2 * keys)
+    }
+
+    /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of it.
+    pub fn len(&self) -> u64 {
+        if self.counts_all {
+            return self.locks.keys().unsigned_abs();
+        }
+        let (mut keys, mut next) = (0, Some(0));
+        while let Some(start) = next {
+            let (entry, _lock) = self.lock(start);
+            keys += self.entries(entry, start).count() as u64;
+            next = following(start, entry.depth());
+        }
+        keys
+    }
+
+    /// Whether there is no key; exact when nobody writes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the index occupies and has done.
+    pub fn stats(&self) -> CcehStats {
+        let segments = self.segments.load(Ordering::Relaxed);
+        CcehStats {
+            bytes: self.memory.dram_bytes() + self.directory.bytes() + self.locks.bytes(),
+            pm_bytes: self.memory.pm_bytes(),
+            segments,
+            depth: self.directory.depth(),
+            splits: self.splits.load(Ordering::Relaxed),
+            slots: segments * self.settings.entries() as u64,
+        }
+    }
+
+    /// Whether a segment is being split now.
+    pub fn growing(&self) -> bool {
+        self.splitting.load(Ordering::Relaxed) != 0
+    }
+
+    /// Locks the segment that `hash` belongs to.
+    #[inline]
+    pub(super) fn lock(&self, hash: u64) -> (EntryWord, SpinGuard<'_, i64>) {
+        loop {
+            let entry = self.directory.entry(hash);
+            let keys = self.locks.lock(entry.place());
+            // The segment may have split while the lock was not yet ours; then the hash may be elsewhere.
+            if self.directory.entry(hash) == entry {
+                return (entry, keys);
+            }
+        }
+    }
+}
+
+fn check_reference(reference: u64) {
+    assert!(reference != EMPTY, "zero is no reference");
+}

@@ -1,0 +1,274 @@
+//! Crashes of a CCEH index in PM at every operation on the medium, in many of the states that each may leave: while keys come
+//! and go, segments split, the directory doubles and zones are added; during recovery; during creation; and a power failure
+//! after a crash of the process.
+//!
+//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not, whole; a walk finds
+//! the same as lookups; the index has exactly the zones that are committed; and it works on. Broken twins show that the oracle
+//! can say no.
+
+#[path = "cceh/crash.rs"]
+mod crash;
+#[path = "cceh/support.rs"]
+mod support;
+
+use crash::{Findings, History, Model, Subject, Twin, at_each_operation, get, hash_of, open, reference};
+use quipu_medium::sim::{Fault, SimArena, sched};
+use quipu_parts::epoch::Collector;
+use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings};
+use quipu_parts::space::Space;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use support::{create, format, mix};
+
+const LEN: u64 = 96 << 10;
+
+/// Four keys fill a segment, and a zone has three of them only.
+fn steep() -> CcehSettings {
+    CcehSettings { initial_depth: 0, bucket_bits: 4, probe: 1 }
+}
+
+/// Segments of two lines, many to a zone.
+fn narrow() -> CcehSettings {
+    CcehSettings { initial_depth: 1, bucket_bits: 1, probe: 1 }
+}
+
+struct Plan {
+    settings: CcehSettings,
+    twin: Twin,
+    seed: u64,
+    /// Keys of each writer.
+    keys: u64,
+    writers: u64,
+    readers: u64,
+    steps: u64,
+    /// Images of a crash point; 0 for one glance at it.
+    budget: usize,
+}
+
+/// One writer of ten keys, with the code as it is.
+fn plan(settings: CcehSettings, seed: u64) -> Plan {
+    Plan { settings, twin: Twin::Sound, seed, keys: 10, writers: 1, readers: 0, steps: 30, budget: 8 }
+}
+
+/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every operation.
+/// Returns states, violations, splits and zones.
+fn run(plan: &Plan) -> (usize, Vec<String>, u64, usize) {
+    let space = format(LEN, plan.seed);
+    let (first, root) = create(&space, plan.settings);
+    drop(first);
+    let index = open(&space, root, plan.settings, plan.twin).expect("just created");
+    let subject = Subject { root, settings: plan.settings, twin: plan.twin };
+    let history = Rc::new(History::default());
+    let findings = Findings::default();
+    let (known, found, point) = (history.clone(), findings.clone(), Cell::new(plan.seed));
+    let budget = plan.budget;
+    let collector = Collector::new();
+    let writer = |task: u64| {
+        let (participant, index, history) = (collector.register(), &index, &*history);
+        move || {
+            for step in 0..plan.steps {
+                let guard = participant.pin();
+                let draw = mix(plan.seed ^ task << 32 ^ step);
+                let key = draw % plan.keys * plan.writers + task;
+                let old = history.now(key);
+                let new = reference(key, step);
+                match (old, draw >> 32 & 3) {
+                    (Some(old), 0) => {
+                        assert!(history.write(key, None, || index.remove(&guard, hash_of(key), old)))
+                    }
+                    (Some(old), 1) => {
+                        assert!(history.write(key, Some(new), || index.replace(
+                            &guard,
+                            hash_of(key),
+                            old,
+                            new
+                        )));
+                    }
+                    _ => {
+                        let matches = |reference| Some(reference) == old;
+                        let upsert = || index.upsert(&guard, hash_of(key), new, matches);
+                        assert_eq!(history.write(key, Some(new), upsert).expect("room"), old);
+                    }
+                }
+            }
+        }
+    };
+    let reader = |task: u64| {
+        let (participant, index, history) = (collector.register(), &index, &*history);
+        move || {
+            for step in 0..plan.steps * 2 {
+                let guard = participant.pin();
+                let key = mix(plan.seed ^ task << 40 ^ step) % (plan.keys * plan.writers);
+                history.read(key, || get(index, &guard, key));
+            }
+        }
+    };
+    at_each_operation(
+        space.region(),
+        move |snapshot| {
+            point.set(point.get() + 1);
+            let model = known.model.borrow().clone();
+            match budget {
+                0 => found.glance(snapshot, &subject, &model, point.get()),
+                _ => found.explore(snapshot, &subject, &model, point.get(), budget),
+            }
+        },
+        || {
+            let writers = (0..plan.writers).map(|task| Box::new(writer(task)) as Box<dyn FnOnce() + '_>);
+            let readers = (0..plan.readers).map(|task| Box::new(reader(task)) as Box<dyn FnOnce() + '_>);
+            sched::run(plan.seed, writers.chain(readers).collect()).expect("the run ends");
+        },
+    );
+    let violations = findings.violations.take();
+    (findings.states.get(), violations, index.stats().splits, index.memory().zones())
+}
+
+#[test]
+fn one_writer_survives_a_crash_at_any_operation() {
+    for settings in [steep(), narrow(), CcehSettings::tiny()] {
+        let plan = plan(settings, 11);
+        let (states, violations, splits, _) = run(&plan);
+        assert_eq!(violations, Vec::<String>::new());
+        assert!(states > 2_000, "{states} states explore too little");
+        assert!(splits > 0, "{settings:?} did not split");
+    }
+}
+
+#[test]
+fn splits_doublings_and_new_zones_survive_a_crash_at_any_operation() {
+    let (mut all_splits, mut most_zones) = (0, 0);
+    for seed in 0..4 {
+        let settings = if seed % 2 == 0 { steep() } else { narrow() };
+        let plan = Plan { writers: 3, steps: 14, budget: 6, ..plan(settings, seed * 7919) };
+        let (_, violations, splits, zones) = run(&plan);
+        assert_eq!(violations, Vec::<String>::new(), "seed {seed}");
+        (all_splits, most_zones) = (all_splits + splits, most_zones.max(zones));
+    }
+    assert!(all_splits > 15 && most_zones > 2, "{all_splits} splits, {most_zones} zones");
+}
+
+#[test]
+fn what_readers_were_told_survives_a_crash() {
+    for seed in 0..6 {
+        let settings = if seed % 2 == 0 { narrow() } else { steep() };
+        let plan = Plan { writers: 2, readers: 2, steps: 10, budget: 6, ..plan(settings, seed * 104_729) };
+        let (_, violations, ..) = run(&plan);
+        assert_eq!(violations, Vec::<String>::new(), "seed {seed}");
+    }
+}
+
+/// What takes a rare order of steps to go wrong is looked for in many orders.
+#[test]
+fn many_schedules_survive_the_worst_crash() {
+    for seed in 0..60 {
+        let base = Plan { budget: 0, ..plan(narrow(), seed * 3571) };
+        let readers = Plan { keys: 1, readers: 3, steps: 20, ..base };
+        let splits = Plan { keys: 4, writers: 5, steps: 5, ..plan(narrow(), seed * 5381) };
+        for plan in [readers, Plan { budget: 0, ..splits }] {
+            let (_, violations, ..) = run(&plan);
+            assert_eq!(violations, Vec::<String>::new(), "seed {seed}");
+        }
+    }
+}
+
+/// Every twin is convicted by the message for its own fault.
+#[test]
+fn broken_twins_are_convicted() {
+    for (twin, message) in [
+        (Twin::ValueFirst, "a walk gives"),
+        (Twin::NoHelp, "should be"),
+        (Twin::NoFlush, "should be"),
+        (Twin::MarkKept, "should be"),
+    ] {
+        let is_convicted = (0..8).any(|seed| {
+            let plan = Plan { twin, writers: 2, readers: 2, steps: 12, ..plan(narrow(), seed) };
+            run(&plan).1.iter().any(|violation| violation.contains(message))
+        });
+        assert!(is_convicted, "{twin:?} passes for sound");
+    }
+}
+
+/// A medium that leaves out fences is a twin of every step that needs one.
+#[test]
+fn fences_that_do_nothing_are_noticed() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(LEN, 5);
+    let (index, root) = create(&space, steep());
+    let findings = Findings::default();
+    let sim = space.region().simulator().expect("simulated").clone();
+    sim.set_fault(Some(Fault::FenceOmitted { every: 1 }));
+    let mut model = Model::new();
+    for key in 0..30 {
+        index.insert(&guard, hash_of(key), reference(key, 0)).expect("room");
+        model.insert(key, crash::Known { now: Some(reference(key, 0)), next: None });
+    }
+    findings.explore(&sim.snapshot(), &Subject { root, settings: steep(), twin: Twin::Sound }, &model, 1, 20);
+    assert!(!findings.violations.take().is_empty());
+}
+
+/// A crash during creation leaves no index or an empty one, and no zone without an owner; whether the root is kept in the pool
+/// or in another place, where keeping it makes nothing else durable.
+#[test]
+fn a_crash_during_creation_leaks_nothing() {
+    for elsewhere in [false, true] {
+        let space = format(LEN, 2);
+        let region = space.region().clone();
+        let arena = RefCell::new(SimArena::new());
+        let (seen, kept) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Cell::new(None)));
+        let (noted, there) = (seen.clone(), kept.clone());
+        let mut point = 0;
+        at_each_operation(
+            &region,
+            move |snapshot| {
+                point += 1;
+                for image in snapshot.images(point, 40) {
+                    let region = arena.borrow_mut().boot(snapshot, &image, point);
+                    let space = Arc::new(Space::open(region).expect("a pool").0);
+                    let root = if elsewhere { there.get() } else { root_in(&space) };
+                    noted.borrow_mut().push(created(&space, root));
+                }
+            },
+            || {
+                let keep = |root: CcehRoot| match elsewhere {
+                    true => kept.set(Some(root)),
+                    false => space.update_superblock(|superblock| {
+                        superblock.settings[..CcehRoot::LEN].copy_from_slice(&root.to_bytes());
+                    }),
+                };
+                drop(CcehIndex::create(space.clone(), narrow(), 0, keep).expect("room"));
+            },
+        );
+        for answer in ["no root", "no zone", "empty"] {
+            assert!(seen.borrow().contains(&answer), "no crash left {answer}");
+        }
+    }
+}
+
+fn root_in(space: &Space) -> Option<CcehRoot> {
+    let mut bytes = [0; CcehRoot::LEN];
+    bytes.copy_from_slice(&space.superblock().settings[..CcehRoot::LEN]);
+    (bytes != [0; CcehRoot::LEN]).then(|| CcehRoot::from_bytes(bytes))
+}
+
+/// What has been created, and that there is nothing else.
+fn created(space: &Arc<Space>, root: Option<CcehRoot>) -> &'static str {
+    match root.map(|root| CcehIndex::open(space.clone(), root, 0)) {
+        Some(Ok(index)) => {
+            assert!(index.is_empty());
+            assert_eq!(index.memory().zones(), space.committed_zones());
+            "empty"
+        }
+        Some(Err(CcehError::Absent)) => {
+            assert_eq!(space.committed_zones(), vec![]);
+            "no zone"
+        }
+        Some(Err(error)) => panic!("{error}"),
+        None => {
+            assert_eq!(space.committed_zones(), vec![]);
+            "no root"
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A CCEH index in PM without crashes: what it costs on the medium, that it is there again after an open, and that whatever
+//! stands in a damaged pool is refused or harmless.
+
+#[path = "cceh/support.rs"]
+mod support;
+
+use quipu_medium::sim::Cost;
+use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings, Cursor, PmNodes};
+use quipu_parts::space::{Space, SpaceError};
+use std::sync::Arc;
+use support::{create, format, mix};
+
+fn cost(space: &Space) -> Cost {
+    space.region().simulator().expect("simulated").cost()
+}
+
+/// Fences and flushed lines of an operation.
+fn costs<T>(space: &Space, act: impl FnOnce() -> T) -> (T, u64, u64) {
+    let before = cost(space);
+    let result = act();
+    let after = cost(space);
+    (result, after.fences - before.fences, after.lines_flushed - before.lines_flushed)
+}
+
+fn reopen(space: Arc<Space>) -> Arc<Space> {
+    let region = space.region().clone();
+    drop(Arc::into_inner(space).expect("nobody else has the pool"));
+    Arc::new(Space::open(region).expect("the pool").0)
+}
+
+fn fill(index: &CcehIndex<PmNodes>, guard: &Guard<'_>, keys: std::ops::Range<u64>) {
+    keys.for_each(|key| index.insert(guard, mix(key), key + 1).expect("room"));
+}
+
+#[test]
+fn a_change_costs_one_fence_and_a_lookup_none() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(256 << 10, 1);
+    let settings = CcehSettings { initial_depth: 0, bucket_bits: 4, probe: 4 };
+    let (index, _) = create(&space, settings);
+    let mut splits = 0;
+    for key in 0..500 {
+        let zones = index.memory().zones().len();
+        let (_, fences, lines) = costs(&space, || index.insert(&guard, mix(key), key + 1).expect("room"));
+        let split = index.stats().splits - splits;
+        splits += split;
+        // A zone: its head with the link to it, and the commit. A split: the sibling with its name, and the narrowed name.
+        let zones = (index.memory().zones().len() - zones) as u64;
+        assert_eq!((fences, lines), (1 + 2 * split + 2 * zones, 1 + 2 * split + 2 * zones));
+    }
+    assert!(splits > 5);
+    for key in 0..500 {
+        let change = || assert!(index.replace(&guard, mix(key), key + 1, key + 1000));
+        assert_eq!(costs(&space, change), ((), 1, 1));
+        let matches = |reference| reference == key + 1000;
+        assert_eq!(costs(&space, || index.get(&guard, mix(key), matches)), (Some(key + 1000), 0, 0));
+        assert_eq!(costs(&space, || index.get(&guard, mix(key + 500), |_| true)), (None, 0, 0));
+        let remove = || assert!(index.remove(&guard, mix(key), key + 1000));
+        assert_eq!(costs(&space, remove), ((), 1, 1));
+    }
+    let read = cost(&space).lines_read;
+    (0..500).for_each(|key| index.prefetch(mix(key)));
+    assert_eq!(cost(&space).lines_read, read, "asking for lines reads none");
+}
+
+#[test]
+fn an_index_is_there_again_after_an_open() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(256 << 10, 1);
+    let settings = CcehSettings { initial_depth: 2, bucket_bits: 3, probe: 3 };
+    let (index, root) = create(&space, settings);
+    fill(&index, &guard, 0..400);
+    let before = index.stats();
+    drop(index);
+    let space = reopen(space);
+    let (opened, fences, _) = costs(&space, || CcehIndex::open(space.clone(), root, 0).expect("the index"));
+    assert_eq!(fences, 2, "names made durable, and nothing to repair");
+    let after = opened.stats();
+    assert_eq!((after.segments, after.depth, after.slots), (before.segments, before.depth, before.slots));
+    assert_eq!((opened.settings().bucket_bits, opened.settings().probe), (3, 3));
+    assert_eq!(opened.len(), 400);
+    for key in 0..400 {
+        assert_eq!(opened.get(&guard, mix(key), |reference| reference == key + 1), Some(key + 1));
+    }
+    fill(&opened, &guard, 400..600);
+    assert_eq!(opened.len(), 600);
+    assert_eq!(opened.memory().zones(), space.committed_zones());
+}
+
+#[test]
+fn a_root_of_nothing_names_nothing() {
+    let space = format(64 << 10, 1);
+    let nothing = CcehRoot::from_bytes([0; CcehRoot::LEN]);
+    assert!(matches!(CcehIndex::open(space.clone(), nothing, 0), Err(CcehError::Absent)));
+    let (index, root) = create(&space, CcehSettings::tiny());
+    drop(index);
+    let mut bytes = root.to_bytes();
+    bytes[CcehRoot::LEN - 1] ^= 1;
+    let other = CcehIndex::open(space.clone(), CcehRoot::from_bytes(bytes), 0).err();
+    assert!(matches!(other, Some(CcehError::Space(SpaceError::Damaged { .. }))), "{other:?}");
+    bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(matches!(CcehIndex::open(space.clone(), CcehRoot::from_bytes(bytes), 0), Err(CcehError::Absent)));
+}
+
+/// Whatever a word of a zone's head becomes, the index is refused, or it is walked and searched without harm.
+#[test]
+fn a_damaged_head_is_refused_or_harmless() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(128 << 10, 1);
+    let (index, root) = create(&space, CcehSettings { initial_depth: 0, bucket_bits: 4, probe: 2 });
+    fill(&index, &guard, 0..500);
+    let zones = index.memory().zones();
+    assert!(zones.len() > 2);
+    drop(index);
+    let region = space.region();
+    let mut refused = 0;
+    for zone in &zones {
+        for word in 0..11 {
+            let place = space.zone_offset(*zone) + word * 8;
+            let sound = region.load(place);
+            for damaged in [0, 1, u64::MAX, sound ^ 1, sound ^ 1 << 31, sound ^ 1 << 63, sound + 1] {
+                region.store(place, damaged);
+                match CcehIndex::open(space.clone(), root, 0) {
+                    Err(CcehError::Space(SpaceError::Damaged { .. })) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                    Ok(index) => {
+                        let (mut cursor, mut walked) = (Cursor::default(), Vec::new());
+                        while index.next_batch(&guard, &mut cursor, &mut walked) {}
+                        (0..500).for_each(|key| {
+                            index.get(&guard, mix(key), |reference| reference == key + 1);
+                        });
+                    }
+                }
+                region.store(place, sound);
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} damaged heads refused");
+    let index = CcehIndex::open(space.clone(), root, 0).expect("nothing was changed");
+    assert_eq!(index.len(), 500);
+}
