@@ -1,9 +1,8 @@
-//! Compaction by several at a time on real threads: the store's own cleaner, and writers that help it.
+//! Compaction on real threads: the store's own cleaner, and writers that help it.
 
 use quipu::{Error, Options, Store, Testing, Twin};
 use quipu_medium::{Pages, Region};
 
-/// Enough zones that several may compact at a time.
 const ZONES: u64 = 1024;
 const ZONE: u64 = 16 << 10;
 
@@ -32,12 +31,11 @@ fn value(number: u64, version: u64) -> [u8; VALUE] {
 }
 
 #[test]
-fn nothing_is_lost_while_several_compact() {
+fn nothing_is_lost_while_all_compact() {
     const WRITERS: u64 = 4;
     const ROUNDS: u64 = 12;
     for cleaner in [true, false] {
-        let testing = Testing { compactors: Some(4), ..Testing::default() };
-        let mut store = store(&Options { cleaner, testing, ..options() });
+        let mut store = store(&Options { cleaner, ..options() });
         // 85 per cent of what puts may use.
         let keys = ZONES * ZONE / RECORD * 49 / 50 * 85 / 100;
         std::thread::scope(|scope| {

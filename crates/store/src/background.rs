@@ -100,8 +100,10 @@ impl Bell {
     }
 }
 
-/// How long a cleaner that can do nothing leaves the store alone.
+/// How long a cleaner that can do nothing leaves the store alone: at first, and at most, since a look at what there is to do
+/// takes the longer the larger the pool.
 const REST: Duration = Duration::from_millis(1);
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// The thread that compacts ahead of the writers of a store. It ends when this is dropped.
 pub(crate) struct Cleaner {
@@ -122,15 +124,18 @@ impl Cleaner {
             bell.state.store(NOBODY, Ordering::Release);
             return None;
         };
-        *bell.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread.thread().clone());
         Some(Cleaner { bell, thread: Some(thread) })
     }
 }
 
 impl Drop for Cleaner {
     fn drop(&mut self) {
-        for state in [AWAKE, ASLEEP] {
-            self.bell.change(state, LEAVING);
+        // A call may wake it between two looks at its state.
+        loop {
+            let state = self.bell.state.load(Ordering::Relaxed);
+            if state == FAILED || self.bell.change(state, LEAVING) {
+                break;
+            }
         }
         self.bell.unpark();
         // A panic has been reported by its thread, and the bell tells of it for ever.
@@ -143,10 +148,15 @@ impl Drop for Cleaner {
 fn clean(spine: &Spine) {
     let bell = spine.compactor.bell();
     let _mourner = Mourner(bell);
+    *bell.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+    let mut rest = REST;
     while bell.state.load(Ordering::Relaxed) != LEAVING {
         match spine.clean_ahead() {
-            Progress::More => {}
-            Progress::Stuck => thread::park_timeout(REST),
+            Progress::More => rest = REST,
+            Progress::Stuck => {
+                thread::park_timeout(rest);
+                rest = (rest * 2).min(LONGEST_REST);
+            }
             // A call that is lost in between is made again by the next write.
             Progress::Enough if bell.change(AWAKE, ASLEEP) => {
                 while bell.state.load(Ordering::Acquire) == ASLEEP {

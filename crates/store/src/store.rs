@@ -387,7 +387,7 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
     let heap = LogHeap::new(space, certifier, clock, reserve);
     let epochs = Collector::new();
     Spine {
-        compactor: Compactor::new(&heap, &epochs, testing.compactors),
+        compactor: Compactor::new(&heap, &epochs),
         heap,
         index: HashIndex::new(index),
         stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),

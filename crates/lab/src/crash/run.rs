@@ -155,8 +155,6 @@ impl<'a> Run<'a> {
                 // In half of the runs keys share stripes, and clients often throw numbers away.
                 handful: (self.seed % 4 < 2).then_some(3),
                 stripes: (self.seed % 4 < 2).then_some(2),
-                // In every other four, several clients may compact at a time.
-                compactors: (self.seed / 4 % 2 == 1).then_some(2),
             },
             ..Options::default()
         }

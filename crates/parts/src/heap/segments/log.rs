@@ -70,8 +70,6 @@ pub struct LogHeap {
     pub(super) lives: Lives,
     /// Segments that clients have left. Who ends a segment of its own, or takes one away, does it under this lock.
     pub(super) idle: SpinLock<Vec<OpenSegment>>,
-    /// Who frees a segment, or asks which are gone: one whose zone is not durably free is not gone yet.
-    pub(super) ending: SpinLock<()>,
     opening: AtomicU32,
     /// Segments of the reserve that someone has at this moment.
     pub(super) lent: AtomicU32,
@@ -96,7 +94,6 @@ impl LogHeap {
             expiries,
             lives,
             idle: SpinLock::new(Vec::new()),
-            ending: SpinLock::new(()),
             opening: AtomicU32::new(0),
             lent: AtomicU32::new(0),
             revoked: AtomicU64::new(0),

@@ -18,9 +18,6 @@
 //!
 //! The zone is given back when every reader has left that could still reach its records.
 //!
-//! Several may compact at a time, each with a segment of its own for the copies. Between two steps a victim is nobody's, so
-//! one that finds no room for a copy hinders no other from going on.
-//!
 //! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind, or there is none,
 //! writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that
 //! finds no room at all takes as many as it needs, but cleans no segment twice.
@@ -36,10 +33,10 @@ use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Position};
 use quipu_parts::heap::values::ValueZones;
 use quipu_parts::space::ZoneId;
-use quipu_parts::sync::{SpinGuard, SpinLock};
+use quipu_parts::sync::SpinLock;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What is gone and no reader can reach any more.
 type Ripe = Arc<SpinLock<Vec<Retired>>>;
@@ -61,53 +58,32 @@ pub(crate) struct Compacted {
 
 /// The state of compaction, one for a store.
 pub(crate) struct Compactor {
-    workers: Box<[SpinLock<Worker>]>,
-    agenda: SpinLock<Agenda>,
+    work: SpinLock<Work>,
     ripe: Ripe,
     /// Segments and large values that are gone and not free yet, for fear of readers.
     retired: AtomicU32,
     /// With fewer zones left than this, somebody has to compact.
     low_water: u32,
     bell: Arc<Bell>,
-    /// Steps being taken; the crash explorer sorts its states by it.
+    /// Whether a step is being taken; the crash explorer sorts its states by it.
     busy: AtomicU32,
-    freed: AtomicU64,
-    moved: AtomicU64,
 }
 
-/// What whoever takes a step borrows for it.
-struct Worker {
+struct Work {
     participant: Participant,
     writer: Writer,
-}
-
-/// What there is to clean.
-#[derive(Default)]
-struct Agenda {
-    /// Segments that somebody has begun to clean and nobody is at.
-    begun: Vec<Victim>,
-    /// Those that somebody is at.
-    in_hand: Vec<ZoneId>,
-    /// Segments that are to be cleaned next.
+    victim: Option<(ZoneId, Position)>,
+    /// Segments that are to be cleaned after the victim.
     chosen: VecDeque<Candidate>,
-}
-
-/// A segment that is being cleaned.
-struct Victim {
-    zone: ZoneId,
-    position: Position,
-    /// Large values of it that have expired. As long as it is there, recovery may find a head of theirs and nothing that
-    /// supersedes it.
+    /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head of theirs and
+    /// nothing that supersedes it.
     expired: Vec<ValueZones>,
+    done: Compacted,
 }
 
 /// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from waiting, since
 /// what is left free could hold garbage instead, and the more of it there is, the less has to be copied.
 const LOW_WATER_DIVISOR: u32 = 256;
-
-/// Zones of a pool, as a divisor, for each that may compact at a time: each keeps one open; and how many may at most.
-const WORKERS_DIVISOR: u32 = 512;
-const MOST_WORKERS: usize = 4;
 
 /// What whoever compacts wants of a victim.
 struct Demand {
@@ -120,23 +96,18 @@ struct Demand {
 }
 
 impl Compactor {
-    /// A compactor at which so many may work at a time; without a number, as many as the pool has room for.
-    pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: Option<usize>) -> Compactor {
-        let zones = heap.space().zone_count();
-        let workers = workers.unwrap_or((zones / WORKERS_DIVISOR) as usize).clamp(1, MOST_WORKERS);
-        let worker =
-            |_| SpinLock::new(Worker { participant: epochs.register(), writer: Writer::new(heap, None) });
-        Compactor {
-            workers: (0..workers).map(worker).collect(),
-            agenda: SpinLock::default(),
-            ripe: Ripe::default(),
-            retired: AtomicU32::new(0),
-            low_water: (zones / LOW_WATER_DIVISOR).max(2),
-            bell: Arc::default(),
-            busy: AtomicU32::new(0),
-            freed: AtomicU64::new(0),
-            moved: AtomicU64::new(0),
-        }
+    pub(crate) fn new(heap: &LogHeap, epochs: &Collector) -> Compactor {
+        let work = Work {
+            participant: epochs.register(),
+            writer: Writer::new(heap, None),
+            victim: None,
+            chosen: VecDeque::new(),
+            expired: Vec::new(),
+            done: Compacted::default(),
+        };
+        let low_water = (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2);
+        let (ripe, retired, busy) = (Ripe::default(), AtomicU32::new(0), AtomicU32::new(0));
+        Compactor { work: SpinLock::new(work), ripe, retired, low_water, bell: Arc::default(), busy }
     }
 
     /// Where the cleaner is called.
@@ -158,18 +129,12 @@ impl Compactor {
         let ripe = self.ripe.clone();
         self.retired.fetch_add(1, Ordering::AcqRel);
         let retired = Retired { segment: Some(segment), values };
-        guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
-    }
-
-    /// A worker that nobody has.
-    fn worker(&self) -> SpinGuard<'_, Worker> {
-        self.workers.iter().find_map(SpinLock::try_lock).unwrap_or_else(|| self.workers[0].lock())
+        guard.defer(Box::new(move || ripe.lock().push(retired)));
     }
 
     /// What was done since the store was opened.
     pub(crate) fn done(&self) -> Compacted {
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Compacted { segments: load(&self.freed), moved: load(&self.moved) }
+        self.work.lock().done
     }
 
     /// Segments that hold nothing any more and are not free yet.
@@ -184,38 +149,34 @@ impl Compactor {
 }
 
 impl Spine {
-    /// Gives all zones back that no reader can reach any more, and the compactor's own segments to others.
+    /// Gives all zones back that no reader can reach any more, and the compactor's own segment to others. What has been begun
+    /// is ended, as far as it can be.
     pub(crate) fn give_back(&self) {
-        self.leave_segments(&mut self.all_workers());
-        self.free_all_ripe();
+        let mut work = self.compactor.work.lock();
+        while work.victim.is_some() && self.step(&mut work, &self.demand(0, u64::MAX)).is_ok() {}
+        self.leave_segment(&mut work);
+        self.free_all_ripe(&mut work);
     }
 
-    /// All workers: nobody takes a step as long as they are held.
-    fn all_workers(&self) -> Vec<SpinGuard<'_, Worker>> {
-        self.compactor.workers.iter().map(SpinLock::lock).collect()
+    /// Leaves the compactor's own segment to others, and tells whether there was one.
+    fn leave_segment(&self, work: &mut Work) -> bool {
+        work.writer.segment.take().map(|segment| self.heap.leave(segment)).is_some()
     }
 
-    /// Leaves the compactor's own segments to others, and tells whether there was one.
-    fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
-        let left = workers.iter_mut().filter_map(|worker| worker.writer.segment.take());
-        left.map(|segment| self.heap.leave(segment)).count() > 0
-    }
-
-    fn free_all_ripe(&self) {
-        let worker = self.compactor.worker();
+    fn free_all_ripe(&self, work: &mut Work) {
         // An epoch passes with each, if nobody is pinned; two have to.
         for _ in 0..3 {
-            self.free_ripe(&worker.participant);
+            self.free_ripe(work);
         }
     }
 
-    fn free_ripe(&self, participant: &Participant) {
-        participant.collect();
+    fn free_ripe(&self, work: &mut Work) {
+        work.participant.collect();
         let ripe = std::mem::take(&mut *self.compactor.ripe.lock());
         for Retired { segment, values } in ripe {
             if let Some(zone) = segment {
                 self.heap.free(zone);
-                self.compactor.freed.fetch_add(1, Ordering::Relaxed);
+                work.done.segments += 1;
             }
             values.iter().for_each(|value| self.heap.free_value(value));
             self.compactor.retired.fetch_sub(1, Ordering::AcqRel);

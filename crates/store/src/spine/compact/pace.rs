@@ -1,12 +1,12 @@
 //! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks for it.
 
-use super::{Compacted, Demand, Worker};
+use super::{Compacted, Demand, Work};
 use crate::error::Error;
 use crate::options::Twin;
 use crate::spine::{Spine, Writer};
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::heap::segments::{OpenSegment, Use};
-use quipu_parts::sync::{SpinGuard, Waiter};
+use quipu_parts::sync::Waiter;
 
 /// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
 /// each time that they are written.
@@ -68,9 +68,7 @@ impl Spine {
     /// Makes some room ahead of a write, if little is left. The caller holds no lock.
     #[inline]
     pub(in crate::spine) fn relieve(&self) -> Result<(), Error> {
-        if self.compactor.bell.has_failed() {
-            return Err(Error::BackgroundFailed);
-        }
+        self.fail_with_cleaner()?;
         let (left, low_water) = (self.heap.zones_left(Use::Put), self.compactor.low_water);
         if left < low_water {
             let has_cleaner = self.compactor.bell.ring();
@@ -79,6 +77,12 @@ impl Spine {
             }
         }
         Ok(())
+    }
+
+    /// An error if the cleaner has panicked.
+    #[inline]
+    fn fail_with_cleaner(&self) -> Result<(), Error> {
+        if self.compactor.bell.has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
     }
 
     /// A piece of the cleaner's work.
@@ -118,31 +122,36 @@ impl Spine {
     ) -> Result<bool, Error> {
         // Large values that were superseded take no copying to come back.
         self.settle_all(&self.epochs.register().pin());
-        self.free_all_ripe();
+        self.free_all_ripe(&mut self.compactor.work.lock());
         // All that could be cleaned may be in this writer's own segment.
         if let Some(segment) = writer.segment.take() {
             self.heap.leave(segment);
         }
         let least = if purpose == Use::Put { self.worthwhile() } else { 1 };
-        let demand = self.demand(self.heap.draw(), least);
+        let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
         let mut revoked = false;
         while !self.heap.offers(len, purpose, zones) {
             if self.step_of_writer(&demand)? {
                 continue;
             }
-            let mut workers = self.all_workers();
-            if self.leave_segments(&mut workers) {
+            let mut work = self.compactor.work.lock();
+            if self.leave_segment(&mut work) {
                 continue;
             }
             if !revoked && self.heap.held_back() >= self.heap.longest_record() {
-                self.revoke(&workers);
+                self.revoke(&work);
                 revoked = true;
+                continue;
+            }
+            // Before anyone is refused, tombstones go that writers leave at other times.
+            if demand.tombstone_share < ASKED_TOMBSTONE_SHARE {
+                demand.tombstone_share = ASKED_TOMBSTONE_SHARE;
                 continue;
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
             // for long; and who deletes at this moment has the segment that is kept for that.
-            drop(workers);
+            drop(work);
             let someone_leaves = self.compactor.retired() > 0 || self.heap.lends();
             if !(someone_leaves && patience.lasts()) {
                 return Ok(self.heap.offers(len, purpose, zones));
@@ -151,10 +160,9 @@ impl Spine {
         Ok(true)
     }
 
-    /// Takes their segments away from all clients, which may rest. The compactor, which does not look for that, has none and
-    /// takes none meanwhile: the caller has all its workers.
-    fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) {
-        let guard = workers[0].participant.pin();
+    /// Takes their segments away from all clients, which may rest. The compactor does not look for that; it has none now.
+    fn revoke(&self, work: &Work) {
+        let guard = work.participant.pin();
         self.heap.revoke(|| {
             for stripe in 0..self.stripes.count() {
                 drop(self.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
@@ -171,7 +179,7 @@ impl Spine {
         }
     }
 
-    fn demand(&self, born_before: u64, least: u64) -> Demand {
+    pub(super) fn demand(&self, born_before: u64, least: u64) -> Demand {
         Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE }
     }
 
@@ -182,11 +190,12 @@ impl Spine {
 
     /// Cleans every segment that was opened before this call and has something to give back.
     pub(crate) fn compact(&self) -> Result<Compacted, Error> {
+        self.fail_with_cleaner()?;
         let before = {
-            let mut workers = self.all_workers();
-            self.leave_segments(&mut workers);
-            self.revoke(&workers);
-            self.compactor.done()
+            let mut work = self.compactor.work.lock();
+            self.leave_segment(&mut work);
+            self.revoke(&work);
+            work.done
         };
         let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
         let demand = Demand { born_before, least: 1, tombstone_share };

@@ -1,18 +1,18 @@
 //! One step: the next few records of a victim.
 
-use super::{Agenda, Demand, Victim, Worker};
+use super::{Demand, Work};
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::spine::batch::BATCH;
 use crate::spine::{Spine, Writer};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{Found, LastLine, Position, Use};
+use quipu_parts::heap::segments::{Candidate, Found, LastLine, Position, Use};
 use quipu_parts::heap::values::ValueZones;
 use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
-use quipu_parts::sync::Waiter;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 /// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still the right ones when their
@@ -22,101 +22,73 @@ const CHOSEN_DIVISOR: usize = 64;
 impl Spine {
     /// Moves the next few records of a victim that meets the demand. `false` if there is none.
     pub(super) fn compact_step(&self, demand: &Demand) -> Result<bool, Error> {
-        let mut worker = self.compactor.worker();
+        let mut work = self.compactor.work.lock();
         self.compactor.busy.fetch_add(1, Ordering::Relaxed);
-        let outcome = self.step(&mut worker, demand);
+        let outcome = self.step(&mut work, demand);
         self.compactor.busy.fetch_sub(1, Ordering::Relaxed);
         outcome
     }
 
-    fn step(&self, Worker { participant, writer }: &mut Worker, demand: &Demand) -> Result<bool, Error> {
-        self.free_ripe(participant);
-        let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
-        let Some(mut victim) = self.take_victim(room, demand) else { return Ok(false) };
-        let cleaned = self.clean(&participant.pin(), writer, &mut victim);
-        let mut agenda = self.compactor.agenda.lock();
-        agenda.in_hand.retain(|zone| *zone != victim.zone);
-        match cleaned {
-            Ok(true) | Err(Error::Damaged(_)) => {}
-            Ok(false) | Err(_) => agenda.begun.push(victim),
-        }
-        cleaned.map(|_| true)
-    }
-
-    /// The victim that somebody left, or a new one. If somebody is at the last one, waits for what becomes of it.
-    fn take_victim(&self, room: u64, demand: &Demand) -> Option<Victim> {
-        let mut waiter = Waiter::default();
-        loop {
-            let mut agenda = self.compactor.agenda.lock();
-            let victim = agenda.begun.pop().or_else(|| {
-                let zone = self.next_victim(&mut agenda, room, demand)?;
-                Some(Victim { zone, position: Position::START, expired: Vec::new() })
-            });
-            match victim {
-                Some(victim) => {
-                    agenda.in_hand.push(victim.zone);
-                    return Some(victim);
+    pub(super) fn step(&self, work: &mut Work, demand: &Demand) -> Result<bool, Error> {
+        self.free_ripe(work);
+        let Work { participant, writer, victim, chosen, expired, done } = work;
+        let guard = participant.pin();
+        let (zone, position) = match *victim {
+            Some(victim) => victim,
+            None => {
+                let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
+                let Some(zone) = self.next_victim(chosen, room, demand) else { return Ok(false) };
+                // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
+                self.heap.draw();
+                if !self.heap.claim(zone) {
+                    return Ok(true);
                 }
-                None if agenda.in_hand.is_empty() => return None,
-                None => drop(agenda),
+                // Those of a victim that could not be read to its end stay where they are.
+                expired.clear();
+                (zone, Position::START)
             }
-            waiter.wait();
-        }
-    }
-
-    /// Moves the next few records of a victim. `true` if it is done with.
-    fn clean(&self, guard: &Guard<'_>, writer: &mut Writer, victim: &mut Victim) -> Result<bool, Error> {
-        let Victim { zone, position, expired } = victim;
-        let zone = *zone;
-        if *position == Position::START {
-            // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
-            self.heap.draw();
-            if !self.heap.claim(zone) {
-                return Ok(true);
-            }
-        }
+        };
+        *victim = Some((zone, position));
         let mut batch: Vec<(Reference, RecordView<'_>)> = Vec::with_capacity(BATCH);
-        // SAFETY: the segment is sealed, so nobody appends, and who has the victim in hand alone frees it.
+        // SAFETY: the segment is sealed, so nobody appends; only this compactor frees it, and it holds the work's lock.
         let scan = unsafe { self.heap.scan(zone) };
-        let Ok(mut scan) = scan.map(|scan| scan.from(*position)) else {
-            return Err(self.unreadable(zone, 0));
+        let Ok(mut scan) = scan.map(|scan| scan.from(position)) else {
+            return Err(self.unreadable(victim, zone, 0));
         };
         while batch.len() < BATCH {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => batch.push((reference, record)),
                 Ok(Some(Found::Frame { .. })) => {}
                 Ok(None) => break,
-                Ok(Some(Found::Gap { offset, .. })) => return Err(self.unreadable(zone, offset)),
-                Err(_) => return Err(self.unreadable(zone, scan.offset())),
+                Ok(Some(Found::Gap { offset, .. })) => return Err(self.unreadable(victim, zone, offset)),
+                Err(_) => return Err(self.unreadable(victim, zone, scan.offset())),
             }
         }
-        let moved = self.move_live(guard, writer, zone, &batch, expired)?;
-        self.compactor.moved.fetch_add(moved, Ordering::Relaxed);
+        done.moved += self.move_live(&guard, writer, zone, &batch, expired)?;
         if batch.len() == BATCH {
-            *position = scan.position();
-            return Ok(false);
+            *victim = Some((zone, scan.position()));
+            return Ok(true);
         }
+        *victim = None;
         self.heap.withdraw(zone);
         // Some of them: if none were freed, the tombstones would stay where they are as well.
         if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
             self.heap.forget(zone);
         } else {
-            self.compactor.retire_segment(guard, zone, std::mem::take(expired));
+            self.compactor.retire_segment(&guard, zone, std::mem::take(expired));
         }
         Ok(true)
     }
 
     /// The next segment to clean that meets the demand. Many are chosen at a time, since who chooses looks at all; meanwhile
     /// they can only become emptier, but for those that someone writes to, which cannot be claimed.
-    fn next_victim(&self, agenda: &mut Agenda, room: u64, demand: &Demand) -> Option<ZoneId> {
+    fn next_victim(&self, chosen: &mut VecDeque<Candidate>, room: u64, demand: &Demand) -> Option<ZoneId> {
         let Demand { born_before, least, tombstone_share } = *demand;
-        let Agenda { begun, in_hand, chosen } = agenda;
         if let Some(position) = chosen.iter().position(|candidate| candidate.life < born_before) {
             return chosen.remove(position).map(|candidate| candidate.zone);
         }
         let (mut candidates, oldest_other) = self.heap.candidates();
-        let is_taken = |zone| in_hand.contains(&zone) || begun.iter().any(|victim| victim.zone == zone);
-        candidates.retain(|candidate| candidate.life < born_before && !is_taken(candidate.zone));
+        candidates.retain(|candidate| candidate.life < born_before);
         let written = candidates.iter().map(|candidate| candidate.written).sum::<u64>();
         let (capacity, tombstones) = (self.heap.longest_record(), written / tombstone_share);
         let terms = Terms { capacity, least, room, oldest_other, tombstones };
@@ -128,7 +100,8 @@ impl Spine {
     }
 
     /// A segment whose records cannot all be read stays as it is, for ever if need be.
-    fn unreadable(&self, zone: ZoneId, offset: u64) -> Error {
+    fn unreadable(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId, offset: u64) -> Error {
+        *victim = None;
         self.heap.withdraw(zone);
         let place = DamagedPlace {
             what: "records, found by compaction".into(),
