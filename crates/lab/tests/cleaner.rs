@@ -1,7 +1,8 @@
 //! Compaction on real threads: the store's own cleaner, and writers that help it.
 
-use quipu::{Error, Options, Store, Testing, Twin};
+use quipu::{Client, Error, Options, Store, Testing, Twin};
 use quipu_medium::{Pages, Region};
+use std::time::Duration;
 
 const ZONES: u64 = 1024;
 const ZONE: u64 = 16 << 10;
@@ -15,7 +16,17 @@ fn options() -> Options {
 }
 
 fn store(options: &Options) -> Store {
-    Store::create_on(Region::dram((ZONES + 8) * ZONE, Pages::Ordinary).unwrap(), options).unwrap()
+    store_of(ZONES, options)
+}
+
+fn store_of(zones: u64, options: &Options) -> Store {
+    Store::create_on(Region::dram((zones + 8) * ZONE, Pages::Ordinary).unwrap(), options).unwrap()
+}
+
+/// Options for a pool in which so many may compact at a time.
+fn compacted_by(compactors: u32) -> Options {
+    let testing = Testing { compactors: Some(compactors), ..Testing::default() };
+    Options { testing, ..options() }
 }
 
 fn key(number: u64) -> [u8; 16] {
@@ -70,6 +81,123 @@ fn nothing_is_lost_while_all_compact() {
         assert!(report.is_sound(), "{report:?}");
         store.close().unwrap();
     }
+}
+
+/// Puts keys of its own until there is no room, then deletes them in another order.
+fn fill_and_empty(client: &mut Client, thread: u64) -> Result<(), Error> {
+    let name = |number: u64| [thread, number].map(u64::to_le_bytes).concat();
+    let mut count = 0;
+    loop {
+        match client.put(&name(count), &vec![1; 8 + (count as usize * 7919) % 200]) {
+            Ok(()) => count += 1,
+            Err(Error::PoolFull { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    for number in 0..count {
+        let number = if count.is_multiple_of(7919) { number } else { number * 7919 % count };
+        client.delete(&name(number))?;
+    }
+    Ok(())
+}
+
+/// Two that compact must not come to a halt, each for want of the zone that the end of the other would give.
+#[test]
+fn a_full_pool_can_be_emptied_whoever_compacts() {
+    for (zones, compactors, rounds) in [(16, 1, 4), (16, 2, 4), (16, 4, 4), (200, 4, 1)] {
+        let store = store_of(zones, &compacted_by(compactors));
+        for round in 0..rounds {
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let mut client = store.client();
+                    scope.spawn(move || {
+                        fill_and_empty(&mut client, thread).unwrap_or_else(|error| {
+                            panic!("{zones} zones, {compactors} compactors, round {round}: {error}")
+                        });
+                    });
+                }
+            });
+        }
+    }
+}
+
+/// Deletes of keys that are not there cost a record each, and may use up all but what is kept for moving. That is enough.
+#[test]
+fn deletes_of_absent_keys_do_not_fill_a_pool_for_ever() {
+    const ABSENT: u64 = 94;
+    for seed in 0..2 {
+        let store = store(&options());
+        let mut client = store.client();
+        let count = (0..).find(|number| client.put(&key(*number), &value(*number, 0)).is_err()).unwrap();
+        drop(client);
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let mut client = store.client();
+                scope.spawn(move || {
+                    let mut random = seed * 100 + thread + 1;
+                    for number in 0..30_000u64 {
+                        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        let there = key((number * 61 + thread * 15) % count);
+                        let absent = key(count + number * 4 + thread);
+                        let key = if (random >> 33) % 100 < ABSENT { absent } else { there };
+                        match client.delete(&key) {
+                            Ok(()) => {}
+                            Err(Error::PoolFull { .. }) => break,
+                            Err(error) => panic!("delete {number}: {error}"),
+                        }
+                    }
+                });
+            }
+        });
+        store.compact().unwrap();
+        store.client().put(b"room", b"for more").unwrap();
+    }
+}
+
+/// The zones of large values that have expired, but whose segment is not cleaned to its end, are no leak.
+#[test]
+fn a_check_between_two_steps_finds_nothing_wrong() {
+    let mut store = store_of(64, &Options { cleaner: false, ..compacted_by(1) });
+    let mut number = 0u64;
+    for round in 0..60u64 {
+        let mut client = store.client();
+        let name = [1, round].map(u64::to_le_bytes).concat();
+        match client.put_for(&name, &[3; 5000], Duration::from_millis(1)) {
+            Ok(()) | Err(Error::PoolFull { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        for _ in 0..40 + round % 37 {
+            number += 1;
+            client.put(&key(number % 1500), &value(number, 1)).unwrap();
+        }
+        drop(client);
+        let report = store.check(&|_, _| {}).unwrap();
+        assert!(report.is_sound(), "round {round}: {report:?}");
+    }
+}
+
+/// A call may wake the cleaner while it is told to leave.
+#[test]
+fn a_cleaner_leaves_while_clients_call_it() {
+    let mut store = store_of(64, &options());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2u64 {
+            let (mut client, stop) = (store.client(), &stop);
+            scope.spawn(move || {
+                for number in 0u64.. {
+                    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                    client.put(&key((thread << 32) | (number % 1000)), &value(number, 1)).unwrap();
+                }
+            });
+        }
+        for _ in 0..3000 {
+            assert!(matches!(store.check(&|_, _| {}), Err(Error::ClientsOpen { clients: 2 })));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub struct Testing {
     pub handful: Option<u64>,
     /// Stripes of key locks, a power of two: few, so that keys share them.
     pub stripes: Option<usize>,
+    /// How many may compact at a time: several, although the pool is small.
+    pub compactors: Option<u32>,
 }
 
 /// A deliberately broken store. Each breaks one rule of crash safety, and the explorer must notice.

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::options::{FreeList, Options, Twin};
 use crate::recovery::{self, Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
-use crate::spine::{Compactor, Spine};
+use crate::spine::{Compactor, Spine, workers_of};
 use crate::stats::Stats;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::epoch::Collector;
@@ -384,10 +384,11 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
     let clock = Clock::resume(&space, settings, copy_lost);
     let reserve = reserve_of(space.zone_count());
     let index = if testing.tiny_index { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
+    let workers = testing.compactors.unwrap_or_else(|| workers_of(space.zone_count()));
     let heap = LogHeap::new(space, certifier, clock, reserve);
     let epochs = Collector::new();
     Spine {
-        compactor: Compactor::new(&heap, &epochs),
+        compactor: Compactor::new(&heap, &epochs, workers),
         heap,
         index: HashIndex::new(index),
         stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),

@@ -155,6 +155,8 @@ impl<'a> Run<'a> {
                 // In half of the runs keys share stripes, and clients often throw numbers away.
                 handful: (self.seed % 4 < 2).then_some(3),
                 stripes: (self.seed % 4 < 2).then_some(2),
+                // In four of eight, two clients may compact at a time.
+                compactors: (self.seed / 4 % 2 == 1).then_some(2),
             },
             ..Options::default()
         }

@@ -19,7 +19,7 @@ mod large;
 mod read;
 mod write;
 
-pub(crate) use compact::{Compactor, Progress};
+pub(crate) use compact::{Compactor, Progress, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use read::Batch;
 pub(crate) use write::Change;

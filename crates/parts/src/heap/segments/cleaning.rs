@@ -103,6 +103,7 @@ impl LogHeap {
 
     /// Whether every segment that was opened before this number was drawn is durably gone, but for one.
     pub fn outlived(&self, sequence: u64, but: ZoneId) -> bool {
+        let _gone_durably = self.ending.lock();
         self.lives.oldest_but(but).is_none_or(|life| life > sequence)
     }
 
@@ -111,9 +112,9 @@ impl LogHeap {
         self.lives.withdraw(zone);
     }
 
-    /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more. Who asks
-    /// whether a number is [outlived](LogHeap::outlived) does not do so meanwhile.
+    /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more.
     pub fn free(&self, zone: ZoneId) {
+        let _ends = self.ending.lock();
         self.forget(zone);
         self.space.release_zone(zone);
     }

@@ -70,6 +70,8 @@ pub struct LogHeap {
     pub(super) lives: Lives,
     /// Segments that clients have left. Who ends a segment of its own, or takes one away, does it under this lock.
     pub(super) idle: SpinLock<Vec<OpenSegment>>,
+    /// Who frees a segment, or asks which are gone: one whose zone is not durably free is not gone yet.
+    pub(super) ending: SpinLock<()>,
     opening: AtomicU32,
     /// Segments of the reserve that someone has at this moment.
     pub(super) lent: AtomicU32,
@@ -94,6 +96,7 @@ impl LogHeap {
             expiries,
             lives,
             idle: SpinLock::new(Vec::new()),
+            ending: SpinLock::new(()),
             opening: AtomicU32::new(0),
             lent: AtomicU32::new(0),
             revoked: AtomicU64::new(0),
@@ -396,6 +399,12 @@ impl LogHeap {
     /// Zones that are segments.
     pub(in crate::heap) fn segment_count(&self) -> usize {
         self.lives.count()
+    }
+
+    /// Bytes of a segment's records that are not known to be garbage.
+    pub fn live_bytes(&self, zone: ZoneId) -> u64 {
+        let RecordBytes { written, garbage, .. } = self.usage.of_zone(zone);
+        written.saturating_sub(garbage)
     }
 
     /// Bytes that a segment still has room for.

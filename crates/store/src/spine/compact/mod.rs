@@ -18,6 +18,11 @@
 //!
 //! The zone is given back when every reader has left that could still reach its records.
 //!
+//! In a large pool several may compact at a time, each with a victim and a segment for the copies. What is live of a victim
+//! fits what is left of that segment, or one more; so nobody begins a victim for which there is neither, or a second one without
+//! a zone for each: whoever takes the last zone can end what it has begun, and that gives a zone to the others. Who looks for
+//! work goes on with what others have begun and left.
+//!
 //! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind, or there is none,
 //! writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that
 //! finds no room at all takes as many as it needs, but cleans no segment twice.
@@ -33,10 +38,10 @@ use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Position};
 use quipu_parts::heap::values::ValueZones;
 use quipu_parts::space::ZoneId;
-use quipu_parts::sync::SpinLock;
+use quipu_parts::sync::{SpinGuard, SpinLock};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// What is gone and no reader can reach any more.
 type Ripe = Arc<SpinLock<Vec<Retired>>>;
@@ -58,32 +63,53 @@ pub(crate) struct Compacted {
 
 /// The state of compaction, one for a store.
 pub(crate) struct Compactor {
-    work: SpinLock<Work>,
+    workers: Box<[SpinLock<Worker>]>,
+    /// Steps that found no room: who looks for a worker begins with another one after each.
+    failures: AtomicUsize,
+    agenda: SpinLock<Agenda>,
     ripe: Ripe,
     /// Segments and large values that are gone and not free yet, for fear of readers.
     retired: AtomicU32,
     /// With fewer zones left than this, somebody has to compact.
     low_water: u32,
     bell: Arc<Bell>,
-    /// Whether a step is being taken; the crash explorer sorts its states by it.
+    /// Steps being taken; the crash explorer sorts its states by it.
     busy: AtomicU32,
+    freed: AtomicU64,
+    moved: AtomicU64,
 }
 
-struct Work {
+/// What whoever takes a step borrows for it.
+struct Worker {
     participant: Participant,
     writer: Writer,
     victim: Option<(ZoneId, Position)>,
-    /// Segments that are to be cleaned after the victim.
-    chosen: VecDeque<Candidate>,
     /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head of theirs and
     /// nothing that supersedes it.
     expired: Vec<ValueZones>,
-    done: Compacted,
+}
+
+/// What all workers clean.
+#[derive(Default)]
+struct Agenda {
+    /// Segments that are to be cleaned next.
+    chosen: VecDeque<Candidate>,
+    /// The workers' victims, with their lives.
+    begun: Vec<(ZoneId, u64)>,
 }
 
 /// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from waiting, since
 /// what is left free could hold garbage instead, and the more of it there is, the less has to be copied.
 const LOW_WATER_DIVISOR: u32 = 256;
+
+/// Zones of a pool, as a divisor, for each that may compact at a time, since each keeps one open; and how many may at most.
+const WORKERS_DIVISOR: u32 = 512;
+const MOST_WORKERS: u32 = 4;
+
+/// How many may compact at a time in a pool of so many zones.
+pub(crate) fn workers_of(zones: u32) -> u32 {
+    (zones / WORKERS_DIVISOR).clamp(1, MOST_WORKERS)
+}
 
 /// What whoever compacts wants of a victim.
 struct Demand {
@@ -96,18 +122,24 @@ struct Demand {
 }
 
 impl Compactor {
-    pub(crate) fn new(heap: &LogHeap, epochs: &Collector) -> Compactor {
-        let work = Work {
-            participant: epochs.register(),
-            writer: Writer::new(heap, None),
-            victim: None,
-            chosen: VecDeque::new(),
-            expired: Vec::new(),
-            done: Compacted::default(),
+    /// A compactor at which so many may work at a time.
+    pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: u32) -> Compactor {
+        let worker = |_| {
+            let (participant, writer) = (epochs.register(), Writer::new(heap, None));
+            SpinLock::new(Worker { participant, writer, victim: None, expired: Vec::new() })
         };
-        let low_water = (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2);
-        let (ripe, retired, busy) = (Ripe::default(), AtomicU32::new(0), AtomicU32::new(0));
-        Compactor { work: SpinLock::new(work), ripe, retired, low_water, bell: Arc::default(), busy }
+        Compactor {
+            workers: (0..workers).map(worker).collect(),
+            failures: AtomicUsize::new(0),
+            agenda: SpinLock::default(),
+            ripe: Ripe::default(),
+            retired: AtomicU32::new(0),
+            low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
+            bell: Arc::default(),
+            busy: AtomicU32::new(0),
+            freed: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+        }
     }
 
     /// Where the cleaner is called.
@@ -129,17 +161,36 @@ impl Compactor {
         let ripe = self.ripe.clone();
         self.retired.fetch_add(1, Ordering::AcqRel);
         let retired = Retired { segment: Some(segment), values };
-        guard.defer(Box::new(move || ripe.lock().push(retired)));
+        guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
+    }
+
+    /// A worker that nobody has, rather one that has begun a victim than another, so that none stays half done.
+    fn worker(&self) -> SpinGuard<'_, Worker> {
+        let (mut free, first) = (None, self.failures.load(Ordering::Relaxed) % self.workers.len());
+        let (before, from) = self.workers.split_at(first);
+        for worker in from.iter().chain(before).filter_map(SpinLock::try_lock) {
+            if worker.victim.is_some() {
+                return worker;
+            }
+            free = free.or(Some(worker));
+        }
+        free.unwrap_or_else(|| self.workers[0].lock())
     }
 
     /// What was done since the store was opened.
     pub(crate) fn done(&self) -> Compacted {
-        self.work.lock().done
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Compacted { segments: load(&self.freed), moved: load(&self.moved) }
     }
 
     /// Segments that hold nothing any more and are not free yet.
     fn retired(&self) -> u32 {
         self.retired.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody has begun to clean a segment.
+    fn has_begun(&self) -> bool {
+        !self.agenda.lock().begun.is_empty()
     }
 
     /// Whether a step is being taken at this moment.
@@ -149,34 +200,46 @@ impl Compactor {
 }
 
 impl Spine {
-    /// Gives all zones back that no reader can reach any more, and the compactor's own segment to others. What has been begun
-    /// is ended, as far as it can be.
+    /// Gives all zones back that no reader can reach any more, and the compactor's own segments to others.
     pub(crate) fn give_back(&self) {
-        let mut work = self.compactor.work.lock();
-        while work.victim.is_some() && self.step(&mut work, &self.demand(0, u64::MAX)).is_ok() {}
-        self.leave_segment(&mut work);
-        self.free_all_ripe(&mut work);
+        self.leave_segments(&mut self.all_workers());
+        self.free_all_ripe();
     }
 
-    /// Leaves the compactor's own segment to others, and tells whether there was one.
-    fn leave_segment(&self, work: &mut Work) -> bool {
-        work.writer.segment.take().map(|segment| self.heap.leave(segment)).is_some()
+    /// All workers: nobody takes a step as long as they are held.
+    fn all_workers(&self) -> Vec<SpinGuard<'_, Worker>> {
+        self.compactor.workers.iter().map(SpinLock::lock).collect()
     }
 
-    fn free_all_ripe(&self, work: &mut Work) {
+    /// Leaves the compactor's own segments to others, and tells whether there was one. What has been begun is ended before: it
+    /// may need the room in them.
+    fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
+        let mut left = false;
+        for worker in workers {
+            while worker.victim.is_some() && self.step(worker, &self.demand(0, u64::MAX)).is_ok() {}
+            if let Some(segment) = worker.writer.segment.take() {
+                self.heap.leave(segment);
+                left = true;
+            }
+        }
+        left
+    }
+
+    fn free_all_ripe(&self) {
+        let worker = self.compactor.worker();
         // An epoch passes with each, if nobody is pinned; two have to.
         for _ in 0..3 {
-            self.free_ripe(work);
+            self.free_ripe(&worker.participant);
         }
     }
 
-    fn free_ripe(&self, work: &mut Work) {
-        work.participant.collect();
+    fn free_ripe(&self, participant: &Participant) {
+        participant.collect();
         let ripe = std::mem::take(&mut *self.compactor.ripe.lock());
         for Retired { segment, values } in ripe {
             if let Some(zone) = segment {
                 self.heap.free(zone);
-                work.done.segments += 1;
+                self.compactor.freed.fetch_add(1, Ordering::Relaxed);
             }
             values.iter().for_each(|value| self.heap.free_value(value));
             self.compactor.retired.fetch_sub(1, Ordering::AcqRel);

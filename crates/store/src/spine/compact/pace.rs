@@ -1,12 +1,12 @@
 //! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks for it.
 
-use super::{Compacted, Demand, Work};
+use super::{Compacted, Demand, Worker};
 use crate::error::Error;
 use crate::options::Twin;
 use crate::spine::{Spine, Writer};
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::heap::segments::{OpenSegment, Use};
-use quipu_parts::sync::Waiter;
+use quipu_parts::sync::{SpinGuard, Waiter};
 
 /// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
 /// each time that they are written.
@@ -122,7 +122,7 @@ impl Spine {
     ) -> Result<bool, Error> {
         // Large values that were superseded take no copying to come back.
         self.settle_all(&self.epochs.register().pin());
-        self.free_all_ripe(&mut self.compactor.work.lock());
+        self.free_all_ripe();
         // All that could be cleaned may be in this writer's own segment.
         if let Some(segment) = writer.segment.take() {
             self.heap.leave(segment);
@@ -135,12 +135,12 @@ impl Spine {
             if self.step_of_writer(&demand)? {
                 continue;
             }
-            let mut work = self.compactor.work.lock();
-            if self.leave_segment(&mut work) {
+            let mut workers = self.all_workers();
+            if self.leave_segments(&mut workers) {
                 continue;
             }
             if !revoked && self.heap.held_back() >= self.heap.longest_record() {
-                self.revoke(&work);
+                self.revoke(&workers);
                 revoked = true;
                 continue;
             }
@@ -150,9 +150,10 @@ impl Spine {
                 continue;
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
-            // for long; and who deletes at this moment has the segment that is kept for that.
-            drop(work);
-            let someone_leaves = self.compactor.retired() > 0 || self.heap.lends();
+            // for long; who deletes at this moment has the segment that is kept for that; and others clean as well.
+            drop(workers);
+            let someone_leaves =
+                self.compactor.retired() > 0 || self.heap.lends() || self.compactor.has_begun();
             if !(someone_leaves && patience.lasts()) {
                 return Ok(self.heap.offers(len, purpose, zones));
             }
@@ -160,9 +161,10 @@ impl Spine {
         Ok(true)
     }
 
-    /// Takes their segments away from all clients, which may rest. The compactor does not look for that; it has none now.
-    fn revoke(&self, work: &Work) {
-        let guard = work.participant.pin();
+    /// Takes their segments away from all clients, which may rest. The compactor, which does not look for that, has none and
+    /// takes none meanwhile: the caller has all its workers.
+    fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) {
+        let guard = workers[0].participant.pin();
         self.heap.revoke(|| {
             for stripe in 0..self.stripes.count() {
                 drop(self.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
@@ -192,10 +194,10 @@ impl Spine {
     pub(crate) fn compact(&self) -> Result<Compacted, Error> {
         self.fail_with_cleaner()?;
         let before = {
-            let mut work = self.compactor.work.lock();
-            self.leave_segment(&mut work);
-            self.revoke(&work);
-            work.done
+            let mut workers = self.all_workers();
+            self.leave_segments(&mut workers);
+            self.revoke(&workers);
+            self.compactor.done()
         };
         let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
         let demand = Demand { born_before, least: 1, tombstone_share };

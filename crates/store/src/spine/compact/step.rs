@@ -1,6 +1,6 @@
 //! One step: the next few records of a victim.
 
-use super::{Demand, Work};
+use super::{Agenda, Demand, Worker};
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::spine::batch::BATCH;
@@ -12,7 +12,7 @@ use quipu_parts::heap::values::ValueZones;
 use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
-use std::collections::VecDeque;
+use quipu_parts::sync::Waiter;
 use std::sync::atomic::Ordering;
 
 /// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still the right ones when their
@@ -22,27 +22,36 @@ const CHOSEN_DIVISOR: usize = 64;
 impl Spine {
     /// Moves the next few records of a victim that meets the demand. `false` if there is none.
     pub(super) fn compact_step(&self, demand: &Demand) -> Result<bool, Error> {
-        let mut work = self.compactor.work.lock();
-        self.compactor.busy.fetch_add(1, Ordering::Relaxed);
-        let outcome = self.step(&mut work, demand);
-        self.compactor.busy.fetch_sub(1, Ordering::Relaxed);
-        outcome
+        let mut waiter = Waiter::default();
+        loop {
+            let mut worker = self.compactor.worker();
+            self.compactor.busy.fetch_add(1, Ordering::Relaxed);
+            let outcome = self.step(&mut worker, demand);
+            self.compactor.busy.fetch_sub(1, Ordering::Relaxed);
+            if let Err(Error::PoolFull { .. }) = outcome {
+                self.compactor.failures.fetch_add(1, Ordering::Relaxed);
+            }
+            match outcome? {
+                Step::Taken => return Ok(true),
+                Step::NothingToDo => return Ok(false),
+                Step::OthersFirst => drop(worker),
+            }
+            waiter.wait();
+        }
     }
 
-    pub(super) fn step(&self, work: &mut Work, demand: &Demand) -> Result<bool, Error> {
-        self.free_ripe(work);
-        let Work { participant, writer, victim, chosen, expired, done } = work;
+    pub(super) fn step(&self, worker: &mut Worker, demand: &Demand) -> Result<Step, Error> {
+        let Worker { participant, writer, victim, expired } = worker;
+        self.free_ripe(participant);
         let guard = participant.pin();
         let (zone, position) = match *victim {
             Some(victim) => victim,
             None => {
                 let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
-                let Some(zone) = self.next_victim(chosen, room, demand) else { return Ok(false) };
-                // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
-                self.heap.draw();
-                if !self.heap.claim(zone) {
-                    return Ok(true);
-                }
+                let zone = match self.begin(room, demand) {
+                    Ok(zone) => zone,
+                    Err(step) => return Ok(step),
+                };
                 // Those of a victim that could not be read to its end stay where they are.
                 expired.clear();
                 (zone, Position::START)
@@ -50,7 +59,7 @@ impl Spine {
         };
         *victim = Some((zone, position));
         let mut batch: Vec<(Reference, RecordView<'_>)> = Vec::with_capacity(BATCH);
-        // SAFETY: the segment is sealed, so nobody appends; only this compactor frees it, and it holds the work's lock.
+        // SAFETY: the segment is sealed, so nobody appends; it is freed by whoever has this worker, and that is the caller.
         let scan = unsafe { self.heap.scan(zone) };
         let Ok(mut scan) = scan.map(|scan| scan.from(position)) else {
             return Err(self.unreadable(victim, zone, 0));
@@ -64,45 +73,84 @@ impl Spine {
                 Err(_) => return Err(self.unreadable(victim, zone, scan.offset())),
             }
         }
-        done.moved += self.move_live(&guard, writer, zone, &batch, expired)?;
+        let moved = self.move_live(&guard, writer, zone, &batch, expired)?;
+        self.compactor.moved.fetch_add(moved, Ordering::Relaxed);
         if batch.len() == BATCH {
             *victim = Some((zone, scan.position()));
-            return Ok(true);
+            return Ok(Step::Taken);
         }
-        *victim = None;
-        self.heap.withdraw(zone);
+        self.end_victim(victim, zone);
         // Some of them: if none were freed, the tombstones would stay where they are as well.
         if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
             self.heap.forget(zone);
         } else {
             self.compactor.retire_segment(&guard, zone, std::mem::take(expired));
         }
-        Ok(true)
+        Ok(Step::Taken)
+    }
+
+    /// Chooses a victim for a worker that has none and so much room, and begins it; or tells why not.
+    fn begin(&self, room: u64, demand: &Demand) -> Result<ZoneId, Step> {
+        let mut agenda = self.compactor.agenda.lock();
+        let (zones, others) = (self.heap.zones_left(Use::Move) as usize, agenda.begun.len());
+        // Each of those that are begun may still need a zone.
+        if others > 0 && zones <= others {
+            return Err(Step::OthersFirst);
+        }
+        let nothing = if others > 0 { Step::OthersFirst } else { Step::NothingToDo };
+        let fits = |zone| zones > 0 || self.heap.live_bytes(zone) <= room;
+        let Candidate { zone, life, .. } =
+            self.next_victim(&mut agenda, room, demand, fits).ok_or(nothing)?;
+        // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
+        self.heap.draw();
+        // Until now somebody might have written to it.
+        if !self.heap.claim(zone) || !fits(zone) {
+            return Err(Step::Taken);
+        }
+        agenda.begun.push((zone, life));
+        Ok(zone)
+    }
+
+    /// A victim is done with, and no candidate any more.
+    fn end_victim(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId) {
+        *victim = None;
+        self.heap.withdraw(zone);
+        self.compactor.agenda.lock().begun.retain(|(begun, _)| *begun != zone);
     }
 
     /// The next segment to clean that meets the demand. Many are chosen at a time, since who chooses looks at all; meanwhile
     /// they can only become emptier, but for those that someone writes to, which cannot be claimed.
-    fn next_victim(&self, chosen: &mut VecDeque<Candidate>, room: u64, demand: &Demand) -> Option<ZoneId> {
+    fn next_victim(
+        &self,
+        agenda: &mut Agenda,
+        room: u64,
+        demand: &Demand,
+        fits: impl Fn(ZoneId) -> bool,
+    ) -> Option<Candidate> {
         let Demand { born_before, least, tombstone_share } = *demand;
-        if let Some(position) = chosen.iter().position(|candidate| candidate.life < born_before) {
-            return chosen.remove(position).map(|candidate| candidate.zone);
+        let Agenda { chosen, begun } = agenda;
+        let may_be = |candidate: &Candidate| candidate.life < born_before && fits(candidate.zone);
+        if let Some(position) = chosen.iter().position(may_be) {
+            return chosen.remove(position);
         }
         let (mut candidates, oldest_other) = self.heap.candidates();
-        candidates.retain(|candidate| candidate.life < born_before);
+        let is_begun = |candidate: &Candidate| begun.iter().any(|(zone, _)| *zone == candidate.zone);
+        candidates.retain(|candidate| may_be(candidate) && !is_begun(candidate));
+        let oldest_other = begun.iter().map(|(_, life)| *life).fold(oldest_other, u64::min);
         let written = candidates.iter().map(|candidate| candidate.written).sum::<u64>();
         let (capacity, tombstones) = (self.heap.longest_record(), written / tombstone_share);
         let terms = Terms { capacity, least, room, oldest_other, tombstones };
         let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
         let mut fresh = choose(&candidates, &terms, most).into_iter();
         let first = fresh.next()?;
+        chosen.clear();
         chosen.extend(fresh);
-        Some(first.zone)
+        Some(first)
     }
 
     /// A segment whose records cannot all be read stays as it is, for ever if need be.
     fn unreadable(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId, offset: u64) -> Error {
-        *victim = None;
-        self.heap.withdraw(zone);
+        self.end_victim(victim, zone);
         let place = DamagedPlace {
             what: "records, found by compaction".into(),
             offset: self.heap.space().zone_offset(zone) + offset,
@@ -200,6 +248,16 @@ impl Spine {
             Kind::Frame | Kind::Void => Fate::Dead,
         }
     }
+}
+
+/// What has come of a look for something to do.
+pub(super) enum Step {
+    /// Some records have moved, or a victim was not to be had.
+    Taken,
+    /// There is nothing that meets the demand.
+    NothingToDo,
+    /// There may be, once others have ended what they have begun.
+    OthersFirst,
 }
 
 /// What becomes of a record.
