@@ -1,7 +1,8 @@
-//! Where records live. One heap so far: [`segments`], zones used as logs. What is too long for them lives in [`values`],
-//! zones of its own.
+//! Where records live. Two heaps: [`segments`], zones used as logs, and [`slots`], pages of slots in blocks. What is too long for
+//! segments lives in [`values`], zones of its own.
 
 pub mod segments;
+pub mod slots;
 pub mod values;
 
 mod clock;

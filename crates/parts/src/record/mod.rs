@@ -22,6 +22,7 @@ mod codec;
 mod layout;
 mod view;
 
+pub(crate) use certify::mix;
 pub use certify::{Certifier, LifeKey};
 pub use codec::{Encoder, frame_len};
 pub use layout::{Content, EXPIRES, EXPIRY_FIELD, HEADER, Header, Kind, format_table, padded};

@@ -1,0 +1,346 @@
+//! Handing blocks out and taking them back (sections 4.1 and 4.6), and chunks with them (section 3.2.1).
+//!
+//! A client gets a block that another has left, or a free one off the queue, or the next one that was never used, from one
+//! atomic word. The word has a generation besides the paper's two counters, so that chunks at the end can be given back.
+//!
+//! Persist order: headers of all pages and of the chunk, then the zone's commit bit; the count of used blocks, then a block's
+//! first record; the emptied logs of a free block, then the end of its being free, then its first record. A block is free, and
+//! durably so, before it is on the queue.
+
+use super::chunks::{BlockState, Page};
+use super::error::SlotError;
+use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOG_START, page_word};
+use super::heap::SlotHeap;
+use super::place::Place;
+use super::settings::LockKind;
+use crate::space::ZoneId;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{SpinLock, point};
+use quipu_medium::LINE;
+use std::collections::VecDeque;
+use zerocopy::IntoBytes;
+
+/// Bits of the next page in the counter word, and of the next block.
+const PAGE_BITS: u32 = 8;
+const BLOCK_BITS: u32 = 40;
+
+/// The counter word taken apart.
+#[derive(Clone, Copy)]
+struct Next {
+    generation: u64,
+    block: u64,
+    page: u32,
+}
+
+impl Next {
+    fn read(word: u64) -> Next {
+        Next {
+            generation: word >> (PAGE_BITS + BLOCK_BITS),
+            block: word >> PAGE_BITS & ((1 << BLOCK_BITS) - 1),
+            page: word as u32 & ((1 << PAGE_BITS) - 1),
+        }
+    }
+
+    fn word(self) -> u64 {
+        (self.generation << BLOCK_BITS | self.block) << PAGE_BITS | u64::from(self.page)
+    }
+}
+
+/// Blocks that someone may have.
+pub(super) struct Supply {
+    /// What [`Next`] reads.
+    next: AtomicU64,
+    /// Blocks of all chunks, used or not.
+    allocated: AtomicU64,
+    /// Chunks; held by whoever adds one or gives one back.
+    growth: SpinLock<u32>,
+    /// Free blocks.
+    queue: SpinLock<VecDeque<u64>>,
+    /// So many of which are left to cleaners.
+    reserve: usize,
+    /// What clients have left.
+    pub(super) left: SpinLock<Vec<Place>>,
+}
+
+impl Supply {
+    pub(super) fn new(reserve: usize) -> Supply {
+        Supply {
+            next: AtomicU64::new(0),
+            allocated: AtomicU64::new(0),
+            growth: SpinLock::default(),
+            queue: SpinLock::default(),
+            reserve,
+            left: SpinLock::default(),
+        }
+    }
+
+    /// Sets how many chunks there are, none of whose blocks is to be handed out before recovery says which.
+    pub(super) fn set_chunks(&mut self, chunks: u32, blocks_per_chunk: u64) {
+        let allocated = u64::from(chunks) * blocks_per_chunk;
+        *self.growth.get_mut() = chunks;
+        self.allocated.store(allocated, Ordering::Relaxed);
+        self.set_next(allocated);
+    }
+
+    /// Sets the block that is handed out next, while nobody asks for one.
+    pub(super) fn set_next(&self, block: u64) {
+        self.next.store(Next { generation: 0, block, page: 0 }.word(), Ordering::Release);
+    }
+
+    /// Blocks of all chunks.
+    pub(super) fn allocated(&self) -> u64 {
+        self.allocated.load(Ordering::Acquire)
+    }
+
+    /// Puts free blocks on the queue.
+    pub(super) fn offer(&self, blocks: impl IntoIterator<Item = u64>) {
+        self.queue.lock().extend(blocks);
+    }
+}
+
+/// A block without records that is durably free, and that someone may still read from by an offset found before. To be
+/// [recycled](SlotHeap::recycle) when nobody does any more.
+#[derive(Debug)]
+#[must_use = "nobody uses the block until it is recycled"]
+pub struct FreedBlock(pub(super) u64);
+
+impl FreedBlock {
+    /// The number of the block.
+    pub fn number(&self) -> u64 {
+        self.0
+    }
+}
+
+impl SlotHeap {
+    /// Gives a freed block to whoever wants one. Nobody who looked up an offset before the block was freed is still
+    /// going to read there: the caller has waited for its epoch to pass.
+    pub fn recycle(&self, freed: FreedBlock) {
+        self.supply.offer([freed.0]);
+    }
+
+    /// Free blocks, those never used included, and the reserve not.
+    pub fn free_blocks(&self) -> u64 {
+        let queued = self.supply.queue.lock().len().saturating_sub(self.supply.reserve) as u64;
+        let next = Next::read(self.supply.next.load(Ordering::Acquire)).block;
+        let zones = u64::from(self.space.free_zones()) * self.chunks.geometry.blocks_per_chunk;
+        queued + self.supply.allocated().saturating_sub(next) + zones
+    }
+
+    /// Takes a block, and the page to begin with. `random` decides where the next client begins.
+    pub(super) fn take_block(&self, random: u64, cleans: bool) -> Result<(u64, u32), SlotError> {
+        let pages = u64::from(self.chunks.geometry.pages);
+        let drawn = if self.settings().random_first_page { (random % pages) as u32 } else { 0 };
+        let reserve = if cleans { 0 } else { self.supply.reserve };
+        let queued = |least: usize| {
+            let mut queue = self.supply.queue.lock();
+            if queue.len() > least { queue.pop_front() } else { None }
+        };
+        if let Some(block) = queued(self.supply.reserve) {
+            return Ok((block, drawn));
+        }
+        if let Some(fresh) = self.take_fresh(drawn)? {
+            return Ok(fresh);
+        }
+        let block = queued(reserve).ok_or(SlotError::Full { blocks: self.supply.allocated() })?;
+        Ok((block, drawn))
+    }
+
+    /// The next block that was never used; more are allocated if it is one of the last.
+    fn take_fresh(&self, drawn: u32) -> Result<Option<(u64, u32)>, SlotError> {
+        let supply = &self.supply;
+        loop {
+            point();
+            let word = supply.next.load(Ordering::Acquire);
+            let next = Next::read(word);
+            let allocated = supply.allocated();
+            if next.block >= allocated {
+                if self.grow(allocated)? {
+                    continue;
+                }
+                return Ok(None);
+            }
+            let after = Next { block: next.block + 1, page: drawn, ..next }.word();
+            if supply.next.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                let percent = u64::from(self.settings().fill_percent);
+                if (next.block + 1) * 100 > allocated * percent {
+                    // Ahead of need: if this fails, whoever needs it is told.
+                    let _ = self.grow(allocated);
+                }
+                return Ok(Some((next.block, next.page)));
+            }
+        }
+    }
+
+    /// Adds a chunk, unless someone has since `seen` blocks were counted. `false` if no zone is left.
+    fn grow(&self, seen: u64) -> Result<bool, SlotError> {
+        let mut chunks = self.supply.growth.lock();
+        if self.supply.allocated() > seen {
+            return Ok(true);
+        }
+        if *chunks == self.chunks.limit() || self.space.free_zones() == 0 {
+            return Ok(false);
+        }
+        // Drawn first: the draw may begin the run, which must be durable before anything else changes.
+        let life = self.draw();
+        let Some(zone) = self.space.get_zone(None, 0)? else { return Ok(false) };
+        self.lay_out(*chunks, zone, life);
+        *chunks += 1;
+        self.supply.allocated.store(seen + self.chunks.geometry.blocks_per_chunk, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Makes a chunk of a zone: headers of all pages and its own durable, then the commit bit.
+    fn lay_out(&self, chunk: u32, zone: ZoneId, life: u64) {
+        let geometry = &self.chunks.geometry;
+        let mut nonce = [0; 8];
+        self.region().entropy(&mut nonce);
+        let life = (life, u64::from_le_bytes(nonce));
+        let header = ChunkHeader::new(&self.certifier, zone, life, chunk, geometry.blocks_per_chunk);
+        let start = self.space.zone_offset(zone);
+        self.region().write(start, header.as_bytes());
+        self.region().flush(start, HEADER_LEN);
+        let base = geometry.first_block(start);
+        let seed = header.seed(&self.certifier);
+        let pages = geometry.blocks_per_chunk * u64::from(geometry.pages);
+        for number in 0..pages {
+            let word = page_word(seed.page_tag(number), BlockKind::Pages);
+            self.write_header(base + number * geometry.page_size, word);
+        }
+        self.region().fence();
+        self.space.commit_zone(zone);
+        self.chunks.add(chunk, zone, base, seed);
+    }
+
+    /// Writes a page's header word, and no records behind it. Durable with the next fence.
+    fn write_header(&self, at: u64, word: u64) {
+        let words = self.chunks.geometry.shape.map_or(1, |shape| shape.bitset_words);
+        let mut bytes = vec![0; (LOG_START + u64::from(words) * 8) as usize];
+        bytes[..8].copy_from_slice(&word.to_le_bytes());
+        self.region().write(at, &bytes);
+        self.region().flush(at, bytes.len() as u64);
+    }
+
+    /// Says of a page what it is for, whoever holds its lock byte. Durable with the next fence.
+    fn set_page_word(&self, page: &Page<'_>, kind: BlockKind) {
+        let lock = self.region().load(page.at) & 0xff;
+        self.region().store(page.at, page_word(page.tag(), kind) | lock);
+        self.region().flush(page.at, 8);
+    }
+
+    /// Makes a block that was taken ready for records of this kind: empty, counted as used, and not free, durably.
+    pub(super) fn prepare(&self, block: u64, kind: BlockKind) -> Result<(), SlotError> {
+        let first = self.page_at(block, 0)?;
+        let was_free = first.state.state() != BlockState::Fresh;
+        // From here on a failing thread leaves a block that nobody takes until recovery.
+        first.state.set_state(BlockState::Owned);
+        if was_free {
+            self.empty(block);
+        }
+        let per_chunk = self.chunks.geometry.blocks_per_chunk;
+        self.count_used((block / per_chunk) as u32, block % per_chunk + 1);
+        if was_free || kind != BlockKind::Pages {
+            self.set_page_word(&first, kind);
+            self.region().fence();
+        }
+        first.state.set_kind(kind);
+        Ok(())
+    }
+
+    /// Empties the pages of a free block, durably; it stays free.
+    fn empty(&self, block: u64) {
+        for number in 0..self.chunks.geometry.pages {
+            let Some(page) = self.chunks.page(block, number) else { return };
+            // Whoever still reads here must notice. A lock byte may have been part of a value, so only that of the first page
+            // is one for sure.
+            let has_lock = number == 0 || self.settings().lock == LockKind::Dram32;
+            let held = has_lock.then(|| self.lock(page));
+            let kind = if number == 0 { BlockKind::Free } else { BlockKind::Pages };
+            let lock = held.as_ref().map_or(0, |_| self.region().load(page.at) & 0xff);
+            self.write_header(page.at, page_word(page.tag(), kind) | lock);
+        }
+        self.region().fence();
+    }
+
+    /// Counts the first `blocks` of a chunk as used, durably.
+    fn count_used(&self, chunk: u32, blocks: u64) {
+        let Some(at) = self.used_at(chunk) else { return };
+        let mut used = self.region().load(at);
+        while used < blocks {
+            match self.region().compare_exchange(at, used, blocks) {
+                Ok(_) => break,
+                Err(found) => used = found,
+            }
+        }
+        // Also where another client has counted further: its flush need not have reached its fence.
+        self.region().flush(at / LINE * LINE, LINE);
+        self.region().fence();
+    }
+
+    /// Marks a block as free. Durable with the next fence.
+    pub(super) fn mark_free(&self, block: u64) {
+        if let Some(first) = self.chunks.page(block, 0) {
+            self.set_page_word(&first, BlockKind::Free);
+            first.state.set_kind(BlockKind::Free);
+            first.state.set_state(BlockState::Free);
+        }
+    }
+
+    /// Fills the reserve, as far as there are blocks.
+    pub(super) fn fill_reserve(&self) -> Result<(), SlotError> {
+        while self.supply.queue.lock().len() < self.supply.reserve {
+            match self.take_fresh(0)? {
+                Some((block, _)) => self.supply.offer([block]),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives chunks back to the space that nobody uses any of, from the end of the list on (section 4.6). Returns how many.
+    ///
+    /// Free blocks that have been recycled count as unused. The reserve stays.
+    pub fn release_tail(&self) -> u32 {
+        let mut chunks = self.supply.growth.lock();
+        let mut released = 0;
+        while *chunks > 0 && self.withdraw_blocks(*chunks - 1) {
+            *chunks -= 1;
+            let zone = self.chunks.zone(*chunks);
+            self.chunks.remove(*chunks);
+            if let Some(zone) = zone {
+                self.space.release_zone(zone);
+            }
+            released += 1;
+        }
+        released
+    }
+
+    /// Takes all blocks of the last chunk out of circulation, if all of them are unused.
+    fn withdraw_blocks(&self, chunk: u32) -> bool {
+        let supply = &self.supply;
+        let per_chunk = self.chunks.geometry.blocks_per_chunk;
+        let first = u64::from(chunk) * per_chunk;
+        if !self.chunks.exists(chunk) {
+            return false;
+        }
+        let mut queue = supply.queue.lock();
+        // Who sees the lower count takes nothing of this chunk; who saw the higher one changes the word before this does.
+        supply.allocated.store(first, Ordering::Release);
+        loop {
+            point();
+            let word = supply.next.load(Ordering::Acquire);
+            let next = Next::read(word);
+            let here = queue.iter().filter(|block| **block >= first).count();
+            let taken = next.block.saturating_sub(first) as usize;
+            if here < taken || queue.len() - here < supply.reserve {
+                supply.allocated.store(first + per_chunk, Ordering::Release);
+                return false;
+            }
+            let block = next.block.min(first);
+            let after = Next { generation: (next.generation + 1) & 0xffff, block, ..next }.word();
+            if supply.next.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                queue.retain(|block| *block < first);
+                return true;
+            }
+        }
+    }
+}

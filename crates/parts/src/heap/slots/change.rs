@@ -1,0 +1,71 @@
+//! Changes in place: letting records go (section 4.5) and updating eight bytes of them (section 4.4).
+
+use super::error::{Damage, SlotError};
+use super::heap::SlotHeap;
+use super::locks::PageGuard;
+use super::offset::Offset;
+
+/// A record is durably gone, and its page locked until this drops: the caller takes the offset out of the index meanwhile, so
+/// that nobody misses the record before it is gone for good.
+#[must_use = "the index still names the record"]
+pub struct Deleted<'h> {
+    _guard: PageGuard<'h>,
+}
+
+impl SlotHeap {
+    /// Clears the mark of a record on a page that is held, durably. `false` if it was clear.
+    pub(super) fn clear(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
+        match self.shape() {
+            Some(_) => Ok(self.clear_slot(&guard.page, offset.position())),
+            None => self.clear_entry(&guard.page, offset.position()),
+        }
+    }
+
+    /// Deletes the record at an offset that the index gave, durably when this returns. `None` if there is none any more: the
+    /// caller asks the index again.
+    ///
+    /// Nobody replaces the record in the index meanwhile: the caller has the key's lock.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if what is there cannot be a record.
+    pub fn delete(&self, offset: Offset) -> Result<Option<Deleted<'_>>, SlotError> {
+        let Some(page) = self.chunks.page_of(offset) else { return Ok(None) };
+        let guard = self.lock(page);
+        let blocks = self.overflow_of(offset)?;
+        if !self.clear(&guard, offset)? {
+            return Ok(None);
+        }
+        self.free_overflow(&blocks);
+        Ok(Some(Deleted { _guard: guard }))
+    }
+
+    /// Changes eight bytes of a value in place, durably when this returns, and atomically: `at` bytes into the value of the
+    /// record at `offset`, a little-endian number. Returns what stood there; `None` if there is no record any more.
+    ///
+    /// The sequence number stays. The caller compares the key before, and has its lock.
+    ///
+    /// # Errors
+    /// [`SlotError::NotInPlace`] if records have no fixed size, or the bytes are not aligned or not inside the value.
+    pub fn update_in_place(
+        &self,
+        offset: Offset,
+        at: u64,
+        change: impl FnOnce(u64) -> u64,
+    ) -> Result<Option<u64>, SlotError> {
+        let shape = self.shape().ok_or(SlotError::NotInPlace)?;
+        let is_inside = at.checked_add(8).is_some_and(|end| end <= shape.value);
+        if !is_inside || !(shape.key + at).is_multiple_of(8) {
+            return Err(SlotError::NotInPlace);
+        }
+        let Some(page) = self.chunks.page_of(offset) else { return Ok(None) };
+        let guard = self.lock(page);
+        if self.is_slot_set(&guard.page, offset.position()) != Some(true) {
+            return Ok(None);
+        }
+        let word = page.at + shape.slot(offset.position()) + shape.key + at;
+        let old = self.region().load(word);
+        self.region().store(word, change(old));
+        self.region().persist(word, 8);
+        Ok(Some(old))
+    }
+}

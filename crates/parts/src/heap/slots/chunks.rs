@@ -1,0 +1,239 @@
+//! The list in DRAM that leads from a block's number to its place (section 3.2.1), and what DRAM knows of each block and page.
+//!
+//! A zone is a chunk. The list has an entry for every zone that the pool could give, so it never moves under its readers.
+//! What a chunk's pages need in DRAM is made when the chunk first exists and stays when it is given back: the version of a
+//! page must not begin again while someone may remember the old one.
+
+use super::format::{BlockKind, Seed};
+use super::geometry::Geometry;
+use super::offset::Offset;
+use crate::space::ZoneId;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8};
+
+/// What a block is to those who want one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum BlockState {
+    /// Its pages are as they were laid out: empty.
+    Fresh,
+    /// A client writes to it.
+    Owned,
+    /// A client has left it with room in it.
+    Left,
+    /// It holds records, and nobody writes to it.
+    Idle,
+    /// A cleaner moves its records.
+    Cleaning,
+    /// Marked as free.
+    Free,
+    /// Part of a value, or about to be.
+    Overflow,
+    /// It holds what cannot be read.
+    Damaged,
+}
+
+impl BlockState {
+    fn from_byte(byte: u8) -> BlockState {
+        use BlockState::*;
+        [Fresh, Owned, Left, Idle, Cleaning, Free, Overflow, Damaged][usize::from(byte)]
+    }
+}
+
+/// A block, as DRAM knows it.
+pub(super) struct Block {
+    state: AtomicU8,
+    kind: AtomicU8,
+    /// Records that count.
+    pub(super) live: AtomicU32,
+    /// Their bytes.
+    pub(super) bytes: AtomicU64,
+    /// A record names it as part of its value; only recovery asks.
+    pub(super) named: AtomicBool,
+}
+
+impl Block {
+    fn new() -> Block {
+        Block {
+            state: AtomicU8::new(BlockState::Fresh as u8),
+            kind: AtomicU8::new(BlockKind::Pages as u8),
+            live: AtomicU32::new(0),
+            bytes: AtomicU64::new(0),
+            named: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn state(&self) -> BlockState {
+        BlockState::from_byte(self.state.load(Ordering::Acquire))
+    }
+
+    pub(super) fn set_state(&self, state: BlockState) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Goes from one state to another, if it is in the first.
+    pub(super) fn advance(&self, from: BlockState, to: BlockState) -> bool {
+        self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub(super) fn is_large(&self) -> bool {
+        self.kind.load(Ordering::Acquire) == BlockKind::Large as u8
+    }
+
+    pub(super) fn set_kind(&self, kind: BlockKind) {
+        self.kind.store(kind as u8, Ordering::Release);
+    }
+
+    /// Counts a record that counts from now on.
+    pub(super) fn add(&self, bytes: u64) {
+        self.live.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a record that counts no more.
+    pub(super) fn remove(&self, bytes: u64) {
+        self.live.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A page, found.
+#[derive(Clone, Copy)]
+pub(super) struct Page<'h> {
+    /// Its first byte in the region.
+    pub(super) at: u64,
+    /// Its block.
+    pub(super) block: u64,
+    /// Its number in the block.
+    pub(super) page: u32,
+    /// Its number in the chunk.
+    number: u64,
+    pub(super) seed: Seed,
+    pub(super) lock: &'h AtomicU32,
+    pub(super) state: &'h Block,
+}
+
+impl Page<'_> {
+    /// Whether two are one.
+    pub(super) fn is(&self, other: &Page<'_>) -> bool {
+        (self.block, self.page) == (other.block, other.page)
+    }
+
+    /// What the header of the page must prove itself with.
+    pub(super) fn tag(&self) -> u32 {
+        self.seed.page_tag(self.number)
+    }
+
+    /// What the check of an entry at this position depends on.
+    pub(super) fn place(&self, position: u32) -> u64 {
+        self.number << 20 | u64::from(position)
+    }
+}
+
+/// What a chunk has in DRAM, once there is one of its number.
+struct State {
+    locks: Box<[AtomicU32]>,
+    blocks: Box<[Block]>,
+}
+
+/// A chunk, or the place for one.
+#[derive(Default)]
+struct Chunk {
+    /// First byte of its first block; 0 if there is no such chunk.
+    base: AtomicU64,
+    zone: AtomicU32,
+    seed: AtomicU64,
+    state: OnceLock<State>,
+}
+
+/// See the module's documentation.
+pub(super) struct Chunks {
+    list: Box<[Chunk]>,
+    pub(super) geometry: Geometry,
+}
+
+impl Chunks {
+    pub(super) fn new(zones: u32, geometry: Geometry) -> Chunks {
+        Chunks { list: (0..zones).map(|_| Chunk::default()).collect(), geometry }
+    }
+
+    fn get(&self, chunk: u64) -> Option<(&Chunk, &State, u64)> {
+        let chunk = self.list.get(usize::try_from(chunk).ok()?)?;
+        let base = chunk.base.load(Ordering::Acquire);
+        if base == 0 { None } else { chunk.state.get().map(|state| (chunk, state, base)) }
+    }
+
+    /// Whether there is a chunk of this number.
+    pub(super) fn exists(&self, chunk: u32) -> bool {
+        self.get(u64::from(chunk)).is_some()
+    }
+
+    /// Most chunks that there can be.
+    pub(super) fn limit(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    /// The zone of a chunk.
+    pub(super) fn zone(&self, chunk: u32) -> Option<ZoneId> {
+        self.get(u64::from(chunk)).map(|(chunk, ..)| ZoneId(chunk.zone.load(Ordering::Acquire)))
+    }
+
+    /// Makes a chunk known whose pages have been laid out. Nobody else adds one of this number meanwhile.
+    pub(super) fn add(&self, chunk: u32, zone: ZoneId, base: u64, seed: Seed) {
+        let Geometry { blocks_per_chunk, pages, .. } = self.geometry;
+        let entry = &self.list[chunk as usize];
+        let state = entry.state.get_or_init(|| State {
+            locks: (0..blocks_per_chunk * u64::from(pages)).map(|_| AtomicU32::new(0)).collect(),
+            blocks: (0..blocks_per_chunk).map(|_| Block::new()).collect(),
+        });
+        for block in &state.blocks {
+            block.set_kind(BlockKind::Pages);
+            block.set_state(BlockState::Fresh);
+        }
+        entry.zone.store(zone.0, Ordering::Relaxed);
+        entry.seed.store(seed.0, Ordering::Relaxed);
+        entry.base.store(base, Ordering::Release);
+    }
+
+    /// Forgets a chunk. What its pages have in DRAM stays.
+    pub(super) fn remove(&self, chunk: u32) {
+        self.list[chunk as usize].base.store(0, Ordering::Release);
+    }
+
+    /// The block of this number, if its chunk exists.
+    #[inline]
+    pub(super) fn block(&self, block: u64) -> Option<&Block> {
+        let per_chunk = self.geometry.blocks_per_chunk;
+        let (_, state, _) = self.get(block / per_chunk)?;
+        state.blocks.get((block % per_chunk) as usize)
+    }
+
+    /// The page of this number.
+    #[inline]
+    pub(super) fn page(&self, block: u64, page: u32) -> Option<Page<'_>> {
+        let Geometry { blocks_per_chunk, pages, block_size, page_size, .. } = self.geometry;
+        let (chunk, state, base) = self.get(block / blocks_per_chunk)?;
+        if page >= pages {
+            return None;
+        }
+        let index = block % blocks_per_chunk;
+        let number = index * u64::from(pages) + u64::from(page);
+        Some(Page {
+            at: base + index * block_size + u64::from(page) * page_size,
+            block,
+            page,
+            number,
+            seed: Seed(chunk.seed.load(Ordering::Acquire)),
+            lock: state.locks.get(number as usize)?,
+            state: state.blocks.get(index as usize)?,
+        })
+    }
+
+    /// The page that an offset leads to.
+    #[inline]
+    pub(super) fn page_of(&self, offset: Offset) -> Option<Page<'_>> {
+        let pages = self.geometry.pages;
+        self.page(offset.block(pages), offset.page(pages))
+    }
+}

@@ -1,0 +1,211 @@
+//! [`SlotHeap`]: what there is, and what it is asked in general.
+
+use super::blocks::Supply;
+use super::chunks::{BlockState, Chunks, Page};
+use super::error::{Damage, SlotError};
+use super::format::{ChunkHeader, HEADER_LEN, USED_AT};
+use super::geometry::{Geometry, SlotShape};
+use super::locks::Crossings;
+use super::offset::Offset;
+use super::settings::{SlotSettings, TieBreak};
+use crate::heap::Clock;
+use crate::record::Certifier;
+use crate::space::{Space, ZoneId};
+use crate::sync::atomic::Ordering;
+use quipu_medium::Region;
+use zerocopy::FromBytes;
+
+/// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its own. See the
+/// module's documentation.
+pub struct SlotHeap {
+    pub(super) space: Space,
+    pub(super) certifier: Certifier,
+    clock: Clock,
+    settings: SlotSettings,
+    pub(super) chunks: Chunks,
+    pub(super) supply: Supply,
+    pub(super) crossings: Crossings,
+}
+
+/// A record's place, and the number that it was written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Location {
+    /// Where it is.
+    pub offset: Offset,
+    /// Its sequence number.
+    pub sequence: u64,
+}
+
+/// How much of the heap is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotUsage {
+    /// Blocks of all chunks.
+    pub allocated_blocks: u64,
+    /// Of these, blocks that were handed out and are not free.
+    pub used_blocks: u64,
+    /// Records that count.
+    pub live_records: u64,
+    /// Their bytes, with sequence numbers, length words and alignment. A value that fills blocks of its own is not in it.
+    pub live_bytes: u64,
+    /// Bytes that all blocks together have for records.
+    pub capacity: u64,
+}
+
+impl SlotHeap {
+    /// The heap in the zones of `space`, all of which are its own. Where there are chunks already, their blocks must be
+    /// [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record is placed; this call
+    /// changes nothing. Only cleaners get at the last `reserve` free blocks.
+    ///
+    /// Also returns what is damaged. A zone without a valid header is not part of the heap.
+    ///
+    /// # Errors
+    /// [`SlotError::Settings`] if the settings and the zones do not go together.
+    pub fn new(
+        space: Space,
+        certifier: Certifier,
+        clock: Clock,
+        settings: SlotSettings,
+        reserve: usize,
+    ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
+        let geometry = Geometry::new(&settings, space.zone_size())?;
+        let chunks = Chunks::new(space.zone_count(), geometry);
+        let supply = Supply::new(reserve);
+        let crossings = Crossings::default();
+        let mut heap = SlotHeap { space, certifier, clock, settings, chunks, supply, crossings };
+        let damages = heap.find_chunks();
+        Ok((heap, damages))
+    }
+
+    /// Reads the headers of all committed zones.
+    fn find_chunks(&mut self) -> Vec<Damage> {
+        let mut damages = Vec::new();
+        let mut found = 0;
+        for zone in self.space.committed_zones() {
+            let offset = self.space.zone_offset(zone);
+            match self.read_header(zone) {
+                Some(header) => {
+                    let chunk = header.chunk.get();
+                    let base = self.chunks.geometry.first_block(offset);
+                    self.chunks.add(chunk, zone, base, header.seed(&self.certifier));
+                    self.clock.pass(header.life());
+                    found = found.max(chunk + 1);
+                }
+                None => damages.push(Damage { what: "the header of a chunk", offset }),
+            }
+        }
+        self.supply.set_chunks(found, self.chunks.geometry.blocks_per_chunk);
+        damages
+    }
+
+    /// The header of a zone, if it is one of a chunk that there can be and is not yet.
+    fn read_header(&self, zone: ZoneId) -> Option<ChunkHeader> {
+        let mut bytes = [0; HEADER_LEN as usize];
+        self.region().read_racing(self.space.zone_offset(zone), &mut bytes);
+        let header = ChunkHeader::read_from_bytes(&bytes).ok()?;
+        let chunk = header.chunk.get();
+        let is_possible = header.is_valid(&self.certifier, zone)
+            && u64::from(header.blocks.get()) == self.chunks.geometry.blocks_per_chunk
+            && chunk < self.chunks.limit()
+            && !self.chunks.exists(chunk);
+        is_possible.then_some(header)
+    }
+
+    /// A page that a caller of the heap has named.
+    #[inline]
+    pub(super) fn page_of(&self, offset: Offset) -> Result<Page<'_>, SlotError> {
+        let pages = self.chunks.geometry.pages;
+        self.page_at(offset.block(pages), offset.page(pages))
+    }
+
+    /// A page that there should be.
+    #[inline]
+    pub(super) fn page_at(&self, block: u64, page: u32) -> Result<Page<'_>, SlotError> {
+        let missing =
+            SlotError::Damaged { what: "a reference to a block that does not exist, number", offset: block };
+        self.chunks.page(block, page).ok_or(missing)
+    }
+
+    /// Where the count of used blocks of a chunk stands, if there is such a chunk.
+    pub(super) fn used_at(&self, chunk: u32) -> Option<u64> {
+        self.chunks.zone(chunk).map(|zone| self.space.zone_offset(zone) + USED_AT)
+    }
+
+    /// Blocks of a chunk that have been handed out at some time: all below this number.
+    pub(super) fn used_of_chunk(&self, chunk: u32) -> u64 {
+        let used = self.used_at(chunk).map_or(0, |at| self.region().load(at));
+        used.min(self.chunks.geometry.blocks_per_chunk)
+    }
+
+    /// The allocator beneath.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The region beneath.
+    #[inline]
+    pub fn region(&self) -> &Region {
+        self.space.region()
+    }
+
+    /// The pool's certifier.
+    #[inline]
+    pub fn certifier(&self) -> &Certifier {
+        &self.certifier
+    }
+
+    /// The pool's clock.
+    #[inline]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Draws the next sequence number.
+    #[inline]
+    pub fn draw(&self) -> u64 {
+        self.clock.draw(&self.space)
+    }
+
+    /// The settings.
+    #[inline]
+    pub fn settings(&self) -> &SlotSettings {
+        &self.settings
+    }
+
+    /// How a page of slots is divided; `None` if pages are logs.
+    pub fn shape(&self) -> Option<SlotShape> {
+        self.chunks.geometry.shape
+    }
+
+    /// Whether `a` counts and `b` does not, where both are records of one key.
+    pub fn supersedes(&self, a: Location, b: Location) -> bool {
+        match self.settings.tie_break {
+            TieBreak::Sequence => (a.sequence, a.offset) > (b.sequence, b.offset),
+            TieBreak::BlockOrder => a.offset > b.offset,
+        }
+    }
+
+    /// How much is in use, summed over all blocks.
+    pub fn usage(&self) -> SlotUsage {
+        let allocated = self.supply.allocated();
+        let mut usage = SlotUsage {
+            allocated_blocks: allocated,
+            capacity: allocated * self.chunks.geometry.capacity(),
+            ..SlotUsage::default()
+        };
+        for block in (0..allocated).filter_map(|block| self.chunks.block(block)) {
+            usage.used_blocks += u64::from(!matches!(block.state(), BlockState::Free | BlockState::Fresh));
+            usage.live_records += u64::from(block.live.load(Ordering::Relaxed));
+            usage.live_bytes += block.bytes.load(Ordering::Relaxed);
+        }
+        usage
+    }
+
+    /// Bytes that one block still has for records, and those it has in all. Zeros if there is no such block.
+    pub fn room_of_block(&self, block: u64) -> (u64, u64) {
+        let capacity = self.chunks.geometry.capacity();
+        match self.chunks.block(block) {
+            Some(block) => (capacity.saturating_sub(block.bytes.load(Ordering::Relaxed)), capacity),
+            None => (0, 0),
+        }
+    }
+}

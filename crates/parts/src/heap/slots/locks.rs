@@ -1,0 +1,184 @@
+//! The version locks of pages (sections 3.2.2, 4.2, 4.3), and how clients that want each other's pages get past each other.
+//!
+//! An odd version means that someone changes the page. Readers take none: they read between two looks at the version.
+//!
+//! A client that has written a record holds its page until the old record is gone, perhaps on a page whose holder waits
+//! for the first. So nobody waits without end: after some tries a client puts the offset on a list that all who wait look
+//! through for their own pages, and whoever finds it clears that record for it. A page is held by at most one, and only its
+//! holder, or who asked, once it has the page, takes an offset of it off the list; so each record is cleared once.
+
+use super::chunks::Page;
+use super::error::SlotError;
+use super::heap::SlotHeap;
+use super::offset::Offset;
+use super::settings::LockKind;
+use crate::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::sync::{SpinLock, Waiter, point};
+
+/// Tries to lock a page before its offset goes on the list.
+const TRIES: u32 = 32;
+/// The byte of a page's header word that is its lock.
+const LOCK_BYTE: u64 = 0xff;
+
+/// Offsets that clients wait to see cleared.
+#[derive(Default)]
+pub(super) struct Crossings {
+    count: AtomicU32,
+    list: SpinLock<Vec<Offset>>,
+}
+
+impl Crossings {
+    fn add(&self, offset: Offset) {
+        self.list.lock().push(offset);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    fn has(&self, offset: Offset) -> bool {
+        self.list.lock().contains(&offset)
+    }
+
+    /// Takes an offset off the list; `false` if it is gone.
+    fn remove(&self, offset: Offset) -> bool {
+        let mut list = self.list.lock();
+        let place = list.iter().position(|listed| *listed == offset);
+        let removed = place.map(|place| list.swap_remove(place)).is_some();
+        if removed {
+            self.count.fetch_sub(1, Ordering::Release);
+        }
+        removed
+    }
+}
+
+/// Holds a page.
+pub(super) struct PageGuard<'h> {
+    heap: &'h SlotHeap,
+    pub(super) page: Page<'h>,
+    /// The version while it is held.
+    version: u32,
+}
+
+impl Drop for PageGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.heap.settings().lock {
+            LockKind::Dram32 => self.page.lock.store(self.version.wrapping_add(1), Ordering::Release),
+            LockKind::PageByte => {
+                let region = self.heap.region();
+                let word = region.load(self.page.at);
+                let version = u64::from(self.version.wrapping_add(1)) & LOCK_BYTE;
+                region.store(self.page.at, word & !LOCK_BYTE | version);
+            }
+        }
+    }
+}
+
+impl SlotHeap {
+    /// The version of a page; odd while someone changes it.
+    #[inline]
+    pub(super) fn version(&self, page: &Page<'_>) -> u32 {
+        match self.settings().lock {
+            LockKind::Dram32 => {
+                point();
+                page.lock.load(Ordering::Acquire)
+            }
+            LockKind::PageByte => (self.region().load(page.at) & LOCK_BYTE) as u32,
+        }
+    }
+
+    /// Whether a page still has the version that was even before it was read.
+    #[inline]
+    pub(super) fn is_unchanged(&self, page: &Page<'_>, version: u32) -> bool {
+        // The reads before must not be taken for later than this look.
+        fence(Ordering::Acquire);
+        self.version(page) == version
+    }
+
+    /// Takes a page, if nobody has it.
+    #[inline]
+    pub(super) fn try_lock<'h>(&'h self, page: Page<'h>) -> Option<PageGuard<'h>> {
+        let version = match self.settings().lock {
+            LockKind::Dram32 => {
+                point();
+                let version = page.lock.load(Ordering::Relaxed);
+                let is_even = version.is_multiple_of(2);
+                let swapped = is_even
+                    && page
+                        .lock
+                        .compare_exchange(
+                            version,
+                            version.wrapping_add(1),
+                            Ordering::AcqRel,
+                            Ordering::Relaxed,
+                        )
+                        .is_ok();
+                swapped.then_some(version)?
+            }
+            LockKind::PageByte => {
+                let word = self.region().load(page.at);
+                let version = (word & LOCK_BYTE) as u32;
+                let locked = word & !LOCK_BYTE | u64::from(version + 1);
+                let is_even = version.is_multiple_of(2);
+                (is_even && self.region().compare_exchange(page.at, word, locked).is_ok())
+                    .then_some(version)?
+            }
+        };
+        // What follows must not be seen before the odd version.
+        fence(Ordering::Release);
+        Some(PageGuard { heap: self, page, version: version.wrapping_add(1) })
+    }
+
+    /// Takes a page, and waits for it. The caller holds no other page, or one that nobody who has this one waits for.
+    #[inline]
+    pub(super) fn lock<'h>(&'h self, page: Page<'h>) -> PageGuard<'h> {
+        let mut waiter = Waiter::default();
+        loop {
+            if let Some(guard) = self.try_lock(page) {
+                return guard;
+            }
+            waiter.wait();
+        }
+    }
+
+    /// Clears a record durably while `own` is held: its page is that one, or is taken for as long, or someone who has it
+    /// does it (section 4.2).
+    pub(super) fn clear_crossing(&self, own: &PageGuard<'_>, offset: Offset) -> Result<(), SlotError> {
+        let clear = |guard: &PageGuard<'_>| Ok(self.clear(guard, offset).map(drop)?);
+        let target = self.page_of(offset)?;
+        if target.is(&own.page) {
+            return clear(own);
+        }
+        let mut waiter = Waiter::default();
+        for _ in 0..TRIES {
+            if let Some(guard) = self.try_lock(target) {
+                return clear(&guard);
+            }
+            self.serve(own);
+            waiter.wait();
+        }
+        self.crossings.add(offset);
+        loop {
+            self.serve(own);
+            if !self.crossings.has(offset) {
+                return Ok(());
+            }
+            if let Some(guard) = self.try_lock(target) {
+                return if self.crossings.remove(offset) { clear(&guard) } else { Ok(()) };
+            }
+            waiter.wait();
+        }
+    }
+
+    /// Clears the records on this page for which others wait.
+    fn serve(&self, own: &PageGuard<'_>) {
+        if self.crossings.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let is_here = |offset: &Offset| self.chunks.page_of(*offset).is_some_and(|page| page.is(&own.page));
+        let asked: Vec<Offset> = self.crossings.list.lock().iter().copied().filter(is_here).collect();
+        for offset in asked {
+            // A record that cannot be read cannot be cleared either, by nobody; who asked is told by its next reader.
+            let _ = self.clear(own, offset);
+            self.crossings.remove(offset);
+        }
+    }
+}

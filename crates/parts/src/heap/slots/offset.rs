@@ -1,0 +1,89 @@
+//! The word that finds a record: what the index holds (the paper's Offset, section 3.2.1).
+
+/// A record's place: block, page and position.
+///
+/// ```text
+///   63                    19 18     16 15         0
+///  | block (45 bits)        | page (3) | position  |    the split between block and page lies at the pages of a block
+/// ```
+///
+/// The position is a slot, or an offset in the page in units of 8 bytes. Never all ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Offset(u64);
+
+const POSITION_BITS: u32 = 16;
+/// Fewest bits of a page number, as in the paper.
+const PAGE_BITS: u32 = 3;
+
+/// Bits that tell pages of a block apart.
+#[inline]
+fn page_bits(pages: u32) -> u32 {
+    PAGE_BITS.max(u32::BITS - (pages - 1).leading_zeros())
+}
+
+impl Offset {
+    /// The record at a position of a page of a block of so many pages.
+    #[inline]
+    pub fn new(block: u64, page: u32, position: u32, pages: u32) -> Offset {
+        Offset((block << page_bits(pages) | u64::from(page)) << POSITION_BITS | u64::from(position))
+    }
+
+    /// An offset from the word that [`word`](Offset::word) gave.
+    #[inline]
+    pub fn from_word(word: u64) -> Offset {
+        Offset(word)
+    }
+
+    /// The word.
+    #[inline]
+    pub fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The block, given how many pages blocks have.
+    #[inline]
+    pub fn block(self, pages: u32) -> u64 {
+        self.0 >> (POSITION_BITS + page_bits(pages))
+    }
+
+    /// The page within the block, which need not exist.
+    #[inline]
+    pub fn page(self, pages: u32) -> u32 {
+        (self.0 >> POSITION_BITS) as u32 & ((1 << page_bits(pages)) - 1)
+    }
+
+    /// The position within the page.
+    #[inline]
+    pub fn position(self) -> u32 {
+        self.0 as u32 & ((1 << POSITION_BITS) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_survives_the_word_and_the_word_keeps_the_order() {
+        for (pages, block_bits) in [(1, 45), (6, 45), (8, 45), (9, 44), (32, 43)] {
+            let mut last = None;
+            for block in [0, 1, 77, (1 << 40) - 1, (1 << block_bits) - 1] {
+                for page in [0, pages - 1] {
+                    for position in [0, 1, 65535] {
+                        let offset = Offset::new(block, page, position, pages);
+                        assert_eq!(
+                            (offset.block(pages), offset.page(pages), offset.position()),
+                            (block, page, position)
+                        );
+                        assert_eq!(Offset::from_word(offset.word()), offset);
+                        assert!(last.is_none_or(|last| last <= offset), "as in section 4.2 of the paper");
+                        last = Some(offset);
+                    }
+                }
+            }
+        }
+        assert_eq!(Offset::new(0, 0, 1, 6).word(), 1);
+        assert_eq!(Offset::new(0, 1, 0, 6).word(), 1 << 16);
+        assert_eq!(Offset::new(1, 0, 0, 6).word(), 1 << 19);
+    }
+}

@@ -1,0 +1,138 @@
+//! Values that take more than a block: they fill blocks of their own (section 3.2.3, "overflow pages").
+//!
+//! ```text
+//!        0        1        2        3        4        5        6        7
+//!    0 | lock    | kind 3 | zero            | tag                            |
+//!    8 | sequence number of the record                                       |
+//!   16 | bytes of the value, to the end of the block                         |
+//!
+//! body of the record's entry: length of the value (8) | block (8) | block (8) | ...
+//! ```
+//!
+//! The blocks are durable before the entry that names them, and free after it is durably clear; so an entry that is set always
+//! finds its value, and blocks that none names belong to a write or a deletion that a crash cut off: recovery frees them.
+//! Reclamation moves the entry alone.
+
+use super::chunks::{BlockState, Page};
+use super::error::{Damage, SlotError};
+use super::format::{BlockKind, DESCRIPTOR_WORD, Entry, EntryKind, LOG_START, OVERFLOW_HEAD};
+use super::geometry::Geometry;
+use super::heap::SlotHeap;
+use super::offset::Offset;
+use super::place::Owner;
+
+/// The body of an entry whose value fills these blocks.
+pub(super) fn descriptor(len: u64, blocks: &[u64]) -> Vec<u8> {
+    std::iter::once(&len).chain(blocks).flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// What a descriptor tells: the length of the value and its blocks, if these go together.
+fn parse(body: &[u8], geometry: &Geometry) -> Option<(u64, Vec<u64>)> {
+    let words: Vec<u64> =
+        body.chunks(8).map(|word| word.try_into().map(u64::from_le_bytes)).collect::<Result<_, _>>().ok()?;
+    let (len, blocks) = words.split_first()?;
+    let is_whole = len.div_ceil(geometry.overflow_capacity()) == blocks.len() as u64;
+    is_whole.then(|| (*len, blocks.to_vec()))
+}
+
+impl Geometry {
+    /// Bytes of the descriptor of a value of this length.
+    pub(super) fn descriptor_len(&self, value: u64) -> u64 {
+        DESCRIPTOR_WORD * (1 + value.div_ceil(self.overflow_capacity()))
+    }
+}
+
+impl SlotHeap {
+    /// Writes a value to blocks of its own, durably. Nothing names them yet.
+    pub(super) fn write_overflow(
+        &self,
+        owner: &mut Owner,
+        value: &[u8],
+        sequence: u64,
+    ) -> Result<Vec<u64>, SlotError> {
+        let mut blocks = Vec::new();
+        for piece in value.chunks(self.chunks.geometry.overflow_capacity() as usize) {
+            self.write_piece(owner, piece, sequence, &mut blocks)
+                .inspect_err(|_| self.free_overflow(&blocks))?;
+        }
+        self.region().fence();
+        Ok(blocks)
+    }
+
+    /// Fills another block. Durable with the next fence.
+    fn write_piece(
+        &self,
+        owner: &mut Owner,
+        piece: &[u8],
+        sequence: u64,
+        blocks: &mut Vec<u64>,
+    ) -> Result<(), SlotError> {
+        let (block, _) = self.take_block(owner.draw(), false)?;
+        blocks.push(block);
+        self.prepare(block, BlockKind::Overflow)?;
+        let page = self.page_at(block, 0)?;
+        page.state.set_state(BlockState::Overflow);
+        self.region().store(page.at + LOG_START, sequence);
+        self.region().flush(page.at + LOG_START, 8);
+        self.region().write_nt(page.at + OVERFLOW_HEAD, piece);
+        Ok(())
+    }
+
+    /// Frees blocks of a value that nothing names any more, durably.
+    pub(super) fn free_overflow(&self, blocks: &[u64]) {
+        if blocks.is_empty() {
+            return;
+        }
+        blocks.iter().for_each(|block| self.mark_free(*block));
+        self.region().fence();
+        // Who still reads the value looks at the page of its entry, which has changed.
+        self.supply.offer(blocks.iter().copied());
+    }
+
+    /// The blocks of the value of a record that nobody else may let go; none if it stands with its key.
+    pub(super) fn overflow_of(&self, offset: Offset) -> Result<Vec<u64>, SlotError> {
+        if self.shape().is_some() {
+            return Ok(Vec::new());
+        }
+        let page = self.page_of(offset)?;
+        match self.read_entry(&page, offset.position())? {
+            Some(entry) if entry.kind == EntryKind::Overflow => {
+                Ok(self.read_descriptor(&page, offset.position(), &entry)?.1)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Length and blocks of a value, as its entry tells.
+    pub(super) fn read_descriptor(
+        &self,
+        page: &Page<'_>,
+        position: u32,
+        entry: &Entry,
+    ) -> Result<(u64, Vec<u64>), Damage> {
+        let mut bytes = Vec::new();
+        let sequence = self.copy_entry(page, position, entry, &mut bytes);
+        let damaged = Damage { what: "the blocks of a value", offset: page.at + u64::from(position) * 8 };
+        let body = bytes.get(entry.key as usize..).unwrap_or_default();
+        let (len, blocks) = parse(body, &self.chunks.geometry).ok_or(damaged)?;
+        let is_its_own = |block: &u64| {
+            self.chunks.page(*block, 0).is_some_and(|first| {
+                self.kind_of(&first) == Some(BlockKind::Overflow)
+                    && self.region().load(first.at + LOG_START) == sequence
+            })
+        };
+        if blocks.iter().all(is_its_own) { Ok((len, blocks)) } else { Err(damaged) }
+    }
+
+    /// Puts the value of an entry behind its key.
+    pub(super) fn copy_overflow(&self, len: u64, blocks: &[u64], buffer: &mut Vec<u8>) {
+        let mut left = len;
+        for page in blocks.iter().filter_map(|block| self.chunks.page(*block, 0)) {
+            let take = left.min(self.chunks.geometry.overflow_capacity());
+            let start = buffer.len();
+            buffer.resize(start + take as usize, 0);
+            self.region().read_racing(page.at + OVERFLOW_HEAD, &mut buffer[start..]);
+            left -= take;
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Placing records: a client's own block, and the guard between a record's being durable and its being the only one
+//! (sections 4.1 and 4.2).
+
+use super::chunks::{BlockState, Page};
+use super::error::SlotError;
+use super::format::{BlockKind, EntryKind, LOG_START};
+use super::geometry::entry_len;
+use super::heap::SlotHeap;
+use super::locks::PageGuard;
+use super::offset::Offset;
+
+/// Where a client writes next.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) block: u64,
+    /// The page that the block was begun with.
+    first: u32,
+    /// Pages that are full.
+    step: u32,
+    /// Where the log of the page ends; slots are found by their bitset.
+    pub(super) tail: u64,
+    /// The block is one page.
+    large: bool,
+}
+
+impl Place {
+    fn new(block: u64, first: u32, large: bool) -> Place {
+        Place { block, first: if large { 0 } else { first }, step: 0, tail: LOG_START, large }
+    }
+
+    fn page(&self, pages: u32) -> u32 {
+        (self.first + self.step) % pages
+    }
+
+    fn is_full(&self, pages: u32) -> bool {
+        self.step >= if self.large { 1 } else { pages }
+    }
+}
+
+/// A client's place to write: its own block, and one for records that take most of a block. To be given back by
+/// [`SlotHeap::leave`]; if it is dropped instead, nobody writes to its blocks before the next open.
+#[derive(Debug)]
+#[must_use = "its blocks are to be left"]
+pub struct Owner {
+    random: u64,
+    cleans: bool,
+    place: Option<Place>,
+    large: Option<Place>,
+    pub(super) scratch: Vec<u8>,
+}
+
+impl Owner {
+    fn slot(&mut self, large: bool) -> &mut Option<Place> {
+        if large { &mut self.large } else { &mut self.place }
+    }
+
+    /// The next of a sequence of numbers that the seed determines.
+    pub(super) fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        crate::record::mix(self.random)
+    }
+
+    /// The block that it writes to, if any.
+    pub fn block(&self) -> Option<u64> {
+        self.place.as_ref().map(|place| place.block)
+    }
+}
+
+/// A record that is durable and that nobody can find yet. Its page is locked until this drops: the caller publishes the
+/// offset, then lets the old record go, if there was one, and drops this.
+///
+/// Meanwhile the caller must not read, place or delete through the heap: it could wait for the page that it holds.
+/// [`SlotHeap::key_is`] does not wait.
+#[must_use = "the record is to be published, or withdrawn"]
+pub struct Placed<'h> {
+    heap: &'h SlotHeap,
+    pub(super) guard: PageGuard<'h>,
+    offset: Offset,
+}
+
+impl Placed<'_> {
+    /// Where the record is.
+    #[inline]
+    pub fn offset(&self) -> Offset {
+        self.offset
+    }
+
+    /// Lets the record go that this one has replaced in the index: durably, when this returns. Whoever takes an offset
+    /// out of the index lets it go, and nobody else, once.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if there is no record.
+    pub fn release_old(&self, old: Offset) -> Result<(), SlotError> {
+        let blocks = self.heap.overflow_of(old)?;
+        self.heap.clear_crossing(&self.guard, old)?;
+        self.heap.free_overflow(&blocks);
+        Ok(())
+    }
+
+    /// Takes the record back, durably when this returns: it was not published.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if it is no longer what was written.
+    pub fn withdraw(self) -> Result<(), SlotError> {
+        let blocks = self.heap.overflow_of(self.offset)?;
+        self.heap.clear(&self.guard, self.offset)?;
+        self.heap.free_overflow(&blocks);
+        Ok(())
+    }
+}
+
+/// What stands in an entry of a log.
+#[derive(Clone, Copy)]
+pub(super) struct Content<'a> {
+    pub(super) kind: EntryKind,
+    pub(super) key: &'a [u8],
+    pub(super) body: &'a [u8],
+    pub(super) sequence: u64,
+}
+
+impl SlotHeap {
+    /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are begun.
+    pub fn owner(&self, seed: u64) -> Owner {
+        Owner { random: seed, cleans: false, place: None, large: None, scratch: Vec::new() }
+    }
+
+    /// A place to write for a cleaner, which gets at the reserve.
+    pub fn cleaner(&self, seed: u64) -> Owner {
+        Owner { cleans: true, ..self.owner(seed) }
+    }
+
+    /// Leaves an owner's blocks to whoever needs one next.
+    pub fn leave(&self, owner: Owner) {
+        for place in [owner.place, owner.large].into_iter().flatten() {
+            let Some(block) = self.chunks.block(place.block) else { continue };
+            if place.is_full(self.chunks.geometry.pages) {
+                block.set_state(BlockState::Idle);
+            } else {
+                block.set_state(BlockState::Left);
+                self.supply.left.lock().push(place);
+            }
+        }
+    }
+
+    /// Whether a record can stand in this heap.
+    ///
+    /// # Errors
+    /// [`SlotError::WrongSize`] or [`SlotError::Unfit`] if not.
+    pub fn check_size(&self, key: u64, value: u64) -> Result<(), SlotError> {
+        match self.shape() {
+            Some(shape) if (shape.key, shape.value) != (key, value) => {
+                Err(SlotError::WrongSize { key: shape.key, value: shape.value })
+            }
+            Some(_) => Ok(()),
+            None => self.home_of(key, value).map(drop).ok_or(SlotError::Unfit { key, value }),
+        }
+    }
+
+    /// Writes a record, durably when this returns: for two fences and, seldom, those of a new block. The sequence numbers of
+    /// a key must rise in the order in which its records are published, so they are drawn under a lock of the key.
+    ///
+    /// # Errors
+    /// [`SlotError::Full`] if no block is left, [`SlotError::WrongSize`] or [`SlotError::Unfit`] if the record has no
+    /// place in this heap.
+    pub fn place(
+        &self,
+        owner: &mut Owner,
+        key: &[u8],
+        value: &[u8],
+        sequence: u64,
+    ) -> Result<Placed<'_>, SlotError> {
+        self.check_size(key.len() as u64, value.len() as u64)?;
+        if self.shape().is_some() {
+            return self.place_slot(owner, key, value, sequence);
+        }
+        if self.home_of(key.len() as u64, value.len() as u64) != Some(Home::Overflow) {
+            return self.place_entry(owner, Content { kind: EntryKind::Plain, key, body: value, sequence });
+        }
+        let blocks = self.write_overflow(owner, value, sequence)?;
+        let body = super::overflow::descriptor(value.len() as u64, &blocks);
+        let head = Content { kind: EntryKind::Overflow, key, body: &body, sequence };
+        self.place_entry(owner, head).inspect_err(|_| self.free_overflow(&blocks))
+    }
+
+    fn place_slot(
+        &self,
+        owner: &mut Owner,
+        key: &[u8],
+        value: &[u8],
+        sequence: u64,
+    ) -> Result<Placed<'_>, SlotError> {
+        loop {
+            let (page, _, scratch) = self.page_for(owner, false)?;
+            let guard = self.lock(page);
+            if let Some(slot) = self.write_slot(&guard.page, scratch, key, value, sequence) {
+                return Ok(self.placed(guard, slot));
+            }
+            drop(guard);
+            self.turn_page(owner, false);
+        }
+    }
+
+    /// Writes an entry to the log of a page, or of a block that is one page if no page can hold it.
+    pub(super) fn place_entry(
+        &self,
+        owner: &mut Owner,
+        content: Content<'_>,
+    ) -> Result<Placed<'_>, SlotError> {
+        let Content { kind, key, body, .. } = content;
+        let len = entry_len(key.len() as u64, body.len() as u64);
+        let large = !self.chunks.geometry.fits(false, len);
+        loop {
+            let (page, place, scratch) = self.page_for(owner, large)?;
+            let guard = self.lock(page);
+            let tail = place.tail;
+            let room = self.chunks.geometry.log_len(large) - tail;
+            if len <= room {
+                self.write_entry(&guard.page, scratch, (tail, room), content);
+                place.tail += len;
+                return Ok(self.placed(guard, (tail / 8) as u32));
+            }
+            let key_len = entry_len(key.len() as u64, 0);
+            let pages = self.chunks.geometry.pages;
+            let may_continue = kind == EntryKind::Plain && !large && !body.is_empty() && key_len <= room;
+            if may_continue && place.step + 1 < pages && self.fits_next(body) {
+                let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
+                place.step += 1;
+                place.tail = LOG_START + entry_len(0, body.len() as u64);
+                self.write_continued(&guard.page, &next, scratch, (tail, room), content);
+                return Ok(self.placed(guard, (tail / 8) as u32));
+            }
+            drop(guard);
+            self.turn_page(owner, large);
+        }
+    }
+
+    fn fits_next(&self, body: &[u8]) -> bool {
+        self.chunks.geometry.fits(false, entry_len(0, body.len() as u64))
+    }
+
+    fn placed<'h>(&'h self, guard: PageGuard<'h>, position: u32) -> Placed<'h> {
+        let offset = Offset::new(guard.page.block, guard.page.page, position, self.chunks.geometry.pages);
+        Placed { heap: self, guard, offset }
+    }
+
+    /// The page that the owner writes to, of another block if it has none.
+    fn page_for<'h, 'o>(
+        &'h self,
+        owner: &'o mut Owner,
+        large: bool,
+    ) -> Result<(Page<'h>, &'o mut Place, &'o mut Vec<u8>), SlotError> {
+        if owner.slot(large).is_none() {
+            let place = match self.take_left(large) {
+                Some(place) => place,
+                None => {
+                    let (block, first) = self.take_block(owner.draw(), owner.cleans)?;
+                    self.prepare(block, if large { BlockKind::Large } else { BlockKind::Pages })?;
+                    Place::new(block, first, large)
+                }
+            };
+            *owner.slot(large) = Some(place);
+        }
+        let Owner { place, large: larger, scratch, .. } = owner;
+        let place = if large { larger } else { place }.as_mut().expect("it was put there if there was none");
+        let page = self.page_at(place.block, place.page(self.chunks.geometry.pages))?;
+        Ok((page, place, scratch))
+    }
+
+    /// A block that another client has left with room in it.
+    fn take_left(&self, large: bool) -> Option<Place> {
+        let mut left = self.supply.left.lock();
+        let place = left.iter().position(|place| place.large == large)?;
+        let place = left.swap_remove(place);
+        self.chunks.block(place.block)?.set_state(BlockState::Owned);
+        Some(place)
+    }
+
+    /// Goes on to the next page; gives the block up behind its last one.
+    fn turn_page(&self, owner: &mut Owner, large: bool) {
+        let pages = self.chunks.geometry.pages;
+        let slot = owner.slot(large);
+        if let Some(place) = slot {
+            place.step += 1;
+            place.tail = LOG_START;
+            if place.is_full(pages) {
+                if let Some(block) = self.chunks.block(place.block) {
+                    block.set_state(BlockState::Idle);
+                }
+                *slot = None;
+            }
+        }
+    }
+
+    /// Where a record of these sizes goes, if anywhere.
+    fn home_of(&self, key: u64, value: u64) -> Option<Home> {
+        let geometry = &self.chunks.geometry;
+        if key == 0 || key > super::settings::MAX_KEY {
+            return None;
+        }
+        if geometry.fits(true, entry_len(key, value)) {
+            return Some(Home::Block);
+        }
+        let body = geometry.descriptor_len(value);
+        geometry.fits(true, entry_len(key, body)).then_some(Home::Overflow)
+    }
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// In one block.
+    Block,
+    /// Its value fills blocks of its own.
+    Overflow,
+}

@@ -1,0 +1,155 @@
+//! Getting free space back (section 4.6): the records of a block move together with others, and the block is free.
+//!
+//! Every record moves as a client would insert it again: placed, made durable, published in place of the old one, and the old one
+//! cleared durably before the page of the new one is unlocked. So at no time does a crash find more of a key than two copies with
+//! one sequence number, and no deletion of the new copy can leave the old one behind.
+//!
+//! A record that the index no longer names at this place is left alone: whoever took it out of the index lets it go, and until
+//! then its block is not free. So nobody ever clears a slot that has been given to another record.
+
+use super::chunks::{Block, BlockState};
+use super::error::SlotError;
+use super::format::EntryKind;
+use super::heap::SlotHeap;
+use super::log::FIRST_ENTRY;
+use super::offset::Offset;
+use super::place::{Content, Owner, Placed};
+use super::{blocks::FreedBlock, locks::PageGuard};
+use crate::sync::atomic::Ordering;
+
+/// A record that has a new place, for the index.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Where it was.
+    pub from: Offset,
+    /// Where it is.
+    pub to: Offset,
+}
+
+/// What became of a block that was reclaimed.
+#[derive(Debug)]
+pub enum Reclaimed {
+    /// It is free.
+    Freed(FreedBlock),
+    /// Clients are about to let records of it go; later it can be freed.
+    Kept,
+}
+
+impl SlotHeap {
+    /// The block with the largest free share among those that nobody writes to, if that is `percent` or more. It is the
+    /// caller's to [reclaim](SlotHeap::reclaim).
+    pub fn victim(&self, percent: u8) -> Option<u64> {
+        let capacity = self.chunks.geometry.capacity();
+        let free = |block: &Block| capacity.saturating_sub(block.bytes.load(Ordering::Relaxed));
+        let idle = (0..self.supply.allocated()).filter_map(|number| {
+            let block = self.chunks.block(number)?;
+            let is_worth = free(block) * 100 >= capacity * u64::from(percent);
+            (block.state() == BlockState::Idle && is_worth).then_some((free(block), number))
+        });
+        let (_, number) = idle.max()?;
+        self.chunks.block(number)?.advance(BlockState::Idle, BlockState::Cleaning).then_some(number)
+    }
+
+    /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint` makes the index name
+    /// the new place of a record if it still names the old one, and says whether it did; it must not wait for pages.
+    ///
+    /// # Errors
+    /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be read. What has been
+    /// moved stays moved.
+    pub fn reclaim(
+        &self,
+        cleaner: &mut Owner,
+        block: u64,
+        mut repoint: impl FnMut(Moved<'_>) -> bool,
+    ) -> Result<Reclaimed, SlotError> {
+        let state = self.page_at(block, 0)?.state;
+        let mut kept = 0;
+        let pages = if state.is_large() { 1 } else { self.chunks.geometry.pages };
+        for number in 0..pages {
+            let guard = self.lock(self.page_at(block, number)?);
+            let moved = match self.shape() {
+                Some(_) => self.move_slots(&guard, cleaner, &mut repoint),
+                None => self.move_entries(&guard, cleaner, &mut repoint),
+            };
+            kept += moved.inspect_err(|error| {
+                let is_damaged = matches!(error, SlotError::Damaged { .. });
+                state.set_state(if is_damaged { BlockState::Damaged } else { BlockState::Idle });
+            })?;
+        }
+        if kept > 0 {
+            state.set_state(BlockState::Idle);
+            return Ok(Reclaimed::Kept);
+        }
+        self.mark_free(block);
+        self.region().fence();
+        Ok(Reclaimed::Freed(FreedBlock(block)))
+    }
+
+    /// Moves what a page of slots has. Returns how many records stay.
+    fn move_slots(
+        &self,
+        guard: &PageGuard<'_>,
+        cleaner: &mut Owner,
+        repoint: &mut impl FnMut(Moved<'_>) -> bool,
+    ) -> Result<u32, SlotError> {
+        let mut record = Vec::new();
+        let mut kept = 0;
+        for slot in self.set_slots(&guard.page)? {
+            let sequence = self.copy_slot(&guard.page, slot, &mut record);
+            let Some(shape) = self.shape() else { continue };
+            let (key, value) = record.split_at(shape.key as usize);
+            let placed = self.place(cleaner, key, value, sequence)?;
+            kept += u32::from(!self.exchange(guard, slot, key, &placed, repoint)?);
+        }
+        Ok(kept)
+    }
+
+    /// Moves what a log has. Returns how many records stay.
+    fn move_entries(
+        &self,
+        guard: &PageGuard<'_>,
+        cleaner: &mut Owner,
+        repoint: &mut impl FnMut(Moved<'_>) -> bool,
+    ) -> Result<u32, SlotError> {
+        let mut record = Vec::new();
+        let mut position = FIRST_ENTRY;
+        let mut kept = 0;
+        while let Some(entry) = self.read_entry(&guard.page, position)? {
+            if entry.set && entry.kind != EntryKind::Part {
+                let sequence = self.copy_entry(&guard.page, position, &entry, &mut record);
+                let (key, body) = record.split_at(entry.key as usize);
+                let kind = match entry.kind {
+                    EntryKind::Overflow => EntryKind::Overflow,
+                    _ => EntryKind::Plain,
+                };
+                let placed = self.place_entry(cleaner, Content { kind, key, body, sequence })?;
+                kept += u32::from(!self.exchange(guard, position, key, &placed, repoint)?);
+            }
+            position = SlotHeap::behind(position, &entry);
+        }
+        Ok(kept)
+    }
+
+    /// Lets the new copy of a record count in place of the old one, or takes it back. Whichever goes, the blocks that a value
+    /// fills stay with the other.
+    fn exchange(
+        &self,
+        guard: &PageGuard<'_>,
+        position: u32,
+        key: &[u8],
+        placed: &Placed<'_>,
+        repoint: &mut impl FnMut(Moved<'_>) -> bool,
+    ) -> Result<bool, SlotError> {
+        let (block, page) = (guard.page.block, guard.page.page);
+        let from = Offset::new(block, page, position, self.chunks.geometry.pages);
+        let moved = repoint(Moved { key, from, to: placed.offset() });
+        if moved {
+            self.clear(guard, from)?;
+        } else {
+            self.clear(&placed.guard, placed.offset())?;
+        }
+        Ok(moved)
+    }
+}

@@ -1,0 +1,201 @@
+//! Finding all records again (section 4.7): after a crash and after a close alike.
+//!
+//! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of a key counts, and
+//! [discards](SlotHeap::discard) the others; then the blocks are [opened](SlotHeap::open_blocks). Locks and owners are of the run
+//! that is over and do not matter. Everything may be cut off by a crash and done again: until the end nothing changes but marks of
+//! records that do not count, and blocks without records that become free.
+//!
+//! What recovery has read it makes durable before anyone acts on it: after a crash of the process alone, marks and updated words
+//! may still be in the processor's cache.
+
+use super::chunks::{BlockState, Page};
+use super::error::{Damage, SlotError};
+use super::format::{BlockKind, EntryKind};
+use super::heap::{Location, SlotHeap};
+use super::log::FIRST_ENTRY;
+use super::offset::Offset;
+use super::settings::LockKind;
+use crate::sync::atomic::Ordering;
+use quipu_medium::LINE;
+use std::ops::Range;
+
+/// A record that a scan found.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundSlot<'a> {
+    /// Where it is, and its sequence number.
+    pub location: Location,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Bytes of its value.
+    pub value_len: u64,
+}
+
+impl SlotHeap {
+    /// Blocks that a recovery has to look at: all with a lower number.
+    pub fn blocks(&self) -> u64 {
+        self.supply.allocated()
+    }
+
+    /// Passes every record of these blocks to `found`; of one key there may be several. Others may scan other blocks at
+    /// the same time. What was found is durable when this returns, so nobody acts on it before.
+    ///
+    /// Returns what is damaged; the rest of a damaged page is passed over.
+    pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
+        let mut damages = Vec::new();
+        let per_chunk = self.chunks.geometry.blocks_per_chunk;
+        for block in blocks {
+            let Some(first) = self.chunks.page(block, 0) else { continue };
+            if block % per_chunk >= self.used_of_chunk((block / per_chunk) as u32) {
+                continue;
+            }
+            let before = damages.len();
+            let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
+            first.state.set_kind(kind);
+            first.state.set_state(match kind {
+                BlockKind::Free => BlockState::Free,
+                BlockKind::Overflow => BlockState::Overflow,
+                BlockKind::Pages | BlockKind::Large => BlockState::Idle,
+            });
+            if first.state.state() == BlockState::Idle {
+                let pages = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
+                for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
+                    damages.extend(self.scan_page(&page, kind, &mut found).err());
+                }
+            }
+            if damages.len() > before {
+                first.state.set_state(BlockState::Damaged);
+            }
+            self.settle_block(block, kind);
+        }
+        self.region().fence();
+        damages
+    }
+
+    /// Makes durable what was read of a block, with the next fence, and resets locks in its pages.
+    fn settle_block(&self, block: u64, kind: BlockKind) {
+        for page in (0..self.chunks.geometry.pages).filter_map(|page| self.chunks.page(block, page)) {
+            let has_header = page.page == 0 || matches!(kind, BlockKind::Free | BlockKind::Pages);
+            if self.settings().lock == LockKind::PageByte && has_header {
+                let word = self.region().load(page.at);
+                if word & 0xff != 0 {
+                    self.region().store(page.at, word & !0xff);
+                }
+            }
+            self.region().flush(page.at, self.chunks.geometry.page_size);
+        }
+    }
+
+    fn scan_page(
+        &self,
+        page: &Page<'_>,
+        kind: BlockKind,
+        found: &mut impl FnMut(FoundSlot<'_>),
+    ) -> Result<(), Damage> {
+        if self.kind_of(page) != Some(kind) {
+            return Err(Damage { what: "the header of a page", offset: page.at });
+        }
+        let mut record = Vec::new();
+        let at = |position| Offset::new(page.block, page.page, position, self.chunks.geometry.pages);
+        if let Some(shape) = self.shape() {
+            for slot in self.set_slots(page)? {
+                let sequence = self.copy_slot(page, slot, &mut record);
+                page.state.add(shape.size);
+                let location = Location { offset: at(slot), sequence };
+                found(FoundSlot { location, key: &record[..shape.key as usize], value_len: shape.value });
+            }
+            return Ok(());
+        }
+        let mut position = FIRST_ENTRY;
+        while let Some(entry) = self.read_entry(page, position)? {
+            if entry.set && entry.kind != EntryKind::Part {
+                let value_len = match entry.kind {
+                    EntryKind::Overflow => self.name_blocks(page, position)?,
+                    _ => entry.body,
+                };
+                let sequence = self.copy_entry(page, position, &entry, &mut record);
+                page.state.add(entry.record_len());
+                let location = Location { offset: at(position), sequence };
+                found(FoundSlot { location, key: &record[..entry.key as usize], value_len });
+            }
+            position = SlotHeap::behind(position, &entry);
+        }
+        Ok(())
+    }
+
+    /// Notes that the blocks of a value are named. Returns the value's length.
+    fn name_blocks(&self, page: &Page<'_>, position: u32) -> Result<u64, Damage> {
+        let Some(entry) = self.read_entry(page, position)? else { return Ok(0) };
+        let (len, blocks) = self.read_descriptor(page, position, &entry)?;
+        for block in blocks.iter().filter_map(|block| self.chunks.block(*block)) {
+            block.named.store(true, Ordering::Release);
+        }
+        Ok(len)
+    }
+
+    /// Lets go a record that recovery found and that [does not count](SlotHeap::supersedes) beside `winner`, durably. To be
+    /// called after all scans and before [`open_blocks`](SlotHeap::open_blocks), by one thread for each key.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if the loser is no record.
+    pub fn discard(&self, loser: Location, winner: Location) -> Result<(), SlotError> {
+        // Copies that reclamation has left share the blocks of their value.
+        let blocks =
+            if loser.sequence == winner.sequence { Vec::new() } else { self.overflow_of(loser.offset)? };
+        let guard = self.lock(self.page_of(loser.offset)?);
+        self.clear(&guard, loser.offset)?;
+        for block in blocks.iter().filter_map(|block| self.chunks.block(*block)) {
+            block.named.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Ends recovery: blocks without records become free, durably, and clients may ask for blocks from now on. Also makes room
+    /// in a new heap.
+    ///
+    /// # Errors
+    /// [`SlotError::Space`] if the disk is full.
+    pub fn open_blocks(&self) -> Result<(), SlotError> {
+        let per_chunk = self.chunks.geometry.blocks_per_chunk;
+        let chunks = (self.blocks() / per_chunk) as u32;
+        let mut next = 0;
+        for chunk in 0..chunks {
+            let used = match self.used_at(chunk) {
+                Some(at) => {
+                    self.region().flush(at / LINE * LINE, LINE);
+                    self.used_of_chunk(chunk)
+                }
+                // A chunk that is damaged has nothing to give.
+                None => per_chunk,
+            };
+            if used > 0 {
+                next = u64::from(chunk) * per_chunk + used;
+            }
+        }
+        self.region().fence();
+        let (free, gone) = self.unused_blocks(next);
+        if !gone.is_empty() {
+            self.clock().begin(&self.space);
+            gone.iter().for_each(|block| self.mark_free(*block));
+            self.region().fence();
+        }
+        self.supply.set_next(next);
+        self.supply.offer(free.into_iter().chain(gone));
+        self.fill_reserve()
+    }
+
+    /// The blocks below `next` that nobody uses: those that are free or were never used, and those whose records are gone but
+    /// which are not marked as free yet.
+    fn unused_blocks(&self, next: u64) -> (Vec<u64>, Vec<u64>) {
+        let (mut free, mut gone) = (Vec::new(), Vec::new());
+        for number in 0..next {
+            let Some(block) = self.chunks.block(number) else { continue };
+            match block.state() {
+                BlockState::Fresh | BlockState::Free => free.push(number),
+                BlockState::Idle if block.live.load(Ordering::Acquire) == 0 => gone.push(number),
+                BlockState::Overflow if !block.named.load(Ordering::Acquire) => gone.push(number),
+                _ => {}
+            }
+        }
+        (free, gone)
+    }
+}
