@@ -1,1 +1,141 @@
-//! x
+//! Space comes back: blocks to clients, chunks at the end to the pool, and from a heap that is full.
+
+use crate::support::{Table, audit, fixed, heap, recover, region, value, variable};
+use quipu_parts::heap::slots::{Offset, Reclaimed, SlotError, SlotSettings};
+
+const ZONE: u64 = 64 << 10;
+
+fn key(number: u64) -> Vec<u8> {
+    number.to_le_bytes().to_vec()
+}
+
+#[test]
+fn a_full_heap_is_reclaimed_with_its_reserve() {
+    for settings in [fixed(), SlotSettings { pages_per_block: 3, ..variable() }] {
+        let region = region(1 << 20);
+        let table = Table::new(heap(&region, ZONE, settings, 2));
+        let mut client = table.client(0);
+        let mut count = 0;
+        let full = loop {
+            match client.put(&key(count), &value(count, 504)) {
+                Ok(_) => count += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(full, SlotError::Full { .. }), "{full}");
+        assert_eq!(table.heap.free_blocks(), 0);
+        for number in (0..count).step_by(2) {
+            assert!(client.delete(&key(number)), "a deletion needs no room");
+        }
+        let mut cleaner = table.cleaner(1);
+        let mut blocks = 0;
+        while cleaner.reclaim(40).expect("the reserve is there to move to") {
+            cleaner.collect();
+            blocks += 1;
+        }
+        assert!(blocks > 10 && table.heap.free_blocks() * 3 > blocks, "{blocks} blocks");
+        for number in 0..count {
+            let found = client.get(&key(number)).map(|(value, _)| value);
+            assert_eq!(found, (number % 2 == 1).then(|| value(number, 504)));
+        }
+        client.put(&key(0), &value(0, 504)).expect("there is room again");
+        drop((client, cleaner));
+        drop(table);
+        let recovered = recover(&region, settings, 2);
+        assert_eq!((recovered.records.len() as u64, recovered.losers), (count / 2 + 1, 0));
+    }
+}
+
+#[test]
+fn chunks_that_nobody_uses_go_back_to_the_pool() {
+    let settings = SlotSettings { fill_percent: 100, ..fixed() };
+    let region = region(2 << 20);
+    let table = Table::new(heap(&region, ZONE, settings, 2));
+    let zones = table.heap.space().free_zones();
+    let mut client = table.client(0);
+    for number in 0..1000 {
+        client.put(&key(number), &value(number, 504)).expect("room");
+    }
+    let grown = table.heap.space().free_zones();
+    assert!(grown + 8 < zones);
+    for number in 0..1000 {
+        client.delete(&key(number));
+    }
+    client.leave();
+    let mut cleaner = table.cleaner(1);
+    let reader = table.reader();
+    let pin = reader.pin();
+    while cleaner.reclaim(50).expect("room") {}
+    cleaner.collect();
+    assert_eq!(table.heap.release_tail(), 0, "a reader may still be on its way there");
+    drop(pin);
+    cleaner.collect();
+    let released = table.heap.release_tail();
+    assert_eq!(table.heap.space().free_zones(), grown + released);
+    assert!(released > 8, "{released} chunks");
+    let usage = table.heap.usage();
+    assert!(usage.allocated_blocks <= 2 * 15, "{usage:?}");
+
+    // The heap grows again over the same numbers, and recovery finds what is there.
+    let mut client = table.client(2);
+    for number in 0..500 {
+        client.put(&key(number), &value(number + 1, 504)).expect("room");
+    }
+    for number in 0..500 {
+        assert_eq!(client.get(&key(number)).expect("put").0, value(number + 1, 504));
+    }
+    drop((client, cleaner, reader));
+    drop(table);
+    let recovered = recover(&region, settings, 2);
+    assert_eq!(recovered.records.len(), 500);
+    audit(&recovered.heap, 15);
+}
+
+/// Someone has replaced the record and not let it go yet: the block waits for that.
+#[test]
+fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
+    for settings in [fixed(), variable()] {
+        let region = region(1 << 20);
+        let heap = heap(&region, ZONE, settings, 1);
+        let mut owner = heap.owner(0);
+        let mut offsets: Vec<Offset> = Vec::new();
+        for number in 0..7 {
+            let placed = heap.place(&mut owner, &key(number), &value(number, 504), number);
+            offsets.push(placed.expect("room").offset());
+        }
+        // The next block.
+        let newer = heap.place(&mut owner, &key(0), &[9; 504], 10).expect("room").offset();
+        assert_ne!(newer.block(1), offsets[0].block(1));
+        drop(heap.delete(offsets.pop().expect("seven")).expect("sound").expect("it is there"));
+        let mut cleaner = heap.cleaner(1);
+        let victim = heap.victim(1).expect("a page has some room");
+        assert_eq!(victim, offsets[0].block(1));
+        assert_eq!(heap.victim(1), None, "nobody else gets it");
+        let mut moved = Vec::new();
+        let reclaimed = heap.reclaim(&mut cleaner, victim, |record| {
+            let names_it = record.key != key(0);
+            if names_it {
+                moved.push((record.from, record.to));
+            }
+            names_it
+        });
+        assert!(matches!(reclaimed, Ok(Reclaimed::Kept)));
+        assert_eq!(moved.len(), 5);
+        let mut buffer = Vec::new();
+        for (number, (from, to)) in (1..).zip(&moved) {
+            assert_eq!(*from, offsets[number as usize]);
+            assert_eq!(heap.read(*from, &mut buffer).expect("sound"), None);
+            let record = heap.read(*to, &mut buffer).expect("sound").expect("it moved");
+            assert_eq!(
+                (record.key, record.value, record.sequence),
+                (&key(number)[..], &value(number, 504)[..], number)
+            );
+        }
+        assert!(heap.read(offsets[0], &mut buffer).expect("sound").is_some());
+        assert_eq!(heap.usage().live_records, 7);
+        drop(heap.delete(offsets[0]).expect("sound").expect("it is there"));
+        let victim = heap.victim(100).expect("nothing is left");
+        let reclaimed = heap.reclaim(&mut cleaner, victim, |_| panic!("nothing is moved"));
+        assert!(matches!(reclaimed, Ok(Reclaimed::Freed(freed)) if freed.number() == offsets[0].block(1)));
+    }
+}

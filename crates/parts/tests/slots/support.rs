@@ -135,6 +135,11 @@ impl Table {
         Client { owner: Some(self.heap.cleaner(seed)), ..self.client(seed) }
     }
 
+    /// Someone who may hold readers' epochs.
+    pub fn reader(&self) -> Participant {
+        self.collector.register()
+    }
+
     pub fn offset(&self, key: &[u8]) -> Option<Offset> {
         self.index.lock().get(key).copied()
     }

@@ -237,6 +237,7 @@ impl SlotHeap {
             self.empty(block);
         }
         let per_chunk = self.chunks.geometry.blocks_per_chunk;
+        // Its fence is also that of the emptied pages.
         self.count_used((block / per_chunk) as u32, block % per_chunk + 1);
         if was_free || kind != BlockKind::Pages {
             self.set_page_word(&first, kind);
@@ -246,7 +247,7 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// Empties the pages of a free block, durably; it stays free.
+    /// Empties the pages of a free block; it stays free. Durable with the next fence.
     fn empty(&self, block: u64) {
         for number in 0..self.chunks.geometry.pages {
             let Some(page) = self.chunks.page(block, number) else { return };
@@ -258,7 +259,6 @@ impl SlotHeap {
             let lock = held.as_ref().map_or(0, |_| self.region().load(page.at) & 0xff);
             self.write_header(page.at, page_word(page.tag(), kind) | lock);
         }
-        self.region().fence();
     }
 
     /// Counts the first `blocks` of a chunk as used, durably.

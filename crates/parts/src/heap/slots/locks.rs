@@ -182,3 +182,58 @@ impl SlotHeap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::slots::{RecordForm, SlotSettings};
+    use crate::heap::{Clock, ClockSettings};
+    use crate::record::Certifier;
+    use crate::space::{FormatOptions, FreeListKind, Space};
+    use quipu_medium::sim::SimOptions;
+    use quipu_medium::{Node, Region};
+
+    fn heap(lock: LockKind) -> SlotHeap {
+        let options = FormatOptions {
+            zone_size: 16 << 10,
+            design: 2,
+            settings: [0; _],
+            pools: Vec::new(),
+            nodes: vec![Node(0)],
+            free_list: FreeListKind::Volatile,
+            secret: [1; 32],
+            boot_id: [0; 16],
+        };
+        let space = Space::format(Region::sim(SimOptions::default()), &options).expect("a new pool");
+        let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
+        let form = RecordForm::Fixed { key: 8, value: 8 };
+        let settings = SlotSettings { lock, form, pages_per_block: 1, ..SlotSettings::default() };
+        let (heap, _) = SlotHeap::new(space, Certifier::new(&[1; 32]), clock, settings, 0).expect("settings");
+        heap.open_blocks().expect("room");
+        heap
+    }
+
+    /// Whether a reader that was held up between its two looks notices so many writes, the first of which deletes its record.
+    fn notices(lock: LockKind, writes: u32) -> bool {
+        let heap = heap(lock);
+        let mut owner = heap.owner(0);
+        let offset = heap.place(&mut owner, &[1; 8], &[1; 8], 1).expect("room").offset();
+        let page = heap.page_of(offset).expect("it is there");
+        let version = heap.version(&page);
+        assert!(version.is_multiple_of(2) && heap.is_slot_set(&page, offset.position()) == Some(true));
+        drop(heap.delete(offset).expect("sound").expect("it is there"));
+        for number in 1..writes {
+            drop(heap.place(&mut owner, &[2; 8], &[2; 8], u64::from(number)).expect("room"));
+        }
+        assert_eq!(heap.page_of(offset).expect("it is there").at, page.at);
+        !heap.is_unchanged(&page, version)
+    }
+
+    #[test]
+    fn a_lock_of_one_byte_misses_128_writes_and_one_of_32_bits_does_not() {
+        for writes in [1, 2, 127, 128, 129] {
+            assert!(notices(LockKind::Dram32, writes), "{writes} writes");
+            assert_eq!(notices(LockKind::PageByte, writes), writes != 128, "{writes} writes");
+        }
+    }
+}

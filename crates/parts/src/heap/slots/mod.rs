@@ -68,7 +68,7 @@
 //! | the record that replaces another | the other's mark is cleared | 1 |
 //! | a mark is cleared | the index forgets, or someone else gets the slot | |
 //! | the marks of all records of a block are clear | the block is marked free | 1 |
-//! | the blocks of a value | the entry that names them | 1 |
+//! | the blocks of a value | the length word of the entry that names them | that of the entry |
 //! | that entry is cleared | those blocks are marked free | 1 |
 //!
 //! The counts of section 4.7 are: used blocks, the sum of `used` over the chunks; allocated blocks, committed zones with a valid header
@@ -90,7 +90,8 @@
 //! - Locks are in DRAM with 31 bits of version, since a byte is the same again after 128 writes ([`LockKind::PageByte`]) and a lock
 //!   is not worth a dirty line. So is the owner of a block, which the paper keeps in its first page and ignores at recovery.
 //! - The bitset takes whole words behind a header word, and so never shares a word with a slot; that costs one slot of a page at
-//!   most. Slots are padded to 8 bytes. The tag in the header word finds pages that were overwritten.
+//!   most. Slots are padded to 8 bytes. The tag in the header word finds pages that were overwritten. The paper's formula takes one
+//!   slot off if the bitset does not fit, which is not enough for the smallest slots; here as many as it takes.
 //! - Length words have 64 bits and stand at multiples of 8, since nothing smaller is stored atomically. The upper half is ours: a
 //!   kind, so that a value that continues on the next page is told from an empty one (the paper writes length 0 for the former and
 //!   has no empty values); more bits of length; and a check.

@@ -76,8 +76,11 @@ mod tests {
                             (block, page, position)
                         );
                         assert_eq!(Offset::from_word(offset.word()), offset);
-                        assert!(last.is_none_or(|last| last <= offset), "as in section 4.2 of the paper");
-                        last = Some(offset);
+                        let block_order = (block, page, position);
+                        assert!(
+                            last.is_none_or(|(places, last)| (block_order <= places) == (offset <= last))
+                        );
+                        last = Some((block_order, offset));
                     }
                 }
             }

@@ -43,7 +43,8 @@ impl Geometry {
 }
 
 impl SlotHeap {
-    /// Writes a value to blocks of its own, durably. Nothing names them yet.
+    /// Writes a value to blocks of its own. Nothing names them yet, and they are durable with the next fence, which the entry
+    /// that does has before its length word.
     pub(super) fn write_overflow(
         &self,
         owner: &mut Owner,
@@ -55,7 +56,6 @@ impl SlotHeap {
             self.write_piece(owner, piece, sequence, &mut blocks)
                 .inspect_err(|_| self.free_overflow(&blocks))?;
         }
-        self.region().fence();
         Ok(blocks)
     }
 

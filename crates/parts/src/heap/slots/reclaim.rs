@@ -13,7 +13,7 @@ use super::format::EntryKind;
 use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 use super::offset::Offset;
-use super::place::{Content, Owner, Placed};
+use super::place::{Content, Owner, Place, Placed};
 use super::{blocks::FreedBlock, locks::PageGuard};
 use crate::sync::atomic::Ordering;
 
@@ -38,18 +38,31 @@ pub enum Reclaimed {
 }
 
 impl SlotHeap {
-    /// The block with the largest free share among those that nobody writes to, if that is `percent` or more. It is the
-    /// caller's to [reclaim](SlotHeap::reclaim).
+    /// The block with the largest free share among those that nobody writes to, if that is `percent` or more, or one that was left
+    /// without any record. It is the caller's to [reclaim](SlotHeap::reclaim).
     pub fn victim(&self, percent: u8) -> Option<u64> {
-        let capacity = self.chunks.geometry.capacity();
-        let free = |block: &Block| capacity.saturating_sub(block.bytes.load(Ordering::Relaxed));
-        let idle = (0..self.supply.allocated()).filter_map(|number| {
-            let block = self.chunks.block(number)?;
-            let is_worth = free(block) * 100 >= capacity * u64::from(percent);
-            (block.state() == BlockState::Idle && is_worth).then_some((free(block), number))
-        });
-        let (_, number) = idle.max()?;
-        self.chunks.block(number)?.advance(BlockState::Idle, BlockState::Cleaning).then_some(number)
+        self.left_empty().or_else(|| {
+            let capacity = self.chunks.geometry.capacity();
+            let free = |block: &Block| capacity.saturating_sub(block.bytes.load(Ordering::Relaxed));
+            let idle = (0..self.supply.allocated()).filter_map(|number| {
+                let block = self.chunks.block(number)?;
+                let is_worth = free(block) * 100 >= capacity * u64::from(percent);
+                (block.state() == BlockState::Idle && is_worth).then_some((free(block), number))
+            });
+            let (_, number) = idle.max()?;
+            self.chunks.block(number)?.advance(BlockState::Idle, BlockState::Cleaning).then_some(number)
+        })
+    }
+
+    /// Takes away a block without records that a client has left.
+    fn left_empty(&self) -> Option<u64> {
+        let mut left = self.supply.left.lock();
+        let block_of = |place: &Place| self.chunks.block(place.block);
+        let is_empty =
+            |place: &Place| block_of(place).is_some_and(|block| block.live.load(Ordering::Acquire) == 0);
+        let place = left.iter().position(is_empty).map(|place| left.swap_remove(place))?;
+        block_of(&place)?.set_state(BlockState::Cleaning);
+        Some(place.block)
     }
 
     /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint` makes the index name
