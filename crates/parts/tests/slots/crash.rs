@@ -142,7 +142,7 @@ fn explore(
     for image in snapshot.images(seed, budget) {
         let region = arena.borrow_mut().boot(snapshot, &image, seed);
         states += 1;
-        if seed % 5 != 0 {
+        if !seed.is_multiple_of(5) {
             verify(&region, settings, model);
             continue;
         }
