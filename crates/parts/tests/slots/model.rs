@@ -142,6 +142,24 @@ fn empty_continued_large_and_spread_values_come_back() {
     check(&mut table.client(1), &model);
 }
 
+/// Also where a bitset has several words, the last of them in part.
+#[test]
+fn every_slot_of_a_block_is_used() {
+    let settings =
+        SlotSettings { form: RecordForm::Fixed { key: 8, value: 8 }, pages_per_block: 2, ..fixed() };
+    let heap = heap(&region(1 << 20), 64 << 10, settings, 0);
+    let mut owner = heap.owner(0);
+    let count = heap.shape().expect("slots").count;
+    assert_eq!(count, 169);
+    for number in 0..u64::from(2 * count) {
+        let placed = heap.place(&mut owner, &number.to_le_bytes(), &[0; 8], number).expect("room");
+        assert_eq!(placed.offset().block(2), 0, "slot {number}");
+    }
+    assert_eq!(heap.room_of_block(0), (0, 2 * 169 * 24));
+    let next = heap.place(&mut owner, &[1; 8], &[0; 8], 999).expect("room").offset();
+    assert_eq!(next.block(2), 1);
+}
+
 #[test]
 fn a_heap_of_one_size_says_which() {
     let region = region(1 << 20);

@@ -160,6 +160,7 @@ impl SlotHeap {
                 return Ok(None);
             }
             let after = Next { block: next.block + 1, page: drawn, ..next }.word();
+            point();
             if supply.next.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 let percent = u64::from(self.settings().fill_percent);
                 if (next.block + 1) * 100 > allocated * percent {
