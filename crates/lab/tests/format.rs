@@ -44,6 +44,11 @@ fn built() -> BTreeMap<String, Fields> {
     tables.insert("LargeHead".into(), owned(quipu_parts::heap::values::format_table()));
     tables.insert("SegmentHeader".into(), owned(quipu_parts::heap::segments::format_table()));
     tables.extend(
+        quipu_parts::heap::slots::format_tables()
+            .into_iter()
+            .map(|(name, fields)| (name.into(), owned(fields))),
+    );
+    tables.extend(
         quipu::checkpoint_tables().into_iter().map(|(name, fields)| (name.to_string(), owned(fields))),
     );
     tables

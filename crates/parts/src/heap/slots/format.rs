@@ -231,10 +231,10 @@ impl Entry {
     }
 }
 
-/// The fields of the chunk header as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
-pub fn format_table() -> Vec<(&'static str, usize, usize)> {
+/// The structures' fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
+pub fn format_tables() -> Vec<(&'static str, Vec<(&'static str, usize, usize)>)> {
     use std::mem::offset_of;
-    vec![
+    let header = vec![
         ("check", offset_of!(ChunkHeader, check), 8),
         ("magic", offset_of!(ChunkHeader, magic), 4),
         ("zone", offset_of!(ChunkHeader, zone), 4),
@@ -244,7 +244,8 @@ pub fn format_table() -> Vec<(&'static str, usize, usize)> {
         ("nonce", offset_of!(ChunkHeader, nonce), 8),
         ("used", offset_of!(ChunkHeader, used), 8),
         ("reserved", offset_of!(ChunkHeader, reserved), 16),
-    ]
+    ];
+    vec![("ChunkHeader", header), ("SlotSettings", super::settings::format_table())]
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ mod settings;
 pub use blocks::FreedBlock;
 pub use change::Deleted;
 pub use error::{Damage, SlotError};
-pub use format::format_table;
+pub use format::format_tables;
 pub use geometry::SlotShape;
 pub use heap::{Location, SlotHeap, SlotUsage};
 pub use offset::Offset;

@@ -204,6 +204,26 @@ impl SlotSettings {
     }
 }
 
+/// The fields in the superblock as (name, offset, size).
+pub(super) fn format_table() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("magic", offset_of!(SettingsImage, magic), 4),
+        ("page_size", offset_of!(SettingsImage, page_size), 4),
+        ("value_size", offset_of!(SettingsImage, value_size), 4),
+        ("key_size", offset_of!(SettingsImage, key_size), 2),
+        ("alignment_shift", offset_of!(SettingsImage, alignment_shift), 2),
+        ("pages_per_block", offset_of!(SettingsImage, pages_per_block), 1),
+        ("form", offset_of!(SettingsImage, form), 1),
+        ("tie_break", offset_of!(SettingsImage, tie_break), 1),
+        ("lock", offset_of!(SettingsImage, lock), 1),
+        ("random_first_page", offset_of!(SettingsImage, random_first_page), 1),
+        ("reclaim_percent", offset_of!(SettingsImage, reclaim_percent), 1),
+        ("fill_percent", offset_of!(SettingsImage, fill_percent), 1),
+        ("reserved", offset_of!(SettingsImage, reserved), 41),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
