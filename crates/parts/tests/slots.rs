@@ -1,4 +1,5 @@
-//! The heap of slots, alone: records of one size and of any, clients that run into each other, crashes, and what operations cost.
+//! The heap of slots, alone: records of one size and of any, clients that run into each other, crashes, and what operations
+//! cost.
 
 #[path = "slots/cost.rs"]
 mod cost;

@@ -231,8 +231,11 @@ impl Entry {
     }
 }
 
-/// The structures' fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
-pub fn format_tables() -> Vec<(&'static str, Vec<(&'static str, usize, usize)>)> {
+/// A structure's fields as (name, offset, size).
+pub(super) type Fields = Vec<(&'static str, usize, usize)>;
+
+/// The structures and their fields, for the check of `docs/FORMAT.md` against the code.
+pub fn format_tables() -> [(&'static str, Fields); 2] {
     use std::mem::offset_of;
     let header = vec![
         ("check", offset_of!(ChunkHeader, check), 8),
@@ -245,7 +248,7 @@ pub fn format_tables() -> Vec<(&'static str, Vec<(&'static str, usize, usize)>)>
         ("used", offset_of!(ChunkHeader, used), 8),
         ("reserved", offset_of!(ChunkHeader, reserved), 16),
     ];
-    vec![("ChunkHeader", header), ("SlotSettings", super::settings::format_table())]
+    [("ChunkHeader", header), ("SlotSettings", super::settings::format_table())]
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A heap of slots: Viper's storage (Benson, Makait and Rabl, VLDB'21), pages that each lie on one DIMM.
 //!
 //! Records are written where they stay, under the lock of a page, into a block that a client owns; a mark makes each of them
-//! count, and clearing the mark deletes it. So nothing is ever superseded by order alone, and space comes back page by page. A
-//! page is as large as the interleave of the DIMMs and aligned to it, so that a write touches one of them; a *block* (VBlock) is one
-//! page (VPage) for each DIMM, and clients begin blocks at random pages, so that they spread over the DIMMs.
+//! count, and clearing the mark deletes it. So nothing is ever superseded by order alone, and space comes back page by page.
+//! A page is as large as the interleave of the DIMMs and aligned to it, so that a write touches one of them; a *block*
+//! (VBlock) is one page (VPage) for each DIMM, and clients begin blocks at random pages, so that they spread over the DIMMs.
 //!
 //! | step | paper | file |
 //! |---|---|---|
@@ -19,9 +19,9 @@
 //!
 //! # In persistent memory
 //!
-//! All integers are little-endian. A zone is a *chunk*, number `chunk` of the heap: a header, then blocks from the next multiple of
-//! the interleaved set (pages of a block times 4096; of 4096 alone if no block would fit then), and 2048 further on if the shift of
-//! figure 11 is set. Block `b` is block `b mod n` of chunk `b / n`, where `n` is how many fit every zone.
+//! All integers are little-endian. A zone is a *chunk*, number `chunk` of the heap: a header, then blocks from the next
+//! multiple of the interleaved set (pages of a block times 4096; of 4096 alone if no block would fit then), and 2048 further
+//! on if the shift of figure 11 is set. Block `b` is block `b mod n` of chunk `b / n`, where `n` is how many fit every zone.
 //!
 //! ```text
 //! chunk    0        1        2        3        4        5        6        7
@@ -53,8 +53,8 @@
 //! kind          0 pages, 1 the block is free, 2 all its pages are one, 3 part of one value; in the first page of a block
 //! ```
 //!
-//! The lock byte is zero but with [`LockKind::PageByte`]. Slots and entries have no check of their own bytes, as in the paper: that
-//! a mark is set proves that they are whole, and damage to them shows as a wrong value.
+//! The lock byte is zero but with [`LockKind::PageByte`]. Slots and entries have no check of their own bytes, as in the
+//! paper: that a mark is set proves that they are whole, and damage to them shows as a wrong value.
 //!
 //! # What must be durable before what
 //!
@@ -71,8 +71,9 @@
 //! | the blocks of a value | the length word of the entry that names them | that of the entry |
 //! | that entry is cleared | those blocks are marked free | 1 |
 //!
-//! The counts of section 4.7 are: used blocks, the sum of `used` over the chunks; allocated blocks, committed zones with a valid header
-//! times `blocks`; mapped bytes, these zones times the zone size. No count exists twice, so none can contradict another.
+//! The counts of section 4.7 are: used blocks, the sum of `used` over the chunks; allocated blocks, committed zones with a
+//! valid header times `blocks`; mapped bytes, these zones times the zone size. No count exists twice, so none can contradict
+//! another.
 //!
 //! # What the caller sees to
 //!
@@ -84,23 +85,24 @@
 //!
 //! # Deviations from the paper
 //!
-//! - Every record has a sequence number, and the higher one counts after a crash; the paper takes the higher block, page and slot
-//!   ([`TieBreak::BlockOrder`]), which may be the older record, and even beat an acknowledged one: the crossing of locks lets a
-//!   client finish while an older record of its key is still marked.
-//! - Locks are in DRAM with 31 bits of version, since a byte is the same again after 128 writes ([`LockKind::PageByte`]) and a lock
-//!   is not worth a dirty line. So is the owner of a block, which the paper keeps in its first page and ignores at recovery.
-//! - The bitset takes whole words behind a header word, and so never shares a word with a slot; that costs one slot of a page at
-//!   most. Slots are padded to 8 bytes. The tag in the header word finds pages that were overwritten. The paper's formula takes one
-//!   slot off if the bitset does not fit, which is not enough for the smallest slots; here as many as it takes.
-//! - Length words have 64 bits and stand at multiples of 8, since nothing smaller is stored atomically. The upper half is ours: a
-//!   kind, so that a value that continues on the next page is told from an empty one (the paper writes length 0 for the former and
-//!   has no empty values); more bits of length; and a check.
+//! - Every record has a sequence number, and the higher one counts after a crash; the paper takes the higher block, page and
+//!   slot ([`TieBreak::BlockOrder`]), which may be the older record, and even beat an acknowledged one: the crossing of locks
+//!   lets a client finish while an older record of its key is still marked.
+//! - Locks are in DRAM with 31 bits of version, since a byte is the same again after 128 writes ([`LockKind::PageByte`]) and
+//!   a lock is not worth a dirty line. So is the owner of a block, which the paper keeps in its first page and ignores at
+//!   recovery.
+//! - The bitset takes whole words behind a header word, and so never shares a word with a slot; that costs one slot of a page
+//!   at most. Slots are padded to 8 bytes. The tag in the header word finds pages that were overwritten. The paper's formula
+//!   takes one slot off if the bitset does not fit, which is not enough for the smallest slots; here as many as it takes.
+//! - Length words have 64 bits and stand at multiples of 8, since nothing smaller is stored atomically. The upper half is
+//!   ours: a kind, so that a value that continues on the next page is told from an empty one (the paper writes length 0 for
+//!   the former and has no empty values); more bits of length; and a check.
 //! - Neither the next insert position nor the share of free space is in the page: both follow from the length words, a client
 //!   remembers the one in DRAM and every block counts the other. No marker says that a page has nothing more: the word behind
 //!   the last entry is zero, durably, or the page is full.
 //! - A value continues on the next page of the same block only; at its last page the record goes to the next block whole.
-//! - A record that no page holds goes to a block that is one page, as in the paper. Where the paper spreads larger ones over several
-//!   such pages, only the value is spread, and the entry names its blocks, which reclamation then need not copy.
+//! - A record that no page holds goes to a block that is one page, as in the paper. Where the paper spreads larger ones over
+//!   several such pages, only the value is spread, and the entry names its blocks, which reclamation then need not copy.
 //! - A block that a client leaves half empty goes to the next client.
 //! - The word {next block, next page} also has a generation, for the release of chunks at the end.
 //! - All pages of a chunk are laid out before it counts; the paper relies on zeros from the file system.

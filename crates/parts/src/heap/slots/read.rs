@@ -1,7 +1,7 @@
 //! Reading without a lock (section 4.3): copy, and look whether the page has changed meanwhile.
 //!
-//! Bytes are copied out, since they may change under any reference. What is copied while the page changes may be anything; it is
-//! only believed, and only called damaged, once the version has been found unchanged.
+//! Bytes are copied out, since they may change under any reference. What is copied while the page changes may be anything; it
+//! is only believed, and only called damaged, once the version has been found unchanged.
 
 use super::chunks::Page;
 use super::error::{Damage, SlotError};
@@ -30,8 +30,8 @@ pub(super) struct Copied {
 impl SlotHeap {
     /// Reads the record at an offset that the index gave. `None` if there is none any more: the caller asks the index again.
     ///
-    /// Blocks are reused, so the caller stays pinned to its epoch from its look at the index on; and it compares the key, since a
-    /// slot may have been given to another one.
+    /// Blocks are reused, so the caller stays pinned to its epoch from its look at the index on; and it compares the key,
+    /// since a slot may have been given to another one.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if what is there cannot be a record.

@@ -1,11 +1,11 @@
 //! Getting free space back (section 4.6): the records of a block move together with others, and the block is free.
 //!
-//! Every record moves as a client would insert it again: placed, made durable, published in place of the old one, and the old one
-//! cleared durably before the page of the new one is unlocked. So at no time does a crash find more of a key than two copies with
-//! one sequence number, and no deletion of the new copy can leave the old one behind.
+//! Every record moves as a client would insert it again: placed, made durable, published in place of the old one, and the old
+//! one cleared durably before the page of the new one is unlocked. So at no time does a crash find more of a key than two
+//! copies with one sequence number, and no deletion of the new copy can leave the old one behind.
 //!
-//! A record that the index no longer names at this place is left alone: whoever took it out of the index lets it go, and until
-//! then its block is not free. So nobody ever clears a slot that has been given to another record.
+//! A record that the index no longer names at this place is left alone: whoever took it out of the index lets it go, and
+//! until then its block is not free. So nobody ever clears a slot that has been given to another record.
 
 use super::chunks::{Block, BlockState};
 use super::error::SlotError;
@@ -38,8 +38,8 @@ pub enum Reclaimed {
 }
 
 impl SlotHeap {
-    /// The block with the largest free share among those that nobody writes to, if that is `percent` or more, or one that was left
-    /// without any record. It is the caller's to [reclaim](SlotHeap::reclaim).
+    /// The block with the largest free share among those that nobody writes to, if that is `percent` or more, or one that was
+    /// left without any record. It is the caller's to [reclaim](SlotHeap::reclaim).
     pub fn victim(&self, percent: u8) -> Option<u64> {
         self.left_empty().or_else(|| {
             let capacity = self.chunks.geometry.capacity();
@@ -65,12 +65,12 @@ impl SlotHeap {
         Some(place.block)
     }
 
-    /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint` makes the index name
-    /// the new place of a record if it still names the old one, and says whether it did; it must not wait for pages.
+    /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint` makes the index
+    /// name the new place of a record if it still names the old one, and says whether it did; it must not wait for pages.
     ///
     /// # Errors
-    /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be read. What has been
-    /// moved stays moved.
+    /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be read. What has
+    /// been moved stays moved.
     pub fn reclaim(
         &self,
         cleaner: &mut Owner,

@@ -1,12 +1,12 @@
 //! Finding all records again (section 4.7): after a crash and after a close alike.
 //!
-//! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of a key counts, and
-//! [discards](SlotHeap::discard) the others; then the blocks are [opened](SlotHeap::open_blocks). Locks and owners are of the run
-//! that is over and do not matter. Everything may be cut off by a crash and done again: until the end nothing changes but marks of
-//! records that do not count, and blocks without records that become free.
+//! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of a key counts,
+//! and [discards](SlotHeap::discard) the others; then the blocks are [opened](SlotHeap::open_blocks). Locks and owners are of
+//! the run that is over and do not matter. Everything may be cut off by a crash and done again: until the end nothing changes
+//! but marks of records that do not count, and blocks without records that become free.
 //!
-//! What recovery has read it makes durable before anyone acts on it: after a crash of the process alone, marks and updated words
-//! may still be in the processor's cache.
+//! What recovery has read it makes durable before anyone acts on it: after a crash of the process alone, marks and updated
+//! words may still be in the processor's cache.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};

@@ -1,6 +1,7 @@
 //! What a heap of slots is made of, and how the superblock remembers it.
 
 use super::error::SlotError;
+use super::format::Fields;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -205,7 +206,7 @@ impl SlotSettings {
 }
 
 /// The fields in the superblock as (name, offset, size).
-pub(super) fn format_table() -> Vec<(&'static str, usize, usize)> {
+pub(super) fn format_table() -> Fields {
     use std::mem::offset_of;
     vec![
         ("magic", offset_of!(SettingsImage, magic), 4),
