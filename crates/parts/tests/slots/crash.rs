@@ -304,6 +304,36 @@ fn two_clients_survive_a_crash_at_any_operation() {
     }
 }
 
+/// An update in place is there or not, and there once it has returned.
+#[test]
+fn an_update_in_place_survives_a_crash_whole_or_not_at_all() {
+    let region = region(LEN);
+    let heap = heap(&region, ZONE, fixed(), RESERVE);
+    let mut owner = heap.owner(0);
+    let offset = heap.place(&mut owner, &key_of(1), &[0; 504], 1).expect("room").offset();
+    let arena = Rc::new(RefCell::new(SimArena::new()));
+    let read = move |arena: &RefCell<SimArena>, snapshot: &Snapshot| -> BTreeSet<u64> {
+        let word = |image: quipu_medium::sim::Image| {
+            let recovered = recover(&arena.borrow_mut().boot(snapshot, &image, 1), fixed(), RESERVE);
+            let mut buffer = Vec::new();
+            let record = recovered.heap.read(offset, &mut buffer).expect("sound").expect("found");
+            u64::from_le_bytes(record.value[16..24].try_into().expect("a word"))
+        };
+        snapshot.images(1, 0).map(word).collect()
+    };
+    for number in 1..20u64 {
+        let (old, new) = ((number - 1) * 0x0101_0101, number * 0x0101_0101);
+        let booted = arena.clone();
+        at_each_operation(
+            &region,
+            move |snapshot| assert!(read(&booted, snapshot).is_subset(&BTreeSet::from([old, new]))),
+            || assert_eq!(heap.update_in_place(offset, 16, |_| new).expect("aligned"), Some(old)),
+        );
+        let after = region.simulator().expect("simulated").snapshot();
+        assert_eq!(read(&arena, &after), BTreeSet::from([new]), "acknowledged");
+    }
+}
+
 /// The location type says which record counts; the model never meets it, so it is held against the heap here.
 #[test]
 fn the_higher_number_counts_wherever_it_is() {
