@@ -38,7 +38,7 @@ fn walk<M: NodeMemory>(index: &CcehIndex<M>, guard: &Guard<'_>, residents: u64) 
     let (mut cursor, mut references) = (Cursor::default(), Vec::new());
     while index.next_batch(guard, &mut cursor, &mut references) {}
     let mut seen: HashMap<u64, u64> = HashMap::new();
-    for reference in references {
+    for (_, reference) in references {
         *seen.entry(key_of(reference)).or_default() += 1;
     }
     assert!((0..residents).all(|key| seen.get(&key) == Some(&1)), "a walk missed or repeated a key");

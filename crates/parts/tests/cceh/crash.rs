@@ -209,6 +209,7 @@ enum Way {
 fn walk(index: &CcehIndex<Nodes>, guard: &Guard<'_>) -> Vec<u64> {
     let (mut cursor, mut walked) = (Cursor::default(), Vec::new());
     while index.next_batch(guard, &mut cursor, &mut walked) {}
+    let mut walked: Vec<_> = walked.into_iter().map(|(_, reference)| reference).collect();
     walked.sort_unstable();
     walked
 }

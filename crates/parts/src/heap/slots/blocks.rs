@@ -14,7 +14,7 @@ use super::heap::SlotHeap;
 use super::place::Place;
 use super::settings::LockKind;
 use crate::space::ZoneId;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{SpinLock, point};
 use quipu_medium::LINE;
 use std::collections::VecDeque;
@@ -54,12 +54,18 @@ pub(super) struct Supply {
     allocated: AtomicU64,
     /// Chunks; held by whoever adds one or gives one back.
     growth: SpinLock<u32>,
+    /// Who adds a chunk at this moment.
+    growing: AtomicU32,
     /// Free blocks.
     queue: SpinLock<VecDeque<u64>>,
+    /// How many these are, for who only wants to know that.
+    queued: AtomicU64,
     /// So many of which are left to cleaners.
     reserve: usize,
     /// What clients have left.
     pub(super) left: SpinLock<Vec<Place>>,
+    /// Blocks that were worth reclaiming when somebody looked at all, the best last.
+    pub(super) victims: SpinLock<Vec<u64>>,
 }
 
 impl Supply {
@@ -68,9 +74,12 @@ impl Supply {
             next: AtomicU64::new(0),
             allocated: AtomicU64::new(0),
             growth: SpinLock::default(),
+            growing: AtomicU32::new(0),
             queue: SpinLock::default(),
+            queued: AtomicU64::new(0),
             reserve,
             left: SpinLock::default(),
+            victims: SpinLock::default(),
         }
     }
 
@@ -94,7 +103,20 @@ impl Supply {
 
     /// Puts free blocks on the queue.
     pub(super) fn offer(&self, blocks: impl IntoIterator<Item = u64>) {
-        self.queue.lock().extend(blocks);
+        self.with_queue(|queue| queue.extend(blocks));
+    }
+
+    /// Changes the queue.
+    fn with_queue<T>(&self, change: impl FnOnce(&mut VecDeque<u64>) -> T) -> T {
+        let mut queue = self.queue.lock();
+        let done = change(&mut queue);
+        self.queued.store(queue.len() as u64, Ordering::Release);
+        done
+    }
+
+    /// Takes the first block of the queue, if that is longer than `least`.
+    fn take(&self, least: usize) -> Option<u64> {
+        self.with_queue(|queue| if queue.len() > least { queue.pop_front() } else { None })
     }
 }
 
@@ -118,9 +140,15 @@ impl SlotHeap {
         self.supply.offer([freed.0]);
     }
 
-    /// Free blocks, those never used included, and the reserve not.
+    /// Whether a chunk is being added at this moment.
+    pub fn growing(&self) -> bool {
+        self.supply.growing.load(Ordering::Relaxed) != 0
+    }
+
+    /// Free blocks, those never used included, and the reserve not. A few loads, exact when nobody takes or frees one.
+    #[inline]
     pub fn free_blocks(&self) -> u64 {
-        let queued = self.supply.queue.lock().len().saturating_sub(self.supply.reserve) as u64;
+        let queued = self.supply.queued.load(Ordering::Acquire).saturating_sub(self.supply.reserve as u64);
         let next = Next::read(self.supply.next.load(Ordering::Acquire)).block;
         let zones = u64::from(self.space.free_zones()) * self.chunks.geometry.blocks_per_chunk;
         queued + self.supply.allocated().saturating_sub(next) + zones
@@ -131,17 +159,13 @@ impl SlotHeap {
         let pages = u64::from(self.chunks.geometry.pages);
         let drawn = if self.settings().random_first_page { (random % pages) as u32 } else { 0 };
         let reserve = if cleans { 0 } else { self.supply.reserve };
-        let queued = |least: usize| {
-            let mut queue = self.supply.queue.lock();
-            if queue.len() > least { queue.pop_front() } else { None }
-        };
-        if let Some(block) = queued(self.supply.reserve) {
+        if let Some(block) = self.supply.take(self.supply.reserve) {
             return Ok((block, drawn));
         }
         if let Some(fresh) = self.take_fresh(drawn)? {
             return Ok(fresh);
         }
-        let block = queued(reserve).ok_or(SlotError::Full { blocks: self.supply.allocated() })?;
+        let block = self.supply.take(reserve).ok_or(SlotError::Full { zones: self.space.zone_count() })?;
         Ok((block, drawn))
     }
 
@@ -181,10 +205,17 @@ impl SlotHeap {
         if *chunks == self.chunks.limit() || self.space.free_zones() == 0 {
             return Ok(false);
         }
+        self.supply.growing.fetch_add(1, Ordering::Relaxed);
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life = self.draw();
-        let Some(zone) = self.space.get_zone(None, 0)? else { return Ok(false) };
-        self.lay_out(*chunks, zone, life);
+        let zone = self.space.get_zone(None, 0);
+        if let Ok(Some(zone)) = zone {
+            self.lay_out(*chunks, zone, life);
+        }
+        self.supply.growing.fetch_sub(1, Ordering::Relaxed);
+        if zone?.is_none() {
+            return Ok(false);
+        }
         *chunks += 1;
         self.supply.allocated.store(seen + self.chunks.geometry.blocks_per_chunk, Ordering::Release);
         Ok(true)
@@ -286,9 +317,24 @@ impl SlotHeap {
         }
     }
 
+    /// Marks blocks as free, durably, that were passed over and that nobody has written to: those of the reserve. So the next
+    /// recovery finds nothing to do. Nobody else uses the heap, and the run has begun.
+    pub fn settle_unused(&self) {
+        let per_chunk = self.chunks.geometry.blocks_per_chunk;
+        for number in 0..self.supply.allocated() {
+            // One that is not counted as used is taken for fresh by the next recovery, and has to look like that.
+            let is_counted = number % per_chunk < self.used_of_chunk((number / per_chunk) as u32);
+            let is_fresh = self.chunks.block(number).is_some_and(|block| block.state() == BlockState::Fresh);
+            if is_counted && is_fresh {
+                self.mark_free(number);
+            }
+        }
+        self.region().fence();
+    }
+
     /// Fills the reserve, as far as there are blocks.
     pub(super) fn fill_reserve(&self) -> Result<(), SlotError> {
-        while self.supply.queue.lock().len() < self.supply.reserve {
+        while self.supply.queued.load(Ordering::Acquire) < self.supply.reserve as u64 {
             match self.take_fresh(0)? {
                 Some((block, _)) => self.supply.offer([block]),
                 None => break,
@@ -340,6 +386,7 @@ impl SlotHeap {
             let after = Next { generation: (next.generation + 1) & 0xffff, block, ..next }.word();
             if supply.next.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 queue.retain(|block| *block < first);
+                supply.queued.store(queue.len() as u64, Ordering::Release);
                 return true;
             }
         }

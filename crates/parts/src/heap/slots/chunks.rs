@@ -9,6 +9,7 @@ use super::geometry::Geometry;
 use super::offset::Offset;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use quipu_medium::arch::prefetch_to_write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8};
 
@@ -118,6 +119,13 @@ impl Page<'_> {
     /// Whether two are one.
     pub(super) fn is(&self, other: &Page<'_>) -> bool {
         (self.block, self.page) == (other.block, other.page)
+    }
+
+    /// Asks for what DRAM knows of it and its block.
+    #[inline]
+    pub(super) fn prefetch_state(&self) {
+        prefetch_to_write(std::ptr::from_ref(self.lock));
+        prefetch_to_write(std::ptr::from_ref(self.state));
     }
 
     /// What the header of the page must prove itself with.

@@ -14,11 +14,11 @@ pub enum SlotError {
     },
     /// No free block is left beyond the reserve.
     #[error(
-        "the pool is full: all {blocks} blocks are in use; delete records and reclaim, or create a larger pool"
+        "the pool is full: all {zones} zones are in use; delete records and reclaim, or create a larger pool"
     )]
     Full {
-        /// Blocks of the heap.
-        blocks: u64,
+        /// Zones of the pool.
+        zones: u32,
     },
     /// No page can ever hold the record, or it has no key.
     #[error(

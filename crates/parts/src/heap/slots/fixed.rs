@@ -71,14 +71,14 @@ impl SlotHeap {
         true
     }
 
-    /// Copies a slot out, whatever it holds. Returns the sequence number.
-    pub(super) fn copy_slot(&self, page: &Page<'_>, slot: u32, buffer: &mut Vec<u8>) -> u64 {
+    /// Copies key and value of a slot out, whatever it holds, but for the first `skip` bytes. Returns the sequence number.
+    #[inline]
+    pub(super) fn copy_slot(&self, page: &Page<'_>, slot: u32, skip: u64, buffer: &mut Vec<u8>) -> u64 {
         let shape = self.slots();
-        buffer.resize(shape.size as usize, 0);
-        self.region().read_racing(page.at + shape.slot(slot), buffer);
-        let sequence = buffer.split_off(shape.sequence_at as usize);
-        buffer.truncate((shape.key + shape.value) as usize);
-        sequence.try_into().map_or(0, u64::from_le_bytes)
+        let at = page.at + shape.slot(slot);
+        buffer.resize((shape.key + shape.value - skip) as usize, 0);
+        self.region().read_racing(at + skip, buffer);
+        self.region().load(at + shape.sequence_at)
     }
 
     /// The slots of a page that have records.

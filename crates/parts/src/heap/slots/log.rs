@@ -103,19 +103,20 @@ impl SlotHeap {
         }
     }
 
-    /// Copies key and body of an entry out. Returns the sequence number.
+    /// Copies key and body of an entry out, but for the first `skip` bytes of the key. Returns the sequence number.
     pub(super) fn copy_entry(
         &self,
         page: &Page<'_>,
         position: u32,
         entry: &Entry,
+        skip: u64,
         buffer: &mut Vec<u8>,
     ) -> u64 {
         let at = page.at + u64::from(position) * 8;
         let sequence = self.region().load(at + 8);
-        let inline = (entry.key + entry.inline_body()) as usize;
+        let inline = (entry.key + entry.inline_body() - skip) as usize;
         buffer.resize(inline, 0);
-        self.region().read_racing(at + ENTRY_HEAD, buffer);
+        self.region().read_racing(at + ENTRY_HEAD + skip, buffer);
         let next = (page.page + 1) % self.chunks.geometry.pages;
         if entry.kind == EntryKind::Continued
             && let Some(next) = self.chunks.page(page.block, next)

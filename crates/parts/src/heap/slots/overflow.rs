@@ -15,7 +15,7 @@
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, DESCRIPTOR_WORD, Entry, EntryKind, LOG_START, OVERFLOW_HEAD};
+use super::format::{BlockKind, DESCRIPTOR_WORD, ENTRY_HEAD, Entry, EntryKind, LOG_START, OVERFLOW_HEAD};
 use super::geometry::Geometry;
 use super::heap::SlotHeap;
 use super::offset::Offset;
@@ -39,6 +39,13 @@ impl Geometry {
     /// Bytes of the descriptor of a value of this length.
     pub(super) fn descriptor_len(&self, value: u64) -> u64 {
         DESCRIPTOR_WORD * (1 + value.div_ceil(self.overflow_capacity()))
+    }
+
+    /// Bytes of the longest value that can stand beside a key of this length.
+    pub(super) fn longest_value(&self, key: u64) -> u64 {
+        let room = (self.block_size - LOG_START - ENTRY_HEAD).saturating_sub(key);
+        let blocks = (room / DESCRIPTOR_WORD).saturating_sub(1);
+        (blocks * self.overflow_capacity()).min(u64::from(u32::MAX))
     }
 }
 
@@ -111,7 +118,7 @@ impl SlotHeap {
         entry: &Entry,
     ) -> Result<(u64, Vec<u64>), Damage> {
         let mut bytes = Vec::new();
-        let sequence = self.copy_entry(page, position, entry, &mut bytes);
+        let sequence = self.copy_entry(page, position, entry, 0, &mut bytes);
         let damaged = Damage { what: "the blocks of a value", offset: page.at + u64::from(position) * 8 };
         let body = bytes.get(entry.key as usize..).unwrap_or_default();
         let (len, blocks) = parse(body, &self.chunks.geometry).ok_or(damaged)?;

@@ -46,6 +46,7 @@ pub struct Owner {
     cleans: bool,
     place: Option<Place>,
     large: Option<Place>,
+    taken: u64,
     pub(super) scratch: Vec<u8>,
 }
 
@@ -58,6 +59,11 @@ impl Owner {
     pub(super) fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         crate::record::mix(self.random)
+    }
+
+    /// Blocks that it has begun to write to.
+    pub fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// The block that it writes to, if any.
@@ -121,7 +127,7 @@ pub(super) struct Content<'a> {
 impl SlotHeap {
     /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are begun.
     pub fn owner(&self, seed: u64) -> Owner {
-        Owner { random: seed, cleans: false, place: None, large: None, scratch: Vec::new() }
+        Owner { random: seed, cleans: false, place: None, large: None, taken: 0, scratch: Vec::new() }
     }
 
     /// A place to write for a cleaner, which gets at the reserve.
@@ -142,6 +148,18 @@ impl SlotHeap {
         }
     }
 
+    /// Longest key, and longest value that can stand beside it, in bytes.
+    pub fn limits(&self) -> (u64, u64) {
+        match self.shape() {
+            Some(shape) => (shape.key, shape.value),
+            None => {
+                // Half of a block is left to the list of the blocks of a value.
+                let key = (self.chunks.geometry.block_size / 2).min(super::settings::MAX_KEY);
+                (key, self.chunks.geometry.longest_value(key))
+            }
+        }
+    }
+
     /// Whether a record can stand in this heap.
     ///
     /// # Errors
@@ -154,6 +172,12 @@ impl SlotHeap {
             Some(_) => Ok(()),
             None => self.home_of(key, value).map(drop).ok_or(SlotError::Unfit { key, value }),
         }
+    }
+
+    /// Blocks that [`place`](SlotHeap::place) needs at most for a record, if the owner has no room for it.
+    pub fn blocks_for(&self, key: u64, value: u64) -> u64 {
+        let overflows = self.shape().is_none() && self.home_of(key, value) == Some(Home::Overflow);
+        1 + if overflows { value.div_ceil(self.chunks.geometry.overflow_capacity()) } else { 0 }
     }
 
     /// Writes a record, durably when this returns: for two fences and, seldom, those of a new block. The sequence numbers of
@@ -259,6 +283,7 @@ impl SlotHeap {
                 }
             };
             *owner.slot(large) = Some(place);
+            owner.taken += 1;
         }
         let Owner { place, large: larger, scratch, .. } = owner;
         let place = if large { larger } else { place }.as_mut().expect("it was put there if there was none");

@@ -9,6 +9,10 @@ use super::format::{BlockKind, EntryKind, read_page_word};
 use super::heap::SlotHeap;
 use super::offset::Offset;
 use crate::sync::Waiter;
+use quipu_medium::LINE;
+
+/// Lines of a record that are asked for ahead; the hardware fetches the rest of a longer one by itself.
+const AHEAD: u64 = 4;
 
 /// A record, copied out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,36 +45,71 @@ impl SlotHeap {
         buffer: &'b mut Vec<u8>,
     ) -> Result<Option<SlotRecord<'b>>, SlotError> {
         let Some(page) = self.chunks.page_of(offset) else { return Ok(None) };
-        let mut waiter = Waiter::default();
-        let copied = loop {
-            let version = self.version(&page);
-            if version.is_multiple_of(2) {
-                let copied = self.copy_record(&page, offset.position(), buffer);
-                if self.is_unchanged(&page, version) {
-                    break copied?;
-                }
-            }
-            waiter.wait();
-        };
+        let copied = self.unchanged(&page, || self.copy_record(&page, offset.position(), 0, buffer))?;
         Ok(copied.map(|Copied { key, sequence }| {
             let (key, value) = buffer.split_at(key as usize);
             SlotRecord { key, value, sequence }
         }))
     }
 
+    /// Reads the value of the record at an offset that the index gave, if that is one of `key`, and tells whether it is. `None`
+    /// if there is no record any more: the caller, who is pinned as for [`read`](SlotHeap::read), asks the index again.
+    ///
+    /// # Errors
+    /// As for [`read`](SlotHeap::read).
+    #[inline]
+    pub fn read_value(
+        &self,
+        offset: Offset,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>, SlotError> {
+        let Some(page) = self.chunks.page_of(offset) else { return Ok(None) };
+        let position = offset.position();
+        self.unchanged(&page, || {
+            let is_key = self.has_key(&page, position, key);
+            let skip = if is_key { key.len() as u64 } else { 0 };
+            Ok(self.copy_record(&page, position, skip, value)?.map(|_| is_key))
+        })
+    }
+
+    /// What `look` sees of a page while nobody changes it.
+    #[inline]
+    fn unchanged<T>(
+        &self,
+        page: &Page<'_>,
+        mut look: impl FnMut() -> Result<T, Damage>,
+    ) -> Result<T, SlotError> {
+        let mut waiter = Waiter::default();
+        loop {
+            let version = self.version(page);
+            if version.is_multiple_of(2) {
+                let seen = look();
+                if self.is_unchanged(page, version) {
+                    return Ok(seen?);
+                }
+            }
+            waiter.wait();
+        }
+    }
+
     /// Whether the record at this offset has this key. Does not wait for whoever has the page, so it may be asked with a
     /// [`Placed`](super::Placed) record at hand, or by an index under its own lock. The answer is right if the index names the
     /// offset all the while.
+    #[inline]
     pub fn key_is(&self, offset: Offset, key: &[u8]) -> bool {
-        let Some(page) = self.chunks.page_of(offset) else { return false };
-        let at = match self.shape() {
-            Some(shape) if shape.key == key.len() as u64 && offset.position() < shape.count => {
-                page.at + shape.slot(offset.position())
+        self.chunks.page_of(offset).is_some_and(|page| self.has_key(&page, offset.position(), key))
+    }
+
+    fn has_key(&self, page: &Page<'_>, position: u32, key: &[u8]) -> bool {
+        let at = match &self.chunks.geometry.shape {
+            Some(shape) if shape.key == key.len() as u64 && position < shape.count => {
+                page.at + shape.slot(position)
             }
             Some(_) => return false,
-            None => match self.read_entry(&page, offset.position()) {
+            None => match self.read_entry(page, position) {
                 Ok(Some(entry)) if entry.key == key.len() as u64 => {
-                    page.at + u64::from(offset.position()) * 8 + super::format::ENTRY_HEAD
+                    page.at + u64::from(position) * 8 + super::format::ENTRY_HEAD
                 }
                 _ => return false,
             },
@@ -84,27 +123,47 @@ impl SlotHeap {
         })
     }
 
-    /// Copies a record out that may be changing. `Ok(None)` if there is none.
+    /// Asks for the lines that a read of this record, or its release, begins with.
+    #[inline]
+    pub fn prefetch(&self, offset: Offset) {
+        let Some(page) = self.chunks.page_of(offset) else { return };
+        let at = match &self.chunks.geometry.shape {
+            Some(shape) => page.at + shape.slot(offset.position()),
+            None => page.at + u64::from(offset.position()) * 8,
+        };
+        page.prefetch_state();
+        self.region().prefetch(page.at);
+        (0..AHEAD).for_each(|line| self.region().prefetch(at + line * LINE));
+    }
+
+    /// Copies a record out that may be changing, but for its first `skip` bytes, which are of its key. `Ok(None)` if there is
+    /// none.
+    #[inline]
     pub(super) fn copy_record(
         &self,
         page: &Page<'_>,
         position: u32,
+        skip: u64,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Copied>, Damage> {
-        if let Some(shape) = self.shape() {
+        if let Some(shape) = &self.chunks.geometry.shape {
             if self.is_slot_set(page, position) != Some(true) {
                 return Ok(None);
             }
-            let sequence = self.copy_slot(page, position, buffer);
+            let sequence = self.copy_slot(page, position, skip, buffer);
             return Ok(Some(Copied { key: shape.key, sequence }));
         }
         let Some(entry) = self.read_entry(page, position)?.filter(|entry| entry.set) else {
             return Ok(None);
         };
-        let sequence = self.copy_entry(page, position, &entry, buffer);
+        // It may be another record by now, with a shorter key.
+        if entry.key < skip {
+            return Ok(None);
+        }
+        let sequence = self.copy_entry(page, position, &entry, skip, buffer);
         if entry.kind == EntryKind::Overflow {
             let (len, blocks) = self.read_descriptor(page, position, &entry)?;
-            buffer.truncate(entry.key as usize);
+            buffer.truncate((entry.key - skip) as usize);
             self.copy_overflow(len, &blocks, buffer);
         }
         let is_record = entry.kind != EntryKind::Part;

@@ -26,6 +26,8 @@ pub struct Moved<'a> {
     pub from: Offset,
     /// Where it is.
     pub to: Offset,
+    /// Bytes of it, those of a value that fills blocks of its own not included.
+    pub len: u64,
 }
 
 /// What became of a block that was reclaimed.
@@ -37,21 +39,52 @@ pub enum Reclaimed {
     Kept,
 }
 
+/// Blocks that are looked at for each victim that is found by it, and most victims that are found at a time.
+const BLOCKS_A_VICTIM: u64 = 64;
+const MOST_VICTIMS: u64 = 64;
+
 impl SlotHeap {
-    /// The block with the largest free share among those that nobody writes to, if that is `percent` or more, or one that was
-    /// left without any record. It is the caller's to [reclaim](SlotHeap::reclaim).
+    /// A block with one of the largest free shares among those that nobody writes to, if that is `percent` or more, or one that
+    /// was left without any record. It is the caller's to [reclaim](SlotHeap::reclaim).
     pub fn victim(&self, percent: u8) -> Option<u64> {
         self.left_empty().or_else(|| {
-            let capacity = self.chunks.geometry.capacity();
-            let free = |block: &Block| capacity.saturating_sub(block.bytes.load(Ordering::Relaxed));
-            let idle = (0..self.supply.allocated()).filter_map(|number| {
-                let block = self.chunks.block(number)?;
-                let is_worth = free(block) * 100 >= capacity * u64::from(percent);
-                (block.state() == BlockState::Idle && is_worth).then_some((free(block), number))
-            });
-            let (_, number) = idle.max()?;
-            self.chunks.block(number)?.advance(BlockState::Idle, BlockState::Cleaning).then_some(number)
+            let mut victims = self.supply.victims.lock();
+            self.claim(&mut victims, percent).or_else(|| {
+                *victims = self.emptiest(percent);
+                self.claim(&mut victims, percent)
+            })
         })
+    }
+
+    /// Free bytes of a block, if nobody writes to it and they are so many percent of it.
+    fn worth(&self, block: &Block, percent: u8) -> Option<u64> {
+        let capacity = self.chunks.geometry.capacity();
+        let free = capacity.saturating_sub(block.bytes.load(Ordering::Relaxed));
+        (block.state() == BlockState::Idle && free * 100 >= capacity * u64::from(percent)).then_some(free)
+    }
+
+    /// The last of these blocks that is still worth it, taken away from everybody else.
+    fn claim(&self, victims: &mut Vec<u64>, percent: u8) -> Option<u64> {
+        std::iter::from_fn(|| victims.pop()).find(|number| {
+            self.chunks.block(*number).is_some_and(|block| {
+                self.worth(block, percent).is_some() && block.advance(BlockState::Idle, BlockState::Cleaning)
+            })
+        })
+    }
+
+    /// Some blocks that are worth it, the emptiest last: one look at all blocks serves for several victims.
+    fn emptiest(&self, percent: u8) -> Vec<u64> {
+        let allocated = self.supply.allocated();
+        let worth = |number| Some((self.worth(self.chunks.block(number)?, percent)?, number));
+        let mut victims: Vec<(u64, u64)> = (0..allocated).filter_map(worth).collect();
+        let most = (allocated / BLOCKS_A_VICTIM).clamp(1, MOST_VICTIMS) as usize;
+        let needless = victims.len().saturating_sub(most);
+        if needless > 0 {
+            victims.select_nth_unstable(needless);
+            victims.drain(..needless);
+        }
+        victims.sort_unstable();
+        victims.into_iter().map(|(_, number)| number).collect()
     }
 
     /// Takes away a block without records that a client has left.
@@ -110,11 +143,11 @@ impl SlotHeap {
         let mut record = Vec::new();
         let mut kept = 0;
         for slot in self.set_slots(&guard.page)? {
-            let sequence = self.copy_slot(&guard.page, slot, &mut record);
+            let sequence = self.copy_slot(&guard.page, slot, 0, &mut record);
             let Some(shape) = self.shape() else { continue };
             let (key, value) = record.split_at(shape.key as usize);
             let placed = self.place(cleaner, key, value, sequence)?;
-            kept += u32::from(!self.exchange(guard, slot, key, &placed, repoint)?);
+            kept += u32::from(!self.exchange(guard, slot, (key, shape.size), &placed, repoint)?);
         }
         Ok(kept)
     }
@@ -131,14 +164,20 @@ impl SlotHeap {
         let mut kept = 0;
         while let Some(entry) = self.read_entry(&guard.page, position)? {
             if entry.set && entry.kind != EntryKind::Part {
-                let sequence = self.copy_entry(&guard.page, position, &entry, &mut record);
+                let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
                 let (key, body) = record.split_at(entry.key as usize);
                 let kind = match entry.kind {
                     EntryKind::Overflow => EntryKind::Overflow,
                     _ => EntryKind::Plain,
                 };
                 let placed = self.place_entry(cleaner, Content { kind, key, body, sequence })?;
-                kept += u32::from(!self.exchange(guard, position, key, &placed, repoint)?);
+                kept += u32::from(!self.exchange(
+                    guard,
+                    position,
+                    (key, entry.record_len()),
+                    &placed,
+                    repoint,
+                )?);
             }
             position = SlotHeap::behind(position, &entry);
         }
@@ -151,13 +190,13 @@ impl SlotHeap {
         &self,
         guard: &PageGuard<'_>,
         position: u32,
-        key: &[u8],
+        (key, len): (&[u8], u64),
         placed: &Placed<'_>,
         repoint: &mut impl FnMut(Moved<'_>) -> bool,
     ) -> Result<bool, SlotError> {
         let (block, page) = (guard.page.block, guard.page.page);
         let from = Offset::new(block, page, position, self.chunks.geometry.pages);
-        let moved = repoint(Moved { key, from, to: placed.offset() });
+        let moved = repoint(Moved { key, from, to: placed.offset(), len });
         if moved {
             self.clear(guard, from)?;
         } else {

@@ -28,6 +28,8 @@ pub struct FoundSlot<'a> {
     pub key: &'a [u8],
     /// Bytes of its value.
     pub value_len: u64,
+    /// Bytes that it takes of its page.
+    len: u64,
 }
 
 impl SlotHeap {
@@ -59,7 +61,11 @@ impl SlotHeap {
             if first.state.state() == BlockState::Idle {
                 let pages = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
                 for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
-                    damages.extend(self.scan_page(&page, kind, &mut found).err());
+                    let mut count = |record: FoundSlot<'_>| {
+                        page.state.add(record.len);
+                        found(record);
+                    };
+                    damages.extend(self.scan_page(&page, kind, &mut count).err());
                 }
             }
             if damages.len() > before {
@@ -68,6 +74,24 @@ impl SlotHeap {
             self.settle_block(block, kind);
         }
         self.region().fence();
+        damages
+    }
+
+    /// Passes every record of the heap to `found`, and returns what is damaged. Nobody writes meanwhile.
+    pub fn verify(&self, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
+        let mut damages = Vec::new();
+        for block in 0..self.blocks() {
+            let Some(first) = self.chunks.page(block, 0) else { continue };
+            match first.state.state() {
+                BlockState::Owned | BlockState::Left | BlockState::Idle | BlockState::Damaged => {}
+                _ => continue,
+            }
+            let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
+            let pages = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
+            for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
+                damages.extend(self.scan_page(&page, kind, &mut found).err());
+            }
+        }
         damages
     }
 
@@ -98,10 +122,10 @@ impl SlotHeap {
         let at = |position| Offset::new(page.block, page.page, position, self.chunks.geometry.pages);
         if let Some(shape) = self.shape() {
             for slot in self.set_slots(page)? {
-                let sequence = self.copy_slot(page, slot, &mut record);
-                page.state.add(shape.size);
+                let sequence = self.copy_slot(page, slot, 0, &mut record);
                 let location = Location { offset: at(slot), sequence };
-                found(FoundSlot { location, key: &record[..shape.key as usize], value_len: shape.value });
+                let key = &record[..shape.key as usize];
+                found(FoundSlot { location, key, value_len: shape.value, len: shape.size });
             }
             return Ok(());
         }
@@ -112,10 +136,10 @@ impl SlotHeap {
                     EntryKind::Overflow => self.name_blocks(page, position)?,
                     _ => entry.body,
                 };
-                let sequence = self.copy_entry(page, position, &entry, &mut record);
-                page.state.add(entry.record_len());
+                let sequence = self.copy_entry(page, position, &entry, 0, &mut record);
                 let location = Location { offset: at(position), sequence };
-                found(FoundSlot { location, key: &record[..entry.key as usize], value_len });
+                let key = &record[..entry.key as usize];
+                found(FoundSlot { location, key, value_len, len: entry.record_len() });
             }
             position = SlotHeap::behind(position, &entry);
         }

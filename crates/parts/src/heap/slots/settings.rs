@@ -2,6 +2,7 @@
 
 use super::error::SlotError;
 use super::format::Fields;
+use super::geometry::Geometry;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -176,6 +177,18 @@ impl SlotSettings {
         Ok(settings)
     }
 
+    /// The same settings with as many pages a block, up to those that these have, as leave at most a quarter of a zone unused at
+    /// its ends.
+    pub fn fitted(self, zone_size: u64) -> SlotSettings {
+        let with = |pages_per_block| SlotSettings { pages_per_block, ..self };
+        let uses_most = |settings: &SlotSettings| {
+            let used = Geometry::new(settings, zone_size)
+                .map(|geometry| geometry.blocks_per_chunk * geometry.block_size);
+            used.is_ok_and(|used| used * 4 >= zone_size * 3)
+        };
+        (1..=self.pages_per_block).rev().map(with).find(uses_most).unwrap_or(self)
+    }
+
     /// Whether the settings agree with each other.
     ///
     /// # Errors
@@ -247,6 +260,15 @@ mod tests {
                 assert_eq!(SlotSettings::decode(&settings.encode()).expect("the same settings"), settings);
             }
         }
+    }
+
+    #[test]
+    fn blocks_are_fitted_to_small_zones() {
+        let pages = |zone| SlotSettings::default().fitted(zone).pages_per_block;
+        assert_eq!([16, 32, 64, 128, 256, 4096].map(|kib| pages(kib << 10)), [3, 6, 4, 6, 6, 6]);
+        let smaller = SlotSettings { pages_per_block: 2, ..SlotSettings::default() };
+        assert_eq!(smaller.fitted(4 << 20), smaller);
+        assert_eq!(smaller.fitted(100), smaller, "nothing fits: that is said elsewhere");
     }
 
     #[test]
