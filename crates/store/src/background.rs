@@ -6,7 +6,7 @@
 //! Compaction runs ahead of the writers on a thread of its own, the [`Cleaner`]. On a simulated medium there is none, nor
 //! where no thread can be had: the writers take the same steps themselves then.
 
-use crate::spine::{Progress, Spine};
+use crate::engine::Engine;
 use quipu_medium::MediumKind;
 use quipu_medium::sim::sched;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -100,6 +100,16 @@ impl Bell {
     }
 }
 
+/// What a piece of the cleaner's work has come to.
+pub(crate) enum Progress {
+    /// There may be more to do.
+    More,
+    /// Enough room is left until a writer calls.
+    Enough,
+    /// There is too little room, and nothing to be done about it now.
+    Stuck,
+}
+
 /// How long a cleaner that can do nothing leaves the store alone: at first, and at most, since a look at what there is to do
 /// takes the longer the larger the pool.
 const REST: Duration = Duration::from_millis(1);
@@ -113,9 +123,9 @@ pub(crate) struct Cleaner {
 
 impl Cleaner {
     /// Starts it, where there can be one.
-    pub(crate) fn start(spine: &Arc<Spine>) -> Option<Cleaner> {
-        let (bell, own) = (spine.compactor.bell().clone(), spine.clone());
-        let is_simulated = spine.region().kind() == MediumKind::Sim || sched::simulated();
+    pub(crate) fn start(engine: &Engine) -> Option<Cleaner> {
+        let (bell, own) = (engine.bell().clone(), engine.clone());
+        let is_simulated = engine.region().kind() == MediumKind::Sim || sched::simulated();
         if is_simulated || !bell.change(NOBODY, AWAKE) {
             return None;
         }
@@ -145,13 +155,13 @@ impl Drop for Cleaner {
 }
 
 /// Compacts whenever the bell rings, until it is told to leave.
-fn clean(spine: &Spine) {
-    let bell = spine.compactor.bell();
+fn clean(engine: &Engine) {
+    let bell = engine.bell();
     let _mourner = Mourner(bell);
     *bell.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     let mut rest = REST;
     while bell.state.load(Ordering::Relaxed) != LEAVING {
-        match spine.clean_ahead() {
+        match engine.clean_ahead() {
             Progress::More => rest = REST,
             Progress::Stuck => {
                 thread::park_timeout(rest);

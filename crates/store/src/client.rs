@@ -1,11 +1,13 @@
-//! [`Client`]: one thread's access to a store, and [`Guard`]: reads in place.
+//! [`Client`]: one thread's access to a store.
 
 use crate::batch::WriteBatch;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::spine::{Batch, Change, Session, Spine};
-use quipu_parts::epoch;
+use crate::guard::Guard;
+use crate::slotted::{SlotSession, SlotSpine};
+use crate::spine::{Change, Session, Spine};
+use quipu_medium::Region;
 use quipu_parts::record::{Content, Kind};
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,15 +17,28 @@ use std::time::Duration;
 /// Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its method
 /// returns. Dropping a client leaves its segment to the next.
 pub struct Client {
-    spine: Arc<Spine>,
-    session: Session,
+    access: Access,
+}
+
+/// The walk of the store's design, and what the client owns on it.
+enum Access {
+    Log { spine: Arc<Spine>, session: Session },
+    Slots { spine: Arc<SlotSpine>, session: SlotSession },
 }
 
 impl Client {
-    pub(crate) fn new(spine: Arc<Spine>) -> Client {
-        let node = spine.region().current_node();
-        let session = spine.session(node);
-        Client { spine, session }
+    pub(crate) fn new(engine: &Engine) -> Client {
+        let access = match engine.clone() {
+            Engine::Log(spine) => {
+                let session = spine.session(spine.region().current_node());
+                Access::Log { spine, session }
+            }
+            Engine::Slots(spine) => {
+                let session = spine.session();
+                Access::Slots { spine, session }
+            }
+        };
+        Client { access }
     }
 
     /// Gives `key` this value.
@@ -42,7 +57,10 @@ impl Client {
     /// ```
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.spine.write_blind(&mut self.session, &Content::value(key, value))
+        match &mut self.access {
+            Access::Log { spine, session } => spine.write_blind(session, &Content::value(key, value)),
+            Access::Slots { spine, session } => spine.put(session, key, value),
+        }
     }
 
     /// Gives `key` this value until a time, in milliseconds since 1970 by the system's clock. From then on the key is absent,
@@ -51,9 +69,12 @@ impl Client {
     /// # Errors
     /// As for [`put`](Client::put).
     pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
+        let Access::Log { spine, session } = &mut self.access else {
+            return Err(Error::Unsupported { what: "expiry" });
+        };
         // Zero stands for "never" in a record.
         let content = Content { kind: Kind::Value, key, value, expires: time.max(1) };
-        self.spine.write_blind(&mut self.session, &content)
+        spine.write_blind(session, &content)
     }
 
     /// Gives `key` this value for a while, to the millisecond; see [`put_until`](Client::put_until).
@@ -74,7 +95,7 @@ impl Client {
     /// ```
     pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<(), Error> {
         let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.put_until(key, value, self.spine.region().now().saturating_add(milliseconds))
+        self.put_until(key, value, self.region().now().saturating_add(milliseconds))
     }
 
     /// When the value of `key` expires, in milliseconds since 1970: `Some(None)` if never, `None` if there is no value.
@@ -82,8 +103,13 @@ impl Client {
     /// # Errors
     /// As for [`get`](Client::get).
     pub fn expiry(&self, key: &[u8]) -> Result<Option<Option<u64>>, Error> {
-        let expires = self.spine.expiry(&self.session.pin(), key);
-        Ok(expires.map(|time| (time != 0).then_some(time)))
+        match &self.access {
+            Access::Log { spine, session } => {
+                let expires = spine.expiry(&session.pin(), key);
+                Ok(expires.map(|time| (time != 0).then_some(time)))
+            }
+            Access::Slots { .. } => Ok(self.get(key)?.map(|_| None)),
+        }
     }
 
     /// The value of `key`, copied.
@@ -91,11 +117,8 @@ impl Client {
     /// # Errors
     /// [`Error::Damaged`] if the value is large and its zones do not say any more that they are its own.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let guard = self.session.pin();
-        match self.spine.get(&guard, key) {
-            Some(record) if record.is_large() => self.spine.assemble(&guard, &record).map(Some),
-            record => Ok(record.map(|record| record.value.to_vec())),
-        }
+        let mut value = Vec::new();
+        Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
     /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one. Allocates
@@ -114,10 +137,13 @@ impl Client {
     /// ```
     #[inline]
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        let guard = self.session.pin();
+        let (spine, guard) = match &self.access {
+            Access::Log { spine, session } => (spine, session.pin()),
+            Access::Slots { spine, session } => return spine.get_into(&session.pin(), key, out),
+        };
         out.clear();
-        match self.spine.get(&guard, key) {
-            Some(record) if record.is_large() => self.spine.append_large(&guard, &record, out)?,
+        match spine.get(&guard, key) {
+            Some(record) if record.is_large() => spine.append_large(&guard, &record, out)?,
             Some(record) => out.extend_from_slice(record.value),
             None => return Ok(false),
         }
@@ -145,7 +171,10 @@ impl Client {
         keys: &[K],
         each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        self.spine.get_many(&self.session.pin(), keys, each)
+        match &self.access {
+            Access::Log { spine, session } => spine.get_many(&session.pin(), keys, each),
+            Access::Slots { spine, session } => spine.get_many(&session.pin(), keys, each),
+        }
     }
 
     /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there whole or not
@@ -155,7 +184,10 @@ impl Client {
     /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool becomes full
     /// on the way, the pairs before the one that failed are written.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
-        self.spine.put_many(&mut self.session, pairs)
+        match &mut self.access {
+            Access::Log { spine, session } => spine.put_many(session, pairs),
+            Access::Slots { spine, session } => spine.put_many(session, pairs),
+        }
     }
 
     /// Carries out all writes of a batch or, after a crash or an error, none of them. For readers they take effect one after
@@ -176,7 +208,10 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
-        self.spine.write_batch(&mut self.session, batch)
+        match &mut self.access {
+            Access::Log { spine, session } => spine.write_batch(session, batch),
+            Access::Slots { .. } => Err(Error::Unsupported { what: "atomic batches" }),
+        }
     }
 
     /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look; an absent key
@@ -196,7 +231,10 @@ impl Client {
     /// ```
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
-        self.spine.write_blind(&mut self.session, &Content::tombstone(key))
+        match &mut self.access {
+            Access::Log { spine, session } => spine.write_blind(session, &Content::tombstone(key)),
+            Access::Slots { spine, session } => spine.remove(session, key).map(drop),
+        }
     }
 
     /// Deletes `key`, and tells whether it was there. An absent key costs nothing in the pool.
@@ -215,9 +253,14 @@ impl Client {
     /// ```
     #[inline]
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        let most = Content::tombstone(key);
-        let decide = |old: Option<&[u8]>| (Change::Delete, old.is_some());
-        self.spine.modify_again::<false, &[u8], _>(&mut self.session, &most, decide)
+        match &mut self.access {
+            Access::Log { spine, session } => {
+                let most = Content::tombstone(key);
+                let decide = |old: Option<&[u8]>| (Change::Delete, old.is_some());
+                spine.modify_again::<false, &[u8], _>(session, &most, decide)
+            }
+            Access::Slots { spine, session } => spine.remove(session, key),
+        }
     }
 
     /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
@@ -245,10 +288,11 @@ impl Client {
         key: &[u8],
         change: impl FnOnce(Option<&[u8]>) -> Option<V>,
     ) -> Result<(), Error> {
-        self.spine.modify::<true, V, _>(&mut self.session, key, |old| match change(old) {
-            Some(value) => (Change::Put(value), ()),
-            None => (Change::Delete, ()),
-        })
+        let decide = |old: Option<&[u8]>| (change(old).map_or(Change::Delete, Change::Put), ());
+        match &mut self.access {
+            Access::Log { spine, session } => spine.modify::<true, V, _>(session, key, decide),
+            Access::Slots { spine, session } => spine.modify(session, key, decide),
+        }
     }
 
     /// Puts `value` if `key` is absent, and tells whether it did.
@@ -265,11 +309,11 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let most = Content::value(key, value);
-        self.spine.modify_again::<false, _, _>(&mut self.session, &most, |old| match old {
+        let decide = |old: Option<&[u8]>| match old {
             Some(_) => (Change::Keep, false),
             None => (Change::Put(value), true),
-        })
+        };
+        self.modify_again::<false, _, _>(&Content::value(key, value), decide)
     }
 
     /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for "absent".
@@ -293,12 +337,51 @@ impl Client {
         new: Option<&[u8]>,
     ) -> Result<bool, Error> {
         let most = new.map_or(Content::tombstone(key), |new| Content::value(key, new));
-        self.spine.modify_again::<true, _, _>(&mut self.session, &most, |old| {
+        self.modify_again::<true, _, _>(&most, |old| {
             if old != expected {
                 return (Change::Keep, false);
             }
             (new.map_or(Change::Delete, Change::Put), true)
         })
+    }
+
+    /// Changes eight bytes of a value in place, durably and atomically: `at` bytes into it, as a little-endian number. Returns
+    /// what stood there, or `None` if there is no such key. Cheaper than [`update`](Client::update) by all that it does not
+    /// copy. Key and page are locked meanwhile: keep `change` short, and do not use the store in it.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the design changes nothing in place; [`Error::NotInPlace`] if the records of the pool have no
+    /// fixed size, or the bytes are not inside the value, or not on a multiple of eight of their page; as for
+    /// [`delete`](Client::delete).
+    pub fn update_in_place(
+        &mut self,
+        key: &[u8],
+        at: u64,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        match &mut self.access {
+            Access::Log { .. } => Err(Error::Unsupported { what: "updates in place" }),
+            Access::Slots { spine, session } => spine.update_in_place(session, key, at, change),
+        }
+    }
+
+    /// A decision on a key that can be made again, and at most writes this.
+    fn modify_again<const WHOLE: bool, V: AsRef<[u8]>, T>(
+        &mut self,
+        most: &Content<'_>,
+        decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
+    ) -> Result<T, Error> {
+        match &mut self.access {
+            Access::Log { spine, session } => spine.modify_again::<WHOLE, V, T>(session, most, decide),
+            Access::Slots { spine, session } => spine.modify(session, most.key, decide),
+        }
+    }
+
+    fn region(&self) -> &Region {
+        match &self.access {
+            Access::Log { spine, .. } => spine.region(),
+            Access::Slots { spine, .. } => spine.region(),
+        }
     }
 
     /// Pins the store for reads in place. While the guard lives, space that becomes free is not reused: drop it soon.
@@ -314,71 +397,19 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn pin(&self) -> Guard<'_> {
-        Guard { spine: &self.spine, pinned: self.session.pin() }
+        match &self.access {
+            Access::Log { spine, session } => Guard::of_log(spine, session.pin()),
+            Access::Slots { spine, session } => Guard::of_slots(spine, session.pin()),
+        }
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.spine.end(&mut self.session);
-    }
-}
-
-/// A pinned store: values are lent out in place, without a copy. Only one above a quarter of a zone, which may lie in
-/// several, is put together.
-pub struct Guard<'c> {
-    spine: &'c Spine,
-    pinned: epoch::Guard<'c>,
-}
-
-impl Guard<'_> {
-    /// The value of `key`, in place.
-    ///
-    /// # Errors
-    /// As for [`Client::get`].
-    #[inline]
-    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Error> {
-        self.spine.get(&self.pinned, key).map(|record| self.spine.value(&self.pinned, &record)).transpose()
-    }
-
-    /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
-    /// written meanwhile appears at most once, with a value that it had.
-    pub fn iter(&self) -> Iter<'_> {
-        self.spine.settle_all(&self.pinned);
-        Iter { guard: self, batch: Batch::default() }
-    }
-}
-
-/// Iteration over a pinned store; see [`Guard::iter`].
-pub struct Iter<'g> {
-    guard: &'g Guard<'g>,
-    batch: Batch,
-}
-
-impl<'g> Iterator for Iter<'g> {
-    type Item = (&'g [u8], Cow<'g, [u8]>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let Guard { spine, pinned } = self.guard;
-        loop {
-            let record = spine.next_record(pinned, &mut self.batch)?;
-            if spine.has_expired(&record) {
-                continue;
-            }
-            // As a record that leaves the pool, a value that does is left out; `Client::get` says so.
-            if let Ok(value) = spine.value(pinned, &record) {
-                return Some((record.key, value));
-            }
+        match &mut self.access {
+            Access::Log { spine, session } => spine.end(session),
+            Access::Slots { spine, session } => spine.end(session),
         }
-    }
-}
-
-impl<'g> IntoIterator for &'g Guard<'g> {
-    type Item = (&'g [u8], Cow<'g, [u8]>);
-    type IntoIter = Iter<'g>;
-
-    fn into_iter(self) -> Iter<'g> {
-        self.iter()
     }
 }
 

@@ -32,6 +32,25 @@ pub enum Error {
         /// Longest value of this pool, or of a batch in it.
         limit: u64,
     },
+    /// All records of the pool have one size, and this is another.
+    #[error("the records of this pool have keys of {key} and values of {value} bytes, and no others")]
+    RecordSize {
+        /// Bytes of a key.
+        key: u64,
+        /// Bytes of a value.
+        value: u64,
+    },
+    /// The design of the pool cannot do this.
+    #[error("the design of this pool has no {what}; `quipu designs` says what each can do")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// These bytes cannot be updated in place.
+    #[error(
+        "only eight bytes on a multiple of eight of their page, inside the value, can be updated in place"
+    )]
+    NotInPlace,
     /// No segment of the pool can hold the batch.
     #[error(
         "the batch takes {len} bytes, the limit of this pool is {limit}; split it, or create the pool with larger zones"
@@ -139,6 +158,11 @@ impl std::fmt::Display for Damage {
 }
 
 impl Error {
+    /// One damaged place.
+    pub(crate) fn damaged(what: impl Into<String>, offset: u64, len: u64) -> Error {
+        Error::Damaged(Box::new(Damage { places: vec![DamagedPlace { what: what.into(), offset, len }] }))
+    }
+
     /// The caller's next step.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -146,6 +170,9 @@ impl Error {
             | Error::KeyTooLarge { .. }
             | Error::ValueTooLarge { .. }
             | Error::BatchTooLarge { .. }
+            | Error::RecordSize { .. }
+            | Error::Unsupported { .. }
+            | Error::NotInPlace
             | Error::OtherDesign { .. }
             | Error::Option(_) => ErrorKind::Argument,
             Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }) => ErrorKind::Room,

@@ -2,16 +2,21 @@
 
 use crate::designs::Design;
 use quipu_medium::{Durability, MediumKind};
+use quipu_parts::heap::slots::SlotSettings;
 
 /// Settings for creating and opening a store.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The design of a new pool; when opening, `None` takes whatever the pool is.
     pub design: Option<Design>,
+    /// Settings of a new pool of design `viper`. Where zones are so small that more than a quarter of them would be lost, blocks
+    /// have fewer pages.
+    pub slots: SlotSettings,
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub size: u64,
     /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of
-    /// more than a quarter of it takes zones of its own. Default: a 256th of the pool, between 64 KiB and 4 MiB.
+    /// more than a quarter of it takes zones of its own. Default: a 256th of the pool, between 64 KiB (`viper`: 256 KiB) and
+    /// 4 MiB.
     pub zone_size: Option<u64>,
     /// What kind of medium the path is; `None` finds out.
     pub medium: Option<MediumKind>,
@@ -90,6 +95,7 @@ impl Default for Options {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
             design: None,
+            slots: SlotSettings::default(),
             size: 1 << 30,
             zone_size: None,
             medium: None,

@@ -1,20 +1,24 @@
 //! [`Store`]: a pool that is open.
 
 use crate::background::Cleaner;
-use crate::check::{self, CheckReport};
+use crate::check::CheckReport;
 use crate::checkpoint;
 use crate::client::Client;
-use crate::designs::{Design, quipu};
+use crate::designs::{Design, quipu, viper};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::options::{FreeList, Options, Twin};
 use crate::recovery::{self, Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
+use crate::slotted::{self, SlotSpine};
 use crate::spine::{Compactor, Spine, workers_of};
 use crate::stats::Stats;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::slots::{self, SlotHeap};
 use quipu_parts::heap::{Clock, ClockSettings};
+use quipu_parts::index::cceh::CcehSettings;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
@@ -36,7 +40,7 @@ const ZONE_SIZES: RangeInclusive<u64> = 16 << 10..=4 << 20;
 /// have left.
 pub struct Store {
     cleaner: Option<Cleaner>,
-    spine: Arc<Spine>,
+    engine: Engine,
     design: Design,
     recovery: RecoveryReport,
 }
@@ -102,7 +106,10 @@ impl Store {
         let format = FormatOptions {
             zone_size,
             design: design.id(),
-            settings: [0; _],
+            settings: match design {
+                Design::Quipu => [0; _],
+                Design::Viper => viper::encode(&options.slots.fitted(zone_size)),
+            },
             pools: Vec::new(),
             nodes: region.nodes(),
             free_list: match options.free_list {
@@ -113,14 +120,11 @@ impl Store {
             boot_id: region.boot_id(),
         };
         let space = Space::format(region, &format)?;
-        let (zones, needed) = (space.zone_count(), reserve_of(space.zone_count()) + 1);
-        if zones < needed {
-            return Err(Error::Option(format!(
-                "a pool of {zones} zones of {zone_size} bytes has no room beside its reserve; make it larger, or the \
-                 zones smaller"
-            )));
-        }
-        Ok(Store::of(build(space, options, false), design, RecoveryReport::default(), options))
+        let engine = match design {
+            Design::Quipu => Engine::Log(Arc::new(build_new(space, options)?)),
+            Design::Viper => Engine::Slots(Arc::new(build_new_slots(space, options)?)),
+        };
+        Ok(Store::of(engine, design, RecoveryReport::default(), options))
     }
 
     /// Opens the pool on a region that is mapped already.
@@ -131,10 +135,9 @@ impl Store {
         open(region, options, &|_, _| {})
     }
 
-    fn of(spine: Spine, design: Design, recovery: RecoveryReport, options: &Options) -> Store {
-        let spine = Arc::new(spine);
-        let cleaner = options.cleaner.then(|| Cleaner::start(&spine)).flatten();
-        Store { cleaner, spine, design, recovery }
+    fn of(engine: Engine, design: Design, recovery: RecoveryReport, options: &Options) -> Store {
+        let cleaner = options.cleaner.then(|| Cleaner::start(&engine)).flatten();
+        Store { cleaner, engine, design, recovery }
     }
 
     /// Copies what proves itself of the damaged pool at `path` into a new pool at `into`, of the same size and, unless
@@ -166,6 +169,11 @@ impl Store {
         let (space, wrong) = Space::survey(region)?;
         let superblock = space.superblock();
         let design = check_superblock(&superblock, options)?;
+        if !design.description().proves_records {
+            return Err(Error::Unsupported {
+                what: "records that prove themselves, so nothing can be salvaged",
+            });
+        }
         let size = superblock.pool_len();
         let zone_size = options.zone_size.or(Some(superblock.zone_size()));
         let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
@@ -184,7 +192,7 @@ impl Store {
 
     /// A client, for one thread.
     pub fn client(&self) -> Client {
-        Client::new(self.spine.clone())
+        Client::new(&self.engine)
     }
 
     /// The design of the pool.
@@ -194,7 +202,7 @@ impl Store {
 
     /// What an acknowledged write survives here, in words, and on what evidence.
     pub fn statement(&self) -> Statement {
-        self.spine.region().statement()
+        self.engine.region().statement()
     }
 
     /// What recovery found when the store was opened.
@@ -205,45 +213,24 @@ impl Store {
     /// Longest key and longest value of this pool, in bytes. A value of more than a quarter of a zone takes zones of its
     /// own, and is copied when it is read.
     pub fn limits(&self) -> (u64, u64) {
-        (self.spine.key_limit(), self.spine.value_limit())
+        self.engine.limits()
     }
 
     /// The region beneath, for tools that measure and prove the store. Writing to it breaks the store.
     #[doc(hidden)]
     pub fn region(&self) -> &Region {
-        self.spine.region()
+        self.engine.region()
     }
 
     /// Whether the index or the heap is growing at this moment.
     #[doc(hidden)]
     pub fn growing(&self) -> bool {
-        self.spine.index.growing() || self.spine.heap.growing()
+        self.engine.growing()
     }
 
     /// Sizes and counts.
     pub fn stats(&self) -> Stats {
-        self.spine.settle_all(&self.spine.epochs.register().pin());
-        let space = self.spine.heap.space();
-        let index = self.spine.index.stats();
-        let bytes = self.spine.heap.usage();
-        let compacted = self.spine.compactor.done();
-        Stats {
-            records: self.spine.index.len(),
-            pool_bytes: self.spine.region().len(),
-            zone_bytes: space.zone_size(),
-            zones: space.zone_count() as u64,
-            free_zones: space.free_zones() as u64,
-            reserve_zones: self.spine.heap.reserve() as u64,
-            record_bytes: bytes.written,
-            garbage_bytes: bytes.garbage + bytes.tombstones,
-            tombstone_bytes: bytes.tombstones,
-            moved_bytes: compacted.moved,
-            freed_segments: compacted.segments,
-            value_bytes: self.spine.heap.zones_of_values() * space.zone_size(),
-            index_bytes: index.bytes,
-            index_splits: index.splits,
-            index_records_read: index.records_read_by_splits,
-        }
+        self.engine.stats()
     }
 
     /// Cleans every segment that holds something superseded or deleted, so that its space can be used again. Returns how
@@ -254,14 +241,13 @@ impl Store {
     /// [`Error::PoolFull`] if not even a zone to move records to is left; [`Error::Damaged`] if a segment cannot be read,
     /// which is then left as it is.
     pub fn compact(&self) -> Result<(u64, u64), Error> {
-        let done = self.spine.compact()?;
-        Ok((done.segments, done.moved))
+        self.engine.compact()
     }
 
     /// Whether compaction is at work at this moment.
     #[doc(hidden)]
     pub fn compacting(&self) -> bool {
-        self.spine.compactor.is_busy()
+        self.engine.compacting()
     }
 
     /// Proves every structure and record. `progress` is told the segments done and in all.
@@ -270,8 +256,8 @@ impl Store {
     /// [`Error::ClientsOpen`] while clients are alive. What does not hold is in the report, not an error.
     pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
         let has_cleaner = self.cleaner.take().is_some();
-        let report = self.exclusive().and_then(|()| check::check(&self.spine, progress));
-        self.cleaner = has_cleaner.then(|| Cleaner::start(&self.spine)).flatten();
+        let report = self.exclusive().and_then(|()| self.engine.check(progress));
+        self.cleaner = has_cleaner.then(|| Cleaner::start(&self.engine)).flatten();
         report
     }
 
@@ -283,31 +269,12 @@ impl Store {
     pub fn close(mut self) -> Result<(), Error> {
         self.cleaner = None;
         self.exclusive()?;
-        let space = self.spine.heap.space();
-        self.spine.settle_all(&self.spine.epochs.register().pin());
-        self.spine.give_back();
-        self.spine.heap.seal_idle();
-        if !space.superblock().is_clean() {
-            let checkpoint = checkpoint::save(&self.spine).unwrap_or_default();
-            self.write_back()?;
-            let boot_id = self.spine.region().boot_id();
-            space.update_superblock(|superblock| {
-                superblock.set_clean(true);
-                superblock.boot_id = boot_id;
-                superblock.checkpoint = checkpoint;
-            });
-        }
-        self.write_back()
-    }
-
-    /// Writes a file back to its device. What a persistent module or the simulator holds is durable when it is fenced.
-    fn write_back(&self) -> Result<(), Error> {
-        if self.spine.region().kind() == MediumKind::File { Ok(self.spine.region().sync()?) } else { Ok(()) }
+        self.engine.close()
     }
 
     /// Refuses while clients are alive. The cleaner has left.
     fn exclusive(&self) -> Result<(), Error> {
-        match Arc::strong_count(&self.spine) - 1 {
+        match self.engine.owners() - 1 {
             0 => {
                 // What the clients did on their threads is seen from here on.
                 fence(Ordering::Acquire);
@@ -320,7 +287,11 @@ impl Store {
 
 /// The zone size of a new pool of `pool` bytes.
 fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
-    let default = || (pool / 256).next_power_of_two().clamp(64 << 10, *ZONE_SIZES.end());
+    let least = match options.design.unwrap_or_default() {
+        Design::Quipu => quipu::LEAST_ZONE,
+        Design::Viper => viper::LEAST_ZONE,
+    };
+    let default = || (pool / 256).next_power_of_two().clamp(least, *ZONE_SIZES.end());
     let size = options.zone_size.unwrap_or_else(default);
     if size.is_power_of_two() && ZONE_SIZES.contains(&size) {
         return Ok(size);
@@ -341,15 +312,25 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let rebooted = superblock.boot_id != region.boot_id();
     let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
     let (space, found) = Space::examine(region)?;
-    let mut spine = build(space, options, found.superblock_copy_lost);
     let threads = options.recovery_threads;
-    // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
-    let wanted = !options.verify && !found.superblock_copy_lost;
-    let recovery = match wanted.then(|| checkpoint::load(&spine, threads)).flatten() {
-        Some(loaded) => recovery::resume(&mut spine, loaded, found),
-        None => recovery::recover(&spine, threads, holes, found, progress)?,
+    let (engine, recovery) = match design {
+        Design::Quipu => {
+            let mut spine = build(space, options, found.superblock_copy_lost);
+            // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
+            let wanted = !options.verify && !found.superblock_copy_lost;
+            let recovery = match wanted.then(|| checkpoint::load(&spine, threads)).flatten() {
+                Some(loaded) => recovery::resume(&mut spine, loaded, found),
+                None => recovery::recover(&spine, threads, holes, found, progress)?,
+            };
+            (Engine::Log(Arc::new(spine)), recovery)
+        }
+        Design::Viper => {
+            let (spine, damage) = build_slots(space, options, found.superblock_copy_lost)?;
+            let recovery = slotted::recover(&spine, damage, threads, holes, found, progress)?;
+            (Engine::Slots(Arc::new(spine)), recovery)
+        }
     };
-    Ok(Store::of(spine, design, recovery, options))
+    Ok(Store::of(engine, design, recovery, options))
 }
 
 /// Whether a superblock describes a pool of this program, and of which design.
@@ -371,17 +352,40 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
     Ok(design)
 }
 
+/// The spine of a new pool of design `quipu`.
+fn build_new(space: Space, options: &Options) -> Result<Spine, Error> {
+    let zones = space.zone_count();
+    if zones < reserve_of(zones) + 1 {
+        return Err(too_small(&space));
+    }
+    Ok(build(space, options, false))
+}
+
+/// The spine of a new pool of design `viper`.
+fn build_new_slots(space: Space, options: &Options) -> Result<SlotSpine, Error> {
+    let (spine, _) = build_slots(space, options, false)?;
+    spine.begin()?;
+    if spine.heap().free_blocks() == 0 {
+        return Err(too_small(spine.heap().space()));
+    }
+    Ok(spine)
+}
+
+fn too_small(space: &Space) -> Error {
+    let (zones, zone_size) = (space.zone_count(), space.zone_size());
+    Error::Option(format!(
+        "a pool of {zones} zones of {zone_size} bytes has no room beside its reserve; make it larger, or the zones \
+         smaller"
+    ))
+}
+
 fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
     let testing = &options.testing;
     let mut certifier = Certifier::new(space.superblock().secret());
     if testing.twin == Some(Twin::LifeLeftOut) {
         certifier = certifier.ignoring_lives();
     }
-    let settings = ClockSettings {
-        block: testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK),
-        handful: testing.handful.unwrap_or(quipu::HANDFUL),
-    };
-    let clock = Clock::resume(&space, settings, copy_lost);
+    let clock = clock_of(&space, options, copy_lost);
     let reserve = reserve_of(space.zone_count());
     let index = if testing.tiny_index { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
     let workers = testing.compactors.unwrap_or_else(|| workers_of(space.zone_count()));
@@ -395,6 +399,30 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
         epochs,
         twin: testing.twin,
     }
+}
+
+/// The spine of a pool of design `viper`, and what is damaged of its chunks.
+fn build_slots(
+    space: Space,
+    options: &Options,
+    copy_lost: bool,
+) -> Result<(SlotSpine, Vec<slots::Damage>), Error> {
+    let testing = &options.testing;
+    let superblock = space.superblock();
+    let settings = viper::decode(&superblock.settings)?;
+    let (certifier, clock) = (Certifier::new(superblock.secret()), clock_of(&space, options, copy_lost));
+    let (heap, damage) = SlotHeap::new(space, certifier, clock, settings, viper::RESERVE)?;
+    let index = if testing.tiny_index { CcehSettings::tiny() } else { CcehSettings::dense() };
+    Ok((SlotSpine::new(heap, index, testing.stripes.unwrap_or(viper::STRIPES)), damage))
+}
+
+fn clock_of(space: &Space, options: &Options, copy_lost: bool) -> Clock {
+    let testing = &options.testing;
+    let settings = ClockSettings {
+        block: testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK),
+        handful: testing.handful.unwrap_or(quipu::HANDFUL),
+    };
+    Clock::resume(space, settings, copy_lost)
 }
 
 impl std::fmt::Debug for Store {

@@ -168,7 +168,7 @@ impl Keys {
         let mut keys = Keys { bytes: Vec::new(), places: Vec::new() };
         for (key, _) in client.pin().iter() {
             let start = keys.bytes.len();
-            keys.bytes.extend_from_slice(key);
+            keys.bytes.extend_from_slice(&key);
             keys.places.push((start, keys.bytes.len()));
         }
         let bytes = &keys.bytes;

@@ -154,13 +154,13 @@ pub(super) fn iteration_is_exact_under_writers(fixture: &Fixture) -> Outcome {
                 let mut seen = BTreeSet::new();
                 let mut stable_seen = 0;
                 for (key, value) in &guard {
-                    assert!(seen.insert(key), "{} appears twice", key.escape_ascii());
+                    assert!(seen.insert(key.clone()), "{} appears twice", key.escape_ascii());
                     if key.starts_with(b"stable") {
                         assert_eq!(*value, *b"as it was");
                         stable_seen += 1;
                     } else {
                         let version = value.first().copied().map_or(0, u64::from);
-                        assert_eq!(value[1..], value_of(key, version, 20), "a value that was never written");
+                        assert_eq!(value[1..], value_of(&key, version, 20), "a value that was never written");
                     }
                 }
                 assert_eq!(stable_seen, stable, "an iteration missed a key that was there all the time");

@@ -16,7 +16,7 @@ pub(super) fn read_all(store: &Store) -> Result<Vec<State>, String> {
     }
     let mut seen = vec![None; KEYS];
     for (key, value) in &client.pin() {
-        let key = workload::parse_key(key).ok_or("iteration shows a key that was never written")?;
+        let key = workload::parse_key(&key).ok_or("iteration shows a key that was never written")?;
         if seen[key].is_some() {
             return Err(format!("iteration shows key {key} twice"));
         }

@@ -18,7 +18,7 @@ pub(crate) fn contents(store: &Store, keys: u64) -> Result<Contents, String> {
     let mut found = Contents::new();
     for (name, value) in &guard {
         let foreign = || format!("key {} appeared, which nobody wrote", name.escape_ascii());
-        let key = key_number(name).filter(|key| *key < keys).ok_or_else(foreign)?;
+        let key = key_number(&name).filter(|key| *key < keys).ok_or_else(foreign)?;
         if found.insert(key, decode(key, &value)).is_some() {
             return Err(format!("iteration returned key {key} twice"));
         }

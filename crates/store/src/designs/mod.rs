@@ -2,6 +2,7 @@
 //! side by side, these files are the comparison.
 
 pub mod quipu;
+pub mod viper;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,8 @@ pub enum Design {
     /// Our own; see [`quipu`].
     #[default]
     Quipu,
+    /// Viper, of VLDB 2021; see [`viper`].
+    Viper,
 }
 
 /// What a design is, for people who choose one.
@@ -30,16 +33,31 @@ pub struct Description {
     pub limits: &'static [&'static str],
     /// Whether keys have an order (range scans).
     pub ordered: bool,
+    /// Whether it writes atomic batches.
+    pub batches: bool,
+    /// Whether values can have a time at which they go.
+    pub expiry: bool,
+    /// Whether a guard lends values in place.
+    pub lends: bool,
+    /// Whether large values stand in zones of their own.
+    pub value_zones: bool,
+    /// Whether a clean close leaves a checkpoint.
+    pub checkpoints: bool,
+    /// Whether records of one size are updated in place.
+    pub updates_in_place: bool,
+    /// Whether records prove themselves, so that damage to one is noticed, and a damaged pool salvaged.
+    pub proves_records: bool,
 }
 
 impl Design {
     /// Every design, in the order of the papers.
-    pub const ALL: &'static [Design] = &[Design::Quipu];
+    pub const ALL: &'static [Design] = &[Design::Quipu, Design::Viper];
 
     /// What this design is.
     pub fn description(self) -> &'static Description {
         match self {
             Design::Quipu => &quipu::DESCRIPTION,
+            Design::Viper => &viper::DESCRIPTION,
         }
     }
 
@@ -52,6 +70,7 @@ impl Design {
     pub(crate) fn id(self) -> u32 {
         match self {
             Design::Quipu => 1,
+            Design::Viper => 2,
         }
     }
 

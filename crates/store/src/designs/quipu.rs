@@ -28,6 +28,13 @@ pub static DESCRIPTION: Description = Description {
     ],
     limits: &["no order: no range scans", "values up to 1 GiB, as far as the pool has room"],
     ordered: false,
+    batches: true,
+    expiry: true,
+    lends: true,
+    value_zones: true,
+    checkpoints: true,
+    updates_in_place: false,
+    proves_records: true,
 };
 
 /// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2 cache.
@@ -41,3 +48,6 @@ pub(crate) const CLOCK_BLOCK: u64 = 1 << 20;
 
 /// Numbers that a client draws at once.
 pub(crate) const HANDFUL: u64 = 64;
+
+/// Bytes of a zone at least, unless another size is asked for.
+pub(crate) const LEAST_ZONE: u64 = 64 << 10;

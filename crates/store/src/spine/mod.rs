@@ -19,13 +19,14 @@ mod large;
 mod read;
 mod write;
 
-pub(crate) use compact::{Compactor, Progress, workers_of};
+pub(crate) use compact::{Compactor, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use read::Batch;
 pub(crate) use write::Change;
 
 use crate::error::Error;
 use crate::options::Twin;
+use crate::stats::Stats;
 use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
@@ -99,6 +100,32 @@ impl Spine {
         self.catch_up(session);
         if let Some(segment) = session.writer.segment.take() {
             self.heap.leave(segment);
+        }
+    }
+
+    /// Sizes and counts, exact when nobody is writing.
+    pub(crate) fn stats(&self) -> Stats {
+        self.settle_all(&self.epochs.register().pin());
+        let space = self.heap.space();
+        let index = self.index.stats();
+        let bytes = self.heap.usage();
+        let compacted = self.compactor.done();
+        Stats {
+            records: self.index.len(),
+            pool_bytes: self.region().len(),
+            zone_bytes: space.zone_size(),
+            zones: space.zone_count() as u64,
+            free_zones: space.free_zones() as u64,
+            reserve_zones: self.heap.reserve() as u64,
+            record_bytes: bytes.written,
+            garbage_bytes: bytes.garbage + bytes.tombstones,
+            tombstone_bytes: bytes.tombstones,
+            moved_bytes: compacted.moved,
+            freed_segments: compacted.segments,
+            value_bytes: self.heap.zones_of_values() * space.zone_size(),
+            index_bytes: index.bytes,
+            index_splits: index.splits,
+            index_records_read: index.records_read_by_splits,
         }
     }
 

@@ -30,8 +30,6 @@
 mod pace;
 mod step;
 
-pub(crate) use pace::Progress;
-
 use super::{Spine, Writer};
 use crate::background::Bell;
 use quipu_parts::epoch::{Collector, Guard, Participant};

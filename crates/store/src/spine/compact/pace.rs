@@ -1,63 +1,20 @@
 //! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks for it.
 
 use super::{Compacted, Demand, Worker};
+use crate::background::Progress;
 use crate::error::Error;
 use crate::options::Twin;
+use crate::patience::Patience;
 use crate::spine::{Spine, Writer};
-use quipu_medium::{MediumKind, Region};
 use quipu_parts::heap::segments::{OpenSegment, Use};
-use quipu_parts::sync::{SpinGuard, Waiter};
+use quipu_parts::sync::SpinGuard;
 
 /// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
 /// each time that they are written.
 const LEAST_DIVISOR: u64 = 64;
 
-/// What is waited for readers at least before the pool is taken for full, in turns and in milliseconds: one that is in no
-/// hurry may not be running while others are. A simulated clock stands still.
-const PATIENCE_TURNS: u32 = 4096;
-const PATIENCE_MILLISECONDS: u64 = 100;
-
-/// What a piece of the cleaner's work has come to.
-pub(crate) enum Progress {
-    /// There may be more to do.
-    More,
-    /// Enough room is left until a writer calls.
-    Enough,
-    /// There is too little room, and nothing to be done about it now.
-    Stuck,
-}
-
 /// Share of the low water, as a divisor, below which writers help the cleaner.
 const HELPERS_SHARE: u32 = 2;
-
-/// Waiting that ends.
-struct Patience<'s> {
-    region: &'s Region,
-    began: u64,
-    turns: u32,
-    waiter: Waiter,
-}
-
-impl Patience<'_> {
-    fn new(region: &Region) -> Patience<'_> {
-        Patience { region, began: region.now(), turns: 0, waiter: Waiter::default() }
-    }
-
-    /// Waits a turn; `false` if there is none left.
-    fn lasts(&mut self) -> bool {
-        self.turns += 1;
-        let has_time = || {
-            let passed = self.region.now().checked_sub(self.began);
-            self.region.kind() != MediumKind::Sim
-                && passed.is_some_and(|passed| passed < PATIENCE_MILLISECONDS)
-        };
-        let lasts = self.turns <= PATIENCE_TURNS || has_time();
-        if lasts {
-            self.waiter.wait();
-        }
-        lasts
-    }
-}
 
 /// Share of all record bytes, as a divisor, that tombstones may take before the oldest segments are cleaned for their sake:
 /// by a writer, and when compaction was asked for.

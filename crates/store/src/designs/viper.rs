@@ -1,0 +1,75 @@
+//! `viper`: slotted pages that each lie on one DIMM, found by a hash index in DRAM (Benson, Makait and Rabl, "Viper: An
+//! Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
+//!
+//! Every record is written straight to PM, into a page of its client's own block, and marked there; what a client writes next
+//! lies beside it, and a page touches one DIMM. The price is two fences a record, and a third to delete the one before it.
+
+use super::Description;
+use quipu_parts::heap::slots::{SlotError, SlotSettings};
+use quipu_parts::space::SETTINGS_LEN;
+
+/// What `quipu designs` prints.
+pub static DESCRIPTION: Description = Description {
+    name: "viper",
+    paper: "Viper, PVLDB 14(9), 2021",
+    parts: &[
+        ("placed", "in a page of the client's own block: a slot of an array, or the end of a log (3.2, 4.1)"),
+        ("persistent", "when its slot's bit, or its length word, is set after it: two fences a put (4.2)"),
+        ("published", "by CCEH in DRAM: 16-byte entries, cache-line buckets (3.1)"),
+        ("writers", "lock the page that they write to, and the stripe of their key"),
+        ("readers", "copy, and look whether the page's version has changed (4.3)"),
+        ("released", "by its bit in PM, durably, before the put returns (4.2, 4.5)"),
+        ("space comes back", "by inserting what is live of a block again, page by page (4.6)"),
+        ("cached in DRAM", "nothing but the index"),
+    ],
+    switches: &[
+        ("form", "records of one size in slots, or of any size in logs (3.2.2, 3.2.3)"),
+        ("page-size, pages-per-block", "bytes of a page, and DIMMs that a block spans (3.2.1)"),
+        ("random-first-page", "clients begin blocks at random pages (4.1)"),
+        ("alignment-shift", "pages off the DIMMs' boundaries, as in figure 11"),
+        (
+            "reclaim-percent, fill-percent",
+            "when a block is worth reclaiming, when more are allocated (4.6, 3.2.1)",
+        ),
+        ("tie-break, lock", "the paper's ways, which are not sound: block order, and a version of one byte"),
+    ],
+    limits: &[
+        "no order: no range scans",
+        "no atomic batches, no expiry",
+        "records do not prove themselves: damage to one shows as a wrong value, as in the paper",
+        "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
+    ],
+    ordered: false,
+    batches: false,
+    expiry: false,
+    lends: false,
+    value_zones: false,
+    checkpoints: false,
+    updates_in_place: true,
+    proves_records: false,
+};
+
+/// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and what is left over at
+/// its ends should not count.
+pub(crate) const LEAST_ZONE: u64 = 256 << 10;
+
+/// Stripes of key locks.
+pub(crate) const STRIPES: usize = super::quipu::STRIPES;
+
+/// Free blocks that only reclamation gets at.
+pub(crate) const RESERVE: usize = 2;
+
+/// What the superblock remembers of the design: the settings of the heap, and zeros.
+pub(crate) fn encode(settings: &SlotSettings) -> [u8; SETTINGS_LEN] {
+    let mut bytes = [0; SETTINGS_LEN];
+    bytes[..SlotSettings::LEN].copy_from_slice(&settings.encode());
+    bytes
+}
+
+/// The settings of the heap of a pool.
+pub(crate) fn decode(bytes: &[u8; SETTINGS_LEN]) -> Result<SlotSettings, SlotError> {
+    match bytes.split_first_chunk() {
+        Some((settings, rest)) if rest.iter().all(|byte| *byte == 0) => SlotSettings::decode(settings),
+        _ => Err(SlotError::Settings { reason: "the superblock holds more than this release knows" }),
+    }
+}

@@ -1,0 +1,139 @@
+//! [`Engine`]: the one enum that the façade holds, which says how the store's design walks.
+
+use crate::background::{Bell, Progress};
+use crate::check::{self, CheckReport};
+use crate::checkpoint;
+use crate::error::Error;
+use crate::slotted::{self, SlotSpine};
+use crate::spine::Spine;
+use crate::stats::Stats;
+use quipu_medium::{MediumKind, Region};
+use quipu_parts::space::Space;
+use std::sync::Arc;
+
+/// An open store, shared by its handle, its clients and its cleaner.
+#[derive(Clone)]
+pub(crate) enum Engine {
+    /// Records in segments that are logs.
+    Log(Arc<Spine>),
+    /// Records in slots of pages.
+    Slots(Arc<SlotSpine>),
+}
+
+impl Engine {
+    pub(crate) fn space(&self) -> &Space {
+        match self {
+            Engine::Log(spine) => spine.heap.space(),
+            Engine::Slots(spine) => spine.heap().space(),
+        }
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        self.space().region()
+    }
+
+    /// Who shares it, itself included.
+    pub(crate) fn owners(&self) -> usize {
+        match self {
+            Engine::Log(spine) => Arc::strong_count(spine),
+            Engine::Slots(spine) => Arc::strong_count(spine),
+        }
+    }
+
+    /// Where its cleaner is called.
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        match self {
+            Engine::Log(spine) => spine.compactor.bell(),
+            Engine::Slots(spine) => spine.bell(),
+        }
+    }
+
+    /// A piece of the cleaner's work.
+    pub(crate) fn clean_ahead(&self) -> Progress {
+        match self {
+            Engine::Log(spine) => spine.clean_ahead(),
+            Engine::Slots(spine) => spine.clean_ahead(),
+        }
+    }
+
+    /// Longest key and longest value, in bytes.
+    pub(crate) fn limits(&self) -> (u64, u64) {
+        match self {
+            Engine::Log(spine) => (spine.key_limit(), spine.value_limit()),
+            Engine::Slots(spine) => spine.limits(),
+        }
+    }
+
+    /// Whether the index or the heap is growing at this moment.
+    pub(crate) fn growing(&self) -> bool {
+        match self {
+            Engine::Log(spine) => spine.index.growing() || spine.heap.growing(),
+            Engine::Slots(spine) => spine.index().growing() || spine.heap().growing(),
+        }
+    }
+
+    /// Whether space is being won back at this moment.
+    pub(crate) fn compacting(&self) -> bool {
+        match self {
+            Engine::Log(spine) => spine.compactor.is_busy(),
+            Engine::Slots(spine) => spine.is_reclaiming(),
+        }
+    }
+
+    /// Wins all space back that there is; segments or blocks that became free, and bytes that had to move.
+    pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
+        match self {
+            Engine::Log(spine) => spine.compact().map(|done| (done.segments, done.moved)),
+            Engine::Slots(spine) => spine.compact(),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        match self {
+            Engine::Log(spine) => spine.stats(),
+            Engine::Slots(spine) => spine.stats(),
+        }
+    }
+
+    /// Proves everything. The caller has the store for itself.
+    pub(crate) fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        match self {
+            Engine::Log(spine) => check::check(spine, progress),
+            Engine::Slots(spine) => slotted::check(spine, progress),
+        }
+    }
+
+    /// Leaves the pool so that the next open knows that nothing is missing. The caller has the store for itself.
+    pub(crate) fn close(&self) -> Result<(), Error> {
+        if let Engine::Log(spine) = self {
+            spine.settle_all(&spine.epochs.register().pin());
+            spine.give_back();
+            spine.heap.seal_idle();
+        }
+        let space = self.space();
+        if let Engine::Slots(spine) = self
+            && !space.superblock().is_clean()
+        {
+            spine.settle()?;
+        }
+        if !space.superblock().is_clean() {
+            let checkpoint = match self {
+                Engine::Log(spine) => checkpoint::save(spine).unwrap_or_default(),
+                Engine::Slots(_) => Default::default(),
+            };
+            self.write_back()?;
+            let boot_id = self.region().boot_id();
+            space.update_superblock(|superblock| {
+                superblock.set_clean(true);
+                superblock.boot_id = boot_id;
+                superblock.checkpoint = checkpoint;
+            });
+        }
+        self.write_back()
+    }
+
+    /// Writes a file back to its device. What a persistent module or the simulator holds is durable when it is fenced.
+    fn write_back(&self) -> Result<(), Error> {
+        if self.region().kind() == MediumKind::File { Ok(self.region().sync()?) } else { Ok(()) }
+    }
+}

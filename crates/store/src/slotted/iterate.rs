@@ -1,0 +1,48 @@
+//! Walking over all records, in no order.
+
+use super::{SlotSpine, offset_of};
+use quipu_parts::epoch::Guard;
+use quipu_parts::index::Cursor;
+
+/// How often a record is looked for whose place the index has changed meanwhile. One that is never where the index says is
+/// damaged.
+const ATTEMPTS: u32 = 64;
+
+/// Records of one piece of the index, for iteration.
+#[derive(Default)]
+pub(crate) struct SlotBatch {
+    cursor: Cursor,
+    entries: Vec<(u64, u64)>,
+}
+
+impl SlotSpine {
+    /// The next key and value. Every key present throughout appears exactly once. A record that is damaged is left out.
+    pub(crate) fn next_record(&self, guard: &Guard<'_>, batch: &mut SlotBatch) -> Option<(Vec<u8>, Vec<u8>)> {
+        loop {
+            while let Some((hash, word)) = batch.entries.pop() {
+                if let Some(record) = self.record_of(guard, hash, word) {
+                    return Some(record);
+                }
+            }
+            if !self.index.next_batch(guard, &mut batch.cursor, &mut batch.entries) {
+                return None;
+            }
+        }
+    }
+
+    /// The record that was named by this word, or the one that has come in its place.
+    fn record_of(&self, guard: &Guard<'_>, hash: u64, mut word: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut buffer = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let found = self.heap.read(offset_of(word), &mut buffer).ok()?;
+            let key_len = found.filter(|record| self.hash(record.key) == hash).map(|record| record.key.len());
+            if let Some(len) = key_len {
+                let value = buffer.split_off(len);
+                return Some((buffer, value));
+            }
+            // Superseded, moved or deleted since: the index knows.
+            word = self.index.get(guard, hash, |_| true)?;
+        }
+        None
+    }
+}

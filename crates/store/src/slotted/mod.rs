@@ -1,0 +1,188 @@
+//! The spine over a heap of slots: the walk of a store whose records stay where they are written until they are deleted.
+//!
+//! The beats are those of every point store (see [`crate::spine`]), with other owners: **place** and **persist** are one step of
+//! the heap, which keeps the page of the new record locked until the old one is **released**, durably; and there are no
+//! tombstones, since a record is deleted by its mark. So nothing has to be outlived, a crash finds at most two records of a
+//! key, and the higher sequence number tells which counts.
+//!
+//! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release.
+//! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.
+//! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
+//!
+//! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts.
+
+mod iterate;
+mod read;
+mod reclaim;
+mod recovery;
+mod write;
+
+pub(crate) use iterate::SlotBatch;
+pub(crate) use recovery::{check, recover};
+
+use crate::background::Bell;
+use crate::error::Error;
+use crate::spine::Change;
+use crate::stats::Stats;
+use quipu_medium::Region;
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::Numbers;
+use quipu_parts::heap::slots::{Offset, Owner, SlotHeap};
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes};
+use quipu_parts::stripes::{StripeGuard, Stripes};
+use reclaim::Reclaimer;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The parts of one open store of slots.
+pub(crate) struct SlotSpine {
+    heap: SlotHeap,
+    index: CcehIndex<DramNodes>,
+    stripes: Stripes,
+    epochs: Collector,
+    reclaimer: Reclaimer,
+    has_begun: AtomicBool,
+}
+
+/// What a client owns: its epoch slot, its block, and buffers.
+pub(crate) struct SlotSession {
+    participant: Participant,
+    owner: Owner,
+    numbers: Numbers,
+    /// What a modification reads.
+    buffer: Vec<u8>,
+}
+
+impl SlotSession {
+    pub(crate) fn pin(&self) -> Guard<'_> {
+        self.participant.pin()
+    }
+}
+
+impl SlotSpine {
+    pub(crate) fn new(heap: SlotHeap, index: CcehSettings, stripes: usize) -> SlotSpine {
+        let epochs = Collector::new();
+        let reclaimer = Reclaimer::new(&heap, &epochs);
+        let index = CcehIndex::in_dram(index);
+        let stripes = Stripes::new(stripes);
+        SlotSpine { heap, index, stripes, epochs, reclaimer, has_begun: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        self.heap.region()
+    }
+
+    pub(crate) fn heap(&self) -> &SlotHeap {
+        &self.heap
+    }
+
+    pub(crate) fn index(&self) -> &CcehIndex<DramNodes> {
+        &self.index
+    }
+
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        self.reclaimer.bell()
+    }
+
+    pub(crate) fn session(&self) -> SlotSession {
+        let mut seed = [0; 8];
+        self.region().entropy(&mut seed);
+        SlotSession {
+            participant: self.epochs.register(),
+            owner: self.heap.owner(u64::from_le_bytes(seed)),
+            numbers: Numbers::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Makes room in a new pool.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        Ok(self.heap.open_blocks()?)
+    }
+
+    /// Sizes and counts, exact when nobody is writing.
+    pub(crate) fn stats(&self) -> Stats {
+        let space = self.heap.space();
+        let (usage, index) = (self.heap.usage(), self.index.stats());
+        let per_block = usage.capacity.checked_div(usage.allocated_blocks).unwrap_or_default();
+        let used = usage.used_blocks * per_block;
+        let (freed, moved) = self.reclaimer.done();
+        Stats {
+            records: self.index.len(),
+            pool_bytes: self.region().len(),
+            zone_bytes: space.zone_size(),
+            zones: space.zone_count() as u64,
+            free_zones: space.free_zones() as u64,
+            record_bytes: used.max(usage.live_bytes),
+            garbage_bytes: used.saturating_sub(usage.live_bytes),
+            moved_bytes: moved,
+            freed_segments: freed,
+            index_bytes: index.bytes,
+            index_splits: index.splits,
+            ..Stats::default()
+        }
+    }
+
+    /// Ends a session; its block goes on with another client.
+    pub(crate) fn end(&self, session: &mut SlotSession) {
+        self.heap.leave(std::mem::replace(&mut session.owner, self.heap.owner(0)));
+    }
+
+    /// Longest key and longest value, in bytes.
+    pub(crate) fn limits(&self) -> (u64, u64) {
+        self.heap.limits()
+    }
+
+    /// Makes sure that the run has durably begun, ahead of a change that draws no number.
+    #[inline]
+    fn begin_run(&self) {
+        if !self.has_begun.load(Ordering::Acquire) {
+            self.heap.draw();
+            self.has_begun.store(true, Ordering::Release);
+        }
+    }
+
+    /// Refuses what no page can hold.
+    #[inline]
+    fn check_sizes(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.check_key(key)?;
+        let (len, (_, limit)) = (value.len() as u64, self.limits());
+        if len > limit {
+            return Err(Error::ValueTooLarge { len, limit });
+        }
+        Ok(self.heap.check_size(key.len() as u64, len)?)
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<(), Error> {
+        let (limit, _) = self.limits();
+        match key.len() as u64 {
+            0 => Err(Error::KeyEmpty { limit }),
+            len if len > limit => Err(Error::KeyTooLarge { len, limit }),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.heap.certifier().key_hash(key)
+    }
+
+    /// Locks the stripe of a hash. Nothing is ever parked here.
+    #[inline]
+    fn lock(&self, hash: u64) -> StripeGuard<'_> {
+        self.stripes.lock(self.stripes.of(hash), |_| ())
+    }
+}
+
+/// The word by which the index names the record at an offset.
+#[inline]
+fn word_of(offset: Offset) -> u64 {
+    offset.word() + 1
+}
+
+/// The offset that a word of the index names.
+#[inline]
+fn offset_of(word: u64) -> Offset {
+    Offset::from_word(word - 1)
+}

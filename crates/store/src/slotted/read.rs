@@ -1,0 +1,68 @@
+//! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock.
+
+use super::{SlotSpine, offset_of};
+use crate::error::Error;
+use quipu_parts::epoch::Guard;
+
+/// Keys whose misses overlap in `get_many`.
+const BATCH: usize = 32;
+
+impl SlotSpine {
+    /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one.
+    #[inline]
+    pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        self.read(guard, self.hash(key), key, out)
+    }
+
+    /// The same for a key whose hash is known.
+    #[inline]
+    pub(super) fn read(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
+        let mut compares = false;
+        loop {
+            let is_key = |word| !compares || self.heap.key_is(offset_of(word), key);
+            let Some(word) = self.index.get(guard, hash, is_key) else {
+                out.clear();
+                return Ok(false);
+            };
+            match self.heap.read_value(offset_of(word), key, out)? {
+                Some(true) => return Ok(true),
+                Some(false) => compares = true,
+                // It has been superseded, deleted or moved since.
+                None => {}
+            }
+        }
+    }
+
+    /// Values of many keys, whose cache misses overlap; `each` sees them in order.
+    pub(crate) fn get_many<K: AsRef<[u8]>>(
+        &self,
+        guard: &Guard<'_>,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        let (mut hashes, mut buffer) = ([0; BATCH], Vec::new());
+        for (batch, keys) in keys.chunks(BATCH).enumerate() {
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.hash(key.as_ref());
+                self.index.prefetch(*hash);
+            }
+            for hash in &hashes[..keys.len()] {
+                if let Some(word) = self.index.candidate(guard, *hash) {
+                    self.heap.prefetch(offset_of(word));
+                }
+            }
+            for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
+                let found = self.read(guard, *hash, key.as_ref(), &mut buffer)?;
+                each(batch * BATCH + i, found.then_some(&buffer[..]));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! Recovery, closing and checking of a store of slots (section 4.7 of the paper).
+//!
+//! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever handed out are
+//! scanned by all threads; where two records of a key count, the heap says which does, and the other is let go. Nothing is
+//! changed before everything has been found sound, and all may be cut off by a crash and done again.
+
+use super::{SlotBatch, SlotSpine, offset_of, word_of};
+use crate::background;
+use crate::check::CheckReport;
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::recovery::{Holes, RecoveryReport, drawn_end};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::{self, FoundSlot, Location};
+use quipu_parts::space::{SpaceError, SpaceRecovery};
+use quipu_parts::sync::SpinLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks that a thread scans at a time.
+const PIECE: u64 = 64;
+
+/// Findings of all scanning threads.
+#[derive(Default)]
+struct Findings {
+    records: u64,
+    /// Records that do not count, each with the one that does.
+    losers: Vec<(Location, Location)>,
+    damage: Vec<DamagedPlace>,
+    /// Why the index could not take a record.
+    refused: Option<Error>,
+    highest: u64,
+}
+
+fn place_of(damage: slots::Damage) -> DamagedPlace {
+    DamagedPlace { what: damage.what.into(), offset: damage.offset, len: 0 }
+}
+
+/// Builds the index of a pool that was just mapped, and settles what a crash left open. `progress` is told the blocks done and
+/// in all.
+pub(crate) fn recover(
+    spine: &SlotSpine,
+    damage: Vec<slots::Damage>,
+    threads: usize,
+    holes: Holes,
+    mut space: SpaceRecovery,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<RecoveryReport, Error> {
+    let mut findings = scan_all(spine, threads, progress);
+    findings.damage.extend(damage.into_iter().map(place_of));
+    if let Some(error) = findings.refused {
+        return Err(error);
+    }
+    if findings.highest >= drawn_end(spine.heap.space().superblock().clock_ceiling.get()) {
+        return Err(SpaceError::Geometry { what: "a record has a number that no run draws" }.into());
+    }
+    if holes == Holes::AreLost {
+        // Nothing in a page proves its records, so nobody could tell which of them the system has lost.
+        let what =
+            "after a crash of the operating system, which its durability does not cover, the pool".into();
+        let len = spine.region().len();
+        findings.damage.push(DamagedPlace { what, offset: 0, len });
+    }
+    if !findings.damage.is_empty() {
+        findings.damage.sort_by_key(|place| place.offset);
+        return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
+    }
+    spine.heap.clock().pass(findings.highest);
+    // Nothing was changed until here.
+    spine.heap.space().repair(&mut space);
+    if !findings.losers.is_empty() {
+        spine.heap.clock().begin(spine.heap.space());
+    }
+    for (loser, winner) in &findings.losers {
+        spine.heap.discard(*loser, *winner)?;
+    }
+    spine.heap.open_blocks()?;
+    if !spine.heap.space().superblock().is_clean() {
+        spine.heap.clock().settled(spine.heap.space());
+    }
+    Ok(RecoveryReport {
+        was_clean: space.was_clean,
+        segments: spine.heap.blocks() as usize,
+        records: findings.records,
+        reclaimed: space.leaked_reclaimed as usize,
+        ..RecoveryReport::default()
+    })
+}
+
+fn scan_all(spine: &SlotSpine, threads: usize, progress: &(dyn Fn(usize, usize) + Sync)) -> Findings {
+    let blocks = spine.heap.blocks();
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let all = SpinLock::new(Findings::default());
+    background::in_parallel(threads.clamp(1, blocks.div_ceil(PIECE).max(1) as usize), |_| {
+        let participant = spine.epochs.register();
+        loop {
+            let first = next.fetch_add(PIECE, Ordering::Relaxed);
+            if first >= blocks {
+                break;
+            }
+            let piece = first..blocks.min(first + PIECE);
+            let scanned = piece.end - piece.start;
+            let guard = participant.pin();
+            let mut findings = Findings::default();
+            let damage = spine.heap.scan(piece, |found| spine.adopt(&guard, found, &mut findings));
+            findings.damage.extend(damage.into_iter().map(place_of));
+            all.lock().merge(findings);
+            let done = done.fetch_add(scanned, Ordering::Relaxed) + scanned;
+            progress(done as usize, blocks as usize);
+        }
+    });
+    std::mem::take(&mut *all.lock())
+}
+
+impl Findings {
+    fn merge(&mut self, other: Findings) {
+        self.records += other.records;
+        self.losers.extend(other.losers);
+        self.damage.extend(other.damage);
+        self.refused = self.refused.take().or(other.refused);
+        self.highest = self.highest.max(other.highest);
+    }
+}
+
+impl SlotSpine {
+    /// Lets the index name this record, unless it names one of the same key that counts instead.
+    fn adopt(&self, guard: &Guard<'_>, found: FoundSlot<'_>, findings: &mut Findings) {
+        let FoundSlot { location, key, .. } = found;
+        findings.records += 1;
+        findings.highest = findings.highest.max(location.sequence);
+        let hash = self.hash(key);
+        let _stripe = self.lock(hash);
+        let is_key = |word| self.heap.key_is(offset_of(word), key);
+        let Some(word) = self.index.get(guard, hash, is_key) else {
+            let inserted = self.index.insert(guard, hash, word_of(location.offset));
+            findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
+            return;
+        };
+        let mut buffer = Vec::new();
+        let named = match self.heap.read(offset_of(word), &mut buffer) {
+            Ok(Some(record)) => Location { offset: offset_of(word), sequence: record.sequence },
+            // It was found a moment ago, and recovery is alone.
+            _ => return,
+        };
+        if self.heap.supersedes(location, named) {
+            let done = self.index.replace(guard, hash, word, word_of(location.offset));
+            debug_assert!(done, "the key is locked");
+            findings.losers.push((named, location));
+        } else {
+            findings.losers.push((location, named));
+        }
+    }
+}
+
+/// Checks a store that nobody else uses: every page, that the index names each record once and nothing else, and that no zone
+/// leaks.
+pub(crate) fn check(spine: &SlotSpine, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+    spine.recycle_all();
+    let space = spine.heap.space();
+    let mut places = Vec::new();
+    let mut complain = |what: String, offset| places.push(DamagedPlace { what, offset, len: 0 });
+    match space.audit() {
+        Err(error) => complain(error.to_string(), 0),
+        Ok(audit) if audit.zones.gotten > 0 => {
+            complain(format!("{} zones are neither in use nor free: they leak", audit.zones.gotten), 0);
+        }
+        Ok(_) => {}
+    }
+    let participant = spine.epochs.register();
+    let guard = participant.pin();
+    let (mut records, mut unnamed) = (0, 0u64);
+    let damage = spine.heap.verify(|found| {
+        records += 1;
+        let word = word_of(found.location.offset);
+        let hash = spine.hash(found.key);
+        if spine.index.get(&guard, hash, |named| named == word).is_none() {
+            unnamed += 1;
+        }
+    });
+    damage.into_iter().for_each(|damage| complain(damage.what.into(), damage.offset));
+    if unnamed > 0 {
+        complain(format!("{unnamed} records count that the index does not name: they leak"), 0);
+    }
+    let keys = spine.index.len();
+    if keys != records - unnamed {
+        complain(format!("the index names {keys} records, of which {} are there", records - unnamed), 0);
+    }
+    let mut batch = SlotBatch::default();
+    let mut seen = 0;
+    while spine.next_record(&guard, &mut batch).is_some() {
+        seen += 1;
+    }
+    if seen != keys {
+        complain(format!("of {keys} records {seen} can be read"), 0);
+    }
+    let blocks = spine.heap.blocks() as usize;
+    progress(blocks, blocks);
+    Ok(CheckReport {
+        segments: blocks,
+        values: 0,
+        records,
+        keys,
+        free_zones: u64::from(space.free_zones()),
+        damage: Damage { places },
+    })
+}

@@ -1,0 +1,202 @@
+//! Writing one key.
+
+use super::{Change, SlotSession, SlotSpine, offset_of, word_of};
+use crate::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::{Offset, SlotError};
+use quipu_parts::index::cceh::CcehError;
+use quipu_parts::stripes::StripeGuard;
+
+impl SlotSpine {
+    /// Gives a key this value, whatever it was (section 4.2 of the paper).
+    #[inline]
+    pub(crate) fn put(&self, session: &mut SlotSession, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.check_sizes(key, value)?;
+        let hash = self.hash(key);
+        self.index.prefetch_to_write(hash);
+        self.stripes.prefetch(hash);
+        self.relieve()?;
+        let stripe = self.lock(hash);
+        self.write(session, &stripe, hash, key, value)
+    }
+
+    /// Puts every pair, each durably and one after the other. On an error those before the one that failed are written.
+    pub(crate) fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        session: &mut SlotSession,
+        pairs: &[(K, V)],
+    ) -> Result<(), Error> {
+        for (key, value) in pairs {
+            self.check_sizes(key.as_ref(), value.as_ref())?;
+        }
+        pairs.iter().try_for_each(|(key, value)| self.put(session, key.as_ref(), value.as_ref()))
+    }
+
+    /// Deletes a key, and tells whether it was there (section 4.5).
+    #[inline]
+    pub(crate) fn remove(&self, session: &mut SlotSession, key: &[u8]) -> Result<bool, Error> {
+        self.check_key(key)?;
+        self.fail_with_background()?;
+        let hash = self.hash(key);
+        self.index.prefetch_to_write(hash);
+        self.stripes.prefetch(hash);
+        let _stripe = self.lock(hash);
+        self.delete(&session.participant.pin(), hash, key)
+    }
+
+    /// Locks `key`, shows its value to `decide`, and carries out the decision durably.
+    pub(crate) fn modify<V: AsRef<[u8]>, T>(
+        &self,
+        session: &mut SlotSession,
+        key: &[u8],
+        decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
+    ) -> Result<T, Error> {
+        self.check_key(key)?;
+        let hash = self.hash(key);
+        self.index.prefetch_to_write(hash);
+        self.stripes.prefetch(hash);
+        self.relieve()?;
+        let stripe = self.lock(hash);
+        let SlotSession { participant, buffer, .. } = &mut *session;
+        let existed = self.read(&participant.pin(), hash, key, buffer)?;
+        let (change, outcome) = decide(existed.then_some(&buffer[..]));
+        match change {
+            Change::Keep => {}
+            Change::Put(value) => {
+                let value = value.as_ref();
+                self.check_sizes(key, value)?;
+                self.write(session, &stripe, hash, key, value)?;
+            }
+            Change::Delete if existed => {
+                self.delete(&session.participant.pin(), hash, key)?;
+            }
+            Change::Delete => {}
+        }
+        Ok(outcome)
+    }
+
+    /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number. Returns what stood
+    /// there; `None` if there is no such key.
+    #[inline]
+    pub(crate) fn update_in_place(
+        &self,
+        session: &mut SlotSession,
+        key: &[u8],
+        at: u64,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        self.check_key(key)?;
+        self.fail_with_background()?;
+        let hash = self.hash(key);
+        self.index.prefetch(hash);
+        self.stripes.prefetch(hash);
+        let _stripe = self.lock(hash);
+        let guard = session.participant.pin();
+        loop {
+            let Some(offset) = self.find(&guard, hash, key) else { return Ok(None) };
+            self.begin_run();
+            // None: it has moved since.
+            if let Some(old) = self.heap.update_in_place(offset, at, &change)? {
+                return Ok(Some(old));
+            }
+        }
+    }
+
+    /// Where the record of a key is, for somebody who is about to change it.
+    #[inline]
+    fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
+        let is_key = |word| {
+            self.heap.prefetch(offset_of(word));
+            self.heap.key_is(offset_of(word), key)
+        };
+        self.index.get(guard, hash, is_key).map(offset_of)
+    }
+
+    /// Replaces or inserts a record; if there is no room, as soon as there is. The key's stripe is held.
+    #[inline]
+    fn write(
+        &self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        loop {
+            match self.replace(session, stripe, hash, key, value) {
+                // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
+                Err(error @ Error::PoolFull { .. }) => {
+                    let blocks = self.heap.blocks_for(key.len() as u64, value.len() as u64);
+                    self.make_space_or(error, session, blocks)?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Places a record, durably, lets the index name it, and releases the one before it. The key's stripe is held.
+    #[inline]
+    fn replace(
+        &self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let SlotSession { participant, owner, numbers, .. } = session;
+        let guard = participant.pin();
+        if let Some(word) = self.index.candidate(&guard, hash) {
+            self.heap.prefetch(offset_of(word));
+        }
+        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
+        stripe.note_newest(sequence);
+        let placed = self.heap.place(owner, key, value, sequence)?;
+        let is_key = |word| self.heap.key_is(offset_of(word), key);
+        match self.index.upsert(&guard, hash, word_of(placed.offset()), is_key) {
+            Ok(Some(old)) => placed.release_old(offset_of(old))?,
+            Ok(None) => {}
+            Err(error) => {
+                placed.withdraw()?;
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes a key whose stripe is held, and tells whether it was there.
+    fn delete(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        loop {
+            let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
+            self.begin_run();
+            // None: it has moved since.
+            if let Some(_deleted) = self.heap.delete(offset)? {
+                let done = self.index.remove(guard, hash, word_of(offset));
+                debug_assert!(done, "the key and its page are locked");
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl From<CcehError> for Error {
+    fn from(error: CcehError) -> Error {
+        match error {
+            CcehError::Space(error) => error.into(),
+            other => Error::Option(other.to_string()),
+        }
+    }
+}
+
+impl From<SlotError> for Error {
+    fn from(error: SlotError) -> Error {
+        match error {
+            SlotError::Full { zones, .. } => Error::PoolFull { zones },
+            SlotError::WrongSize { key, value } => Error::RecordSize { key, value },
+            SlotError::Damaged { what, offset } => Error::damaged(what, offset, 0),
+            SlotError::Space(error) => error.into(),
+            SlotError::NotInPlace => Error::NotInPlace,
+            other => Error::Option(other.to_string()),
+        }
+    }
+}
