@@ -3,6 +3,7 @@
 use super::fixture::{Fixture, Medium, Outcome};
 use super::{batches, calls, concurrency, durability, expiry, large, limits, space};
 use quipu::Design;
+use quipu::designs::Description;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One promise, with the pool that its proof needs.
@@ -13,6 +14,8 @@ pub struct Check {
     pub pool: u64,
     /// Bytes of a zone.
     pub zone: u64,
+    /// What a design must be able to do for it.
+    pub needs: Option<fn(&Description) -> bool>,
     /// Its proof.
     pub run: fn(&Fixture) -> Outcome,
 }
@@ -32,10 +35,23 @@ const MIB: u64 = 1 << 20;
 const KIB: u64 = 1 << 10;
 
 macro_rules! checks {
-    ($($room:ident::$name:ident on $pool:expr, $zone:expr;)+) => {
-        &[$(Check { name: stringify!($name), pool: $pool, zone: $zone, run: $room::$name }),+]
+    ($($room:ident::$name:ident on $pool:expr, $zone:expr $(, if $needs:expr)?;)+) => {
+        &[$(Check {
+            name: stringify!($name),
+            pool: $pool,
+            zone: $zone,
+            needs: checks!(@needs $($needs)?),
+            run: $room::$name,
+        }),+]
     };
+    (@needs $needs:expr) => { Some($needs) };
+    (@needs) => { None };
 }
+
+const BATCHES: fn(&Description) -> bool = |design| design.batches;
+const EXPIRY: fn(&Description) -> bool = |design| design.expiry;
+const LENDS: fn(&Description) -> bool = |design| design.lends;
+const ZONES: fn(&Description) -> bool = |design| design.value_zones;
 
 /// Every check.
 pub const CHECKS: &[Check] = checks! {
@@ -51,28 +67,28 @@ pub const CHECKS: &[Check] = checks! {
     calls::a_refused_batch_writes_nothing on 4 * MIB, 64 * KIB;
     calls::iteration_shows_every_key_once on 16 * MIB, 64 * KIB;
     calls::lent_values_do_not_change on 4 * MIB, 64 * KIB;
-    batches::a_batch_writes_all_and_the_last_of_a_key_counts on 4 * MIB, 64 * KIB;
-    batches::a_batch_that_cannot_be_written_whole_writes_nothing on 4 * MIB, 64 * KIB;
-    batches::a_full_pool_takes_batches_that_delete on MIB, 16 * KIB;
-    batches::batches_do_not_mix on 4 * MIB, 64 * KIB;
-    expiry::what_has_expired_is_absent on 4 * MIB, 64 * KIB;
-    expiry::space_of_what_expires_comes_back on 4 * MIB, 64 * KIB;
+    batches::a_batch_writes_all_and_the_last_of_a_key_counts on 4 * MIB, 64 * KIB, if BATCHES;
+    batches::a_batch_that_cannot_be_written_whole_writes_nothing on 4 * MIB, 64 * KIB, if BATCHES;
+    batches::a_full_pool_takes_batches_that_delete on MIB, 16 * KIB, if BATCHES;
+    batches::batches_do_not_mix on 4 * MIB, 64 * KIB, if BATCHES;
+    expiry::what_has_expired_is_absent on 4 * MIB, 64 * KIB, if EXPIRY;
+    expiry::space_of_what_expires_comes_back on 4 * MIB, 64 * KIB, if EXPIRY;
     limits::sizes_up_to_the_limits_are_kept on 8 * MIB, 64 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_small_zones on 4 * MIB, 16 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_large_zones on 32 * MIB, 2 * MIB;
     limits::keys_are_bytes on 4 * MIB, 64 * KIB;
-    large::sizes_from_one_zone_to_the_limit_are_kept on 2 * MIB, 16 * KIB;
+    large::sizes_from_one_zone_to_the_limit_are_kept on 2 * MIB, 16 * KIB, if ZONES;
     large::every_call_takes_and_shows_large_values on 4 * MIB, 64 * KIB;
     large::a_key_is_overwritten_for_ever_in_a_small_pool on MIB, 16 * KIB;
     large::a_deleted_value_makes_room_in_a_full_pool on MIB, 16 * KIB;
     large::a_put_that_finds_no_room_leaves_everything_as_it_was on MIB, 16 * KIB;
-    large::compaction_moves_the_heads_alone on 2 * MIB, 16 * KIB;
-    large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB;
+    large::compaction_moves_the_heads_alone on 2 * MIB, 16 * KIB, if ZONES;
+    large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB, if LENDS;
     large::threads_overwrite_and_read_large_values on 2 * MIB, 16 * KIB;
     concurrency::threads_do_not_disturb_each_other on 16 * MIB, 64 * KIB;
     concurrency::updates_are_atomic on 16 * MIB, 64 * KIB;
     concurrency::one_put_if_absent_wins on 16 * MIB, 64 * KIB;
-    concurrency::batches_and_single_writes_exclude_each_other on 16 * MIB, 64 * KIB;
+    concurrency::batches_and_single_writes_exclude_each_other on 16 * MIB, 64 * KIB, if BATCHES;
     concurrency::iteration_is_exact_under_writers on 16 * MIB, 64 * KIB;
     space::a_pool_is_written_to_for_ever on 4 * MIB, 64 * KIB;
     space::deleted_keys_stay_away_and_their_space_comes_back on 4 * MIB, 64 * KIB;
@@ -89,7 +105,8 @@ pub const CHECKS: &[Check] = checks! {
 pub fn judge(medium: &Medium, filter: &str) -> Vec<Failure> {
     let mut failures = Vec::new();
     for design in Design::ALL {
-        for check in CHECKS.iter().filter(|check| check.name.contains(filter)) {
+        let can = |check: &&Check| check.needs.is_none_or(|needs| needs(design.description()));
+        for check in CHECKS.iter().filter(|check| check.name.contains(filter)).filter(can) {
             let fixture = Fixture::new(*design, medium, check.pool, check.zone);
             let what = match catch_unwind(AssertUnwindSafe(|| (check.run)(&fixture))) {
                 Ok(Ok(())) => continue,

@@ -6,7 +6,7 @@ use super::oracle::State;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, works_on};
 use super::workload::{self, KEYS};
-use quipu::{Options, Store, Testing};
+use quipu::{Options, SlotSettings, Store, Testing};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
 use quipu_parts::space::SpaceError;
@@ -139,9 +139,12 @@ impl<'a> Run<'a> {
     }
 
     fn options(&self) -> Options {
+        // In a third of the runs a block is one page, so that there are many.
+        let pages_per_block = if self.seed.is_multiple_of(3) { 1 } else { 3 };
         Options {
             design: Some(self.config.design),
             zone_size: Some(ZONE),
+            slots: SlotSettings { pages_per_block, ..SlotSettings::default() },
             recovery_threads: 2,
             free_list: if self.seed.is_multiple_of(2) {
                 quipu::FreeList::Persistent
@@ -243,7 +246,12 @@ impl<'a> Run<'a> {
         first_value: u32,
         closes: bool,
     ) -> Option<String> {
-        let plans = workload::generate(self.random.random(), self.config.threads, steps, first_value);
+        let design = self.config.design.description();
+        let plans: Vec<Vec<_>> =
+            workload::generate(self.random.random(), self.config.threads, steps, first_value)
+                .into_iter()
+                .map(|plan| plan.into_iter().map(|step| step.for_design(design)).collect())
+                .collect();
         self.shared.add_operations(plans.iter().map(|plan| plan.len() as u64).sum());
         let open = stage.store.borrow().clone().expect("work needs an open store");
         let failure = RefCell::new(None);

@@ -3,6 +3,7 @@
 
 use super::history::Recorder;
 use super::oracle::{Action, Outcome, State, ValueId};
+use quipu::designs::Description;
 use quipu::{Client, Error, Store, WriteBatch};
 use quipu_medium::sim::START_OF_TIME;
 use rand::rngs::SmallRng;
@@ -38,6 +39,23 @@ pub enum Step {
     GetMany(Vec<usize>),
     /// The client leaves its segment, and the store is compacted.
     Compact,
+}
+
+impl Step {
+    /// The step, or what comes closest to it in a design that lacks batches or expiry.
+    pub fn for_design(self, design: &Description) -> Step {
+        match self {
+            Step::One(key, Action::Expire(_)) if !design.expiry => Step::One(key, Action::Delete),
+            Step::Write(batch) if !design.batches => {
+                let put = |(key, action)| match action {
+                    Action::Put(value) => Some((key, value)),
+                    _ => None,
+                };
+                Step::PutMany(batch.into_iter().filter_map(put).collect())
+            }
+            step => step,
+        }
+    }
 }
 
 /// The bytes of a key: most are short, some take more than two lines.
@@ -209,7 +227,7 @@ pub fn perform(
                 Err(error) => Err(error.to_string()),
             }
         }
-        Step::One(key, action) => one(client, *key, *action, recorder),
+        Step::One(key, action) => one(client, *key, *action, store.design().description().expiry, recorder),
         Step::PutMany(pairs) => {
             let actions: Vec<_> = pairs.iter().map(|(key, value)| (*key, Action::Put(*value))).collect();
             let bytes: Vec<_> =
@@ -257,7 +275,13 @@ pub fn perform(
     }
 }
 
-fn one(client: &mut Client, key: usize, action: Action, recorder: &RefCell<Recorder>) -> Result<(), String> {
+fn one(
+    client: &mut Client,
+    key: usize,
+    action: Action,
+    expiry: bool,
+    recorder: &RefCell<Recorder>,
+) -> Result<(), String> {
     let bytes = key_bytes(key);
     let running = recorder.borrow_mut().invoke(&[(key, action)]);
     let state_bytes = |state: State| state.map(value_bytes);
@@ -267,7 +291,7 @@ fn one(client: &mut Client, key: usize, action: Action, recorder: &RefCell<Recor
             Err(error) => Err(error),
         },
         // Some have a time of expiry that never comes.
-        Action::Put(value) if value % 16 == 7 => {
+        Action::Put(value) if expiry && value % 16 == 7 => {
             client.put_until(&bytes, &value_bytes(value), u64::MAX).map(|()| Outcome::Done)
         }
         Action::Put(value) => client.put(&bytes, &value_bytes(value)).map(|()| Outcome::Done),

@@ -1,0 +1,175 @@
+//! What only the design `viper` does: records of one size, updates in place, blocks that are reclaimed, changes that draw no
+//! number.
+
+use quipu::{
+    Client, Design, Durability, Error, ErrorKind, MediumKind, Options, RecordForm, SlotSettings, Store,
+};
+use quipu_medium::{Pages, Region};
+use quipu_parts::space::Space;
+
+const KEYS: u64 = 200;
+
+fn options(form: RecordForm) -> Options {
+    let slots = SlotSettings { form, ..SlotSettings::default() };
+    Options { design: Some(Design::Viper), zone_size: Some(64 << 10), slots, ..Options::default() }
+}
+
+fn fixed() -> Options {
+    options(RecordForm::Fixed { key: 8, value: 24 })
+}
+
+fn region() -> Region {
+    Region::dram(1 << 20, Pages::Ordinary).expect("memory")
+}
+
+fn value(number: u64) -> Vec<u8> {
+    [number, number ^ 7, u64::MAX].map(u64::to_le_bytes).concat()
+}
+
+/// A pool with some records, closed.
+fn closed(options: &Options) -> Region {
+    let region = region();
+    let store = Store::create_on(region.clone(), options).expect("a new pool");
+    let mut client = store.client();
+    for number in 0..KEYS {
+        client.put(&number.to_le_bytes(), &value(number)).expect("room");
+    }
+    drop(client);
+    store.close().expect("closed");
+    assert!(Space::probe(&region).expect("a pool").is_clean());
+    region
+}
+
+/// Deletes, updates in place and reclamation draw no number, which is what else tells the superblock that the pool is in use.
+#[test]
+fn every_first_change_of_a_run_begins_it_and_nothing_else_does() {
+    type Call = fn(&Store, &mut Client) -> Result<(), Error>;
+    let changes: [(&str, Call); 6] = [
+        ("delete", |_, client| client.delete(&3u64.to_le_bytes())),
+        ("remove", |_, client| client.remove(&3u64.to_le_bytes()).map(drop)),
+        ("update to nothing", |_, client| client.update::<[u8; 24]>(&3u64.to_le_bytes(), |_| None)),
+        ("update in place", |_, client| {
+            client.update_in_place(&3u64.to_le_bytes(), 0, |old| old + 1).map(drop)
+        }),
+        ("put", |_, client| client.put(&3u64.to_le_bytes(), &value(9))),
+        ("reclamation", |store, _| store.compact().map(drop)),
+    ];
+    for (what, change) in changes {
+        let region = closed(&fixed());
+        let store = Store::open_on(region.clone(), &fixed()).expect("a pool");
+        change(&store, &mut store.client()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        drop(store);
+        assert!(!Space::probe(&region).expect("a pool").is_clean(), "{what}");
+    }
+    let region = closed(&fixed());
+    let store = Store::open_on(region.clone(), &fixed()).expect("a pool");
+    let mut client = store.client();
+    assert_eq!(client.get(&3u64.to_le_bytes()).expect("a read"), Some(value(3)));
+    assert!(!client.remove(&KEYS.to_le_bytes()).expect("nothing to do"));
+    assert_eq!(client.update_in_place(&KEYS.to_le_bytes(), 0, |old| old).expect("nothing to do"), None);
+    assert_eq!(client.pin().iter().count() as u64, KEYS);
+    drop(client);
+    drop(store);
+    assert!(Space::probe(&region).expect("a pool").is_clean());
+}
+
+#[test]
+fn updates_in_place_are_read_and_survive() {
+    let region = closed(&fixed());
+    let mut store = Store::open_on(region.clone(), &fixed()).expect("a pool");
+    for round in 0..3 {
+        let mut client = store.client();
+        for number in 0..KEYS {
+            let key = number.to_le_bytes();
+            let old = client.update_in_place(&key, 16, |old| old.wrapping_add(number)).expect("a word");
+            assert_eq!(old, Some(u64::MAX.wrapping_add(number * round)));
+            let found = client.get(&key).expect("a read").expect("it is there");
+            assert_eq!(found[..16], value(number)[..16]);
+            assert_eq!(found[16..], u64::MAX.wrapping_add(number * (round + 1)).to_le_bytes());
+        }
+        drop(client);
+        drop(store);
+        store = Store::open_on(region.clone(), &fixed()).expect("a pool");
+        assert_eq!(store.stats().records, KEYS);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let store = Store::create_on(region(), &fixed()).expect("a new pool");
+    let mut client = store.client();
+    assert_eq!(store.limits(), (8, 24));
+    for (key, value) in [(7, 24), (8, 23), (8, 0)] {
+        let error = client.put(&vec![1; key], &vec![1; value]).expect_err("another size");
+        assert!(matches!(error, Error::RecordSize { key: 8, value: 24 }), "{error}");
+    }
+    client.put(&[1; 8], &[2; 24]).expect("room");
+    for at in [1, 4, 17, 24, u64::MAX] {
+        let error = client.update_in_place(&[1; 8], at, |_| 0).expect_err("no word of the value");
+        assert!(matches!(error, Error::NotInPlace), "{error}");
+    }
+    let batch = quipu::WriteBatch::new();
+    let refusals = [client.write(&batch), client.put_until(&[1; 8], &[2; 24], 5)];
+    for error in refusals.into_iter().map(|refused| refused.expect_err("not in this design")) {
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Argument);
+    }
+    assert_eq!(client.expiry(&[1; 8]).expect("a read"), Some(None));
+    assert_eq!(client.get(&[1; 8]).expect("a read"), Some(vec![2; 24]));
+
+    let store = Store::create_on(region(), &options(RecordForm::Variable)).expect("a new pool");
+    let mut client = store.client();
+    client.put(b"key", &[2; 24]).expect("room");
+    assert!(matches!(client.update_in_place(b"key", 0, |_| 0), Err(Error::NotInPlace)));
+    let quipu = Options { design: Some(Design::Quipu), ..fixed() };
+    let store = Store::create_on(region(), &quipu).expect("a new pool");
+    let error = store.client().update_in_place(b"key", 0, |_| 0).expect_err("a log changes nothing in place");
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+/// A page holds one record of 2100 bytes, and almost as much stays free: more than is worth reclaiming, and of no use.
+#[test]
+fn free_bytes_that_are_of_no_use_are_not_moved_about_for_ever() {
+    let options = Options { cleaner: false, ..options(RecordForm::Variable) };
+    let store = Store::create_on(region(), &options).expect("a new pool");
+    let mut client = store.client();
+    let keys =
+        (0..1000u64).take_while(|key| client.put(&key.to_le_bytes(), &[7; 2100]).is_ok()).count() as u64;
+    assert!(keys > 100, "{keys} records");
+    let moved = store.stats().moved_bytes;
+    assert!(moved < 20 * (1 << 20), "{moved} bytes moved while a pool of a megabyte was filled");
+    assert!(client.put(&keys.to_le_bytes(), &[8; 2100]).is_err(), "it is full");
+    for key in (0..keys).step_by(2) {
+        client.delete(&key.to_le_bytes()).expect("deletes need no room");
+    }
+    for key in (0..keys).step_by(4) {
+        client.put(&key.to_le_bytes(), &[9; 2100]).expect("what was deleted is room");
+    }
+    assert_eq!(store.stats().records, keys - keys.div_ceil(2) + keys.div_ceil(4));
+}
+
+/// Nothing in a page proves its records, so nobody could tell which of them the system has lost.
+#[test]
+fn a_file_is_refused_after_a_crash_of_the_system_but_not_when_it_was_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..fixed() };
+    let reboot = || {
+        let region = Region::open(&path, options.medium, Durability::Process).expect("a file");
+        let (space, _) = Space::examine(region).expect("a pool");
+        space.update_superblock(|superblock| superblock.boot_id = [0x5a; 16]);
+    };
+    let store = Store::create(&path, &options).expect("a new pool");
+    store.client().put(&[1; 8], &[2; 24]).expect("room");
+    store.close().expect("closed");
+    reboot();
+    let store = Store::open(&path, &options).expect("nothing was lost");
+    assert_eq!(store.client().get(&[1; 8]).expect("a read"), Some(vec![2; 24]));
+    assert!(store.client().remove(&[1; 8]).expect("a change"));
+    drop(store);
+    drop(Store::open(&path, &options).expect("the process died, and nothing else"));
+    reboot();
+    let error = Store::open(&path, &options).expect_err("some of it may be lost");
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    assert!(error.to_string().contains("crash of the operating system"), "{error}");
+}
