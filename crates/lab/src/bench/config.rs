@@ -2,7 +2,7 @@
 
 use super::error::BenchError;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
-use quipu::{Design, MediumKind, Options};
+use quipu::{Design, MediumKind, Options, RecordForm, SlotSettings};
 use std::path::PathBuf;
 
 /// Bytes of YCSB's longest key: `user` and nineteen digits.
@@ -35,6 +35,8 @@ pub struct Config {
     pub key_size: usize,
     /// Bytes of a value.
     pub value_size: usize,
+    /// Whether every key and every value has just that size, for designs that can make use of it.
+    pub fixed_sizes: bool,
     /// What all choices follow from.
     pub seed: u64,
     /// Whether the medium's own limits are measured too, and results given as shares of them.
@@ -55,6 +57,7 @@ impl Default for Config {
             operations: 1_000_000,
             key_size: 16,
             value_size: 200,
+            fixed_sizes: true,
             seed: 1,
             roofline: false,
         }
@@ -102,6 +105,15 @@ impl Config {
         Ok(())
     }
 
+    /// How a heap of slots stores such records: as slots if they have one size and some fit a page.
+    pub(super) fn form(&self) -> RecordForm {
+        let fits = self.record_bytes() <= u64::from(SlotSettings::default().page_size) / 4;
+        match (u16::try_from(self.key_size), u32::try_from(self.value_size)) {
+            (Ok(key), Ok(value)) if self.fixed_sizes && fits => RecordForm::Fixed { key, value },
+            _ => RecordForm::Variable,
+        }
+    }
+
     /// The same settings, with records, operations and sizes as the workload says.
     pub fn of_workload(&self, workload: &Workload) -> Config {
         Config {
@@ -109,6 +121,7 @@ impl Config {
             operations: workload.operations,
             value_size: workload.value_size,
             key_size: LONGEST_KEY.max("user".len() + workload.zero_padding),
+            fixed_sizes: false,
             ..self.clone()
         }
     }

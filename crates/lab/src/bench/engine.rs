@@ -51,6 +51,11 @@ pub trait OpenEngine: Sync {
 
     /// Bytes that the engine holds on the medium.
     fn pool_bytes(&self) -> u64;
+
+    /// Whether it changes values in place, so that it is worth measuring.
+    fn updates_in_place(&self) -> bool {
+        false
+    }
 }
 
 /// One thread's access to an open engine. Every write is acknowledged by its return.
@@ -86,6 +91,30 @@ pub trait EngineClient {
             each(position, found.then_some(value.as_slice()));
         }
         Ok(())
+    }
+
+    /// Changes eight bytes of a value, `at` bytes into it, and tells what stood there. Here, by writing the value anew: for
+    /// engines that change nothing in place.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn update_in_place(
+        &mut self,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Self::Error> {
+        let mut value = Vec::new();
+        let found = self.get_into(key, &mut value)?;
+        let old = value.get_mut(at..at + 8).filter(|_| found).and_then(|bytes| {
+            let old = u64::from_le_bytes((&*bytes).try_into().ok()?);
+            bytes.copy_from_slice(&change(old).to_le_bytes());
+            Some(old)
+        });
+        if old.is_some() {
+            self.put(key, &value)?;
+        }
+        Ok(old)
     }
 
     /// Deletes `key`, whether it is there or not.

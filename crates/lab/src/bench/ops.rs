@@ -1,10 +1,10 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
-//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in
-//! every index. insert puts all records; get, get_many and update choose uniformly; delete (which does not
-//! look) and remove (which tells whether the record was there) share a random order and meet each record at most once. Every value read is checked for its key, its wholeness
-//! and its version; after the deletes a sample is read again, where the deleted must be absent and the others
-//! present.
+//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in every index. insert
+//! puts all records; get, get_many, update and, where there is such a thing, update_in_place choose uniformly; delete (which
+//! does not look) and remove (which tells whether the record was there) share a random order and meet each record at most
+//! once. Every value read is checked for its key, its wholeness and its version; after the deletes a sample is read again,
+//! where the deleted must be absent and the others present.
 
 use super::config::Config;
 use super::drive::Phase;
@@ -81,17 +81,19 @@ impl<'a, E: Engine> Run<'a, E> {
     fn all(&self, roofline: Option<&mut Roofline>) -> Result<Vec<Row>, BenchError> {
         let write: Compared = |limits| limits.write_mops;
         let read: Compared = |limits| limits.read_mops;
-        let phases: [(PhaseOf<'a, E>, Compared); 6] = [
-            (Run::insert, write),
-            (Run::get, read),
-            (Run::get_many, read),
-            (Run::update, write),
-            (Run::delete, write),
-            (Run::remove, write),
+        let always: fn(&Self) -> bool = |_| true;
+        let phases: [(PhaseOf<'a, E>, Compared, _); 7] = [
+            (Run::insert, write, always),
+            (Run::get, read, always),
+            (Run::get_many, read, always),
+            (Run::update, write, always),
+            (Run::update_in_place, write, Run::has_updates_in_place),
+            (Run::delete, write, always),
+            (Run::remove, write, always),
         ];
         let mut bounds = Bounds::begin(roofline)?;
         let mut rows = Vec::new();
-        for (phase, limit) in phases {
+        for (phase, limit, _) in phases.into_iter().filter(|(.., is_possible)| is_possible(self)) {
             rows.push((phase(self)?, limit));
             bounds.between()?;
         }
@@ -217,6 +219,46 @@ impl<'a, E: Engine> Run<'a, E> {
                     self.keys.fill(record, &mut key);
                     session.values.fill(record, UPDATED, &mut value);
                     client.put(&key, &value).map_err(session.refused(NAME))
+                })
+            },
+        )
+    }
+
+    /// The first eight bytes of a value that can be changed in place: slots begin at multiples of eight, with their keys.
+    fn first_word(&self) -> usize {
+        self.keys.length().next_multiple_of(8) - self.keys.length()
+    }
+
+    fn has_updates_in_place(&self) -> bool {
+        self.opened.updates_in_place() && self.first_word() + 8 <= self.session.values.length()
+    }
+
+    /// Eight bytes of the value, by what stood there, so that the value still proves itself.
+    fn update_in_place(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "update_in_place";
+        let session = &self.session;
+        let phase = session.warmed(session.phase(NAME, self.operations()));
+        let at = self.first_word();
+        session.measure(
+            self.opened,
+            &phase,
+            || self.records(),
+            |thread| {
+                let mut client = self.opened.client();
+                let mut random = self.random(4, thread);
+                let mut key = self.key();
+                Ok(move |_| {
+                    let record = random.random_range(0..self.records());
+                    self.keys.fill(record, &mut key);
+                    let found = client.update_in_place(&key, at, |old| old).map_err(session.refused(NAME))?;
+                    if found.is_some() {
+                        return Ok(());
+                    }
+                    Err(BenchError::Missing {
+                        design: session.design().to_owned(),
+                        phase: NAME.to_owned(),
+                        record,
+                    })
                 })
             },
         )

@@ -6,7 +6,7 @@
 use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
-use quipu::{Client, Design, MediumKind, Options, Stats, Store};
+use quipu::{Client, Design, MediumKind, Options, RecordForm, SlotSettings, Stats, Store};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
@@ -46,6 +46,7 @@ pub(super) struct Target {
 pub(super) struct Opened {
     store: Store,
     design: Design,
+    updates_in_place: bool,
 }
 
 /// Bytes of a pool that takes `writes` records and `deletes` tombstones without having to reclaim anything.
@@ -98,6 +99,7 @@ impl Target {
         };
         let options = Options {
             design: Some(design),
+            slots: SlotSettings { form: config.form(), ..SlotSettings::default() },
             size: bytes,
             zone_size: config.zone_size,
             medium: Some(config.medium),
@@ -118,7 +120,13 @@ impl Target {
             Place::Memory(region) => Store::open_on(region.clone(), &self.options),
             Place::File(path) => Store::open(path, &self.options),
         };
-        Ok(Opened { store: store.map_err(self.refused(phase))?, design: self.design })
+        Ok(self.opened(store.map_err(self.refused(phase))?))
+    }
+
+    fn opened(&self, store: Store) -> Opened {
+        let has_slots = matches!(self.options.slots.form, RecordForm::Fixed { .. });
+        let updates_in_place = self.design.description().updates_in_place && has_slots;
+        Opened { store, design: self.design, updates_in_place }
     }
 }
 
@@ -146,7 +154,7 @@ impl Engine for Target {
                 store
             }
         };
-        Ok(Opened { store, design: self.design })
+        Ok(self.opened(store))
     }
 
     fn simulator(&self) -> Option<&Arc<Sim>> {
@@ -181,6 +189,10 @@ impl OpenEngine for Opened {
         Some(self.store.stats().records)
     }
 
+    fn updates_in_place(&self) -> bool {
+        self.updates_in_place
+    }
+
     /// Bytes of the segments in use.
     fn pool_bytes(&self) -> u64 {
         let stats = self.store.stats();
@@ -208,6 +220,16 @@ impl EngineClient for Client {
         each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), quipu::Error> {
         Client::get_many(self, keys, each)
+    }
+
+    #[inline]
+    fn update_in_place(
+        &mut self,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<Option<u64>, quipu::Error> {
+        Client::update_in_place(self, key, at as u64, change)
     }
 
     #[inline]
