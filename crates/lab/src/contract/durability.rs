@@ -94,7 +94,7 @@ pub(super) fn a_full_pool_keeps_what_it_has(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     let mut expected = Contents::new();
     fill(&store, 700, &mut expected)?;
-    assert!(expected.len() > 900, "the pool is full with {} records", expected.len());
+    assert!(expected.len() > 1000, "the pool is full with {} records", expected.len());
     verify(&mut store, &expected);
     let key = 7u64.to_be_bytes();
     for ending in Ending::ALL {

@@ -168,7 +168,7 @@ pub(super) fn a_deleted_value_makes_room_in_a_full_pool(fixture: &Fixture) -> Ou
         client.remove(key)?;
     }
     expected.clear();
-    for number in 0..150u64 {
+    for number in 0..200u64 {
         let key = number.to_le_bytes().to_vec();
         let value = value_of(&key, 1, 3000);
         client.put(&key, &value)?;

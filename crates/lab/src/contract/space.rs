@@ -71,12 +71,12 @@ pub(super) fn threads_share_a_pool_that_is_nearly_full(fixture: &Fixture) -> Out
     const THREADS: usize = 3;
     let mut store = fixture.create()?;
     let rounds = fixture.scaled(12_000, 1_000) as u64;
-    let key_of = |thread: usize, round: u64| [thread as u64, round * 7 % 850].map(u64::to_le_bytes).concat();
+    let key_of = |thread: usize, round: u64| [thread as u64, round * 7 % 800].map(u64::to_le_bytes).concat();
     fixture.in_parallel(THREADS, |thread| {
         let mut client = store.client();
         for round in 0..rounds {
             let key = key_of(thread, round);
-            let value = value_of(&key, round, 900);
+            let value = value_of(&key, round, 1000);
             client.put(&key, &value)?;
             assert_eq!(client.get(&key)?, Some(value), "thread {thread}, round {round}");
         }
@@ -85,7 +85,7 @@ pub(super) fn threads_share_a_pool_that_is_nearly_full(fixture: &Fixture) -> Out
     let mut expected = Contents::new();
     for (thread, round) in (0..THREADS).flat_map(|thread| (0..rounds).map(move |round| (thread, round))) {
         let key = key_of(thread, round);
-        let value = value_of(&key, round, 900);
+        let value = value_of(&key, round, 1000);
         expected.insert(key, value);
     }
     verify(&mut store, &expected);

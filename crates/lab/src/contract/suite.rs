@@ -107,7 +107,7 @@ pub fn judge(medium: &Medium, filter: &str) -> Vec<Failure> {
     for design in Design::ALL {
         let can = |check: &&Check| check.needs.is_none_or(|needs| needs(design.description()));
         for check in CHECKS.iter().filter(|check| check.name.contains(filter)).filter(can) {
-            let fixture = Fixture::new(*design, medium, check.pool, check.zone);
+            let fixture = Fixture::new(*design, medium, pool_of(*design, check), check.zone);
             let what = match catch_unwind(AssertUnwindSafe(|| (check.run)(&fixture))) {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => error.to_string(),
@@ -117,6 +117,11 @@ pub fn judge(medium: &Medium, filter: &str) -> Vec<Failure> {
         }
     }
     failures
+}
+
+/// Bytes of a pool of this design in which as much has room as the check expects.
+fn pool_of(design: Design, check: &Check) -> u64 {
+    (check.pool + check.pool * design.description().waste / 100).next_multiple_of(4096)
 }
 
 /// What a panic said.

@@ -45,6 +45,9 @@ pub struct Description {
     pub checkpoints: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
+    /// Per cent of what records take that zones and pages lose beside them in a small pool, at most: for who has to know how
+    /// large a pool must be.
+    pub waste: u64,
     /// Whether records prove themselves, so that damage to one is noticed, and a damaged pool salvaged.
     pub proves_records: bool,
 }

@@ -34,6 +34,7 @@ pub static DESCRIPTION: Description = Description {
     value_zones: true,
     checkpoints: true,
     updates_in_place: false,
+    waste: 0,
     proves_records: true,
 };
 

@@ -46,6 +46,7 @@ pub static DESCRIPTION: Description = Description {
     value_zones: false,
     checkpoints: false,
     updates_in_place: true,
+    waste: 50,
     proves_records: false,
 };
 
