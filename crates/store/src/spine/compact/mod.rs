@@ -145,20 +145,16 @@ impl Compactor {
         &self.bell
     }
 
-    /// Takes a large value that the index names no more; its zones are free when no reader is left. Whoever makes room next
-    /// finds them: the caller may not come back for long.
+    /// Takes a large value that the index names no more.
     pub(super) fn retire_value(&self, guard: &Guard<'_>, value: ValueZones) {
-        let ripe = self.ripe.clone();
-        self.retired.fetch_add(1, Ordering::AcqRel);
-        let retired = Retired { segment: None, values: vec![value] };
-        guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
+        self.retire(guard, Retired { segment: None, values: vec![value] });
     }
 
-    /// Takes a segment that was cleaned, and its values that had expired.
-    fn retire_segment(&self, guard: &Guard<'_>, segment: ZoneId, values: Vec<ValueZones>) {
+    /// Takes what is gone; its zones are free when no reader is left. Whoever makes room next finds them: the caller may not
+    /// come back for long.
+    fn retire(&self, guard: &Guard<'_>, retired: Retired) {
         let ripe = self.ripe.clone();
         self.retired.fetch_add(1, Ordering::AcqRel);
-        let retired = Retired { segment: Some(segment), values };
         guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
     }
 

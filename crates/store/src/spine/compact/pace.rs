@@ -29,7 +29,7 @@ impl Spine {
         let (left, low_water) = (self.heap.zones_left(Use::Put), self.compactor.low_water);
         if left < low_water {
             let has_cleaner = self.compactor.bell.ring();
-            if left < if has_cleaner { low_water.div_ceil(HELPERS_SHARE) } else { low_water } {
+            if !has_cleaner || left < low_water.div_ceil(HELPERS_SHARE) {
                 self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
             }
         }

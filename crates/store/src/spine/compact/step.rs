@@ -1,6 +1,6 @@
 //! One step: the next few records of a victim.
 
-use super::{Agenda, Demand, Worker};
+use super::{Agenda, Demand, Retired, Worker};
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::spine::batch::BATCH;
@@ -84,7 +84,8 @@ impl Spine {
         if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
             self.heap.forget(zone);
         } else {
-            self.compactor.retire_segment(&guard, zone, std::mem::take(expired));
+            let values = std::mem::take(expired);
+            self.compactor.retire(&guard, Retired { segment: Some(zone), values });
         }
         Ok(Step::Taken)
     }
