@@ -1,6 +1,6 @@
 //! Pools of a few zones, in which everything that holds room back shows at once.
 
-use quipu::{Client, Error, Options, Store};
+use quipu::{Client, Error, Options, Store, Testing};
 use quipu_medium::{Pages, Region};
 
 const ZONE: u64 = 16 << 10;
@@ -129,8 +129,13 @@ fn a_pool_is_filled_and_emptied_for_ever() {
 
 #[test]
 fn counters_agree_with_a_recount() {
-    for threads in [1, 4, 7] {
+    for (threads, compactors) in [(1, 1), (4, 1), (4, 2), (7, 3)] {
         let (region, store) = pool(40);
+        store.close().unwrap();
+        let testing = Testing { compactors: Some(compactors), ..Testing::default() };
+        // Writers take all steps: a cleaner's may come between the counts.
+        let options = Options { cleaner: false, testing, ..options() };
+        let mut store = Store::open_on(region.clone(), &options).unwrap();
         std::thread::scope(|scope| {
             let store = &store;
             for thread in 0..threads as u64 {
@@ -162,10 +167,12 @@ fn counters_agree_with_a_recount() {
                 });
             }
         });
+        // It ends what compaction has begun, and so does closing.
+        assert!(store.check(&|_, _| {}).unwrap().is_sound());
         let counted = store.stats();
         // Closing seals what is open, and no record is given up. Nothing has a copy now, so recovery counts what is there.
         store.close().unwrap();
-        let store = Store::open_on(region, &Options { verify: true, ..options() }).unwrap();
+        let store = Store::open_on(region, &Options { verify: true, ..options }).unwrap();
         let recounted = store.stats();
         assert_eq!(counted.record_bytes, recounted.record_bytes, "{threads}");
         assert_eq!(counted.garbage_bytes, recounted.garbage_bytes, "{threads}");

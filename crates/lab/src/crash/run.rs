@@ -1,6 +1,6 @@
 //! One run: a workload with its crash points, and the judgement of every state that they may leave.
 
-use super::explorer::Shared;
+use super::explorer::{DETAILS, Findings};
 use super::history::{Expectation, Recorder};
 use super::oracle::State;
 use super::report::{CrashConfig, Violation};
@@ -121,21 +121,17 @@ impl Pace {
 /// One run in progress.
 pub(super) struct Run<'a> {
     config: &'a CrashConfig,
-    shared: &'a Shared,
     arena: &'a mut SimArena,
     random: SmallRng,
     seed: u64,
     judged: HashSet<(u64, u64)>,
+    findings: Findings,
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(
-        config: &'a CrashConfig,
-        shared: &'a Shared,
-        arena: &'a mut SimArena,
-        seed: u64,
-    ) -> Run<'a> {
-        Run { config, shared, arena, random: SmallRng::seed_from_u64(seed), seed, judged: HashSet::new() }
+    pub(super) fn new(config: &'a CrashConfig, arena: &'a mut SimArena, seed: u64) -> Run<'a> {
+        let random = SmallRng::seed_from_u64(seed);
+        Run { config, arena, random, seed, judged: HashSet::new(), findings: Findings::default() }
     }
 
     fn options(&self) -> Options {
@@ -166,7 +162,12 @@ impl<'a> Run<'a> {
     }
 
     /// Carries out the run and judges its states.
-    pub(super) fn explore(mut self) {
+    pub(super) fn explore(mut self) -> Findings {
+        self.explore_all();
+        self.findings
+    }
+
+    fn explore_all(&mut self) {
         let Pace { steps, chance, budget } = Pace::of(self.seed, self.config);
         let region = Region::sim(SimOptions { len: POOL, seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
@@ -252,7 +253,7 @@ impl<'a> Run<'a> {
                 .into_iter()
                 .map(|plan| plan.into_iter().map(|step| step.for_design(design)).collect())
                 .collect();
-        self.shared.add_operations(plans.iter().map(|plan| plan.len() as u64).sum());
+        self.findings.operations += plans.iter().map(|plan| plan.len() as u64).sum::<u64>();
         let open = stage.store.borrow().clone().expect("work needs an open store");
         let failure = RefCell::new(None);
         let tasks = plans
@@ -313,7 +314,7 @@ impl<'a> Run<'a> {
         for point in std::mem::take(&mut *points.borrow_mut()) {
             let seed = self.random.random();
             for (i, image) in point.snapshot.images(seed, budget).enumerate() {
-                if self.shared.is_done() {
+                if self.findings.violations.len() >= DETAILS {
                     return;
                 }
                 if self.judged.insert((image.hash(), point.expectation.version)) {
@@ -333,10 +334,11 @@ impl<'a> Run<'a> {
         let seed = self.random.random();
         let (region, describe, follow) = match crash {
             Crash::Power { image, torn } => {
-                self.shared.count(image.hash(), &point.label);
+                self.findings.states.push((image.hash(), point.label));
                 // Worth following: a torn batch, whose later records stand whole behind an invalid one.
                 // In a fresh segment such a record comes to lie where the next life of the zone begins.
-                let torn_batch = torn && point.expectation.batch_in_flight && depth == 0;
+                let lives = self.config.design.description().batches;
+                let torn_batch = lives && torn && point.expectation.batch_in_flight && depth == 0;
                 let work = match point.expectation.version {
                     _ if point.label.closing => 8,
                     ..FRESH if torn_batch => 1,
@@ -366,6 +368,7 @@ impl<'a> Run<'a> {
         let options = self.options();
         let stage = Rc::new(Stage::default());
         let verdict = Cell::new(Ok(Vec::new()));
+        let from_checkpoint = Cell::new(false);
         let task = || {
             verdict.set((|| {
                 let mut store = match Store::open_on(region, &options) {
@@ -374,7 +377,7 @@ impl<'a> Run<'a> {
                 };
                 sim.set_observer(None);
                 if store.recovery().from_checkpoint {
-                    self.shared.count_checkpoint();
+                    from_checkpoint.set(true);
                 }
                 let states = read_all(&store)?;
                 compare(&states, &point.expectation)?;
@@ -392,6 +395,7 @@ impl<'a> Run<'a> {
         };
         let ended = sched::run(self.random.random(), vec![Box::new(task)]);
         sim.set_observer(None);
+        self.findings.checkpoints += from_checkpoint.get() as u64;
         let verdict = match ended {
             Ok(()) => verdict.into_inner(),
             Err(error) => Err(format!("recovery: {error}")),
@@ -439,12 +443,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn violation(&self, operation: u64, what: String, image: String) {
+    fn violation(&mut self, operation: u64, what: String, image: String) {
         let CrashConfig { design, ops, threads, .. } = self.config;
         let replay = format!(
             "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}",
             self.seed
         );
-        self.shared.report(Violation { seed: self.seed, operation, what, image, replay });
+        self.findings.violations.push(Violation { seed: self.seed, operation, what, image, replay });
     }
 }
