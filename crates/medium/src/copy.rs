@@ -1,26 +1,123 @@
-//! Copies of bytes that may change while they are read.
+//! Reads of bytes that may change meanwhile.
 //!
-//! A plain copy of racing bytes is undefined; here each aligned 8-byte word is loaded atomically, so the result
-//! is a mix of old and new words (never torn ones), which the caller validates.
+//! A plain copy of racing bytes is undefined. Here the bytes are loaded by atomic loads of aligned words, or by instructions
+//! that the compiler does not look into; the result is a mix of old and new bytes, which the caller validates.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Copies `dst.len()` bytes from `src`, one atomic load an aligned word.
+const WORD: usize = 8;
+
+/// Loads the aligned word that holds `address`.
 ///
 /// # Safety
-/// The aligned words that cover the range must be mapped and be written only by 8-byte atomic stores or by
-/// stores that the caller can tolerate to see in any mix.
-pub(crate) unsafe fn racing(src: *const u8, dst: &mut [u8]) {
+/// The word must be mapped.
+#[inline]
+unsafe fn word_around(address: usize) -> u64 {
+    // SAFETY: aligned by the mask; mapped by the caller's promise.
+    let word = unsafe { &*((address & !(WORD - 1)) as *const AtomicU64) };
+    u64::from_le(word.load(Ordering::Relaxed))
+}
+
+/// Copies `len` bytes from `src` to `dst`.
+///
+/// # Safety
+/// The aligned words that cover the source must be mapped, and `dst` valid for `len` writes that do not overlap them. The caller
+/// can tolerate to see what others write there in any mix.
+#[inline]
+pub(crate) unsafe fn racing(src: *const u8, dst: *mut u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if len >= crate::arch::VECTOR {
+        // SAFETY: forwarded.
+        unsafe { crate::arch::copy_vectors(src, dst, len) };
+        return fence(Ordering::Acquire);
+    }
+    // SAFETY: forwarded.
+    unsafe { by_words(src, dst, len) };
+    fence(Ordering::Acquire);
+}
+
+/// As [`racing`], one atomic load an aligned word.
+///
+/// # Safety
+/// As for [`racing`].
+unsafe fn by_words(src: *const u8, dst: *mut u8, len: usize) {
     let mut done = 0;
-    while done < dst.len() {
+    while done < len {
         let address = src as usize + done;
-        let skip = address & 7;
-        // SAFETY: the aligned word holds at least one byte of the range; the caller vouches for its mapping.
-        let word = unsafe { &*((address - skip) as *const AtomicU64) }.load(Ordering::Relaxed);
-        let bytes = word.to_ne_bytes();
-        let take = (8 - skip).min(dst.len() - done);
-        dst[done..done + take].copy_from_slice(&bytes[skip..skip + take]);
+        let skip = address % WORD;
+        // SAFETY: the word holds at least one byte of the range; the caller vouches for its mapping.
+        let bytes = unsafe { word_around(address) }.to_le_bytes();
+        let take = (WORD - skip).min(len - done);
+        // SAFETY: `done + take` is within `len`; the word is a copy of our own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes[skip..].as_ptr(), dst.add(done), take) };
         done += take;
     }
-    std::sync::atomic::fence(Ordering::Acquire);
+}
+
+/// Whether `bytes` stand at `src`.
+///
+/// # Safety
+/// As for the source of [`racing`].
+#[inline]
+pub(crate) unsafe fn equals(src: *const u8, bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<WORD>();
+    let mut difference = 0;
+    if (src as usize).is_multiple_of(WORD) {
+        for (i, word) in words.iter().enumerate() {
+            // SAFETY: the word is part of the range.
+            difference |= unsafe { word_around(src as usize + i * WORD) } ^ u64::from_le_bytes(*word);
+        }
+        if !rest.is_empty() {
+            let mut last = [0; WORD];
+            last[..rest.len()].copy_from_slice(rest);
+            // SAFETY: its first bytes are part of the range.
+            let found = unsafe { word_around(src as usize + words.len() * WORD) };
+            let beyond = u64::MAX << (rest.len() * 8);
+            difference |= (found ^ u64::from_le_bytes(last)) & !beyond;
+        }
+    } else {
+        let mut piece = [0; 64];
+        for (i, part) in bytes.chunks(piece.len()).enumerate() {
+            // SAFETY: a part of the range, and a buffer that is at least as long.
+            unsafe { by_words(src.add(i * piece.len()), piece.as_mut_ptr(), part.len()) };
+            difference |= u64::from(&piece[..part.len()] != part);
+        }
+    }
+    fence(Ordering::Acquire);
+    difference == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words, so that the bytes are aligned, as those of a region are.
+    fn source() -> Vec<u64> {
+        (0..80u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).collect()
+    }
+
+    #[test]
+    fn every_length_at_every_alignment_is_copied_and_compared() {
+        let words = source();
+        let base = words.as_ptr().cast::<u8>();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        for start in 0..20 {
+            for len in 0..300 {
+                let expected = &bytes[start..start + len];
+                let mut copy = vec![0xaa; len + 1];
+                // SAFETY: within the words above, which nobody writes.
+                unsafe { racing(base.add(start), copy.as_mut_ptr(), len) };
+                assert_eq!((&copy[..len], copy[len]), (expected, 0xaa), "{start}+{len}");
+                // SAFETY: as above.
+                assert!(unsafe { equals(base.add(start), expected) }, "{start}+{len}");
+                for at in [0, len / 2, len.saturating_sub(1)] {
+                    let mut other = expected.to_vec();
+                    let Some(byte) = other.get_mut(at) else { continue };
+                    *byte ^= 0x10;
+                    // SAFETY: as above.
+                    assert!(!unsafe { equals(base.add(start), &other) }, "{start}+{len}, byte {at}");
+                }
+            }
+        }
+    }
 }

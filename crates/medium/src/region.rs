@@ -200,6 +200,37 @@ impl Region {
         self.write_nt(offset + known as u64, &lines[known..]);
     }
 
+    /// Gives one word of a line, by its number, the value that stands in `line`, atomically: readers see the old word or the new.
+    /// All other words of `line` stand there already, and nobody else writes to the line meanwhile. Durable after the next
+    /// [`fence`](Region::fence), without a flush; until then unordered against everything.
+    ///
+    /// For words that are no more needed in the cache: a line that is written whole leaves the processor at once, and need
+    /// not have been in the cache. Media that do not gain from whole lines store the word alone.
+    ///
+    /// # Panics
+    /// If `offset` is no multiple of a line, or a line has no such word.
+    #[inline]
+    pub fn store_line_nt(&self, offset: u64, line: &[u8; LINE as usize], word: usize) {
+        if !offset.is_multiple_of(LINE) || word >= line.len() / WORD as usize {
+            not_aligned(offset);
+        }
+        if let Some(sim) = &self.sim {
+            self.at(offset, LINE);
+            return simulated(move || sim.write_nt(offset, line));
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.flush != FlushKind::None {
+            let dst = self.at(offset, LINE);
+            // SAFETY: in bounds, a whole line by the test above, no overlap as in `write`. To the language this stores one
+            // word, as in `write_lines_nt`; aligned stores of 16 bytes do not tear its words.
+            unsafe { arch::stream_lines(dst, line.as_ptr(), line.len()) }
+            return;
+        }
+        let (at, (words, _)) = (offset + word as u64 * WORD, line.as_chunks::<{ WORD as usize }>());
+        self.store(at, u64::from_le_bytes(words[word]));
+        self.flush(at, WORD);
+    }
+
     /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).
     pub fn zero(&self, offset: u64, len: u64) {
         const ZEROS: [u8; 4096] = [0; 4096];
@@ -291,15 +322,43 @@ impl Region {
         self.fence();
     }
 
-    /// Copies out bytes that others may be changing: a mix of old and new words, for the caller to validate.
+    /// Copies out bytes that others may be changing: a mix of old and new ones, for the caller to validate.
+    #[inline]
     pub fn read_racing(&self, offset: u64, dst: &mut [u8]) {
-        let src = self.at(offset, dst.len() as u64);
+        let src = self.at_to_read(offset, dst.len() as u64);
+        // SAFETY: in bounds; regions are whole pages, so the covering words are mapped.
+        unsafe { copy::racing(src, dst.as_mut_ptr(), dst.len()) }
+    }
+
+    /// Appends bytes that others may be changing to `out`: a mix of old and new ones, for the caller to validate.
+    #[inline]
+    pub fn append_racing(&self, offset: u64, len: u64, out: &mut Vec<u8>) {
+        let (src, len) = (self.at_to_read(offset, len), len as usize);
+        out.reserve(len);
+        // SAFETY: in bounds as in `read_racing`; the room behind the bytes of `out` was just made, and is filled before it
+        // counts.
+        unsafe {
+            copy::racing(src, out.as_mut_ptr().add(out.len()), len);
+            out.set_len(out.len() + len);
+        }
+    }
+
+    /// Whether these bytes stand at `offset`, where others may be changing them: if so, the answer means nothing.
+    #[inline]
+    pub fn equals_racing(&self, offset: u64, bytes: &[u8]) -> bool {
+        let src = self.at_to_read(offset, bytes.len() as u64);
+        // SAFETY: as in `read_racing`.
+        unsafe { copy::equals(src, bytes) }
+    }
+
+    /// The first of some bytes that are about to be read.
+    #[inline]
+    fn at_to_read(&self, offset: u64, len: u64) -> *const u8 {
+        let src = self.at(offset, len);
         if let Some(sim) = &self.sim {
-            let len = dst.len() as u64;
             simulated(move || sim.note_read(offset, len));
         }
-        // SAFETY: in bounds; regions are whole pages, so the covering words are mapped.
-        unsafe { copy::racing(src, dst) }
+        src
     }
 
     /// Lends out bytes in place, or `None` if the range leaves the region (a damaged reference).

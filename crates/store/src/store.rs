@@ -412,7 +412,7 @@ fn build_slots(
     let settings = viper::decode(&superblock.settings)?;
     let (certifier, clock) = (Certifier::new(superblock.secret()), clock_of(&space, options, copy_lost));
     let (heap, damage) = SlotHeap::new(space, certifier, clock, settings, viper::RESERVE)?;
-    let index = if testing.tiny_index { CcehSettings::tiny() } else { CcehSettings::dense() };
+    let index = if testing.tiny_index { CcehSettings::tiny() } else { CcehSettings::paper() };
     Ok((SlotSpine::new(heap, index, testing.stripes.unwrap_or(viper::STRIPES)), damage))
 }
 

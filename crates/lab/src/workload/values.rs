@@ -89,11 +89,10 @@ impl Values {
         }
         let mut expected = mix(tag.wrapping_add(version)).wrapping_add(STEP);
         let mut difference = 0;
-        let words = others.chunks_exact(WORD);
-        let rest = words.remainder();
+        let (words, rest) = others.as_chunks::<WORD>();
         for word in words {
             expected = expected.wrapping_add(STEP);
-            difference |= read(word) ^ expected;
+            difference |= u64::from_le_bytes(*word) ^ expected;
         }
         let last = expected.wrapping_add(STEP).to_le_bytes();
         if difference != 0 || rest != &last[..rest.len()] {

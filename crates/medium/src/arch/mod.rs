@@ -129,6 +129,21 @@ pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
     unsafe { cpu::stream_lines(dst, src, len) }
 }
 
+/// Bytes that one load of [`copy_vectors`] takes, and fewest that it copies.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const VECTOR: usize = cpu::VECTOR;
+
+/// Copies bytes that others may be changing.
+///
+/// # Safety
+/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap, and `len` at least [`VECTOR`].
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) unsafe fn copy_vectors(src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: forwarded.
+    unsafe { cpu::copy_vectors(src, dst, len) }
+}
+
 /// Asks the processor for the line at `address`; a hint without effect on the program.
 #[inline]
 pub fn prefetch<T>(address: *const T) {

@@ -4,7 +4,7 @@ use super::FlushKind;
 use std::arch::asm;
 use std::arch::x86_64::{
     __cpuid, __cpuid_count, __m128i, _MM_HINT_T0, _mm_clflush, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
-    _mm_stream_si64, _mm_stream_si128,
+    _mm_storeu_si128, _mm_stream_si64, _mm_stream_si128,
 };
 
 pub(super) fn detect() -> Option<FlushKind> {
@@ -128,6 +128,46 @@ unsafe fn stream_ragged(dst: *mut u8, src: *const u8, len: usize, kind: FlushKin
         stream_words(dst.add(head), src.add(head), words);
         std::ptr::copy_nonoverlapping(src.add(tail), dst.add(tail), len - tail);
         super::flush_lines(kind, dst.add(tail), len - tail);
+    }
+}
+
+pub(super) const VECTOR: usize = 16;
+
+/// Loads 16 bytes that others may be changing: by an instruction that the compiler does not look into.
+///
+/// # Safety
+/// `src` must be mapped for 16 bytes.
+#[inline]
+unsafe fn load_vector(src: *const u8) -> __m128i {
+    let vector: __m128i;
+    // SAFETY: reads mapped bytes and changes nothing but its result.
+    unsafe {
+        asm!("movdqu {0}, [{1}]", out(xmm_reg) vector, in(reg) src, options(nostack, preserves_flags, readonly))
+    };
+    vector
+}
+
+/// # Safety
+/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap, and `len` at least [`VECTOR`].
+#[inline]
+pub(super) unsafe fn copy_vectors(src: *const u8, dst: *mut u8, len: usize) {
+    let last = len - VECTOR;
+    let mut done = 0;
+    // SAFETY: no access begins behind `last`, so each stays within `len` bytes of both pointers.
+    unsafe {
+        while done + 3 * VECTOR <= last {
+            let line = [0, 1, 2, 3].map(|i| load_vector(src.add(done + i * VECTOR)));
+            for (i, part) in line.into_iter().enumerate() {
+                _mm_storeu_si128(dst.add(done + i * VECTOR).cast(), part);
+            }
+            done += 4 * VECTOR;
+        }
+        while done < last {
+            _mm_storeu_si128(dst.add(done).cast(), load_vector(src.add(done)));
+            done += VECTOR;
+        }
+        // The end, of which some may be there already.
+        _mm_storeu_si128(dst.add(last).cast(), load_vector(src.add(last)));
     }
 }
 

@@ -146,12 +146,15 @@ impl SlotSpine {
     ) -> Result<(), Error> {
         let SlotSession { participant, owner, numbers, .. } = session;
         let guard = participant.pin();
-        if let Some(word) = self.index.candidate(&guard, hash) {
-            self.heap.prefetch(offset_of(word));
-        }
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
         stripe.note_newest(sequence);
-        let placed = self.heap.place(owner, key, value, sequence)?;
+        // The index was asked for its line before; so the record that goes is on its way when the new one is durable.
+        let ask_for_old = || {
+            if let Some(word) = self.index.candidate(&guard, hash) {
+                self.heap.prefetch(offset_of(word));
+            }
+        };
+        let placed = self.heap.place_while(owner, key, value, sequence, ask_for_old)?;
         let is_key = |word| self.heap.key_is(offset_of(word), key);
         match self.index.upsert(&guard, hash, word_of(placed.offset()), is_key) {
             Ok(Some(old)) => placed.release_old(offset_of(old))?,

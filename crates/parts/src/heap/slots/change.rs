@@ -4,6 +4,7 @@ use super::error::{Damage, SlotError};
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::offset::Offset;
+use super::pen::set_word;
 
 /// A record is durably gone, and its page locked until this drops: the caller takes the offset out of the index meanwhile, so
 /// that nobody misses the record before it is gone for good.
@@ -15,6 +16,7 @@ pub struct Deleted<'h> {
 impl SlotHeap {
     /// Clears the mark of a record on a page that is held, durably. `false` if it was clear.
     pub(super) fn clear(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
+        guard.touch();
         match self.shape() {
             Some(_) => Ok(self.clear_slot(&guard.page, offset.position())),
             None => self.clear_entry(&guard.page, offset.position()),
@@ -64,8 +66,8 @@ impl SlotHeap {
         }
         let word = page.at + shape.slot(offset.position()) + shape.key + at;
         let old = self.region().load(word);
-        self.region().store(word, change(old));
-        self.region().persist(word, 8);
+        set_word(self.region(), word, change(old));
+        self.region().fence();
         Ok(Some(old))
     }
 }

@@ -14,43 +14,101 @@ use super::chunks::Page;
 use super::error::Damage;
 use super::geometry::SlotShape;
 use super::heap::SlotHeap;
+use super::locks::PageGuard;
+use super::pen::{Pen, SlotContent, set_word};
+use quipu_medium::LINE;
 
 impl SlotHeap {
+    #[inline]
     fn slots(&self) -> &SlotShape {
         self.chunks.geometry.shape.as_ref().expect("asked of pages of slots only")
     }
 
-    /// Writes a record into the first free slot of a page that is held, durably. `None` if none is free.
+    /// Writes a record into the first free slot of a page that is held, durably. `None` if none is free. `meanwhile` is called
+    /// while the processor waits for the medium.
+    #[inline]
     pub(super) fn write_slot(
         &self,
-        page: &Page<'_>,
-        scratch: &mut Vec<u8>,
-        key: &[u8],
-        value: &[u8],
-        sequence: u64,
+        guard: &PageGuard<'_>,
+        pen: &mut Pen,
+        content: SlotContent<'_>,
+        meanwhile: impl FnOnce(),
     ) -> Option<u32> {
-        let shape = self.slots();
+        let (shape, page, region) = (self.slots(), &guard.page, self.region());
+        pen.turn_to(region, guard);
+        let bits_of = |pen: &Pen, word: u32| {
+            let at = shape.bit(word * 64).0;
+            pen.bits(at).unwrap_or_else(|| region.load(page.at + at))
+        };
         let (slot, bits) = (0..shape.bitset_words).find_map(|word| {
-            let bits = self.region().load(page.at + shape.bit(word * 64).0);
+            let bits = bits_of(pen, word);
             let free = (!bits & shape.valid_bits(word)).trailing_zeros();
             (free < 64).then_some((word * 64 + free, bits))
         })?;
-        scratch.clear();
-        scratch.extend_from_slice(key);
-        scratch.extend_from_slice(value);
-        scratch.resize(shape.sequence_at as usize, 0);
-        scratch.extend_from_slice(&sequence.to_le_bytes());
-        let at = page.at + shape.slot(slot);
-        self.region().write(at, scratch);
-        self.region().persist(at, shape.size);
+        // What shares the last line with it and counts must stay.
+        let at = shape.slot(slot);
+        let end = (at + shape.size).next_multiple_of(LINE);
+        let shares = |slot: &u32| shape.slot(*slot) < end;
+        let is_set = |slot: u32| {
+            let (word, bit) = shape.bit(slot);
+            debug_assert_eq!(word, shape.bit(slot / 64 * 64).0);
+            bits_of(pen, slot / 64) & bit != 0
+        };
+        if (slot + 1..shape.count).take_while(shares).any(is_set) {
+            self.write_between(page.at + at, content);
+            pen.look(region, page.at);
+        } else {
+            pen.write(region, page.at, at, shape, content);
+        }
+        region.fence();
         let (word, bit) = shape.bit(slot);
-        self.region().store(page.at + word, bits | bit);
-        self.region().persist(page.at + word, 8);
+        match pen.bits(word) {
+            Some(_) => pen.set_word(region, page.at, word, bits | bit),
+            None => set_word(region, page.at + word, bits | bit),
+        }
+        meanwhile();
+        region.fence();
         page.state.add(shape.size);
+        pen.leave(guard);
         Some(slot)
     }
 
+    /// Writes a record to a slot that shares its last line with another record. Durable after the next fence.
+    fn write_between(&self, at: u64, content: SlotContent<'_>) {
+        let (shape, region) = (self.slots(), self.region());
+        region.write(at, content.key);
+        region.write(at + shape.key, content.value);
+        let zeros = [0; 8];
+        let gap = shape.sequence_at - shape.key - shape.value;
+        region.write(at + shape.key + shape.value, &zeros[..gap as usize]);
+        region.store(at + shape.sequence_at, content.sequence);
+        region.flush(at, shape.size);
+    }
+
+    /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of another key.
+    #[inline]
+    pub(super) fn copy_value_of_slot(
+        &self,
+        page: &Page<'_>,
+        slot: u32,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let shape = self.slots();
+        if self.is_slot_set(page, slot) != Some(true) {
+            return None;
+        }
+        let at = page.at + shape.slot(slot);
+        let is_key = key.len() as u64 == shape.key && self.region().equals_racing(at, key);
+        if is_key {
+            value.clear();
+            self.region().append_racing(at + shape.key, shape.value, value);
+        }
+        Some(is_key)
+    }
+
     /// Whether a slot has a record; `None` if there is no such slot.
+    #[inline]
     pub(super) fn is_slot_set(&self, page: &Page<'_>, slot: u32) -> Option<bool> {
         let shape = self.slots();
         let (word, bit) = shape.bit(slot);
@@ -65,8 +123,8 @@ impl SlotHeap {
         }
         let (word, bit) = shape.bit(slot);
         let bits = self.region().load(page.at + word);
-        self.region().store(page.at + word, bits & !bit);
-        self.region().persist(page.at + word, 8);
+        set_word(self.region(), page.at + word, bits & !bit);
+        self.region().fence();
         page.state.remove(shape.size);
         true
     }
@@ -76,8 +134,8 @@ impl SlotHeap {
     pub(super) fn copy_slot(&self, page: &Page<'_>, slot: u32, skip: u64, buffer: &mut Vec<u8>) -> u64 {
         let shape = self.slots();
         let at = page.at + shape.slot(slot);
-        buffer.resize((shape.key + shape.value - skip) as usize, 0);
-        self.region().read_racing(at + skip, buffer);
+        buffer.clear();
+        self.region().append_racing(at + skip, shape.key + shape.value - skip, buffer);
         self.region().load(at + shape.sequence_at)
     }
 

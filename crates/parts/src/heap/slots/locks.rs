@@ -14,6 +14,7 @@ use super::offset::Offset;
 use super::settings::LockKind;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::sync::{SpinLock, Waiter, point};
+use std::cell::Cell;
 
 /// Tries to lock a page before its offset goes on the list.
 const TRIES: u32 = 32;
@@ -54,18 +55,45 @@ pub(super) struct PageGuard<'h> {
     heap: &'h SlotHeap,
     pub(super) page: Page<'h>,
     /// The version while it is held.
-    version: u32,
+    version: Cell<u32>,
+}
+
+impl PageGuard<'_> {
+    /// The version of the page before it was taken; `None` if versions say little, for their few bits.
+    #[inline]
+    pub(super) fn version_before(&self) -> Option<u32> {
+        self.version_if_many_bits().map(|version| version.wrapping_sub(1))
+    }
+
+    /// The version of the page when it has been released; `None` as above.
+    #[inline]
+    pub(super) fn version_behind(&self) -> Option<u32> {
+        self.version_if_many_bits().map(|version| version.wrapping_add(1))
+    }
+
+    fn version_if_many_bits(&self) -> Option<u32> {
+        (self.heap.settings().lock == LockKind::Dram32).then_some(self.version.get())
+    }
+
+    /// Something of the page is changed that its owner's pen does not know of: when it is released, the version will be another
+    /// one than the pen expects.
+    #[inline]
+    pub(super) fn touch(&self) {
+        if let Some(version) = self.version_if_many_bits() {
+            self.version.set(version.wrapping_add(2));
+        }
+    }
 }
 
 impl Drop for PageGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         match self.heap.settings().lock {
-            LockKind::Dram32 => self.page.lock.store(self.version.wrapping_add(1), Ordering::Release),
+            LockKind::Dram32 => self.page.lock.store(self.version.get().wrapping_add(1), Ordering::Release),
             LockKind::PageByte => {
                 let region = self.heap.region();
                 let word = region.load(self.page.at);
-                let version = u64::from(self.version.wrapping_add(1)) & LOCK_BYTE;
+                let version = u64::from(self.version.get().wrapping_add(1)) & LOCK_BYTE;
                 region.store(self.page.at, word & !LOCK_BYTE | version);
             }
         }
@@ -124,7 +152,7 @@ impl SlotHeap {
         };
         // What follows must not be seen before the odd version.
         fence(Ordering::Release);
-        Some(PageGuard { heap: self, page, version: version.wrapping_add(1) })
+        Some(PageGuard { heap: self, page, version: Cell::new(version.wrapping_add(1)) })
     }
 
     /// Takes a page, and waits for it. The caller holds no other page, or one that nobody who has this one waits for.

@@ -114,15 +114,13 @@ impl SlotHeap {
     ) -> u64 {
         let at = page.at + u64::from(position) * 8;
         let sequence = self.region().load(at + 8);
-        let inline = (entry.key + entry.inline_body() - skip) as usize;
-        buffer.resize(inline, 0);
-        self.region().read_racing(at + ENTRY_HEAD + skip, buffer);
+        buffer.clear();
+        self.region().append_racing(at + ENTRY_HEAD + skip, entry.key + entry.inline_body() - skip, buffer);
         let next = (page.page + 1) % self.chunks.geometry.pages;
         if entry.kind == EntryKind::Continued
             && let Some(next) = self.chunks.page(page.block, next)
         {
-            buffer.resize(inline + entry.body as usize, 0);
-            self.region().read_racing(next.at + LOG_START + ENTRY_HEAD, &mut buffer[inline..]);
+            self.region().append_racing(next.at + LOG_START + ENTRY_HEAD, entry.body, buffer);
         }
         sequence
     }

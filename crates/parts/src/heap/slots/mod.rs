@@ -8,7 +8,7 @@
 //! | step | paper | file |
 //! |---|---|---|
 //! | pages and blocks in zones | 3.2.1, figure 2 | `geometry`, `chunks` |
-//! | slots, records of one size | 3.2.2 | `fixed` |
+//! | slots, records of one size | 3.2.2 | `fixed`, `pen` |
 //! | logs, records of any size | 3.2.3 | `log`, `overflow` |
 //! | a client's block | 4.1 | `place`, `blocks` |
 //! | put, and locks that cross | 4.2 | `place`, `locks` |
@@ -120,6 +120,7 @@ mod locks;
 mod log;
 mod offset;
 mod overflow;
+mod pen;
 mod place;
 mod read;
 mod reclaim;

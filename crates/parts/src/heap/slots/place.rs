@@ -8,6 +8,7 @@ use super::geometry::entry_len;
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::offset::Offset;
+use super::pen::{Pen, SlotContent};
 
 /// Where a client writes next.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub struct Owner {
     place: Option<Place>,
     large: Option<Place>,
     taken: u64,
-    pub(super) scratch: Vec<u8>,
+    pen: Pen,
 }
 
 impl Owner {
@@ -127,7 +128,7 @@ pub(super) struct Content<'a> {
 impl SlotHeap {
     /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are begun.
     pub fn owner(&self, seed: u64) -> Owner {
-        Owner { random: seed, cleans: false, place: None, large: None, taken: 0, scratch: Vec::new() }
+        Owner { random: seed, cleans: false, place: None, large: None, taken: 0, pen: Pen::default() }
     }
 
     /// A place to write for a cleaner, which gets at the reserve.
@@ -193,10 +194,27 @@ impl SlotHeap {
         value: &[u8],
         sequence: u64,
     ) -> Result<Placed<'_>, SlotError> {
+        self.place_while(owner, key, value, sequence, || ())
+    }
+
+    /// As [`place`](SlotHeap::place); `meanwhile` is called while the medium is at work, to ask it for what comes next.
+    ///
+    /// # Errors
+    /// As for [`place`](SlotHeap::place).
+    #[inline]
+    pub fn place_while(
+        &self,
+        owner: &mut Owner,
+        key: &[u8],
+        value: &[u8],
+        sequence: u64,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Placed<'_>, SlotError> {
         self.check_size(key.len() as u64, value.len() as u64)?;
         if self.shape().is_some() {
-            return self.place_slot(owner, key, value, sequence);
+            return self.place_slot(owner, SlotContent { key, value, sequence }, meanwhile);
         }
+        meanwhile();
         if self.home_of(key.len() as u64, value.len() as u64) != Some(Home::Overflow) {
             return self.place_entry(owner, Content { kind: EntryKind::Plain, key, body: value, sequence });
         }
@@ -206,17 +224,19 @@ impl SlotHeap {
         self.place_entry(owner, head).inspect_err(|_| self.free_overflow(&blocks))
     }
 
+    #[inline]
     fn place_slot(
         &self,
         owner: &mut Owner,
-        key: &[u8],
-        value: &[u8],
-        sequence: u64,
+        content: SlotContent<'_>,
+        meanwhile: impl FnOnce(),
     ) -> Result<Placed<'_>, SlotError> {
+        let mut meanwhile = Some(meanwhile);
         loop {
-            let (page, _, scratch) = self.page_for(owner, false)?;
+            let (page, _, pen) = self.page_for(owner, false)?;
             let guard = self.lock(page);
-            if let Some(slot) = self.write_slot(&guard.page, scratch, key, value, sequence) {
+            let meanwhile = || meanwhile.take().map_or((), |ask| ask());
+            if let Some(slot) = self.write_slot(&guard, pen, content, meanwhile) {
                 return Ok(self.placed(guard, slot));
             }
             drop(guard);
@@ -234,12 +254,12 @@ impl SlotHeap {
         let len = entry_len(key.len() as u64, body.len() as u64);
         let large = !self.chunks.geometry.fits(false, len);
         loop {
-            let (page, place, scratch) = self.page_for(owner, large)?;
+            let (page, place, pen) = self.page_for(owner, large)?;
             let guard = self.lock(page);
             let tail = place.tail;
             let room = self.chunks.geometry.log_len(large) - tail;
             if len <= room {
-                self.write_entry(&guard.page, scratch, (tail, room), content);
+                self.write_entry(&guard.page, &mut pen.buffer, (tail, room), content);
                 place.tail += len;
                 return Ok(self.placed(guard, (tail / 8) as u32));
             }
@@ -250,7 +270,7 @@ impl SlotHeap {
                 let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
                 place.step += 1;
                 place.tail = LOG_START + entry_len(0, body.len() as u64);
-                self.write_continued(&guard.page, &next, scratch, (tail, room), content);
+                self.write_continued(&guard.page, &next, &mut pen.buffer, (tail, room), content);
                 return Ok(self.placed(guard, (tail / 8) as u32));
             }
             drop(guard);
@@ -272,7 +292,7 @@ impl SlotHeap {
         &'h self,
         owner: &'o mut Owner,
         large: bool,
-    ) -> Result<(Page<'h>, &'o mut Place, &'o mut Vec<u8>), SlotError> {
+    ) -> Result<(Page<'h>, &'o mut Place, &'o mut Pen), SlotError> {
         if owner.slot(large).is_none() {
             let place = match self.take_left(large) {
                 Some(place) => place,
@@ -285,10 +305,10 @@ impl SlotHeap {
             *owner.slot(large) = Some(place);
             owner.taken += 1;
         }
-        let Owner { place, large: larger, scratch, .. } = owner;
+        let Owner { place, large: larger, pen, .. } = owner;
         let place = if large { larger } else { place }.as_mut().expect("it was put there if there was none");
         let page = self.page_at(place.block, place.page(self.chunks.geometry.pages))?;
-        Ok((page, place, scratch))
+        Ok((page, place, pen))
     }
 
     /// A block that another client has left with room in it.

@@ -66,6 +66,9 @@ impl SlotHeap {
     ) -> Result<Option<bool>, SlotError> {
         let Some(page) = self.chunks.page_of(offset) else { return Ok(None) };
         let position = offset.position();
+        if self.shape().is_some() {
+            return self.unchanged(&page, || Ok(self.copy_value_of_slot(&page, position, key, value)));
+        }
         self.unchanged(&page, || {
             let is_key = self.has_key(&page, position, key);
             let skip = if is_key { key.len() as u64 } else { 0 };
@@ -114,13 +117,7 @@ impl SlotHeap {
                 _ => return false,
             },
         };
-        const PIECE: usize = 64;
-        let mut piece = [0; PIECE];
-        key.chunks(PIECE).zip((at..).step_by(PIECE)).all(|(part, at)| {
-            let copy = &mut piece[..part.len()];
-            self.region().read_racing(at, copy);
-            copy == part
-        })
+        self.region().equals_racing(at, key)
     }
 
     /// Asks for the lines that a read of this record, or its release, begins with.

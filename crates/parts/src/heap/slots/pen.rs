@@ -1,0 +1,132 @@
+//! The page that an owner is filling, written a whole cache line at a time.
+//!
+//! A store to a line that is not in the cache waits until the line has been read, and its flush takes another way to the medium.
+//! A line that is written whole by non-temporal stores does neither: so records, and the bits that make them count, are written
+//! with the rest of their lines. The owner knows that rest, because it wrote it; it is kept in DRAM, and holds as long as the
+//! version of the page says that nobody else has changed the page.
+
+use super::geometry::SlotShape;
+use super::locks::PageGuard;
+use quipu_medium::{LINE, Region};
+
+/// A cache line.
+pub(super) type Line = [u8; LINE as usize];
+
+/// The first byte of the line that holds `offset`.
+#[inline]
+pub(super) fn line_of(offset: u64) -> u64 {
+    offset & !(LINE - 1)
+}
+
+/// What stands in a slot.
+#[derive(Clone, Copy)]
+pub(super) struct SlotContent<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+    pub(super) sequence: u64,
+}
+
+/// What an owner knows of the page that it fills, and a buffer for what it writes.
+#[derive(Debug)]
+pub(super) struct Pen {
+    /// Where the page is, and the version for which the rest is true.
+    page: Option<(u64, u32)>,
+    /// The first line of the page: its header, the bits of its first slots, and perhaps a part of one.
+    first: Line,
+    /// The line in which the last record ends, and where that is.
+    last: Line,
+    last_at: u64,
+    /// What is being written.
+    pub(super) buffer: Vec<u8>,
+}
+
+impl Default for Pen {
+    fn default() -> Pen {
+        let nothing = [0; LINE as usize];
+        Pen { page: None, first: nothing, last: nothing, last_at: 0, buffer: Vec::new() }
+    }
+}
+
+impl Pen {
+    /// Makes sure that the first line is known of a page that is held.
+    #[inline]
+    pub(super) fn turn_to(&mut self, region: &Region, guard: &PageGuard<'_>) {
+        let now = guard.version_before().map(|version| (guard.page.at, version));
+        if now.is_none() || self.page != now {
+            self.look(region, guard.page.at);
+        }
+    }
+
+    /// Looks at the first line, since something was written past the pen.
+    pub(super) fn look(&mut self, region: &Region, page_at: u64) {
+        region.read_racing(page_at, &mut self.first);
+        self.last_at = 0;
+    }
+
+    /// Remembers that nobody else has changed the page since, when it is released.
+    #[inline]
+    pub(super) fn leave(&mut self, guard: &PageGuard<'_>) {
+        self.page = guard.version_behind().map(|version| (guard.page.at, version));
+    }
+
+    /// The bits of some slots, if they stand in the first line: a word of it, by its place in the page.
+    #[inline]
+    pub(super) fn bits(&self, at: u64) -> Option<u64> {
+        let word = self.first.as_chunks::<8>().0.get(at as usize / 8)?;
+        Some(u64::from_le_bytes(*word))
+    }
+
+    /// Writes a record to a slot behind which nothing counts up to the end of its last line. Durable after the next fence.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        region: &Region,
+        page_at: u64,
+        slot_at: u64,
+        shape: &SlotShape,
+        content: SlotContent<'_>,
+    ) {
+        let at = page_at + slot_at;
+        let begin = line_of(at);
+        let known = (at - begin) as usize;
+        self.buffer.clear();
+        match begin {
+            _ if begin == page_at => self.buffer.extend_from_slice(&self.first[..known]),
+            _ if begin == self.last_at => self.buffer.extend_from_slice(&self.last[..known]),
+            _ => region.append_racing(begin, known as u64, &mut self.buffer),
+        }
+        let SlotContent { key, value, sequence } = content;
+        self.buffer.extend_from_slice(key);
+        self.buffer.extend_from_slice(value);
+        self.buffer.resize(known + shape.sequence_at as usize, 0);
+        self.buffer.extend_from_slice(&sequence.to_le_bytes());
+        self.buffer.resize(self.buffer.len().next_multiple_of(LINE as usize), 0);
+        region.write_lines_nt(begin, &self.buffer, known);
+        let (lines, _) = self.buffer.as_chunks::<{ LINE as usize }>();
+        if let [first, .., last] | [first @ last] = lines {
+            if begin == page_at {
+                self.first = *first;
+            }
+            (self.last, self.last_at) = (*last, begin + self.buffer.len() as u64 - LINE);
+        }
+    }
+
+    /// Gives a word of the first line another value, atomically. Durable after the next fence.
+    #[inline]
+    pub(super) fn set_word(&mut self, region: &Region, page_at: u64, at: u64, value: u64) {
+        let word = at as usize;
+        self.first[word..word + 8].copy_from_slice(&value.to_le_bytes());
+        region.store_line_nt(page_at, &self.first, word / 8);
+    }
+}
+
+/// Gives a word of a page that the caller holds another value, atomically. Durable after the next fence.
+#[inline]
+pub(super) fn set_word(region: &Region, at: u64, value: u64) {
+    let begin = line_of(at);
+    let mut line = [0; LINE as usize];
+    region.read_racing(begin, &mut line);
+    let word = (at - begin) as usize;
+    line[word..word + 8].copy_from_slice(&value.to_le_bytes());
+    region.store_line_nt(begin, &line, word / 8);
+}
