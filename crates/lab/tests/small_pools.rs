@@ -243,3 +243,75 @@ fn a_client_that_rests_does_not_keep_all_tombstones() {
     let mut store = store;
     assert!(store.check(&|_, _| {}).unwrap().is_sound());
 }
+
+/// Fills a pool with records of 240 bytes, which leave nothing of a segment unused, and returns how many there are.
+fn fill_exactly(client: &mut Client) -> u64 {
+    (0..).find(|number: &u64| client.put(&number.to_le_bytes(), &[1; 208]).is_err()).unwrap()
+}
+
+/// A reader keeps victims from being free. What takes the last zone meanwhile must not be needed if the run dies then.
+#[test]
+fn a_crash_under_a_reader_leaves_a_zone_to_move_records_to() {
+    for zones in [3, 4, 6, 9] {
+        let (region, store) = pool(zones);
+        let keys = fill_exactly(&mut store.client());
+        drop(store);
+        let mut random = zones;
+        for session in 0..25 {
+            let store = Store::open_on(region.clone(), &options()).unwrap();
+            let (reader, mut client) = (store.client(), store.client());
+            client.delete(&0u64.to_le_bytes()).unwrap_or_else(|e| {
+                panic!("{zones} zones, session {session}: {e} {:?} {:?}", store.stats(), store.recovery())
+            });
+            let _guard = reader.pin();
+            for _ in 0..200 {
+                random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let key = ((random >> 33) % keys).to_le_bytes();
+                let done = match (random >> 60) % 4 {
+                    0 => client.put(&key, &[session; 208]),
+                    1 => client.put_for(&key, &[session; 200], std::time::Duration::ZERO),
+                    _ => client.delete(&key),
+                };
+                if done.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A tombstone of a key that was not there has a segment of its own, with nothing to clean in the whole pool, and the end of
+/// the run seals it.
+#[test]
+fn whoever_deletes_little_in_each_session_can_go_on() {
+    for (zones, is_closed) in [3, 4, 8, 100].into_iter().flat_map(|zones| [(zones, true), (zones, false)]) {
+        let (region, mut store) = pool(zones);
+        let keys = fill_exactly(&mut store.client());
+        for session in 0..40u64 {
+            if is_closed {
+                store.close().unwrap();
+            } else {
+                drop(store);
+            }
+            store = Store::open_on(region.clone(), &options()).unwrap();
+            let mut client = store.client();
+            client.delete(&(keys + session).to_le_bytes()).unwrap_or_else(|e| {
+                panic!("{zones} zones, closed: {is_closed}, session {session}: {e} {:?}", store.stats())
+            });
+        }
+    }
+}
+
+#[test]
+fn what_the_end_of_a_run_cuts_off_is_filled_by_the_next() {
+    let (region, mut store) = pool(3);
+    let keys = fill_exactly(&mut store.client());
+    (0..keys).for_each(|key| store.client().delete(&key.to_le_bytes()).unwrap());
+    for key in 0..keys / 2 {
+        store.close().unwrap();
+        store = Store::open_on(region.clone(), &options()).unwrap();
+        store.client().put(&key.to_le_bytes(), &[1; 208]).unwrap_or_else(|e| {
+            panic!("{key} of {keys}: {e} {:?}", store.stats());
+        });
+    }
+}

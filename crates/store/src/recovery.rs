@@ -326,17 +326,19 @@ impl Spine {
     fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) {
         let Pending { sealed, hash, reference, record } = pending;
         let tagged = tagged(reference, record.kind());
+        // A record that has expired says what a tombstone says. Not a large one: a tombstone of its number may have outlived
+        // its zones.
+        let is_final = |record: &RecordView<'_>| match record.kind() {
+            Kind::Value => self.has_expired(record),
+            kind => kind == Kind::Tombstone,
+        };
         // Of a record and a copy that says the same, the one in a sealed segment: if compaction was cut off, what it had not
         // finished then holds nothing that is needed.
-        let rank =
-            |sequence: u64, reference: Reference, sealed| (sequence, reference.tag() == TOMBSTONE, sealed);
+        let rank = |record: &RecordView<'_>, sealed| (record.header.sequence.get(), is_final(record), sealed);
         let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, hash, record.key) {
             None => self.index.insert(guard, hash, tagged.word(), &|word| self.rehash(word)),
-            Some(old)
-                if rank(old.record.header.sequence.get(), old.reference, false)
-                    < rank(record.header.sequence.get(), tagged, sealed) =>
-            {
+            Some(old) if rank(&old.record, false) < rank(&record, sealed) => {
                 let done = self.index.replace(guard, hash, old.reference.word(), tagged.word());
                 debug_assert!(done, "the key is locked");
                 if old.reference.tag() != TOMBSTONE {

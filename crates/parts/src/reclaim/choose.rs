@@ -10,7 +10,8 @@
 //!   are many the oldest segments go first, whatever they hold. That helps none that is younger than a segment which
 //!   cannot be cleaned; those do not count.
 //! - A segment that was sealed before it was full, as each end of a run does, holds room that nobody can use. It alone is
-//!   not worth a copy, which would only move it; but two whose records fit into one segment are.
+//!   not worth a copy, which would only move it; but two whose records fit into one segment are. And if nothing else gives
+//!   anything, one alone is worth it for who needs a place and finds none: behind the copies there is one.
 //!
 //! Every choice must make less of what led to it, or compaction would go on for ever: two such segments become one, and
 //! tombstones that were copied are in a segment as young as can be.
@@ -31,6 +32,8 @@ pub struct Terms {
     pub oldest_other: u64,
     /// Bytes of tombstones that may stay before the oldest segments are cleaned for their sake.
     pub tombstones: u64,
+    /// Bytes behind its records for which a segment is worth a copy by itself; beyond the capacity, none is.
+    pub place: u64,
 }
 
 /// The segments to clean next, at most so many, in this order; none if cleaning would give nothing back.
@@ -64,6 +67,10 @@ pub fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Vec<Candi
     // Whether another one joins depends on what the first one left of the room.
     let first = chosen.iter().map(|(rank, _)| *rank).min();
     chosen.retain(|(rank, candidate)| Some(*rank) == first || gives(candidate));
+    if chosen.is_empty() {
+        let opens = candidates.iter().filter(|candidate| candidate.unused >= terms.place);
+        return opens.max_by_key(|candidate| candidate.unused).copied().into_iter().collect();
+    }
     // All but a few of many stay behind: no need to sort those.
     if chosen.len() > most {
         chosen.select_nth_unstable_by_key(most, |(rank, _)| *rank);
@@ -95,7 +102,8 @@ mod tests {
     use super::*;
     use crate::space::ZoneId;
 
-    const TERMS: Terms = Terms { capacity: 1000, least: 1, room: 0, oldest_other: u64::MAX, tombstones: 699 };
+    const TERMS: Terms =
+        Terms { capacity: 1000, least: 1, room: 0, oldest_other: u64::MAX, tombstones: 699, place: u64::MAX };
 
     fn candidate(life: u64, written: u64, garbage: u64, tombstones: u64) -> Candidate {
         let (expired, unused) = (0, 1000 - written);
@@ -150,6 +158,17 @@ mod tests {
         // One that whoever comes next may still write to is not short.
         let left = [Candidate { unused: 0, ..short[1] }, short[2]];
         assert_eq!(first(&left, &TERMS), None);
+    }
+
+    #[test]
+    fn one_that_was_cut_short_is_copied_alone_only_for_a_place() {
+        let candidates = [candidate(1, 1000, 0, 0), candidate(2, 900, 0, 0), candidate(3, 800, 0, 0)];
+        assert_eq!(first(&candidates, &TERMS), None);
+        assert_eq!(first(&candidates, &Terms { place: 200, ..TERMS }), Some(candidates[2]));
+        assert_eq!(first(&candidates, &Terms { place: 201, ..TERMS }), None);
+        // Not if another one gives something back.
+        let garbage = [candidate(1, 1000, 1, 0), candidates[2]];
+        assert_eq!(first(&garbage, &Terms { place: 1, ..TERMS }), Some(garbage[0]));
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod step;
 use super::{Spine, Writer};
 use crate::background::Bell;
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::heap::segments::{Candidate, LogHeap, Position};
+use quipu_parts::heap::segments::{Candidate, LogHeap, Position, Use};
 use quipu_parts::heap::values::ValueZones;
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock};
@@ -117,6 +117,8 @@ struct Demand {
     least: u64,
     /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes one.
     tombstone_share: u64,
+    /// So much room behind its records is reason enough to move them, if there is no other.
+    place: u64,
 }
 
 impl Compactor {
@@ -198,6 +200,8 @@ impl Spine {
     pub(crate) fn give_back(&self) {
         self.leave_segments(&mut self.all_workers());
         self.free_all_ripe();
+        // Now there is a zone beside the one that was the last.
+        self.leave_segments(&mut self.all_workers());
     }
 
     /// All workers: nobody takes a step as long as they are held.
@@ -207,10 +211,16 @@ impl Spine {
 
     /// Leaves the compactor's own segments to others, and tells whether there was one. What has been begun is ended before: it
     /// may need the room in them.
+    ///
+    /// As long as no zone is free and victims are still to be, the segments stay: the last one holds only copies of records
+    /// in those, so that recovery can give it back. With anything else in it, a crash would leave no zone to move records to.
     fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
         let mut left = false;
         for worker in workers {
             while worker.victim.is_some() && self.step(worker, &self.demand(0, u64::MAX)).is_ok() {}
+            if self.heap.zones_left(Use::Move) == 0 && self.compactor.retired() > 0 {
+                continue;
+            }
             if let Some(segment) = worker.writer.segment.take() {
                 self.heap.leave(segment);
                 left = true;

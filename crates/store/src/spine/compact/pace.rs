@@ -96,14 +96,19 @@ impl Spine {
             if self.leave_segments(&mut workers) {
                 continue;
             }
-            if !revoked && self.heap.held_back() >= self.heap.longest_record() {
-                self.revoke(&workers);
+            if !revoked && self.heap.held_back() >= self.heap.longest_record() && self.revoke(&workers) {
                 revoked = true;
                 continue;
             }
             // Before anyone is refused, tombstones go that writers leave at other times.
             if demand.tombstone_share < ASKED_TOMBSTONE_SHARE {
                 demand.tombstone_share = ASKED_TOMBSTONE_SHARE;
+                continue;
+            }
+            // And room becomes a place that nobody can use: the end of a run seals what is open, and tombstones of keys that
+            // were not there may leave nothing else to clean.
+            if demand.place == u64::MAX {
+                demand.place = len.max(least);
                 continue;
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
@@ -118,15 +123,19 @@ impl Spine {
         Ok(true)
     }
 
-    /// Takes their segments away from all clients, which may rest. The compactor, which does not look for that, has none and
-    /// takes none meanwhile: the caller has all its workers.
-    fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) {
+    /// Takes their segments away from all clients, which may rest; `false` if the compactor has one, since it does not look
+    /// for that. It takes none meanwhile: the caller has all its workers.
+    fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {
+        if workers.iter().any(|worker| worker.writer.segment.is_some()) {
+            return false;
+        }
         let guard = workers[0].participant.pin();
         self.heap.revoke(|| {
             for stripe in 0..self.stripes.count() {
                 drop(self.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
             }
         });
+        true
     }
 
     fn step_of_writer(&self, demand: &Demand) -> Result<bool, Error> {
@@ -139,7 +148,7 @@ impl Spine {
     }
 
     pub(super) fn demand(&self, born_before: u64, least: u64) -> Demand {
-        Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE }
+        Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE, place: u64::MAX }
     }
 
     /// Bytes that cleaning a segment must give back for a writer to do it.
@@ -157,7 +166,7 @@ impl Spine {
             self.compactor.done()
         };
         let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
-        let demand = Demand { born_before, least: 1, tombstone_share };
+        let demand = Demand { tombstone_share, ..self.demand(born_before, 1) };
         let mut patience = Patience::new(self.region());
         loop {
             let stepped = self.compact_step(&demand);

@@ -128,7 +128,7 @@ impl Spine {
         demand: &Demand,
         fits: impl Fn(ZoneId) -> bool,
     ) -> Option<Candidate> {
-        let Demand { born_before, least, tombstone_share } = *demand;
+        let Demand { born_before, least, tombstone_share, place } = *demand;
         let Agenda { chosen, begun } = agenda;
         let may_be = |candidate: &Candidate| candidate.life < born_before && fits(candidate.zone);
         if let Some(position) = chosen.iter().position(may_be) {
@@ -140,7 +140,7 @@ impl Spine {
         let oldest_other = begun.iter().map(|(_, life)| *life).fold(oldest_other, u64::min);
         let written = candidates.iter().map(|candidate| candidate.written).sum::<u64>();
         let (capacity, tombstones) = (self.heap.longest_record(), written / tombstone_share);
-        let terms = Terms { capacity, least, room, oldest_other, tombstones };
+        let terms = Terms { capacity, least, room, oldest_other, tombstones, place };
         let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
         let mut fresh = choose(&candidates, &terms, most).into_iter();
         let first = fresh.next()?;
