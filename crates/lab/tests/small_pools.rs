@@ -315,3 +315,22 @@ fn what_the_end_of_a_run_cuts_off_is_filled_by_the_next() {
         });
     }
 }
+
+/// Zones that wait for a reader are of no use to who needs none.
+#[test]
+fn what_needs_no_zone_does_not_wait_for_readers() {
+    let (_, store) = pool(16);
+    let mut client = store.client();
+    let keys = fill_exactly(&mut client);
+    let reader = store.client();
+    let _guard = reader.pin();
+    // Until something waits for the guard.
+    while client.put(b"more", &[2; 208]).is_ok() {}
+    let began = std::time::Instant::now();
+    for key in (0..keys).take(20) {
+        assert!(!client.put_if_absent(&key.to_le_bytes(), b"another").unwrap());
+        assert!(client.remove(&key.to_le_bytes()).unwrap());
+    }
+    // Each that waits does so for 100 ms.
+    assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
+}

@@ -81,8 +81,10 @@ impl Spine {
         most: &Content<'_>,
         mut decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Error> {
+        self.check_key(most.key)?;
         loop {
-            match self.modify::<WHOLE, V, T>(session, most.key, &mut decide) {
+            self.relieve()?;
+            match self.decide::<WHOLE, V, T>(session, most.key, &mut decide) {
                 // Large values look for room again by themselves.
                 Err(error @ Error::PoolFull { .. }) if !self.is_large(most.value) => {
                     let wanted = (most.record_len(), 0);
@@ -103,9 +105,20 @@ impl Spine {
         decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Error> {
         self.check_key(key)?;
+        // What will be written is not known yet, and the decision is made but once.
+        self.relieve_for(&mut session.writer, HEADER + key.len() as u64 + self.inline_limit())?;
+        self.decide::<WHOLE, V, T>(session, key, decide)
+    }
+
+    /// The same with no look at how much room is left.
+    #[inline]
+    fn decide<const WHOLE: bool, V: AsRef<[u8]>, T>(
+        &self,
+        session: &mut Session,
+        key: &[u8],
+        decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
+    ) -> Result<T, Error> {
         let Session { participant, writer, .. } = session;
-        // What will be written is not known yet.
-        self.relieve_for(writer, HEADER + key.len() as u64 + self.inline_limit())?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         let guard = participant.pin();
