@@ -38,8 +38,10 @@ impl LogHeap {
         (candidates, oldest)
     }
 
-    /// Takes a candidate away from whoever might still append to it. `false` if someone does already.
-    pub fn claim(&self, zone: ZoneId) -> bool {
+    /// Takes a candidate away from whoever might still append to it. `false` if someone does already, or has since it was
+    /// one: then it may be worth nothing any more.
+    pub fn claim(&self, candidate: &Candidate) -> bool {
+        let zone = candidate.zone;
         let left = {
             let mut idle = self.idle.lock();
             let left = idle.iter().position(|segment| segment.zone == zone);
@@ -49,7 +51,7 @@ impl LogHeap {
             self.seal(&mut left);
             self.region().fence();
         }
-        self.lives.is_sealed(zone)
+        self.lives.is_sealed(zone) && self.usage.of_zone(zone).written == candidate.written
     }
 
     /// Bytes that clients hold back by keeping segments open: what no longer matters in these, and all tombstones, which may
@@ -125,5 +127,53 @@ impl LogHeap {
         self.usage.forget(zone);
         self.expiries.forget(zone);
         self.lives.end(zone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::segments::{Shard, Use};
+    use crate::heap::{Clock, ClockSettings};
+    use crate::record::Certifier;
+    use crate::space::{FormatOptions, FreeListKind, Space};
+    use quipu_medium::{Node, Pages, Region};
+
+    fn heap() -> LogHeap {
+        let options = FormatOptions {
+            zone_size: 16 << 10,
+            design: 1,
+            settings: [0; _],
+            pools: Vec::new(),
+            nodes: vec![Node(0)],
+            free_list: FreeListKind::Persistent,
+            secret: [1; 32],
+            boot_id: [7; 16],
+        };
+        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+        let space = Space::format(region, &options).expect("a new pool");
+        let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
+        LogHeap::new(space, Certifier::new(&[1; 32]), clock, 2)
+    }
+
+    /// Many victims are chosen at a time. One that a client filled before its turn came would be copied for nothing.
+    #[test]
+    fn a_candidate_that_was_written_to_since_is_none() {
+        let heap = heap();
+        let write = |len| {
+            let mut segment = None;
+            heap.make_room(&mut segment, len, None, Use::Put).expect("room");
+            let segment = segment.expect("a segment was made");
+            heap.note_written(Shard::default(), segment.zone, len);
+            segment
+        };
+        heap.leave(write(1000));
+        let [stale] = heap.candidates().0[..] else { panic!("one was left") };
+        let open = write(1000);
+        assert_eq!((open.zone, heap.claim(&stale)), (stale.zone, false), "someone writes to it");
+        heap.leave(open);
+        assert!(!heap.claim(&stale));
+        let [fresh] = heap.candidates().0[..] else { panic!("it was sealed") };
+        assert!(heap.claim(&fresh));
     }
 }

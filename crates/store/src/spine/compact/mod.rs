@@ -25,7 +25,7 @@
 //!
 //! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind, or there is none,
 //! writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that
-//! finds no room at all takes as many as it needs, but cleans no segment twice.
+//! finds no room at all takes as many as it needs, but cleans nothing that was opened since.
 
 mod pace;
 mod step;
@@ -198,10 +198,11 @@ impl Compactor {
 impl Spine {
     /// Gives all zones back that no reader can reach any more, and the compactor's own segments to others.
     pub(crate) fn give_back(&self) {
-        self.leave_segments(&mut self.all_workers());
-        self.free_all_ripe();
-        // Now there is a zone beside the one that was the last.
-        self.leave_segments(&mut self.all_workers());
+        // Who waits for a zone gets one when another has ended, and the last is left when there is one beside it.
+        for _ in 0..=self.compactor.workers.len() {
+            self.leave_segments(&mut self.all_workers());
+            self.free_all_ripe();
+        }
     }
 
     /// All workers: nobody takes a step as long as they are held.

@@ -59,7 +59,7 @@ impl Spine {
         };
         *victim = Some((zone, position));
         let mut batch: Vec<(Reference, RecordView<'_>)> = Vec::with_capacity(BATCH);
-        // SAFETY: the segment is sealed, so nobody appends; it is freed by whoever has this worker, and that is the caller.
+        // SAFETY: the segment is sealed, so nobody appends; nobody frees it before this worker retires it, at its end.
         let scan = unsafe { self.heap.scan(zone) };
         let Ok(mut scan) = scan.map(|scan| scan.from(position)) else {
             return Err(self.unreadable(victim, zone, 0));
@@ -100,16 +100,14 @@ impl Spine {
         }
         let nothing = if others > 0 { Step::OthersFirst } else { Step::NothingToDo };
         let fits = |zone| zones > 0 || self.heap.live_bytes(zone) <= room;
-        let Candidate { zone, life, .. } =
-            self.next_victim(&mut agenda, room, demand, fits).ok_or(nothing)?;
+        let victim = self.next_victim(&mut agenda, room, demand, fits).ok_or(nothing)?;
         // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
         self.heap.draw();
-        // Until now somebody might have written to it.
-        if !self.heap.claim(zone) || !fits(zone) {
+        if !self.heap.claim(&victim) {
             return Err(Step::Taken);
         }
-        agenda.begun.push((zone, life));
-        Ok(zone)
+        agenda.begun.push((victim.zone, victim.life));
+        Ok(victim.zone)
     }
 
     /// A victim is done with, and no candidate any more.
@@ -119,8 +117,9 @@ impl Spine {
         self.compactor.agenda.lock().begun.retain(|(begun, _)| *begun != zone);
     }
 
-    /// The next segment to clean that meets the demand. Many are chosen at a time, since who chooses looks at all; meanwhile
-    /// they can only become emptier, but for those that someone writes to, which cannot be claimed.
+    /// The next segment to clean. Many are chosen at a time, since who chooses looks at all: by the demand of who chose them,
+    /// of which only the age is asked again. Meanwhile they can only become emptier, but for those that someone writes to,
+    /// which cannot be claimed.
     fn next_victim(
         &self,
         agenda: &mut Agenda,
