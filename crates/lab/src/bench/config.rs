@@ -1,12 +1,16 @@
 //! What a benchmark is asked to do.
 
 use super::error::BenchError;
+use super::ops::OpsPhase;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
 use quipu::{Design, MediumKind, Options, RecordForm, SlotSettings};
 use std::path::PathBuf;
 
 /// Bytes of YCSB's longest key: `user` and nineteen digits.
 const LONGEST_KEY: usize = 23;
+
+/// Bytes of a key that is a number.
+const WORD_KEY: usize = 8;
 
 /// A benchmark's settings.
 #[derive(Clone, Debug)]
@@ -29,14 +33,26 @@ pub struct Config {
     pub cleaner: bool,
     /// Records loaded.
     pub records: u64,
+    /// Of these, records that are there before the inserts that `ops` measures.
+    pub prefilled: u64,
+    /// What `ops` measures after the inserts, in this order.
+    pub phases: Vec<OpsPhase>,
     /// Operations of each phase.
     pub operations: u64,
     /// Bytes of a key.
     pub key_size: usize,
     /// Bytes of a value.
     pub value_size: usize,
+    /// Standard deviations of key and value, in bytes, if both vary around their sizes.
+    pub spread: Option<(f64, f64)>,
     /// Whether every key and every value has just that size, for designs that can make use of it.
     pub fixed_sizes: bool,
+    /// Settings of designs over slots; how records stand in them follows from the sizes.
+    pub slots: SlotSettings,
+    /// Whether memory of medium `dram` has persistence instructions; without them, what they cost can be seen.
+    pub persists: bool,
+    /// On the simulator, whether to count the DIMMs that each operation touches, for which every call is looked at.
+    pub counts_dimms: bool,
     /// What all choices follow from.
     pub seed: u64,
     /// Whether the medium's own limits are measured too, and results given as shares of them.
@@ -54,10 +70,16 @@ impl Default for Config {
             threads: 1,
             cleaner: Options::default().cleaner,
             records: 1_000_000,
+            prefilled: 0,
+            phases: OpsPhase::DEFAULT.to_vec(),
             operations: 1_000_000,
             key_size: 16,
             value_size: 200,
+            spread: None,
             fixed_sizes: true,
+            slots: SlotSettings::default(),
+            persists: true,
+            counts_dimms: false,
             seed: 1,
             roofline: false,
         }
@@ -85,6 +107,9 @@ impl Config {
         if self.records == 0 || self.operations == 0 {
             return Err(setting("records and operations", "must be at least 1"));
         }
+        if self.prefilled >= self.records {
+            return Err(setting("prefilled", "must leave records to be inserted"));
+        }
         if matches!(self.medium, MediumKind::File | MediumKind::Dax) && self.pool.is_none() {
             return Err(setting("pool", format!("must name a new file for the medium {}", self.medium)));
         }
@@ -107,9 +132,10 @@ impl Config {
 
     /// How a heap of slots stores such records: as slots if they have one size and some fit a page.
     pub(super) fn form(&self) -> RecordForm {
-        let fits = self.record_bytes() <= u64::from(SlotSettings::default().page_size) / 4;
+        let fits = self.record_bytes() <= u64::from(self.slots.page_size) / 4;
+        let varies = !self.fixed_sizes || self.spread.is_some();
         match (u16::try_from(self.key_size), u32::try_from(self.value_size)) {
-            (Ok(key), Ok(value)) if self.fixed_sizes && fits => RecordForm::Fixed { key, value },
+            (Ok(key), Ok(value)) if !varies && fits => RecordForm::Fixed { key, value },
             _ => RecordForm::Variable,
         }
     }
@@ -120,24 +146,30 @@ impl Config {
             records: workload.records,
             operations: workload.operations,
             value_size: workload.value_size,
-            key_size: LONGEST_KEY.max("user".len() + workload.zero_padding),
-            fixed_sizes: false,
+            key_size: if workload.word_keys {
+                WORD_KEY
+            } else {
+                LONGEST_KEY.max("user".len() + workload.zero_padding)
+            },
+            fixed_sizes: workload.word_keys,
             ..self.clone()
         }
     }
 
     /// The keys' shape.
     pub(super) fn keys(&self) -> Result<KeyShape, BenchError> {
-        KeyShape::new(self.key_size, self.seed).ok_or_else(|| {
+        let shape = KeyShape::new(self.key_size, self.seed).ok_or_else(|| {
             setting("key size", format!("must be at least {SHORTEST_KEY}, to keep records apart"))
-        })
+        })?;
+        Ok(self.spread.map_or(shape, |(deviation, _)| shape.spread(deviation)))
     }
 
     /// The values' shape.
     pub(super) fn values(&self) -> Result<Values, BenchError> {
-        Values::new(self.value_size).ok_or_else(|| {
+        let values = Values::new(self.value_size).ok_or_else(|| {
             setting("value size", format!("must be at least {SHORTEST_VALUE}, so that it can be checked"))
-        })
+        })?;
+        Ok(self.spread.map_or(values, |(_, deviation)| values.spread(deviation)))
     }
 
     /// Bytes of a record as the limits count them: key and value.

@@ -1,25 +1,59 @@
 //! Costs of a phase on the simulator, in place of its time.
 
 use super::drive::Outcome;
-use super::engine::Engine;
 use super::report::Row;
-use quipu_medium::sim::Cost;
+use quipu_medium::sim::{Cost, Sim};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts at the beginning of a phase, where there is something to count.
-pub(super) struct Meter(Option<Cost>);
+pub(super) struct Meter(Option<(Arc<Sim>, Cost)>);
 
 impl Meter {
     /// Begins to count.
-    pub(super) fn start(target: &impl Engine) -> Meter {
-        Meter(target.simulator().map(|sim| sim.cost()))
+    pub(super) fn start(sim: Option<&Arc<Sim>>) -> Meter {
+        Meter(sim.map(|sim| (sim.clone(), sim.cost())))
     }
 
     /// Fills in what the phase showed: costs on the simulator, times elsewhere.
-    pub(super) fn stop(self, target: &impl Engine, row: Row, outcome: &Outcome) -> Row {
-        match (self.0, target.simulator()) {
-            (Some(before), Some(sim)) => costs(row, sim.cost() - before, outcome.operations),
-            _ => row.timed(outcome),
+    pub(super) fn stop(self, row: Row, outcome: &Outcome) -> Row {
+        match self.0 {
+            Some((sim, before)) => costs(row, sim.cost() - before, outcome.operations),
+            None => row.timed(outcome),
         }
+    }
+}
+
+/// Sums up what single calls did to the DIMMs, which the counts of a phase do not tell.
+pub(super) struct DimmMeter {
+    sim: Arc<Sim>,
+    touched: AtomicU64,
+    most: AtomicU64,
+}
+
+impl DimmMeter {
+    pub(super) fn new(sim: &Arc<Sim>) -> DimmMeter {
+        DimmMeter { sim: sim.clone(), touched: AtomicU64::new(0), most: AtomicU64::new(0) }
+    }
+
+    /// Makes a call and looks at it.
+    pub(super) fn watch<T>(&self, call: impl FnOnce() -> T) -> T {
+        let before = self.sim.cost();
+        let result = call();
+        let cost = self.sim.cost() - before;
+        self.touched.fetch_add(cost.dimms_touched() as u64, Ordering::Relaxed);
+        self.most.fetch_add(cost.dimm_lines.into_iter().max().unwrap_or(0), Ordering::Relaxed);
+        result
+    }
+
+    /// DIMMs that a call touched, in the mean over `calls`.
+    pub(super) fn dimms(&self, calls: u64) -> f64 {
+        self.touched.load(Ordering::Relaxed) as f64 / calls as f64
+    }
+
+    /// Lines that a call wrote to the DIMM that it wrote most to, in the mean.
+    pub(super) fn most_lines(&self, calls: u64) -> f64 {
+        self.most.load(Ordering::Relaxed) as f64 / calls as f64
     }
 }
 

@@ -4,6 +4,10 @@
 //! - [`ycsb`]: a YCSB workload, loaded and run.
 //! - [`util`]: overwriting at a given utilization until throughput is steady.
 //! - [`recovery`]: reopening without and after a clean close.
+//! - [`reclaim`]: reads and writes beside reclamation.
+//! - [`steps`]: the steps of an operation, each alone.
+//! - [`patterns`]: writes by themselves, in several orders.
+//! - [`paper`]: the evaluations of papers, made of these.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //!
 //! Each takes a [`Config`] and hands [`Row`]s to the caller; nothing here prints. On the simulated medium
@@ -24,12 +28,16 @@ mod engine;
 mod error;
 mod memory;
 mod ops;
+pub mod paper;
+mod patterns;
 mod plot;
 mod progress;
+mod reclaim;
 mod recovery;
 mod report;
 mod roofline;
 mod session;
+mod steps;
 mod table;
 mod target;
 mod util;
@@ -38,12 +46,15 @@ mod ycsb;
 pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
 pub use error::BenchError;
-pub use ops::{ops, ops_of};
+pub use ops::{OpsPhase, ops, ops_of};
+pub use patterns::{Pattern, patterns};
 pub use plot::plot;
 pub use progress::{Progress, Silent};
+pub use reclaim::reclaim;
 pub use recovery::recovery;
-pub use report::{Row, Sink, Utilized};
+pub use report::{InPaper, Row, Sink, Utilized};
 pub use roofline::{Limits, Roofline};
+pub use steps::steps;
 pub use table::table;
 pub use util::{Keys, Overwrites, util};
 pub use ycsb::{ycsb, ycsb_of};

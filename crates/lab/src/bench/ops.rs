@@ -1,13 +1,13 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
 //! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in every index. insert
-//! puts all records; get, get_many, update and, where there is such a thing, update_in_place choose uniformly; delete (which
+//! puts all records; get, get_many, update, read_modify_write and, where there is such a thing, update_in_place choose uniformly; delete (which
 //! does not look) and remove (which tells whether the record was there) share a random order and meet each record at most
 //! once. Every value read is checked for its key, its wholeness and its version; after the deletes a sample is read again,
 //! where the deleted must be absent and the others present.
 
 use super::config::Config;
-use super::drive::Phase;
+use super::drive::{Phase, drive};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
@@ -23,10 +23,41 @@ use rand::{RngExt, SeedableRng};
 /// Keys of a batch.
 const BATCH: usize = 32;
 
+/// What `ops` measures once the records are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpsPhase {
+    /// One record, copied out.
+    Get,
+    /// Batches of 32.
+    GetMany,
+    /// A whole new value over the old one, which is not looked at.
+    Update,
+    /// The old value is read, and a whole new one put in its place.
+    ReadModifyWrite,
+    /// Eight bytes of the value, where the design can do that.
+    UpdateInPlace,
+    /// Deletes that do not tell whether there was something to delete: of half of the records that go.
+    Delete,
+    /// Deletes that do: of the rest.
+    Remove,
+}
+
+impl OpsPhase {
+    /// What is measured unless something else is asked for.
+    pub const DEFAULT: [OpsPhase; 6] = [
+        OpsPhase::Get,
+        OpsPhase::GetMany,
+        OpsPhase::Update,
+        OpsPhase::UpdateInPlace,
+        OpsPhase::Delete,
+        OpsPhase::Remove,
+    ];
+}
+
 /// Version of values that the update phase writes; the load writes version 0.
 const UPDATED: u64 = 1;
 
-/// Runs insert, get, get_many, update, delete and remove on each design, and hands over a row for each when they are
+/// Runs insert, and the phases that the settings name after it, on each design, and hands over a row for each when they are
 /// complete.
 ///
 /// # Errors
@@ -35,7 +66,10 @@ pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(
     config.check()?;
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
     for &design in &config.designs {
-        let writes = config.records + config.operations + WARM_UP * config.threads as u64;
+        let rewrites = [OpsPhase::Update, OpsPhase::ReadModifyWrite];
+        let rewrites = config.phases.iter().filter(|phase| rewrites.contains(phase)).count() as u64;
+        let rewritten = config.operations + WARM_UP * config.threads as u64;
+        let writes = config.records + rewrites * rewritten;
         let target = Target::new(config, design, room(config, writes, config.records))?;
         ops_of(config, &target, roofline.as_mut(), progress, sink)?;
     }
@@ -81,20 +115,27 @@ impl<'a, E: Engine> Run<'a, E> {
     fn all(&self, roofline: Option<&mut Roofline>) -> Result<Vec<Row>, BenchError> {
         let write: Compared = |limits| limits.write_mops;
         let read: Compared = |limits| limits.read_mops;
-        let always: fn(&Self) -> bool = |_| true;
-        let phases: [(PhaseOf<'a, E>, Compared, _); 7] = [
-            (Run::insert, write, always),
-            (Run::get, read, always),
-            (Run::get_many, read, always),
-            (Run::update, write, always),
-            (Run::update_in_place, write, Run::has_updates_in_place),
-            (Run::delete, write, always),
-            (Run::remove, write, always),
-        ];
+        let both: Compared = |limits| limits.mixed(1.0, 1.0);
+        let measured = |phase: &OpsPhase| -> (PhaseOf<'a, E>, Compared) {
+            match phase {
+                OpsPhase::Get => (Run::get, read),
+                OpsPhase::GetMany => (Run::get_many, read),
+                OpsPhase::Update => (Run::update, write),
+                OpsPhase::ReadModifyWrite => (Run::read_modify_write, both),
+                OpsPhase::UpdateInPlace => (Run::update_in_place, write),
+                OpsPhase::Delete => (Run::delete, write),
+                OpsPhase::Remove => (Run::remove, write),
+            }
+        };
         let mut bounds = Bounds::begin(roofline)?;
-        let mut rows = Vec::new();
-        for (phase, limit, _) in phases.into_iter().filter(|(.., is_possible)| is_possible(self)) {
-            rows.push((phase(self)?, limit));
+        let mut rows = vec![(self.insert()?, write)];
+        bounds.between()?;
+        for phase in &self.session.config.phases {
+            if *phase == OpsPhase::UpdateInPlace && !self.has_updates_in_place() {
+                continue;
+            }
+            let (run, limit) = measured(phase);
+            rows.push((run(self)?, limit));
             bounds.between()?;
         }
         let limits = bounds.end()?;
@@ -124,23 +165,35 @@ impl<'a, E: Engine> Run<'a, E> {
     fn insert(&self) -> Result<Row, BenchError> {
         const NAME: &str = "insert";
         let session = &self.session;
-        let phase = session.phase(NAME, self.records());
+        let prefilled = session.config.prefilled;
+        if prefilled > 0 {
+            drive(&session.phase("prefill", prefilled), |_| Ok(self.inserter(NAME, 0)))?;
+        }
+        let phase = session.phase(NAME, self.records() - prefilled);
         let row = session.measure(
             self.opened,
             &phase,
             || self.records(),
-            |_| {
-                let mut client = self.opened.client();
-                let (mut key, mut value) = (self.key(), self.value());
-                Ok(move |record: u64| {
-                    self.keys.fill(record, &mut key);
-                    session.values.fill(record, 0, &mut value);
-                    client.put(&key, &value).map_err(session.refused(NAME))
-                })
-            },
+            |_| Ok(self.inserter(NAME, prefilled)),
         )?;
         session.verify_count(NAME, self.opened, self.records())?;
         Ok(row)
+    }
+
+    /// What a thread does to insert records, from number `first` on.
+    fn inserter<'r>(
+        &'r self,
+        name: &'r str,
+        first: u64,
+    ) -> impl FnMut(u64) -> Result<(), BenchError> + use<'r, 'a, E> {
+        let mut client = self.opened.client();
+        let (mut key, mut value) = (self.key(), self.value());
+        move |number: u64| {
+            let record = first + number;
+            self.keys.fill(record, &mut key);
+            self.session.values.fill(record, 0, &mut value);
+            client.put(&key, &value).map_err(self.session.refused(name))
+        }
     }
 
     fn get(&self) -> Result<Row, BenchError> {
@@ -224,6 +277,31 @@ impl<'a, E: Engine> Run<'a, E> {
         )
     }
 
+    /// Copy on write: the value is read, changed in memory and put again.
+    fn read_modify_write(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "read_modify_write";
+        let session = &self.session;
+        let phase = session.warmed(session.phase(NAME, self.operations()));
+        session.measure(
+            self.opened,
+            &phase,
+            || self.records(),
+            |thread| {
+                let mut client = self.opened.client();
+                let mut random = self.random(5, thread);
+                let (mut key, mut value) = (self.key(), self.value());
+                Ok(move |_| {
+                    let record = random.random_range(0..self.records());
+                    self.keys.fill(record, &mut key);
+                    let found = client.get_into(&key, &mut value).map_err(session.refused(NAME))?;
+                    session.verify(NAME, record, found.then_some(&value))?;
+                    session.values.fill(record, UPDATED, &mut value);
+                    client.put(&key, &value).map_err(session.refused(NAME))
+                })
+            },
+        )
+    }
+
     /// The first eight bytes of a value that can be changed in place: slots begin at multiples of eight, with their keys.
     fn first_word(&self) -> usize {
         self.keys.length().next_multiple_of(8) - self.keys.length()
@@ -269,7 +347,13 @@ impl<'a, E: Engine> Run<'a, E> {
         self.operations().min(self.records())
     }
 
-    /// The order in which records go: delete takes the first half of the deletes, remove the second.
+    /// Of these, what delete takes: half, or nothing where it is not measured.
+    fn blind_deletes(&self) -> u64 {
+        let is_measured = self.session.config.phases.contains(&OpsPhase::Delete);
+        if is_measured { self.deletes() / 2 } else { 0 }
+    }
+
+    /// The order in which records go: delete takes the first, remove the others.
     fn order(&self) -> Permutation {
         Permutation::new(self.records(), self.session.config.seed)
     }
@@ -277,7 +361,7 @@ impl<'a, E: Engine> Run<'a, E> {
     fn delete(&self) -> Result<Row, BenchError> {
         const NAME: &str = "delete";
         let session = &self.session;
-        let (order, deletes) = (self.order(), self.deletes() / 2);
+        let (order, deletes) = (self.order(), self.blind_deletes());
         let phase = session.phase(NAME, deletes);
         let row = session.measure(
             self.opened,
@@ -299,7 +383,7 @@ impl<'a, E: Engine> Run<'a, E> {
     fn remove(&self) -> Result<Row, BenchError> {
         const NAME: &str = "remove";
         let session = &self.session;
-        let (order, deleted, deletes) = (self.order(), self.deletes() / 2, self.deletes());
+        let (order, deleted, deletes) = (self.order(), self.blind_deletes(), self.deletes());
         let phase = session.phase(NAME, deletes - deleted);
         let row = session.measure(
             self.opened,

@@ -67,7 +67,7 @@ fn load(session: &Session<'_, Target>, keys: KeyShape, opened: &Opened) -> Resul
 fn reopen(session: &Session<'_, Target>, keys: KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {
     let records = session.config.records;
     let before = Memory::baseline(session.config.medium);
-    let meter = Meter::start(session.target);
+    let meter = Meter::start(session.target.simulator());
     session.progress.begin(name, records);
     let begin = Instant::now();
     let opened = session.target.open(name)?;

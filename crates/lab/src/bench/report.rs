@@ -65,9 +65,29 @@ pub struct Row {
     /// Reads of an operation from another node's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_reads_per_op: Option<f64>,
+    /// DIMMs that an operation writes to, where they are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimms_per_op: Option<f64>,
+    /// Of writers that write at the same time, the most at one DIMM, in the mean over such moments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writers_at_one_dimm: Option<f64>,
+    /// What only a row of a paper's evaluation has.
+    #[serde(flatten)]
+    pub paper: Option<InPaper>,
     /// What only a row at a given utilization has.
     #[serde(flatten)]
     pub utilized: Option<Utilized>,
+}
+
+/// Where a row belongs in the evaluation of a paper.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct InPaper {
+    /// The paper's system.
+    pub paper: String,
+    /// Number of the figure, or of the section where there is none.
+    pub figure: String,
+    /// What sets this row apart from others of the figure.
+    pub setting: String,
 }
 
 /// What overwriting at a given utilization showed.

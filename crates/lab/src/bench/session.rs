@@ -1,7 +1,7 @@
 //! One design being measured: what its phases share.
 
 use super::config::Config;
-use super::cost::Meter;
+use super::cost::{DimmMeter, Meter};
 use super::drive::{Outcome, Phase, drive};
 use super::engine::{Engine, OpenEngine};
 use super::error::BenchError;
@@ -66,9 +66,21 @@ impl<'a, E: Engine> Session<'a, E> {
         P: Fn(usize) -> Result<C, BenchError> + Sync,
         C: FnMut(u64) -> Result<(), BenchError>,
     {
-        let meter = Meter::start(self.target);
-        let outcome = drive(phase, prepare)?;
-        let row = self.row(phase.stage, meter, outcome);
+        let meter = Meter::start(self.target.simulator());
+        let mut dimms_per_op = None;
+        let outcome = match self.target.simulator().filter(|_| self.config.counts_dimms) {
+            None => drive(phase, prepare)?,
+            Some(sim) => {
+                let dimms = &DimmMeter::new(sim);
+                let outcome = drive(phase, |thread| {
+                    let mut call = prepare(thread)?;
+                    Ok(move |number| dimms.watch(|| call(number)))
+                })?;
+                dimms_per_op = Some(dimms.dimms(outcome.operations));
+                outcome
+            }
+        };
+        let row = Row { dimms_per_op, ..self.row(phase.stage, meter, outcome) };
         Ok(row.holding(left(), self.before, opened.pool_bytes()))
     }
 
@@ -83,7 +95,7 @@ impl<'a, E: Engine> Session<'a, E> {
             records: self.config.records,
             ..Row::default()
         };
-        meter.stop(self.target, row, &outcome)
+        meter.stop(row, &outcome)
     }
 
     /// Makes the store's errors the benchmark's.

@@ -25,7 +25,12 @@ fn per_thread(row: &Row) -> Option<String> {
     number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
 }
 
-const COLUMNS: [Column; 28] = [
+const COLUMNS: [Column; 31] = [
+    Column {
+        header: "setting",
+        left: true,
+        cell: |row| row.paper.as_ref().map(|paper| paper.setting.clone()),
+    },
     Column { header: "design", left: true, cell: |row| Some(row.design.clone()) },
     Column { header: "phase", left: true, cell: |row| Some(row.phase.clone()) },
     Column { header: "keys", left: true, cell: |row| utilized(row, |at| at.distribution.clone()) },
@@ -60,6 +65,8 @@ const COLUMNS: [Column; 28] = [
     Column { header: "lines flushed/op", left: false, cell: |row| number(row.lines_flushed_per_op, 3) },
     Column { header: "lines read/op", left: false, cell: |row| number(row.lines_read_per_op, 3) },
     Column { header: "media B written/op", left: false, cell: |row| number(row.media_write_bytes_per_op, 1) },
+    Column { header: "DIMMs/op", left: false, cell: |row| number(row.dimms_per_op, 2) },
+    Column { header: "writers at one DIMM", left: false, cell: |row| number(row.writers_at_one_dimm, 2) },
     Column { header: "remote writes/op", left: false, cell: |row| number(row.remote_writes_per_op, 3) },
     Column { header: "remote reads/op", left: false, cell: |row| number(row.remote_reads_per_op, 3) },
     Column {
@@ -78,20 +85,29 @@ const COLUMNS: [Column; 28] = [
 
 /// Lays out rows as a table, a header first; an empty cell shows a dash.
 pub fn table(rows: &[Row]) -> String {
-    let mut lines = vec![String::new(); rows.len() + 1];
+    let mut columns = Vec::new();
     for column in &COLUMNS {
         let cells: Vec<Option<String>> = rows.iter().map(column.cell).collect();
         if cells.iter().all(Option::is_none) {
             continue;
         }
         let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
-        let cells: Vec<String> = std::iter::once(column.header.to_owned()).chain(cells).collect();
-        let width = cells.iter().map(String::len).max().unwrap_or(0);
+        columns.push((column.left, std::iter::once(column.header.to_owned()).chain(cells).collect()));
+    }
+    aligned(&columns)
+}
+
+/// Puts columns beside each other, each to the left or to the right, with its header first.
+pub(super) fn aligned(columns: &[(bool, Vec<String>)]) -> String {
+    let rows = columns.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
+    let mut lines = vec![String::new(); rows];
+    for (left, cells) in columns {
+        let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
         for (line, cell) in lines.iter_mut().zip(cells) {
             if !line.is_empty() {
                 line.push_str("  ");
             }
-            let cell = if column.left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+            let cell = if *left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
             line.push_str(&cell);
         }
     }

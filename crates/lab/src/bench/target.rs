@@ -66,8 +66,11 @@ pub(super) fn room(config: &Config, writes: u64, deletes: u64) -> u64 {
 
 /// Anonymous memory is zero and touched before anything is measured, as a pool on a device would be.
 fn memory(bytes: u64, pages: Pages) -> Result<Region, BenchError> {
-    let region = Region::dram(bytes, pages)?;
-    region.prefault(0, bytes)?;
+    touched(Region::dram(bytes, pages)?)
+}
+
+fn touched(region: Region) -> Result<Region, BenchError> {
+    region.prefault(0, region.len())?;
     Ok(region)
 }
 
@@ -86,6 +89,22 @@ pub(super) fn scratch(config: &Config, bytes: u64) -> Result<Region, BenchError>
     Ok(region)
 }
 
+/// A region as a pool would have it, for who measures the medium, or parts of a store, without a store. One node on the
+/// simulator: who writes on the wrong one is a question to stores.
+pub(super) fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
+    let bytes = bytes.next_multiple_of(4096);
+    match (config.medium, &config.pool) {
+        (MediumKind::Sim, _) => Ok(Region::sim(SimOptions { len: bytes, ..SimOptions::default() })),
+        (_, Some(_)) => scratch(config, bytes),
+        (_, None) => own_memory(config, bytes),
+    }
+}
+
+/// Large pages are the store's to use; the limits are measured without them.
+fn own_memory(config: &Config, bytes: u64) -> Result<Region, BenchError> {
+    if config.persists { memory(bytes, Pages::Huge) } else { touched(Region::volatile(bytes, Pages::Huge)?) }
+}
+
 impl Target {
     /// A place for a pool of `bytes`. Nothing is created in a file system yet.
     pub(super) fn new(config: &Config, design: Design, bytes: u64) -> Result<Target, BenchError> {
@@ -94,12 +113,11 @@ impl Target {
                 Place::Memory(Region::sim(SimOptions { len: bytes, nodes: NODES, ..SimOptions::default() }))
             }
             (Some(path), _) => Place::File(path.clone()),
-            // Large pages are the store's to use; the limits are measured without them.
-            (None, _) => Place::Memory(memory(bytes, Pages::Huge)?),
+            (None, _) => Place::Memory(own_memory(config, bytes)?),
         };
         let options = Options {
             design: Some(design),
-            slots: SlotSettings { form: config.form(), ..SlotSettings::default() },
+            slots: SlotSettings { form: config.form(), ..config.slots },
             size: bytes,
             zone_size: config.zone_size,
             medium: Some(config.medium),
@@ -247,6 +265,12 @@ impl Opened {
     /// Numbers of the store. Asked for outside of what is timed.
     pub(super) fn stats(&self) -> Stats {
         self.store.stats()
+    }
+
+    /// Reclaims all that is worth it, and returns how many segments or blocks became free.
+    pub(super) fn compact(&self, phase: &str) -> Result<u64, BenchError> {
+        let (freed, _) = self.store.compact().map_err(BenchError::refused(self.design.name(), phase))?;
+        Ok(freed)
     }
 
     /// Closes the store cleanly.

@@ -1,41 +1,44 @@
 //! Keys made from numbers.
 //!
-//! Two families. [`KeyShape`] makes keys of a fixed length for the `ops` benchmark: the number spread over 64
+//! Two families. [`KeyShape`] makes keys of a length for the `ops` benchmark: the number spread over 64
 //! bits, so that consecutive numbers are far apart in key order and in every hash. [`Naming`] makes the text
 //! keys of YCSB, `user` and a decimal number, where the number is the FNV-1a hash of the record's or the
 //! record's own, padded.
 
-use crate::workload::mix;
+use crate::workload::{Spread, mix};
 use std::io::Write;
 
 /// Bytes of the shortest key that keeps numbers apart.
 pub const SHORTEST_KEY: usize = 8;
 
-/// Keys of a fixed length.
+/// Keys of one length, or around it.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyShape {
     length: usize,
     seed: u64,
+    spread: Option<Spread>,
 }
 
 impl KeyShape {
     /// Keys of `length` bytes, or `None` if that is too short to keep numbers apart.
     pub fn new(length: usize, seed: u64) -> Option<KeyShape> {
-        (length >= SHORTEST_KEY).then_some(KeyShape { length, seed: mix(seed) })
+        (length >= SHORTEST_KEY).then_some(KeyShape { length, seed: mix(seed), spread: None })
     }
 
-    /// Bytes of a key.
+    /// The same around this length, with this standard deviation in bytes.
+    pub fn spread(self, deviation: f64) -> KeyShape {
+        KeyShape { spread: Some(Spread::new(self.length, deviation, SHORTEST_KEY, self.seed)), ..self }
+    }
+
+    /// Bytes of a key; where they vary, in the mean.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Writes the key of `number` over `out`. Distinct numbers give distinct first words.
-    ///
-    /// # Panics
-    /// If `out` has not [`length`](KeyShape::length) bytes.
+    /// Writes the key of `number` over `out`, which gets its length. Distinct numbers give distinct first words.
     #[inline]
-    pub fn fill(&self, number: u64, out: &mut [u8]) {
-        assert_eq!(out.len(), self.length, "a buffer of another length");
+    pub fn fill(&self, number: u64, out: &mut Vec<u8>) {
+        out.resize(self.spread.map_or(self.length, |spread| spread.of(number)), 0);
         let mut word = mix(number ^ self.seed);
         let mut chunks = out.chunks_exact_mut(SHORTEST_KEY);
         for chunk in &mut chunks {
@@ -70,6 +73,8 @@ pub struct Naming {
     pub hashed: bool,
     /// Digits that the number is padded to with zeros.
     pub zero_padding: usize,
+    /// Whether a key is the number's eight bytes in place of text.
+    pub is_word: bool,
 }
 
 impl Naming {
@@ -78,6 +83,9 @@ impl Naming {
     pub fn fill(&self, number: u64, out: &mut Vec<u8>) {
         let number = if self.hashed { ycsb_hash(number) } else { number };
         out.clear();
+        if self.is_word {
+            return out.extend_from_slice(&number.to_le_bytes());
+        }
         write!(out, "user{number:0width$}", width = self.zero_padding).expect("a vector takes every byte");
     }
 }
@@ -101,6 +109,12 @@ mod tests {
             assert!((4_500..5_500).contains(&low), "{low} keys in the lower half");
         }
         assert!(KeyShape::new(7, 3).is_none());
+        let shape = KeyShape::new(16, 3).unwrap().spread(3.2);
+        let mut key = Vec::new();
+        let keys: HashSet<_> =
+            (0..10_000).map(|number| (shape.fill(number, &mut key), key.clone())).collect();
+        assert_eq!(keys.len(), 10_000);
+        assert!(keys.iter().any(|(_, key)| key.len() < 14) && keys.iter().any(|(_, key)| key.len() > 18));
     }
 
     #[test]
@@ -114,11 +128,13 @@ mod tests {
     fn names_are_those_of_ycsb() {
         let mut key = Vec::new();
         // The first key that YCSB loads with hashed inserts.
-        Naming { hashed: true, zero_padding: 1 }.fill(0, &mut key);
+        Naming { hashed: true, zero_padding: 1, is_word: false }.fill(0, &mut key);
         assert_eq!(key, b"user6284781860667377211");
-        Naming { hashed: false, zero_padding: 1 }.fill(5, &mut key);
+        Naming { hashed: false, zero_padding: 1, is_word: false }.fill(5, &mut key);
         assert_eq!(key, b"user5");
-        Naming { hashed: false, zero_padding: 8 }.fill(5, &mut key);
+        Naming { hashed: false, zero_padding: 8, is_word: false }.fill(5, &mut key);
         assert_eq!(key, b"user00000005");
+        Naming { hashed: false, zero_padding: 8, is_word: true }.fill(5, &mut key);
+        assert_eq!(key, 5u64.to_le_bytes());
     }
 }

@@ -9,13 +9,16 @@
 //! tag and version; a last partial word is cut off. Two versions of one key, or values of two keys, differ in
 //! every word, and no word fits another place, so a mixture of any two is found.
 
-use crate::workload::mix;
+use crate::workload::{Spread, mix};
 
 /// Bytes of the shortest value that can prove itself.
 pub const SHORTEST_VALUE: usize = 8;
 
 const WORD: usize = 8;
 const STEP: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// Sets lengths of values apart from those of keys.
+const SALT: u64 = 0x76_616c_7565;
 
 /// What is wrong with a value that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,30 +39,40 @@ pub enum Mismatch {
     Torn,
 }
 
-/// Makes and checks the values of one run, all of one length.
+/// Makes and checks the values of one run, all of one length or around it.
 #[derive(Clone, Copy, Debug)]
 pub struct Values {
     length: usize,
+    spread: Option<Spread>,
 }
 
 impl Values {
     /// Values of `length` bytes, or `None` if they are too short to prove themselves.
     pub fn new(length: usize) -> Option<Values> {
-        (length >= SHORTEST_VALUE).then_some(Values { length })
+        (length >= SHORTEST_VALUE).then_some(Values { length, spread: None })
     }
 
-    /// Bytes of a value.
+    /// The same around this length, with this standard deviation in bytes: the length follows from the key's number.
+    pub fn spread(self, deviation: f64) -> Values {
+        let spread = Spread::new(self.length, deviation, SHORTEST_VALUE, SALT);
+        Values { spread: Some(spread), ..self }
+    }
+
+    /// Bytes of a value; where they vary, in the mean.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Writes the value of key number `key` at `version` over `out`.
-    ///
-    /// # Panics
-    /// If `out` has not [`length`](Values::length) bytes.
+    /// Bytes of the values of key number `key`.
     #[inline]
-    pub fn fill(&self, key: u64, version: u64, out: &mut [u8]) {
-        assert_eq!(out.len(), self.length, "a buffer of another length");
+    fn length_of(&self, key: u64) -> usize {
+        self.spread.map_or(self.length, |spread| spread.of(key))
+    }
+
+    /// Writes the value of key number `key` at `version` over `out`, which gets its length.
+    #[inline]
+    pub fn fill(&self, key: u64, version: u64, out: &mut Vec<u8>) {
+        out.resize(self.length_of(key), 0);
         let tag = mix(key);
         let base = mix(tag.wrapping_add(version));
         // A loop that becomes vector code: making values must take no visible part of a measurement.
@@ -78,8 +91,9 @@ impl Values {
     /// The [`Mismatch`], if it is not, or if its version is above `newest`.
     #[inline]
     pub fn check(&self, key: u64, value: &[u8], newest: u64) -> Result<u64, Mismatch> {
-        if value.len() != self.length {
-            return Err(Mismatch::Length { found: value.len(), expected: self.length });
+        let expected = self.length_of(key);
+        if value.len() != expected {
+            return Err(Mismatch::Length { found: value.len(), expected });
         }
         let tag = mix(key);
         let (first, others) = value.split_at(WORD);
@@ -126,6 +140,19 @@ mod tests {
             }
         }
         assert!(Values::new(SHORTEST_VALUE - 1).is_none());
+    }
+
+    #[test]
+    fn values_of_varying_length_are_checked_for_the_length_of_their_key() {
+        let values = Values::new(200).unwrap().spread(40.0);
+        let all: Vec<_> = (0..100).map(|key| value(values, key, 3)).collect();
+        assert!(all.iter().any(|value| value.len() < 180) && all.iter().any(|value| value.len() > 220));
+        for (key, value) in all.iter().enumerate() {
+            assert_eq!(values.check(key as u64, value, 3), Ok(3));
+            let (found, expected) = (value.len() - 1, value.len());
+            let short = values.check(key as u64, &value[..found], 3);
+            assert_eq!(short, Err(Mismatch::Length { found, expected }));
+        }
     }
 
     #[test]

@@ -35,6 +35,16 @@ impl Region {
         Ok(Region::new(mapping, FlushKind::detect().unwrap_or(FlushKind::None), None))
     }
 
+    /// Memory of this process, zeroed, without any persistence instruction: for measuring what those cost. Nothing
+    /// survives.
+    ///
+    /// # Errors
+    /// As for [`dram`](Region::dram).
+    pub fn volatile(len: u64, pages: Pages) -> Result<Region, MediumError> {
+        check_len(Path::new("anonymous memory"), MediumKind::Dram.name(), len, BLOCK)?;
+        Ok(Region::new(Mapping::anonymous_pages(len, pages)?, FlushKind::None, None))
+    }
+
     /// Creates a file of `len` bytes, sparse and all zeros, and maps it; or takes the first `len` bytes of a devdax
     /// device whose first 4096 bytes are zero, and zeroes them all, which takes its time.
     ///

@@ -1,6 +1,7 @@
 //! `quipu bench`: measures the store.
 
 mod ops;
+mod paper;
 mod place;
 mod recovery;
 mod settings;
@@ -18,6 +19,7 @@ Examples:
   quipu bench ops --medium sim                              # exact costs in place of times
   quipu bench util --utilization 50,90 --zipf 0.99          # with compaction at work
   quipu bench recovery --records 10M --json
+  quipu bench paper viper --figure 6,10                     # a paper's evaluation beside ours
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
 
 Fields of the JSON objects: design, phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
@@ -39,6 +41,7 @@ enum Benchmark {
     Ycsb(ycsb::Args),
     Util(util::Args),
     Recovery(recovery::Args),
+    Paper(paper::Args),
 }
 
 impl Args {
@@ -49,6 +52,7 @@ impl Args {
             Benchmark::Ycsb(args) => args.run(),
             Benchmark::Util(args) => args.run(),
             Benchmark::Recovery(args) => args.run(),
+            Benchmark::Paper(args) => args.run(),
         }
     }
 }

@@ -34,7 +34,7 @@ pub struct Args {
 impl Args {
     /// Runs the benchmark.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let config = self.settings.apply(self.sizes.config(self.settings.medium));
+        let config = self.settings.apply(self.sizes.config(self.settings.basics.medium));
         let operations = self.ops.unwrap_or(config.records);
         let config = Config { operations, roofline: self.roofline, ..config };
         let mut bench = self.settings.begin(format!(

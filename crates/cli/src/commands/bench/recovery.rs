@@ -26,7 +26,7 @@ pub struct Args {
 impl Args {
     /// Runs the benchmark.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let config = self.settings.apply(self.sizes.config(self.settings.medium));
+        let config = self.settings.apply(self.sizes.config(self.settings.basics.medium));
         let mut bench = self.settings.begin(format!(
             "Opening a pool of {} records of {} + {} bytes, seed {}.",
             config.records, config.key_size, config.value_size, config.seed

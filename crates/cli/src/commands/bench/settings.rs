@@ -16,12 +16,22 @@ const RECORDS: u64 = 1_000_000;
 /// The same on the simulator, which is slow, and whose counts do not get more exact with more of them.
 const RECORDS_SIM: u64 = 20_000;
 
-/// Arguments of every benchmark.
+/// Arguments of the benchmarks of designs.
 #[derive(clap::Args)]
 pub struct Settings {
     /// The designs to measure, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
     design: Vec<DesignChoice>,
+    /// Threads at work.
+    #[arg(long, value_name = "T", value_parser = size::count, default_value = "1")]
+    threads: u64,
+    #[command(flatten)]
+    pub basics: Basics,
+}
+
+/// Arguments of every benchmark.
+#[derive(clap::Args)]
+pub struct Basics {
     /// Where the pool is: dram (memory that stands in for PM), file, dax, or sim, which counts costs in place
     /// of time.
     #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
@@ -30,18 +40,15 @@ pub struct Settings {
     /// temporary one]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
-    /// Threads at work.
-    #[arg(long, value_name = "T", value_parser = size::count, default_value = "1")]
-    threads: u64,
     /// What all choices follow from.
     #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// Print one JSON object a line, one for each phase.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Draw throughput and latencies too, as an SVG.
     #[arg(long, value_name = "FILE.svg")]
-    plot: Option<PathBuf>,
+    pub plot: Option<PathBuf>,
 }
 
 /// Sizes of records, for the benchmarks that make up their own.
@@ -75,9 +82,11 @@ impl Sizes {
 
 /// A benchmark about to run.
 pub struct Bench<'a> {
-    settings: &'a Settings,
+    basics: &'a Basics,
     place: Place,
     heading: String,
+    /// What a picture says besides the heading.
+    scale: String,
     rows: Vec<Row>,
     bar: Bar,
     /// Set once standard output fails; the rest of the run has no one to tell.
@@ -88,20 +97,33 @@ impl Settings {
     /// Designs, medium, threads and seed, over what `config` says of records.
     pub fn apply(&self, config: Config) -> Config {
         let designs = chosen(&self.design);
-        Config { designs, medium: self.medium, threads: self.threads as usize, seed: self.seed, ..config }
+        Config { designs, threads: self.threads as usize, ..self.basics.apply(config) }
     }
 
     /// Finds a place for the pool. `heading` says above the table what was measured.
     pub fn begin(&self, heading: String) -> Result<Bench<'_>, Failure> {
+        self.basics.begin(heading, output::counted(self.threads, "thread"))
+    }
+}
+
+impl Basics {
+    /// Medium and seed, over what `config` says of all else.
+    pub fn apply(&self, config: Config) -> Config {
+        Config { medium: self.medium, seed: self.seed, ..config }
+    }
+
+    /// Finds a place for the pool. `heading` says above the table what was measured, `scale` in a picture how large it was.
+    pub fn begin(&self, heading: String, scale: String) -> Result<Bench<'_>, Failure> {
         if self.plot.is_some() && self.medium == MediumKind::Sim {
             let text = "--plot draws times, and --medium sim has none; take another medium, or --json";
             return Err(Failure::Usage(text.to_owned()));
         }
         let place = Place::find(self.medium, self.pool.clone())?;
         Ok(Bench {
-            settings: self,
+            basics: self,
             place,
             heading,
+            scale,
             rows: Vec::new(),
             bar: Bar::new("preparing"),
             refused: None,
@@ -118,7 +140,7 @@ impl Bench<'_> {
         benchmark: impl FnOnce(&Config, &Bar, &mut dyn FnMut(Row)) -> Result<(), BenchError>,
     ) -> Result<(), Failure> {
         let config = Config { pool: self.place.path().cloned(), ..config };
-        let (rows, refused, json) = (&mut self.rows, &mut self.refused, self.settings.json);
+        let (rows, refused, json) = (&mut self.rows, &mut self.refused, self.basics.json);
         benchmark(&config, &self.bar, &mut |row| {
             if json && refused.is_none() {
                 *refused = output::json_line(&row).err();
@@ -128,12 +150,23 @@ impl Bench<'_> {
         self.refused.take().map_or(Ok(()), Err)
     }
 
+    /// What was measured, and where: what stands above tables.
+    pub fn heading(&self) -> String {
+        format!("{}\n{}\n", self.heading, self.place)
+    }
+
+    /// The rows since the last call, for who prints them in a way of its own.
+    pub fn take_rows(&mut self) -> Vec<Row> {
+        self.bar.clear();
+        std::mem::take(&mut self.rows)
+    }
+
     /// Prints what is left to print, also of a run that failed on the way, and ends.
     pub fn end(self, result: Result<(), Failure>) -> Result<Outcome, Failure> {
         self.bar.clear();
         if !self.rows.is_empty() {
-            if !self.settings.json {
-                let text = format!("{}\n{}\n\n{}", self.heading, self.place, table(&self.rows));
+            if !self.basics.json {
+                let text = format!("{}\n{}", self.heading(), table(&self.rows));
                 output::raw(text.as_bytes())?;
             }
             self.draw()?;
@@ -143,9 +176,8 @@ impl Bench<'_> {
 
     /// Draws what there is, if a picture was asked for.
     fn draw(&self) -> Result<(), Failure> {
-        let Some(path) = &self.settings.plot else { return Ok(()) };
-        let Settings { medium, threads, .. } = self.settings;
-        let title = format!("{} {}, {medium}.", self.heading, output::counted(*threads, "thread"));
+        let Some(path) = &self.basics.plot else { return Ok(()) };
+        let title = format!("{} {}, {}.", self.heading, self.scale, self.basics.medium);
         let notes: Vec<String> = self.place.to_string().lines().map(str::to_owned).collect();
         fs::write(path, plot(&title, &notes, &self.rows))
             .map_err(|error| Failure::Problem(format!("cannot write {}: {error}", path.display())))

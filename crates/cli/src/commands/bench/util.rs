@@ -61,7 +61,7 @@ pub struct Args {
 impl Args {
     /// Runs the benchmark.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let config = self.settings.apply(self.sizes.config_with(self.settings.medium, RECORDS_SIM));
+        let config = self.settings.apply(self.sizes.config_with(self.settings.basics.medium, RECORDS_SIM));
         let cleaner = config.cleaner && !self.no_cleaner;
         let config = Config { zone_size: self.zone_size, cleaner, roofline: self.roofline, ..config };
         let zipf = self.zipf.or((!self.uniform).then_some(0.99)).map(Keys::Zipf);

@@ -88,7 +88,7 @@ impl Args {
     fn workload(&self, name: &str) -> Result<Workload, Failure> {
         let mut workload = match Workload::published(name) {
             Some(workload) => {
-                let sim = self.settings.medium == MediumKind::Sim;
+                let sim = self.settings.basics.medium == MediumKind::Sim;
                 let records = self.records.unwrap_or(if sim { RECORDS_SIM } else { RECORDS });
                 Workload { records, operations: records, ..workload }
             }

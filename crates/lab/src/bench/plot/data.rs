@@ -8,7 +8,7 @@ const COLOURS: [&str; 9] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222", "#6e4b9e", "#8c8c8c"];
 
 /// Rows by phase and design, each in the order of its first appearance. Of rows at given utilizations, each of these is a
-/// phase, and each choice of keys a design.
+/// phase, and each choice of keys a design; of a paper's, each setting with each number of threads is a design.
 pub(super) struct Data<'a> {
     rows: &'a [Row],
     /// The phases.
@@ -22,7 +22,14 @@ fn phase(row: &Row) -> String {
 }
 
 fn design(row: &Row) -> String {
-    row.utilized.as_ref().map_or(row.design.clone(), |at| format!("{}, {}", row.design, at.distribution))
+    if let Some(at) = &row.utilized {
+        format!("{}, {}", row.design, at.distribution)
+    } else if let Some(paper) = &row.paper {
+        let threads = row.threads;
+        format!("{}, {threads} thread{}", paper.setting, if threads == 1 { "" } else { "s" })
+    } else {
+        row.design.clone()
+    }
 }
 
 impl<'a> Data<'a> {

@@ -171,7 +171,7 @@ impl Run<'_> {
 
     fn window(&self, number: u64) -> Result<Window, BenchError> {
         let moved = self.opened.stats().moved_bytes;
-        let meter = Meter::start(self.session.target);
+        let meter = Meter::start(self.session.target.simulator());
         let outcome = self.overwrite(&format!("window {number}"), number)?;
         let moved = self.opened.stats().moved_bytes - moved;
         let user = self.writes * self.pool.plan.record;

@@ -63,6 +63,8 @@ pub struct Workload {
     pub insert_order: InsertOrder,
     /// Digits that numbers in keys are padded to.
     pub zero_padding: usize,
+    /// Whether keys are numbers of eight bytes in place of text. The key `wordkeys` is an addition to YCSB.
+    pub word_keys: bool,
     /// Fewest and most records of a scan.
     pub scan_length: (u64, u64),
     /// Whether short scans are the likelier.
@@ -175,6 +177,7 @@ impl Workload {
             value_size: 0,
             insert_order: InsertOrder::Hashed,
             zero_padding: 1,
+            word_keys: false,
             scan_length: (1, 1000),
             zipfian_scans: false,
         };
@@ -194,6 +197,7 @@ impl Workload {
                 "fieldcount" => field_count = count(p)? as usize,
                 "fieldlength" => field_length = count(p)? as usize,
                 "insertorder" => workload.insert_order = insert_order(p)?,
+                "wordkeys" => workload.word_keys = bool_of(p)?,
                 "zeropadding" => workload.zero_padding = padding(p)?,
                 "minscanlength" => workload.scan_length.0 = count(p)?,
                 "maxscanlength" => workload.scan_length.1 = count(p)?,
@@ -204,7 +208,7 @@ impl Workload {
                     only(p, "constant", "`constant`: values of one run have one size")?
                 }
                 "readallfields" => only(p, "true", "`true`: a record is read whole")?,
-                "writeallfields" => flag(p)?,
+                "writeallfields" => bool_of(p).map(drop)?,
                 key if IGNORED.contains(&key) => {}
                 _ => return Err(WorkloadError::UnknownKey { key: property.key, line: property.line }),
             }
@@ -232,7 +236,8 @@ impl Workload {
 
     /// How the workload names its records.
     pub fn naming(&self) -> Naming {
-        Naming { hashed: self.insert_order == InsertOrder::Hashed, zero_padding: self.zero_padding }
+        let Workload { zero_padding, word_keys: is_word, .. } = *self;
+        Naming { hashed: self.insert_order == InsertOrder::Hashed, zero_padding, is_word }
     }
 
     /// Whether the workload reads ranges, which needs a design with key order.
@@ -293,8 +298,8 @@ fn zipfian_scans(p: &Property) -> Result<bool, WorkloadError> {
     }
 }
 
-fn flag(p: &Property) -> Result<(), WorkloadError> {
-    p.value.parse::<bool>().map(drop).map_err(|_| bad(p, "`true` or `false`"))
+fn bool_of(p: &Property) -> Result<bool, WorkloadError> {
+    p.value.parse().map_err(|_| bad(p, "`true` or `false`"))
 }
 
 fn only(p: &Property, value: &str, expected: &'static str) -> Result<(), WorkloadError> {

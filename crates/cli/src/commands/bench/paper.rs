@@ -1,0 +1,152 @@
+//! `quipu bench paper`: the evaluation of a paper, beside what the paper says.
+
+use super::settings::{Basics, Bench};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::size;
+use quipu::MediumKind;
+use quipu_lab::bench::paper::{self, PAPERS, Paper, Preset, Scale};
+use quipu_lab::bench::{Config, plot};
+use std::fs;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu bench paper viper
+  quipu bench paper viper --figure 6,10 --records 10M --threads 1,2,4,8
+  quipu bench paper viper --figure 11 --medium dax --pool /mnt/pmem/bench.pool
+  quipu bench paper viper --figure 13 --plot figure13.svg
+  quipu bench paper viper --medium sim --json               # exact costs in place of times
+
+Fields of the JSON objects beside those of every benchmark: paper, figure, setting (what sets a row apart in its \
+figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm. After the rows of a figure comes an object \
+for each number of the paper's text: paper, figure, statement, paper_says, ours (null if these rows do not say), unit.";
+
+/// Records where no number is given, in the place of the paper's 100 million: beyond any cache, and through in seconds.
+const RECORDS: u64 = 500_000;
+
+/// The same on the simulator.
+const RECORDS_SIM: u64 = 5_000;
+
+/// Repeat the evaluation of a paper, and print it beside the paper's own numbers.
+///
+/// Each figure is a set of benchmarks, at a scale that --records sets. Its table is followed by what the paper's text
+/// says (nothing is read off plots), what these rows say in its place, and what can be expected to carry over from the
+/// paper's machine to this medium. Figures without times, such as those of DIMMs, come from the simulator.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The paper, by its system.
+    #[arg(value_name = "PAPER", value_parser = find)]
+    paper: &'static Paper,
+    /// The figures, or sections where there is no figure, separated by commas, or all.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "all")]
+    figure: Vec<String>,
+    /// Records that stand for the paper's usual number, such as 200k or 5M. [default: 500k, on sim 5k]
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    records: Option<u64>,
+    /// Numbers of threads, separated by commas. [default: 1, 2, 4 and so on, up to the processors; on sim 1]
+    #[arg(long, value_name = "T", value_delimiter = ',', value_parser = size::count)]
+    threads: Vec<u64>,
+    #[command(flatten)]
+    basics: Basics,
+}
+
+fn find(name: &str) -> Result<&'static Paper, String> {
+    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+    Paper::of(name).ok_or_else(|| format!("use one of: {}", names.join(", ")))
+}
+
+impl Args {
+    /// Runs the figures one after another.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let presets = self.presets()?;
+        if self.basics.plot.is_some() && presets.len() > 1 {
+            let text = "--plot draws one figure; name it with --figure";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        let is_simulated = self.basics.medium == MediumKind::Sim;
+        let records = self.records.unwrap_or(if is_simulated { RECORDS_SIM } else { RECORDS });
+        let threads = self.threads();
+        let listed = threads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let mut bench = self.basics.begin(
+            format!(
+                "{}.\nThere: {}.\nHere: {records} records for the usual number, threads {listed}, seed {}.",
+                self.paper.title, self.paper.machine, self.basics.seed
+            ),
+            format!("threads {listed}"),
+        )?;
+        if !self.basics.json {
+            output::raw(bench.heading().as_bytes())?;
+        }
+        for preset in presets {
+            self.figure(&mut bench, preset, records, &threads)?;
+        }
+        bench.end(Ok(()))
+    }
+
+    /// Runs a figure, and prints what there is of it also if it fails on the way.
+    fn figure(
+        &self,
+        bench: &mut Bench<'_>,
+        preset: &'static Preset,
+        records: u64,
+        threads: &[usize],
+    ) -> Result<(), Failure> {
+        let config = self.basics.apply(Config::default());
+        let result = bench.run(config, |config, progress, sink| {
+            let scale = Scale { base: config.clone(), records, threads: threads.to_vec() };
+            paper::paper(self.paper, preset, &scale, progress, sink)
+        });
+        let rows = bench.take_rows();
+        if rows.is_empty() {
+            return result;
+        }
+        let compared = preset.compare(self.paper, &rows);
+        if self.basics.json {
+            compared.iter().try_for_each(output::json_line)?;
+        } else {
+            output::raw(format!("\n{}", paper::text(preset, &rows, &compared)).as_bytes())?;
+        }
+        if let Some(path) = &self.basics.plot {
+            let title = format!("{}, {}: {}", self.paper.name, preset.figure, preset.title);
+            let timed: Vec<_> = rows.into_iter().filter(|row| row.mops.is_some()).collect();
+            let notes: Vec<String> = bench.heading().lines().map(str::to_owned).collect();
+            fs::write(path, plot(&title, &notes, &timed))
+                .map_err(|error| Failure::Problem(format!("cannot write {}: {error}", path.display())))?;
+        }
+        result
+    }
+
+    fn presets(&self) -> Result<Vec<&'static Preset>, Failure> {
+        if self.figure.iter().any(|figure| figure == "all") {
+            return Ok(self.paper.presets.iter().collect());
+        }
+        let known: Vec<&str> = self.paper.presets.iter().map(|preset| preset.figure).collect();
+        let preset = |figure: &String| {
+            self.paper.figure(figure).ok_or_else(|| {
+                let text = format!(
+                    "{} has no figure {figure} here; use {}, or all",
+                    self.paper.name,
+                    known.join(", ")
+                );
+                Failure::Usage(text)
+            })
+        };
+        self.figure.iter().map(preset).collect()
+    }
+
+    /// The numbers of threads, each once, in ascending order.
+    fn threads(&self) -> Vec<usize> {
+        let mut threads: Vec<usize> = self.threads.iter().map(|threads| *threads as usize).collect();
+        if threads.is_empty() {
+            let is_simulated = self.basics.medium == MediumKind::Sim;
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            let most = if is_simulated { 1 } else { processors };
+            threads =
+                (0..usize::BITS).map(|power| 1 << power).take_while(|threads| *threads <= most).collect();
+        }
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+}

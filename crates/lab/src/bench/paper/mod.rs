@@ -1,0 +1,104 @@
+//! The evaluations of papers, to be repeated here: what was run, at a scale to be chosen, and what the paper says of it.
+//!
+//! A paper's figure is a [`Preset`]: runs of the benchmarks of this room, each with its settings, and the paper's own
+//! statements about it, each with what the rows say in its place. Only numbers that stand in a paper's text are statements;
+//! none is read off a plot. They come from another machine, mostly from Optane, and so a preset also says what carries
+//! over to the medium at hand and what does not. Ratios within one run are what to look at.
+//!
+//! The presets of a paper are a file of their own; there is no other code for a figure than the benchmarks have.
+
+mod rows;
+mod run;
+mod text;
+mod viper;
+
+pub use rows::{Compared, Rows};
+pub use run::{Scale, paper};
+pub use text::text;
+
+use super::config::Config;
+use super::patterns::Pattern;
+use crate::workload::Workload;
+
+/// The evaluation of a paper.
+pub struct Paper {
+    /// The system, as the command line calls it.
+    pub name: &'static str,
+    /// Who published what, where.
+    pub title: &'static str,
+    /// The machine it was measured on, and its usual settings.
+    pub machine: &'static str,
+    /// Its figures, in the paper's order.
+    pub presets: &'static [Preset],
+}
+
+/// All papers whose evaluation can be repeated.
+pub static PAPERS: &[&Paper] = &[&viper::PAPER];
+
+impl Paper {
+    /// The paper of that name, if there is one.
+    pub fn of(name: &str) -> Option<&'static Paper> {
+        PAPERS.iter().copied().find(|paper| paper.name == name)
+    }
+
+    /// The figure of that number, or the section where there is no figure.
+    pub fn figure(&self, number: &str) -> Option<&'static Preset> {
+        self.presets.iter().find(|preset| preset.figure == number)
+    }
+}
+
+/// One figure of a paper.
+pub struct Preset {
+    /// Its number; where there is no figure, that of the section.
+    pub figure: &'static str,
+    /// The section that describes it.
+    pub section: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What the paper ran, and what is run here in its place.
+    pub about: &'static str,
+    /// The runs at a scale, in the order of their rows.
+    pub runs: fn(&Scale) -> Vec<Run>,
+    /// What the paper's text says.
+    pub statements: &'static [Statement],
+    /// What of it can be expected on another medium than the paper's, and what cannot.
+    pub carries_over: &'static str,
+}
+
+/// One run of a benchmark.
+pub struct Run {
+    /// What sets its rows apart from others of the figure.
+    pub setting: String,
+    /// Its settings.
+    pub config: Config,
+    /// What is run.
+    pub benchmark: Benchmark,
+}
+
+/// A benchmark of this room.
+pub enum Benchmark {
+    /// [`ops`](super::ops()).
+    Ops,
+    /// [`ycsb`](super::ycsb()).
+    Ycsb(Box<Workload>),
+    /// [`recovery`](super::recovery()).
+    Recovery,
+    /// [`reclaim`](super::reclaim()).
+    Reclaim,
+    /// [`patterns`](super::patterns()).
+    Patterns(Vec<Pattern>),
+    /// [`steps`](super::steps()).
+    Steps,
+}
+
+/// A number of a paper's text, and ours.
+pub struct Statement {
+    /// Of what.
+    pub what: &'static str,
+    /// The paper's number, with the words that go with it ("more than", "about").
+    pub paper: &'static str,
+    /// The unit of both.
+    pub unit: &'static str,
+    /// The same of the rows, if they have it.
+    pub ours: fn(&Rows<'_>) -> Option<f64>,
+}

@@ -1,0 +1,100 @@
+//! Running a figure at a scale.
+
+use super::{Benchmark, Paper, Preset, Run};
+use crate::bench::config::{Config, setting};
+use crate::bench::error::BenchError;
+use crate::bench::progress::Progress;
+use crate::bench::report::{InPaper, Row, Sink};
+use crate::bench::{ops, patterns, reclaim, recovery, steps, ycsb};
+use quipu::MediumKind;
+
+/// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact with more of them.
+const BESIDE: u64 = 2_000;
+
+/// How large an evaluation is to be, and where.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    /// Medium, pool and seed; all else is the presets'.
+    pub base: Config,
+    /// Records that stand for the paper's usual number of them.
+    pub records: u64,
+    /// Numbers of threads, in ascending order.
+    pub threads: Vec<usize>,
+}
+
+impl Scale {
+    /// Whether costs are counted in place of times.
+    pub fn is_simulated(&self) -> bool {
+        self.base.medium == MediumKind::Sim
+    }
+
+    /// Settings for each number of threads.
+    pub(super) fn over_threads(&self) -> impl Iterator<Item = Config> {
+        self.threads.iter().map(|threads| Config { threads: *threads, ..self.base.clone() })
+    }
+
+    /// Settings with the most threads.
+    pub(super) fn most_threads(&self) -> Config {
+        let threads = self.threads.iter().copied().max().unwrap_or(1);
+        Config { threads, ..self.base.clone() }
+    }
+
+    /// The same on the simulator, which says of DIMMs and lines what no memory of this machine could.
+    pub(super) fn on_sim(&self) -> Scale {
+        let base = Config {
+            medium: MediumKind::Sim,
+            pool: None,
+            threads: 1,
+            counts_dimms: true,
+            ..self.base.clone()
+        };
+        let records = if self.is_simulated() { self.records } else { self.records.min(BESIDE) };
+        Scale { base, records, threads: vec![1] }
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        if self.threads.is_empty() || self.threads.contains(&0) {
+            return Err(setting("threads", "must be at least 1"));
+        }
+        if self.is_simulated() && self.threads != [1] {
+            return Err(setting("threads", "must be 1 on the simulator: costs are those of one client"));
+        }
+        if self.records < LEAST_RECORDS {
+            return Err(setting(
+                "records",
+                format!("must be at least {LEAST_RECORDS}, to be halved and divided"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Fewer records make no figure.
+const LEAST_RECORDS: u64 = 1_000;
+
+/// Runs a figure of a paper, and hands over its rows as they come.
+///
+/// # Errors
+/// [`BenchError`] if the scale is impossible, or if a benchmark fails.
+pub fn paper(
+    paper: &Paper,
+    preset: &Preset,
+    scale: &Scale,
+    progress: &dyn Progress,
+    sink: Sink<'_>,
+) -> Result<(), BenchError> {
+    scale.check()?;
+    for Run { setting, config, benchmark } in (preset.runs)(scale) {
+        let within = InPaper { paper: paper.name.to_owned(), figure: preset.figure.to_owned(), setting };
+        let sink = &mut |row| sink(Row { paper: Some(within.clone()), ..row });
+        match benchmark {
+            Benchmark::Ops => ops(&config, progress, sink)?,
+            Benchmark::Ycsb(workload) => ycsb(&config, &workload, progress, sink)?,
+            Benchmark::Recovery => recovery(&config, progress, sink)?,
+            Benchmark::Reclaim => reclaim(&config, progress, sink)?,
+            Benchmark::Patterns(chosen) => patterns(&config, &chosen, progress, sink)?,
+            Benchmark::Steps => steps(&config, progress, sink)?,
+        }
+    }
+    Ok(())
+}

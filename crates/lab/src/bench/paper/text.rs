@@ -1,0 +1,100 @@
+//! A figure for people: our rows, the paper's numbers beside ours, and what to make of them.
+
+use super::{Compared, Preset};
+use crate::bench::report::Row;
+use crate::bench::table::{aligned, table};
+
+/// Columns of running text.
+const WIDTH: usize = 110;
+
+/// Lays out a figure: what was run, the rows, the comparison, and what carries over.
+pub fn text(preset: &Preset, rows: &[Row], compared: &[Compared]) -> String {
+    let Preset { figure, section, title, about, carries_over, .. } = preset;
+    let place = if figure == section {
+        format!("Section {section}")
+    } else {
+        format!("Figure {figure} (section {section})")
+    };
+    let mut parts = vec![format!("{place}: {title}\n"), wrapped(about), table(rows)];
+    if !compared.is_empty() {
+        parts.push(comparison(compared));
+    }
+    parts.push(wrapped(&format!("What carries over: {carries_over}")));
+    parts.join("\n")
+}
+
+fn comparison(compared: &[Compared]) -> String {
+    let cells = |header: &str, cell: fn(&Compared) -> String| {
+        std::iter::once(header.to_owned()).chain(compared.iter().map(cell)).collect::<Vec<_>>()
+    };
+    aligned(&[
+        (true, cells("the paper's text", |row| row.statement.to_owned())),
+        (false, cells("paper", |row| row.paper_says.to_owned())),
+        (false, cells("here", |row| row.ours.map_or_else(|| "-".to_owned(), digits))),
+        (true, cells("unit", |row| row.unit.to_owned())),
+    ])
+}
+
+/// Three digits that count.
+fn digits(number: f64) -> String {
+    let decimals = if number >= 100.0 {
+        0
+    } else if number >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{number:.decimals$}")
+}
+
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let len = word.chars().count();
+        if column > 0 && column + 1 + len > WIDTH {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += len;
+    }
+    lines.push('\n');
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_between_words_and_loses_none() {
+        let text = "a word and another ".repeat(20);
+        let lines = wrapped(&text);
+        assert!(lines.lines().count() > 3 && lines.lines().all(|line| line.len() <= WIDTH), "{lines}");
+        assert_eq!(lines.split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn numbers_stand_beside_each_other() {
+        let compared = |statement, ours| Compared {
+            paper: "viper",
+            figure: "6",
+            statement,
+            paper_says: "about 20",
+            ours,
+            unit: "µs",
+        };
+        let text = comparison(&[compared("insert", Some(123.4)), compared("get of records", None)]);
+        let expected = "\
+the paper's text     paper  here  unit
+insert            about 20   123  µs
+get of records    about 20     -  µs
+";
+        assert_eq!(text, expected);
+        assert_eq!([digits(12.34), digits(1.234)], ["12.3", "1.23"]);
+    }
+}
