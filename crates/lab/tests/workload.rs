@@ -120,6 +120,11 @@ fn settings_are_read() {
     let mut key = Vec::new();
     workload.naming().fill(5, &mut key);
     assert_eq!(key, b"user000000000005");
+    let words = Workload::parse("words", "recordcount=5\noperationcount=7\nwordkeys=true").unwrap();
+    let [mut one, mut other] = [Vec::new(), Vec::new()];
+    words.naming().fill(5, &mut one);
+    words.naming().fill(6, &mut other);
+    assert!(one.len() == 8 && other.len() == 8 && one != other);
 }
 
 #[test]
@@ -137,6 +142,7 @@ fn files_that_mean_something_else_are_refused_by_key() {
         ("zipfianconstant=1", "`zipfianconstant`"),
         ("readallfields=false", "`readallfields`"),
         ("writeallfields=perhaps", "`writeallfields`"),
+        ("wordkeys=2", "`wordkeys`"),
     ] {
         let message = refused(line);
         assert!(message.contains("line 3") && message.contains(key), "{message}");

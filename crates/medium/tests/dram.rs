@@ -134,3 +134,13 @@ fn identity_and_randomness_come_through_the_region() {
 fn a_range_outside_the_region_is_a_broken_invariant() {
     region(4096).write(4090, &[0; 7]);
 }
+
+#[test]
+fn volatile_memory_is_memory_without_persistence_instructions() {
+    let region = Region::volatile(4096, Pages::Ordinary).unwrap();
+    assert_eq!((region.flush_kind(), region.kind()), (FlushKind::None, MediumKind::Dram));
+    region.write(100, b"quipu");
+    region.persist(100, 5);
+    assert_eq!(read(&region, 100, 5), b"quipu");
+    assert!(Region::volatile(100, Pages::Ordinary).is_err());
+}

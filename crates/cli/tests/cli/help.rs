@@ -33,6 +33,7 @@ fn every_help_shows_examples_and_defaults() {
         &["bench", "ycsb"],
         &["bench", "util"],
         &["bench", "recovery"],
+        &["bench", "paper"],
     ] {
         let help = text(command.iter().chain(&["--help"]));
         assert!(help.contains("Examples:\n  quipu "), "{command:?}: {help}");
@@ -44,6 +45,7 @@ fn every_help_shows_examples_and_defaults() {
         text(["create", "--help"]).contains("takes disk space only as it fills"),
         "the long help is shown"
     );
+    assert!(text(["bench", "paper", "--help"]).contains("nothing is read off plots"));
     assert!(text(["bench", "recovery", "--help"]).contains("drops the store without closing it"));
 }
 

@@ -120,6 +120,11 @@ fn workloads_that_cannot_run_are_refused_before_any_does() {
     );
     assert!(fail(["bench", "ycsb", "a", "--key-size", "8"], 2).contains("--key-size"));
     assert!(fail(["bench", "ycsb"], 2).contains("WORKLOAD"));
+    let (folder, _) = folder();
+    let file = folder.path().join("words.properties");
+    std::fs::write(&file, "recordcount=7\noperationcount=9\nwordkeys=true\n").unwrap();
+    let text = fail(["bench", "ycsb", file.to_str().unwrap(), "--key-size", "32"], 2);
+    assert!(text.contains("keys are numbers"), "{text}");
 }
 
 #[test]
@@ -127,6 +132,63 @@ fn opening_is_measured_after_a_crash_and_after_a_close() {
     let rows = objects(&succeed(["bench", "recovery", "--records", "5k", "--medium", "file", "--json"]));
     assert_eq!(phases(&rows), ["recovery", "reopen"]);
     assert!(rows.iter().all(|row| row["seconds"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn a_papers_evaluation_stands_beside_what_the_paper_says() {
+    let command = ["bench", "paper", "viper", "--figure", "10,5.3.9", "--records", "1k", "--threads", "1"];
+    let lines = objects(&succeed(command.iter().chain(&["--json"])));
+    let (rows, statements): (Vec<Value>, Vec<Value>) =
+        lines.into_iter().partition(|line| line.get("phase").is_some());
+    let update = ["insert", "update", "read_modify_write", "update_in_place"];
+    assert_eq!(phases(&rows), [&update[..], &update, &["recovery", "reopen"]].concat());
+    let mut fields = words(TIMED);
+    fields.extend(["paper", "figure", "setting"]);
+    fields.sort_unstable();
+    assert_eq!(names(&rows[0]), fields);
+    assert_eq!(
+        (&rows[0]["paper"], &rows[0]["figure"], &rows[0]["setting"]),
+        (&"viper".into(), &"10".into(), &"timed".into())
+    );
+    assert!(statements.len() >= 5);
+    for statement in &statements {
+        assert_eq!(names(statement), words("paper figure statement paper_says ours unit"));
+    }
+    assert_eq!(statements[1]["paper_says"], statements[1]["ours"].to_string().trim_end_matches(".0"));
+
+    let text = text(command);
+    for part in [
+        "Here: 1000 records",
+        "Figure 10 (section 5.3.5)",
+        "Section 5.3.9",
+        "more than 2",
+        "What carries over:",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn figures_are_chosen_by_number_and_drawn_one_at_a_time() {
+    let (folder, pool) = folder();
+    let file = folder.path().join("figure.svg");
+    let path = file.to_str().unwrap();
+    let small = ["bench", "paper", "viper", "--records", "1k"];
+    let text = fail(small.iter().chain(&["--figure", "6,5"]), 2);
+    assert!(text.contains("no figure 5") && text.contains("1, 6, 7"), "{text}");
+    assert!(fail(["bench", "paper", "vipers"], 2).contains("viper"));
+    assert!(fail(["bench", "paper"], 2).contains("PAPER"));
+    assert!(fail(small.iter().chain(&["--medium", "sim", "--threads", "2"]), 2).contains("--threads"));
+    assert!(fail(small.iter().chain(&["--plot", path]), 2).contains("--plot draws one figure"));
+    let pool = pool.to_str().unwrap();
+    let command = ["--figure", "11", "--threads", "2", "--medium", "file", "--pool", pool, "--plot", path];
+    assert!(String::from_utf8(succeed(small.iter().chain(&command))).unwrap().contains("all in DRAM"));
+    let picture = std::fs::read_to_string(&file).unwrap();
+    for part in ["<svg", "unaligned, 2 threads", "placement", "</svg>"] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    assert!(!picture.contains("modelled"), "a picture shows times");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the benchmark's pool is removed");
 }
 
 #[test]

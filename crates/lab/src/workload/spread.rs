@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn lengths_have_the_mean_and_the_deviation_asked_for() {
-        for (mean, deviation) in [(200, 40.0), (16, 3.2), (1000, 1.0)] {
+        for (mean, deviation) in [(200, 40.0), (16, 3.2), (1000, 100.0)] {
             let spread = Spread::new(mean, deviation, 0, 7);
             let lengths: Vec<f64> = (0..100_000).map(|number| spread.of(number) as f64).collect();
             let found = lengths.iter().sum::<f64>() / lengths.len() as f64;

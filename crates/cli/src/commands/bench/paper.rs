@@ -22,7 +22,7 @@ figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm. After the 
 for each number of the paper's text: paper, figure, statement, paper_says, ours (null if these rows do not say), unit.";
 
 /// Records where no number is given, in the place of the paper's 100 million: beyond any cache, and through in seconds.
-const RECORDS: u64 = 500_000;
+const RECORDS: u64 = 300_000;
 
 /// The same on the simulator.
 const RECORDS_SIM: u64 = 5_000;
@@ -41,7 +41,7 @@ pub struct Args {
     /// The figures, or sections where there is no figure, separated by commas, or all.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "all")]
     figure: Vec<String>,
-    /// Records that stand for the paper's usual number, such as 200k or 5M. [default: 500k, on sim 5k]
+    /// Records that stand for the paper's usual number, such as 200k or 5M. [default: 300k, on sim 5k]
     #[arg(long, value_name = "N", value_parser = size::count)]
     records: Option<u64>,
     /// Numbers of threads, separated by commas. [default: 1, 2, 4 and so on, up to the processors; on sim 1]
@@ -68,6 +68,8 @@ impl Args {
         let records = self.records.unwrap_or(if is_simulated { RECORDS_SIM } else { RECORDS });
         let threads = self.threads();
         let listed = threads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let base = self.basics.apply(Config::default());
+        Scale { base, records, threads: threads.clone() }.check()?;
         let mut bench = self.basics.begin(
             format!(
                 "{}.\nThere: {}.\nHere: {records} records for the usual number, threads {listed}, seed {}.",

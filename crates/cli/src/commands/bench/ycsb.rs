@@ -98,6 +98,11 @@ impl Args {
         workload.operations = self.ops.unwrap_or(workload.operations);
         workload.value_size = self.value_size.unwrap_or(workload.value_size);
         if let Some(key_size) = self.key_size {
+            if workload.word_keys {
+                let text =
+                    format!("--key-size does not go with {name}, whose keys are numbers; leave it out");
+                return Err(Failure::Usage(text));
+            }
             if key_size < LONGEST_KEY {
                 let text = format!("--key-size is {key_size}; keys of YCSB take {LONGEST_KEY} bytes or more");
                 return Err(Failure::Usage(text));

@@ -52,7 +52,11 @@ impl Scale {
         Scale { base, records, threads: vec![1] }
     }
 
-    fn check(&self) -> Result<(), BenchError> {
+    /// Whether there can be such a run.
+    ///
+    /// # Errors
+    /// [`BenchError::Setting`] names what cannot be.
+    pub fn check(&self) -> Result<(), BenchError> {
         if self.threads.is_empty() || self.threads.contains(&0) {
             return Err(setting("threads", "must be at least 1"));
         }

@@ -1,0 +1,61 @@
+//! The evaluation of Viper (Benson, Makait and Rabl, "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9),
+//! 2021): figure 1 and section 5.
+//!
+//! The paper prefills 100 million records of 16 + 200 bytes and does 50 million operations; here `--records` stands for the
+//! 100 million, and the other numbers follow in proportion. Its rivals are not run.
+
+mod design;
+mod operations;
+mod running;
+
+use super::{Benchmark, Paper, Run};
+use crate::bench::config::Config;
+use crate::bench::ops::OpsPhase;
+use quipu::Design;
+
+pub(super) static PAPER: Paper = Paper {
+    name: "viper",
+    title: "Benson, Makait, Rabl: Viper: An Efficient Hybrid PMem-DRAM Key-Value Store. PVLDB 14(9), 2021",
+    machine: "Xeon Gold 5220S, one socket, 36 threads on 18 cores, six 128 GB Optane DIMMs (devdax), 96 GB DRAM; 100 million \
+              records of 16 + 200 bytes, 50 million operations",
+    presets: &[
+        design::PATTERNS,
+        operations::OPERATIONS,
+        operations::SIZES,
+        operations::VARIABLE,
+        operations::MEMORY,
+        design::UPDATES,
+        design::VERSIONS,
+        design::BREAKDOWN,
+        running::YCSB,
+        running::RECLAMATION,
+        running::RECOVERY,
+    ],
+};
+
+/// Rows that have times, and rows of the simulator beside them.
+const TIMED: &str = "timed";
+const MODELLED: &str = "modelled";
+
+/// What most figures run: records prefilled, half as many inserted, and as many operations.
+fn usual(config: Config, records: u64) -> Config {
+    let operations = (records / 2).max(1);
+    Config {
+        designs: vec![Design::Viper],
+        records: records + operations,
+        prefilled: records,
+        operations,
+        key_size: 16,
+        value_size: 200,
+        phases: Vec::new(),
+        ..config
+    }
+}
+
+fn ops(setting: impl Into<String>, config: Config, phases: &[OpsPhase]) -> Run {
+    Run {
+        setting: setting.into(),
+        config: Config { phases: phases.to_vec(), ..config },
+        benchmark: Benchmark::Ops,
+    }
+}

@@ -1,0 +1,155 @@
+//! What the store does, and how that depends on its records: figures 6 to 9.
+
+use super::super::{Preset, Statement};
+use super::{ops, usual};
+use crate::bench::config::Config;
+use crate::bench::ops::OpsPhase;
+
+pub(super) const OPERATIONS: Preset = Preset {
+    figure: "6",
+    section: "5.3.1",
+    title: "operations over threads",
+    about: "Records prefilled, half as many inserted, then gets, updates of eight bytes in place and deletes of records \
+            chosen uniformly; all on one store, where the paper takes a fresh one for each.",
+    runs: |scale| {
+        let phases = [OpsPhase::Get, OpsPhase::UpdateInPlace, OpsPhase::Remove];
+        scale.over_threads().map(|config| ops("fixed", usual(config, scale.records), &phases)).collect()
+    },
+    statements: &[
+        Statement {
+            what: "insert, 36 threads",
+            paper: "15",
+            unit: "Mops/s",
+            ours: |rows| rows.mops("fixed", "insert"),
+        },
+        Statement {
+            what: "get, 36 threads",
+            paper: "25 to 35",
+            unit: "Mops/s",
+            ours: |rows| rows.mops("fixed", "get"),
+        },
+        Statement {
+            what: "insert, most threads over one",
+            paper: "(scales well)",
+            unit: "times",
+            ours: |rows| rows.scaling("fixed", "insert"),
+        },
+        Statement {
+            what: "get, most threads over one",
+            paper: "(scales well)",
+            unit: "times",
+            ours: |rows| rows.scaling("fixed", "get"),
+        },
+    ],
+    carries_over: "Scaling, and the order of the operations. Throughput does not: the paper's inserts are bound by the write \
+                   bandwidth of six DIMMs, ours by flushes and fences to DRAM; compare shares of a roofline (bench ops \
+                   --roofline) where machines differ.",
+};
+
+pub(super) const SIZES: Preset = Preset {
+    figure: "7",
+    section: "5.3.2",
+    title: "record sizes",
+    about: "As many bytes in records of each size: prefilled, half as much inserted, then gets. The paper's 20 GB are here \
+            the bytes of --records records of 216. Where its text says 16 + 100 bytes its numbers of records are those of \
+            16 + 200, which are taken.",
+    runs: |scale| {
+        let bytes = scale.records * 216;
+        let run = |(key_size, value_size): (usize, usize)| {
+            let records = bytes / (key_size + value_size) as u64;
+            // Gets are as many for all sizes.
+            let operations = (scale.records / 2).max(1);
+            let config = Config { key_size, value_size, operations, ..usual(scale.most_threads(), records) };
+            ops(format!("{key_size} + {value_size} B"), config, &[OpsPhase::Get])
+        };
+        [(8, 8), (16, 200), (32, 500), (100, 900)].map(run).into()
+    },
+    statements: &[
+        Statement {
+            what: "insert of 8 + 8 bytes, 36 threads",
+            paper: "about 20",
+            unit: "Mops/s",
+            ours: |rows| rows.mops("8 + 8 B", "insert"),
+        },
+        Statement {
+            what: "insert of 8 + 8 bytes over 16 + 200",
+            paper: "about 1.3 (20 and 15)",
+            unit: "times",
+            ours: |rows| rows.times(("8 + 8 B", "insert"), ("16 + 200 B", "insert")),
+        },
+        Statement {
+            what: "get of 8 + 8 bytes over 16 + 200",
+            paper: "below 1",
+            unit: "times",
+            ours: |rows| rows.times(("8 + 8 B", "get"), ("16 + 200 B", "get")),
+        },
+    ],
+    carries_over: "That larger records cost more, and that small ones make a larger index, whose misses get pays. That inserts \
+                   fall in proportion to the size is the paper's PM bandwidth; DRAM has more of it.",
+};
+
+pub(super) const VARIABLE: Preset = Preset {
+    figure: "8",
+    section: "5.3.3",
+    title: "records of variable size",
+    about: "Keys of 16 bytes with a standard deviation of 3.2 (none below 8, which tell records apart), values of 200 with \
+            one of 40; beside them the same records of one size.",
+    runs: |scale| {
+        let both = |config: Config| {
+            let config = usual(config, scale.records);
+            let varied = Config { spread: Some((3.2, 40.0)), ..config.clone() };
+            [ops("fixed", config, &[OpsPhase::Get]), ops("variable", varied, &[OpsPhase::Get])]
+        };
+        scale.over_threads().flat_map(both).collect()
+    },
+    statements: &[
+        Statement {
+            what: "insert, variable over fixed",
+            paper: "below 1",
+            unit: "times",
+            ours: |rows| rows.times(("variable", "insert"), ("fixed", "insert")),
+        },
+        Statement {
+            what: "get, variable over fixed",
+            paper: "below 1",
+            unit: "times",
+            ours: |rows| rows.times(("variable", "get"), ("fixed", "get")),
+        },
+    ],
+    carries_over: "Both: lengths have to be read before the record on any medium, and sizes known at compile time are the \
+                   paper's, not ours (here they are settings of the pool).",
+};
+
+pub(super) const MEMORY: Preset = Preset {
+    figure: "9",
+    section: "5.3.4",
+    title: "memory",
+    about: "Bytes for a record after loading. The index grows by parts that split at about the same time, so its bytes for a \
+            record rise and fall with the number of records: three numbers are shown.",
+    runs: |scale| {
+        let run = |records: u64| {
+            let config =
+                Config { prefilled: 0, records, operations: 1, ..usual(scale.most_threads(), records) };
+            ops(format!("{records} records"), config, &[])
+        };
+        let records = scale.records;
+        [records, records * 3 / 2, records * 2].map(run).into()
+    },
+    statements: &[
+        Statement {
+            what: "PM for a record of 216 bytes (21.2 GiB for 100 million), worst",
+            paper: "227.6",
+            unit: "bytes",
+            ours: |rows| rows.worst("insert", |row| row.pm_bytes_per_record),
+        },
+        Statement {
+            what: "DRAM for a record (2.3 GiB for 100 million), worst",
+            paper: "24.7",
+            unit: "bytes",
+            ours: |rows| rows.worst("insert", |row| row.dram_bytes_per_record),
+        },
+    ],
+    carries_over: "All of it; memory does not depend on the medium. Ours has 8 bytes more in a record, its sequence number, \
+                   without which a crash can bring back an older value, and whole zones count. The paper's 24.7 bytes for \
+                   16-byte entries mean an index two thirds full at that number of records.",
+};

@@ -1,0 +1,262 @@
+//! The evaluations of papers, on a small scale: every figure has the rows that it promises, and says something of every
+//! statement of the paper's that it can.
+
+use quipu::MediumKind;
+use quipu_lab::bench::paper::{PAPERS, Paper, Scale, paper, text};
+use quipu_lab::bench::{Config, Row, Silent};
+
+const RECORDS: u64 = 2_000;
+
+fn on_dram(threads: &[usize]) -> Scale {
+    Scale { base: Config::default(), records: RECORDS, threads: threads.to_vec() }
+}
+
+fn on_sim() -> Scale {
+    Scale { base: Config { medium: MediumKind::Sim, ..Config::default() }, records: 1_000, threads: vec![1] }
+}
+
+fn viper() -> &'static Paper {
+    Paper::of("viper").expect("it is built")
+}
+
+/// Runs a figure, checks what holds for all, and returns its rows.
+fn rows(figure: &str, scale: &Scale) -> Vec<Row> {
+    let preset = viper().figure(figure).expect("it is there");
+    let mut rows = Vec::new();
+    paper(viper(), preset, scale, &Silent, &mut |row| rows.push(row)).expect("it runs");
+    for row in &rows {
+        let of = row.paper.as_ref().expect("where it belongs");
+        assert_eq!((of.paper.as_str(), of.figure.as_str()), ("viper", figure), "{row:?}");
+        let json = serde_json::to_value(row).expect("an object");
+        assert_eq!((&json["figure"], &json["setting"]), (&figure.into(), &of.setting.as_str().into()));
+        if row.medium == "sim" {
+            assert!(row.mops.is_none() && row.fences_per_op.is_some(), "{row:?}");
+        } else {
+            assert!(row.ops > 0 && row.mops.is_some_and(|mops| mops > 1e-5), "{row:?}");
+        }
+    }
+    let compared = preset.compare(viper(), &rows);
+    if !scale.is_simulated() {
+        for statement in &compared {
+            let needs_threads =
+                statement.statement.contains("most threads over one") && scale.threads.len() == 1;
+            let ours = statement.ours.is_some_and(|ours| ours.is_finite() && ours > 0.0);
+            assert!(ours || needs_threads, "{figure}: {statement:?}");
+        }
+    }
+    let text = text(preset, &rows, &compared);
+    for part in [preset.title, "What carries over:"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    rows
+}
+
+/// Setting and phase of each row.
+fn names(rows: &[Row]) -> Vec<String> {
+    let name = |row: &Row| format!("{}: {}", row.paper.as_ref().expect("a paper").setting, row.phase);
+    rows.iter().map(name).collect()
+}
+
+fn each(settings: &[&str], phases: &[&str]) -> Vec<String> {
+    let of = |setting: &&str| phases.iter().map(|phase| format!("{setting}: {phase}")).collect::<Vec<_>>();
+    settings.iter().flat_map(of).collect()
+}
+
+fn find<'r>(rows: &'r [Row], name: &str) -> &'r Row {
+    let position = names(rows).iter().position(|found| found == name);
+    &rows[position.unwrap_or_else(|| panic!("no {name} among {:?}", names(rows)))]
+}
+
+const PATTERNS: [&str; 8] = [
+    "64 B in a log each",
+    "64 B at random",
+    "64 B in one log",
+    "64 B in 2 logs",
+    "64 B in 8 logs",
+    "4 KiB, aligned",
+    "4 KiB, 1024 B off",
+    "4 KiB, 2048 B off",
+];
+
+#[test]
+fn access_patterns_are_timed_and_modelled() {
+    let found = rows("1", &on_dram(&[1, 2]));
+    assert_eq!(names(&found), each(&["timed", "timed", "modelled"], &PATTERNS));
+    let found = rows("1", &on_sim());
+    assert_eq!(names(&found), each(&["modelled"], &PATTERNS));
+    let at = |phase: &str| find(&found, &format!("modelled: {phase}"));
+    let media = |phase| at(phase).media_write_bytes_per_op.expect("counted");
+    assert!(media("64 B in a log each") < 80.0 && media("64 B at random") > 200.0, "{found:?}");
+    let dimms = |phase| at(phase).dimms_per_op.expect("counted");
+    assert_eq!((dimms("4 KiB, aligned"), dimms("4 KiB, 2048 B off")), (1.0, 2.0));
+    let most = |phase| at(phase).writers_at_one_dimm.expect("counted");
+    assert!(most("64 B in one log") > 24.0 && most("64 B in a log each") < 16.0, "{found:?}");
+}
+
+#[test]
+fn operations_run_over_threads_on_prefilled_stores() {
+    let phases = ["insert", "get", "update_in_place", "remove"];
+    let found = rows("6", &on_dram(&[1, 2]));
+    assert_eq!(names(&found), each(&["fixed", "fixed"], &phases));
+    assert!(found.iter().all(|row| (row.records, row.ops) == (RECORDS * 3 / 2, RECORDS / 2)), "{found:?}");
+    assert_eq!(found.iter().map(|row| row.threads).collect::<Vec<_>>(), [1, 1, 1, 1, 2, 2, 2, 2]);
+    let found = rows("6", &on_sim());
+    let fences = |phase| find(&found, phase).fences_per_op.expect("counted");
+    assert!((2.0..2.2).contains(&fences("fixed: insert")), "{found:?}");
+    assert_eq!((fences("fixed: get"), fences("fixed: update_in_place")), (0.0, 1.0));
+    assert_eq!(fences("fixed: remove"), 1.0);
+}
+
+#[test]
+fn sizes_share_one_volume() {
+    let found = rows("7", &on_dram(&[2]));
+    let sizes = ["8 + 8 B", "16 + 200 B", "32 + 500 B", "100 + 900 B"];
+    assert_eq!(names(&found), each(&sizes, &["insert", "get"]));
+    for (pair, bytes) in found.chunks(2).zip([16, 216, 532, 1000]) {
+        let volume = pair[0].records * bytes;
+        assert!(volume.abs_diff(RECORDS * 216 * 3 / 2) <= 2 * bytes, "{volume}: {pair:?}");
+        assert_eq!(pair[1].ops, RECORDS / 2, "{pair:?}");
+    }
+}
+
+#[test]
+fn sizes_vary_where_they_are_to() {
+    let found = rows("8", &on_dram(&[1]));
+    assert_eq!(names(&found), each(&["fixed", "variable"], &["insert", "get"]));
+    assert_eq!(rows("8", &on_sim()).len(), 4);
+}
+
+#[test]
+fn memory_is_that_of_the_records() {
+    let found = rows("9", &on_dram(&[1]));
+    assert_eq!(found.iter().map(|row| row.records).collect::<Vec<_>>(), [2000, 3000, 4000]);
+    assert!(found.iter().all(|row| row.pm_bytes_per_record.expect("counted") >= 216.0), "{found:?}");
+}
+
+#[test]
+fn updates_in_place_save_two_fences() {
+    let phases = ["insert", "update", "read_modify_write", "update_in_place"];
+    let found = rows("10", &on_dram(&[1]));
+    assert_eq!(names(&found), each(&["timed", "modelled"], &phases));
+    let fences = |phase| find(&found, phase).fences_per_op.expect("counted");
+    assert_eq!(fences("modelled: update_in_place"), 1.0);
+    // Now and then a block is begun, which takes one more.
+    assert!((3.0..3.2).contains(&fences("modelled: read_modify_write")), "{found:?}");
+}
+
+#[test]
+fn versions_differ_in_what_dimms_see() {
+    let found = rows("11", &on_dram(&[1]));
+    let timed = ["hybrid", "unaligned", "all in DRAM"];
+    let modelled = ["hybrid, modelled", "unaligned, modelled"];
+    assert_eq!(names(&found), each(&[&timed[..], &modelled].concat(), &["insert", "get"]));
+    assert_eq!(names(&rows("11", &on_sim())), each(&modelled, &["insert", "get"]));
+    let dimms = |setting| find(&found, &format!("{setting}: insert")).dimms_per_op.expect("counted");
+    assert!(dimms("hybrid, modelled") < 1.1, "{found:?}");
+    assert!((1.4..1.6).contains(&dimms("unaligned, modelled")), "{found:?}");
+}
+
+#[test]
+fn operations_and_their_steps_are_measured_alike() {
+    let found = rows("12", &on_dram(&[2]));
+    let steps = [
+        "insert",
+        "get",
+        "update_in_place",
+        "remove",
+        "insert: record",
+        "insert: map",
+        "get: map",
+        "get: record",
+        "update_in_place: record",
+        "remove: record",
+        "remove: map",
+    ];
+    assert_eq!(names(&found), each(&["timed", "modelled"], &steps));
+    assert!(found.iter().all(|row| row.ops == RECORDS), "{found:?}");
+    let counted = |step: &str| find(&found, &format!("modelled: {step}"));
+    for (whole, record, map) in
+        [("insert", "insert: record", "insert: map"), ("remove", "remove: record", "remove: map")]
+    {
+        let fences = |step| counted(step).fences_per_op.expect("counted");
+        assert!((fences(whole) - fences(record)).abs() < 0.05, "a put persists its record and nothing else");
+        assert_eq!(fences(map), 0.0, "the index is in DRAM");
+    }
+    assert_eq!(counted("get: map").lines_read_per_op, Some(1.0), "a look at the key in PM");
+}
+
+#[test]
+fn mixes_run_with_both_choices_of_keys() {
+    let found = rows("13", &on_dram(&[1, 2]));
+    let of = |mix: &str| {
+        let settings = ["uniform", "uniform", "zipfian", "zipfian"].map(|keys| format!("{mix} {keys}"));
+        let phases = [format!("load_{mix}"), format!("run_{mix}")];
+        each(&settings.each_ref().map(String::as_str), &phases.each_ref().map(String::as_str))
+    };
+    assert_eq!(names(&found), [of("50:50"), of("10:90")].concat());
+    assert!(
+        found.iter().all(|row| row.ops == if row.phase.starts_with("load") { RECORDS } else { RECORDS / 2 })
+    );
+    let fences = |mix| {
+        let found = rows("13", &on_sim());
+        find(&found, &format!("{mix} uniform: run_{mix}")).fences_per_op.expect("counted")
+    };
+    // Three fences a write, and now and then a block is begun.
+    let (half, most) = (fences("50:50"), fences("10:90"));
+    assert!((1.3..1.8).contains(&half) && (2.5..3.0).contains(&most), "{half} and {most}");
+}
+
+#[test]
+fn reclamation_runs_beside_reads_and_writes() {
+    let found = rows("5.3.8", &on_dram(&[1]));
+    let phases = [
+        "get",
+        "get beside reclaim",
+        "reclaim beside get",
+        "insert",
+        "insert beside reclaim",
+        "reclaim beside insert",
+    ];
+    assert_eq!(names(&found), each(&["a third deleted"], &phases));
+    let blocks = |phase| find(&found, &format!("a third deleted: {phase}")).ops;
+    // 2000 records fill 18 blocks and a half; a third of each is free, so as many are freed, less what is filled anew.
+    assert!((10..=20).contains(&blocks("reclaim beside get")), "{found:?}");
+    let found = rows("5.3.8", &on_sim());
+    assert_eq!(names(&found), ["a third deleted: reclaim"]);
+    assert!(found[0].ops > 5 && found[0].fences_per_op > Some(2.0), "{found:?}");
+}
+
+#[test]
+fn recovery_runs_over_threads() {
+    let found = rows("5.3.9", &on_dram(&[1, 2]));
+    assert_eq!(names(&found), each(&["fixed", "fixed"], &["recovery", "reopen"]));
+    assert!(found.iter().all(|row| row.ops == RECORDS));
+    assert_eq!(found.iter().map(|row| row.threads).collect::<Vec<_>>(), [1, 1, 2, 2]);
+}
+
+#[test]
+fn papers_and_figures_have_names_of_their_own() {
+    for paper in PAPERS {
+        let figures: Vec<&str> = paper.presets.iter().map(|preset| preset.figure).collect();
+        for (position, figure) in figures.iter().enumerate() {
+            assert!(!figures[..position].contains(figure) && *figure != "all", "{figure} twice");
+        }
+        for preset in paper.presets {
+            assert!(!preset.statements.is_empty() && !preset.carries_over.is_empty(), "{}", preset.figure);
+        }
+    }
+    assert!(Paper::of("vipers").is_none() && viper().figure("5").is_none());
+}
+
+#[test]
+fn an_impossible_scale_is_refused() {
+    let refused = |scale: Scale, what: &str| {
+        let preset = viper().figure("6").expect("it is there");
+        let error = paper(viper(), preset, &scale, &Silent, &mut |_| ()).expect_err("impossible").to_string();
+        assert!(error.starts_with(what), "{error}");
+    };
+    refused(on_dram(&[]), "threads");
+    refused(on_dram(&[0]), "threads");
+    refused(Scale { threads: vec![1, 2], ..on_sim() }, "threads");
+    refused(Scale { records: 10, ..on_dram(&[1]) }, "records");
+}
