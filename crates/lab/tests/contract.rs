@@ -8,8 +8,10 @@ const DAX_FOLDER: &str = "QUIPU_DAX_FOLDER";
 fn keeps_the_contract(medium: &Medium) {
     let filter = std::env::var("QUIPU_CONTRACT").unwrap_or_default();
     let failures = judge(medium, &filter);
-    let listed: Vec<_> =
-        failures.iter().map(|f| format!("\n  {} breaks {}: {}", f.design, f.check, f.what)).collect();
+    let listed: Vec<_> = failures
+        .iter()
+        .map(|f| format!("\n  {} {} breaks {}: {}", f.design, f.setting, f.check, f.what))
+        .collect();
     assert!(failures.is_empty(), "on {medium:?}:{}", listed.concat());
 }
 

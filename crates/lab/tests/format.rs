@@ -48,6 +48,7 @@ fn built() -> BTreeMap<String, Fields> {
             .into_iter()
             .map(|(name, fields)| (name.into(), owned(fields))),
     );
+    tables.insert("OffsetMap".into(), owned(quipu::offset_map_table()));
     tables.extend(
         quipu::checkpoint_tables().into_iter().map(|(name, fields)| (name.to_string(), owned(fields))),
     );

@@ -14,7 +14,7 @@ mod support;
 use crash::{Findings, History, Model, Subject, Twin, at_each_operation, get, hash_of, open, reference};
 use quipu_medium::sim::{Fault, SimArena, sched};
 use quipu_parts::epoch::Collector;
-use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings};
+use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings, NodeMemory};
 use quipu_parts::space::Space;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

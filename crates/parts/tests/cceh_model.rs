@@ -83,7 +83,7 @@ impl<M: NodeMemory> Pair<'_, M> {
     }
 
     fn is_refused(&self, key: u64, error: &CcehError) -> bool {
-        assert!(matches!(error, CcehError::Crowded | CcehError::Full), "{error}");
+        assert!(matches!(error, CcehError::Crowded | CcehError::Full { .. }), "{error}");
         assert!(!self.map.contains_key(&key), "only a new key can be refused");
         assert_eq!(self.get(key), None);
         false

@@ -4,9 +4,9 @@
 #[path = "cceh/support.rs"]
 mod support;
 
-use quipu_medium::sim::Cost;
+use quipu_medium::sim::{Cost, SimArena};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings, Cursor, PmNodes};
+use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings, Cursor, NodeMemory, PmNodes};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
 use support::{create, format, mix};
@@ -79,7 +79,7 @@ fn an_index_is_there_again_after_an_open() {
     drop(index);
     let space = reopen(space);
     let (opened, fences, _) = costs(&space, || CcehIndex::open(space.clone(), root, 0).expect("the index"));
-    assert_eq!(fences, 2, "names made durable, and nothing to repair");
+    assert_eq!(fences, 1, "names made durable, and nothing to repair");
     let after = opened.stats();
     assert_eq!((after.segments, after.depth, after.slots), (before.segments, before.depth, before.slots));
     assert_eq!((opened.settings().bucket_bits, opened.settings().probe), (3, 3));
@@ -90,6 +90,40 @@ fn an_index_is_there_again_after_an_open() {
     fill(&opened, &guard, 400..600);
     assert_eq!(opened.len(), 600);
     assert_eq!(opened.memory().zones(), space.committed_zones());
+}
+
+/// What a recovery does that compares the index with the records.
+#[test]
+fn entries_that_are_not_kept_are_durably_gone() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(256 << 10, 1);
+    let (index, root) = create(&space, CcehSettings { initial_depth: 1, bucket_bits: 3, probe: 3 });
+    fill(&index, &guard, 0..300);
+    drop(index);
+    let space = reopen(space);
+    let index = CcehIndex::open(space.clone(), root, 0).expect("the index");
+    let mut seen = Vec::new();
+    let keep = |hash, reference: u64| {
+        assert_eq!(hash, mix(reference - 1) & !1);
+        seen.push(reference - 1);
+        true
+    };
+    assert_eq!(index.retain(keep), 300);
+    seen.sort_unstable();
+    assert_eq!(seen, (0..300).collect::<Vec<_>>(), "every entry is asked for once");
+    assert_eq!(index.retain(|_, reference| reference % 3 == 0), 100);
+    fill(&index, &guard, 300..310);
+    assert_eq!(index.len(), 110, "counted and not looked up");
+    for key in 0..300 {
+        assert_eq!(index.names(mix(key), key + 1), (key + 1) % 3 == 0);
+    }
+    drop(index);
+    let snapshot = space.region().simulator().expect("simulated").snapshot();
+    let (space, _) = Space::open(SimArena::new().boot(&snapshot, &snapshot.nothing(), 1)).expect("the pool");
+    let index = CcehIndex::open(Arc::new(space), root, 0).expect("the index");
+    assert_eq!(index.len(), 110);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::batch::WriteBatch;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::slotted::{SlotSession, SlotSpine};
+use crate::slotted::{SlotSession, Slots, with_slots};
 use crate::spine::{Change, Session, Spine};
 use quipu_medium::Region;
 use quipu_parts::record::{Content, Kind};
@@ -23,7 +23,7 @@ pub struct Client {
 /// The walk of the store's design, and what the client owns on it.
 enum Access {
     Log { spine: Arc<Spine>, session: Session },
-    Slots { spine: Arc<SlotSpine>, session: SlotSession },
+    Slots { slots: Slots, session: SlotSession },
 }
 
 impl Client {
@@ -33,9 +33,9 @@ impl Client {
                 let session = spine.session(spine.region().current_node());
                 Access::Log { spine, session }
             }
-            Engine::Slots(spine) => {
-                let session = spine.session();
-                Access::Slots { spine, session }
+            Engine::Slots(slots) => {
+                let session = with_slots!(&slots, spine => spine.session());
+                Access::Slots { slots, session }
             }
         };
         Client { access }
@@ -59,7 +59,7 @@ impl Client {
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         match &mut self.access {
             Access::Log { spine, session } => spine.write_blind(session, &Content::value(key, value)),
-            Access::Slots { spine, session } => spine.put(session, key, value),
+            Access::Slots { slots, session } => with_slots!(slots, spine => spine.put(session, key, value)),
         }
     }
 
@@ -139,7 +139,9 @@ impl Client {
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         let (spine, guard) = match &self.access {
             Access::Log { spine, session } => (spine, session.pin()),
-            Access::Slots { spine, session } => return spine.get_into(&session.pin(), key, out),
+            Access::Slots { slots, session } => {
+                return with_slots!(slots, spine => spine.get_into(&session.pin(), key, out));
+            }
         };
         out.clear();
         match spine.get(&guard, key) {
@@ -173,7 +175,9 @@ impl Client {
     ) -> Result<(), Error> {
         match &self.access {
             Access::Log { spine, session } => spine.get_many(&session.pin(), keys, each),
-            Access::Slots { spine, session } => spine.get_many(&session.pin(), keys, each),
+            Access::Slots { slots, session } => {
+                with_slots!(slots, spine => spine.get_many(&session.pin(), keys, each))
+            }
         }
     }
 
@@ -186,7 +190,7 @@ impl Client {
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
         match &mut self.access {
             Access::Log { spine, session } => spine.put_many(session, pairs),
-            Access::Slots { spine, session } => spine.put_many(session, pairs),
+            Access::Slots { slots, session } => with_slots!(slots, spine => spine.put_many(session, pairs)),
         }
     }
 
@@ -233,7 +237,9 @@ impl Client {
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
         match &mut self.access {
             Access::Log { spine, session } => spine.write_blind(session, &Content::tombstone(key)),
-            Access::Slots { spine, session } => spine.remove(session, key).map(drop),
+            Access::Slots { slots, session } => {
+                with_slots!(slots, spine => spine.remove(session, key).map(drop))
+            }
         }
     }
 
@@ -259,7 +265,7 @@ impl Client {
                 let decide = |old: Option<&[u8]>| (Change::Delete, old.is_some());
                 spine.modify_again::<false, &[u8], _>(session, &most, decide)
             }
-            Access::Slots { spine, session } => spine.remove(session, key),
+            Access::Slots { slots, session } => with_slots!(slots, spine => spine.remove(session, key)),
         }
     }
 
@@ -291,7 +297,9 @@ impl Client {
         let decide = |old: Option<&[u8]>| (change(old).map_or(Change::Delete, Change::Put), ());
         match &mut self.access {
             Access::Log { spine, session } => spine.modify::<true, V, _>(session, key, decide),
-            Access::Slots { spine, session } => spine.modify(session, key, decide),
+            Access::Slots { slots, session } => {
+                with_slots!(slots, spine => spine.modify(session, key, decide))
+            }
         }
     }
 
@@ -361,7 +369,9 @@ impl Client {
     ) -> Result<Option<u64>, Error> {
         match &mut self.access {
             Access::Log { .. } => Err(Error::Unsupported { what: "updates in place" }),
-            Access::Slots { spine, session } => spine.update_in_place(session, key, at, change),
+            Access::Slots { slots, session } => {
+                with_slots!(slots, spine => spine.update_in_place(session, key, at, change))
+            }
         }
     }
 
@@ -373,14 +383,16 @@ impl Client {
     ) -> Result<T, Error> {
         match &mut self.access {
             Access::Log { spine, session } => spine.modify_again::<WHOLE, V, T>(session, most, decide),
-            Access::Slots { spine, session } => spine.modify(session, most.key, decide),
+            Access::Slots { slots, session } => {
+                with_slots!(slots, spine => spine.modify(session, most.key, decide))
+            }
         }
     }
 
     fn region(&self) -> &Region {
         match &self.access {
             Access::Log { spine, .. } => spine.region(),
-            Access::Slots { spine, .. } => spine.region(),
+            Access::Slots { slots, .. } => with_slots!(slots, spine => spine.region()),
         }
     }
 
@@ -399,7 +411,7 @@ impl Client {
     pub fn pin(&self) -> Guard<'_> {
         match &self.access {
             Access::Log { spine, session } => Guard::of_log(spine, session.pin()),
-            Access::Slots { spine, session } => Guard::of_slots(spine, session.pin()),
+            Access::Slots { slots, session } => Guard::of_slots(slots, session.pin()),
         }
     }
 }
@@ -408,7 +420,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         match &mut self.access {
             Access::Log { spine, session } => spine.end(session),
-            Access::Slots { spine, session } => spine.end(session),
+            Access::Slots { slots, session } => with_slots!(slots, spine => spine.end(session)),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::background::{Bell, Progress};
 use crate::check::{self, CheckReport};
 use crate::checkpoint;
 use crate::error::Error;
-use crate::slotted::{self, SlotSpine};
+use crate::slotted::{self, Slots, with_slots};
 use crate::spine::Spine;
 use crate::stats::Stats;
 use quipu_medium::{MediumKind, Region};
@@ -17,14 +17,14 @@ pub(crate) enum Engine {
     /// Records in segments that are logs.
     Log(Arc<Spine>),
     /// Records in slots of pages.
-    Slots(Arc<SlotSpine>),
+    Slots(Slots),
 }
 
 impl Engine {
     pub(crate) fn space(&self) -> &Space {
         match self {
             Engine::Log(spine) => spine.heap.space(),
-            Engine::Slots(spine) => spine.heap().space(),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.heap().space()),
         }
     }
 
@@ -36,7 +36,7 @@ impl Engine {
     pub(crate) fn owners(&self) -> usize {
         match self {
             Engine::Log(spine) => Arc::strong_count(spine),
-            Engine::Slots(spine) => Arc::strong_count(spine),
+            Engine::Slots(slots) => slots.owners(),
         }
     }
 
@@ -44,7 +44,7 @@ impl Engine {
     pub(crate) fn bell(&self) -> &Arc<Bell> {
         match self {
             Engine::Log(spine) => spine.compactor.bell(),
-            Engine::Slots(spine) => spine.bell(),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.bell()),
         }
     }
 
@@ -52,7 +52,7 @@ impl Engine {
     pub(crate) fn clean_ahead(&self) -> Progress {
         match self {
             Engine::Log(spine) => spine.clean_ahead(),
-            Engine::Slots(spine) => spine.clean_ahead(),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.clean_ahead()),
         }
     }
 
@@ -60,7 +60,7 @@ impl Engine {
     pub(crate) fn limits(&self) -> (u64, u64) {
         match self {
             Engine::Log(spine) => (spine.key_limit(), spine.value_limit()),
-            Engine::Slots(spine) => spine.limits(),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.limits()),
         }
     }
 
@@ -68,7 +68,9 @@ impl Engine {
     pub(crate) fn growing(&self) -> bool {
         match self {
             Engine::Log(spine) => spine.index.growing() || spine.heap.growing(),
-            Engine::Slots(spine) => spine.index().growing() || spine.heap().growing(),
+            Engine::Slots(slots) => {
+                with_slots!(slots, spine => spine.index().growing() || spine.heap().growing())
+            }
         }
     }
 
@@ -76,7 +78,7 @@ impl Engine {
     pub(crate) fn compacting(&self) -> bool {
         match self {
             Engine::Log(spine) => spine.compactor.is_busy(),
-            Engine::Slots(spine) => spine.is_reclaiming(),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.is_reclaiming()),
         }
     }
 
@@ -84,14 +86,14 @@ impl Engine {
     pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
         match self {
             Engine::Log(spine) => spine.compact().map(|done| (done.segments, done.moved)),
-            Engine::Slots(spine) => spine.compact(),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.compact()),
         }
     }
 
     pub(crate) fn stats(&self) -> Stats {
         match self {
             Engine::Log(spine) => spine.stats(),
-            Engine::Slots(spine) => spine.stats(),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.stats()),
         }
     }
 
@@ -99,7 +101,7 @@ impl Engine {
     pub(crate) fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
         match self {
             Engine::Log(spine) => check::check(spine, progress),
-            Engine::Slots(spine) => slotted::check(spine, progress),
+            Engine::Slots(slots) => with_slots!(slots, spine => slotted::check(spine, progress)),
         }
     }
 
@@ -111,10 +113,10 @@ impl Engine {
             spine.heap.seal_idle();
         }
         let space = self.space();
-        if let Engine::Slots(spine) = self
+        if let Engine::Slots(slots) = self
             && !space.superblock().is_clean()
         {
-            spine.settle()?;
+            with_slots!(slots, spine => spine.settle())?;
         }
         if !space.superblock().is_clean() {
             let checkpoint = match self {

@@ -2,7 +2,7 @@
 
 use quipu_medium::MediumError;
 use quipu_parts::heap::segments::HeapError;
-use quipu_parts::space::SpaceError;
+use quipu_parts::space::{Space, SpaceError};
 
 /// What went wrong. Nothing was changed unless the variant says so.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +161,15 @@ impl Error {
     /// One damaged place.
     pub(crate) fn damaged(what: impl Into<String>, offset: u64, len: u64) -> Error {
         Error::Damaged(Box::new(Damage { places: vec![DamagedPlace { what: what.into(), offset, len }] }))
+    }
+
+    /// A new pool has no zone for records.
+    pub(crate) fn no_room_in(space: &Space) -> Error {
+        let (zones, zone_size) = (space.zone_count(), space.zone_size());
+        Error::Option(format!(
+            "a pool of {zones} zones of {zone_size} bytes has no room beside its reserve; make it larger, or the \
+             zones smaller"
+        ))
     }
 
     /// The caller's next step.

@@ -1,7 +1,7 @@
 //! [`Guard`]: reads of a store that is pinned, in place where the design allows it, and [`Iter`]: all of it.
 
 use crate::error::Error;
-use crate::slotted::{SlotBatch, SlotSpine};
+use crate::slotted::{SlotBatch, Slots, with_slots};
 use crate::spine::{Batch, Spine};
 use quipu_parts::epoch;
 use std::borrow::Cow;
@@ -18,8 +18,8 @@ impl<'c> Guard<'c> {
         Guard { spine: Pinned::Log(spine), pinned }
     }
 
-    pub(crate) fn of_slots(spine: &'c SlotSpine, pinned: epoch::Guard<'c>) -> Guard<'c> {
-        Guard { spine: Pinned::Slots(spine), pinned }
+    pub(crate) fn of_slots(slots: &'c Slots, pinned: epoch::Guard<'c>) -> Guard<'c> {
+        Guard { spine: Pinned::Slots(slots), pinned }
     }
 }
 
@@ -27,7 +27,7 @@ impl<'c> Guard<'c> {
 #[derive(Clone, Copy)]
 enum Pinned<'c> {
     Log(&'c Spine),
-    Slots(&'c SlotSpine),
+    Slots(&'c Slots),
 }
 
 impl Guard<'_> {
@@ -42,9 +42,9 @@ impl Guard<'_> {
                 let record = spine.get(&self.pinned, key);
                 record.map(|record| spine.value(&self.pinned, &record)).transpose()
             }
-            Pinned::Slots(spine) => {
+            Pinned::Slots(slots) => {
                 let mut value = Vec::new();
-                let found = spine.get_into(&self.pinned, key, &mut value)?;
+                let found = with_slots!(slots, spine => spine.get_into(&self.pinned, key, &mut value))?;
                 Ok(found.then_some(Cow::Owned(value)))
             }
         }
@@ -58,7 +58,7 @@ impl Guard<'_> {
                 spine.settle_all(&self.pinned);
                 Place::Log(spine, Batch::default())
             }
-            Pinned::Slots(spine) => Place::Slots(spine, SlotBatch::default()),
+            Pinned::Slots(slots) => Place::Slots(slots, SlotBatch::default()),
         };
         Iter { pinned: &self.pinned, place }
     }
@@ -73,7 +73,7 @@ pub struct Iter<'g> {
 /// How far an iteration has come.
 enum Place<'g> {
     Log(&'g Spine, Batch),
-    Slots(&'g SlotSpine, SlotBatch),
+    Slots(&'g Slots, SlotBatch),
 }
 
 impl<'g> Iterator for Iter<'g> {
@@ -82,8 +82,8 @@ impl<'g> Iterator for Iter<'g> {
     fn next(&mut self) -> Option<Self::Item> {
         let (spine, batch) = match &mut self.place {
             Place::Log(spine, batch) => (*spine, batch),
-            Place::Slots(spine, batch) => {
-                let (key, value) = spine.next_record(self.pinned, batch)?;
+            Place::Slots(slots, batch) => {
+                let (key, value) = with_slots!(slots, spine => spine.next_record(self.pinned, batch))?;
                 return Some((key.into(), value.into()));
             }
         };

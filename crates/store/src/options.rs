@@ -1,6 +1,7 @@
 //! Settings of a store: plain data, each with its default and what follows from it.
 
 use crate::designs::Design;
+use crate::offset_map::OffsetMap;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::slots::SlotSettings;
 
@@ -12,6 +13,9 @@ pub struct Options {
     /// Settings of a new pool of design `viper`. Where zones are so small that more than a quarter of them would be lost, blocks
     /// have fewer pages.
     pub slots: SlotSettings,
+    /// Where a new pool of design `viper` keeps its index, and in which shape; in the pool, where zones are small, its segments are
+    /// smaller.
+    pub offset_map: OffsetMap,
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub size: u64,
     /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of
@@ -96,6 +100,7 @@ impl Default for Options {
         Options {
             design: None,
             slots: SlotSettings::default(),
+            offset_map: OffsetMap::default(),
             size: 1 << 30,
             zone_size: None,
             medium: None,

@@ -30,6 +30,8 @@ pub struct Stats {
     pub value_bytes: u64,
     /// Bytes of DRAM that the index takes.
     pub index_bytes: u64,
+    /// Bytes of the zones that the index takes, if it is in the pool.
+    pub index_pm_bytes: u64,
     /// Splits of the index since open.
     pub index_splits: u64,
     /// Records that splits had to read because the index had used up the hash bits it keeps.

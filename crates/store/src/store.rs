@@ -10,15 +10,14 @@ use crate::error::Error;
 use crate::options::{FreeList, Options, Twin};
 use crate::recovery::{self, Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
-use crate::slotted::{self, SlotSpine};
+use crate::settings::Setting;
+use crate::slotted::Slots;
 use crate::spine::{Compactor, Spine, workers_of};
 use crate::stats::Stats;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
-use quipu_parts::heap::slots::{self, SlotHeap};
 use quipu_parts::heap::{Clock, ClockSettings};
-use quipu_parts::index::cceh::CcehSettings;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
@@ -108,7 +107,10 @@ impl Store {
             design: design.id(),
             settings: match design {
                 Design::Quipu => [0; _],
-                Design::Viper => viper::encode(&options.slots.fitted(zone_size)),
+                Design::Viper => {
+                    let map = options.offset_map.fitted(zone_size);
+                    viper::encode(&options.slots.fitted(zone_size), &map, [0; _])
+                }
             },
             pools: Vec::new(),
             nodes: region.nodes(),
@@ -122,7 +124,10 @@ impl Store {
         let space = Space::format(region, &format)?;
         let engine = match design {
             Design::Quipu => Engine::Log(Arc::new(build_new(space, options)?)),
-            Design::Viper => Engine::Slots(Arc::new(build_new_slots(space, options)?)),
+            Design::Viper => {
+                let clock = clock_of(&space, options, false);
+                Engine::Slots(Slots::create(space, clock, options)?)
+            }
         };
         Ok(Store::of(engine, design, RecoveryReport::default(), options))
     }
@@ -198,6 +203,17 @@ impl Store {
     /// The design of the pool.
     pub fn design(&self) -> Design {
         self.design
+    }
+
+    /// The [settings](Setting) of the pool, by name.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut options = Options::default();
+        if let Design::Viper = self.design
+            && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
+        {
+            (options.slots, options.offset_map) = (slots, map);
+        }
+        Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
     }
 
     /// What an acknowledged write survives here, in words, and on what evidence.
@@ -325,9 +341,9 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
             (Engine::Log(Arc::new(spine)), recovery)
         }
         Design::Viper => {
-            let (spine, damage) = build_slots(space, options, found.superblock_copy_lost)?;
-            let recovery = slotted::recover(&spine, damage, threads, holes, found, progress)?;
-            (Engine::Slots(Arc::new(spine)), recovery)
+            let clock = clock_of(&space, options, found.superblock_copy_lost);
+            let (slots, recovery) = Slots::open(space, clock, options, holes, found, progress)?;
+            (Engine::Slots(slots), recovery)
         }
     };
     Ok(Store::of(engine, design, recovery, options))
@@ -356,27 +372,9 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
 fn build_new(space: Space, options: &Options) -> Result<Spine, Error> {
     let zones = space.zone_count();
     if zones < reserve_of(zones) + 1 {
-        return Err(too_small(&space));
+        return Err(Error::no_room_in(&space));
     }
     Ok(build(space, options, false))
-}
-
-/// The spine of a new pool of design `viper`.
-fn build_new_slots(space: Space, options: &Options) -> Result<SlotSpine, Error> {
-    let (spine, _) = build_slots(space, options, false)?;
-    spine.begin()?;
-    if spine.heap().free_blocks() == 0 {
-        return Err(too_small(spine.heap().space()));
-    }
-    Ok(spine)
-}
-
-fn too_small(space: &Space) -> Error {
-    let (zones, zone_size) = (space.zone_count(), space.zone_size());
-    Error::Option(format!(
-        "a pool of {zones} zones of {zone_size} bytes has no room beside its reserve; make it larger, or the zones \
-         smaller"
-    ))
 }
 
 fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
@@ -399,21 +397,6 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
         epochs,
         twin: testing.twin,
     }
-}
-
-/// The spine of a pool of design `viper`, and what is damaged of its chunks.
-fn build_slots(
-    space: Space,
-    options: &Options,
-    copy_lost: bool,
-) -> Result<(SlotSpine, Vec<slots::Damage>), Error> {
-    let testing = &options.testing;
-    let superblock = space.superblock();
-    let settings = viper::decode(&superblock.settings)?;
-    let (certifier, clock) = (Certifier::new(superblock.secret()), clock_of(&space, options, copy_lost));
-    let (heap, damage) = SlotHeap::new(space, certifier, clock, settings, viper::RESERVE)?;
-    let index = if testing.tiny_index { CcehSettings::tiny() } else { CcehSettings::paper() };
-    Ok((SlotSpine::new(heap, index, testing.stripes.unwrap_or(viper::STRIPES)), damage))
 }
 
 fn clock_of(space: &Space, options: &Options, copy_lost: bool) -> Clock {

@@ -3,7 +3,7 @@
 use super::error::BenchError;
 use super::ops::OpsPhase;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
-use quipu::{Design, MediumKind, Options, RecordForm, SlotSettings};
+use quipu::{Design, MediumKind, NodePlace, Options, RecordForm, Setting, SlotSettings};
 use std::path::PathBuf;
 
 /// Bytes of YCSB's longest key: `user` and nineteen digits.
@@ -53,6 +53,8 @@ pub struct Config {
     pub persists: bool,
     /// On the simulator, whether to count the DIMMs that each operation touches, for which every call is looked at.
     pub counts_dimms: bool,
+    /// [Settings](quipu::Setting) by name, with their values, each for the designs that have it.
+    pub settings: Vec<(String, String)>,
     /// What all choices follow from.
     pub seed: u64,
     /// Whether the medium's own limits are measured too, and results given as shares of them.
@@ -80,10 +82,20 @@ impl Default for Config {
             slots: SlotSettings::default(),
             persists: true,
             counts_dimms: false,
+            settings: Vec::new(),
             seed: 1,
             roofline: false,
         }
     }
+}
+
+/// Whether a design has a setting of this name.
+fn has(design: Design, name: &str) -> bool {
+    Setting::of(design).any(|setting| setting.name == name)
+}
+
+fn set(options: &mut Options, name: &str, value: &str) -> Result<(), BenchError> {
+    options.set(name, value).map_err(|error| setting("set", format!("{name}={value}: {error}")))
 }
 
 pub(super) fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
@@ -96,7 +108,46 @@ impl Config {
         if self.designs.is_empty() {
             return Err(setting("designs", "must name at least one design"));
         }
+        for (name, value) in &self.settings {
+            let owners = self.designs.iter().filter(|design| has(**design, name)).count();
+            // Nobody's: any of the designs says what is wrong with it.
+            let asked = if owners == 0 { &self.designs[..1] } else { &[] };
+            asked.iter().try_for_each(|design| set(&mut self.plain_options(*design), name, value))?;
+        }
+        self.designs.iter().try_for_each(|design| self.options(*design).map(drop))?;
         self.check_run()
+    }
+
+    /// What the pool of a design is created and opened with, but for its size.
+    ///
+    /// # Errors
+    /// [`BenchError::Setting`] for a value that a setting does not take.
+    pub(super) fn options(&self, design: Design) -> Result<Options, BenchError> {
+        let mut options = self.plain_options(design);
+        for (name, value) in self.settings.iter().filter(|(name, _)| has(design, name)) {
+            set(&mut options, name, value)?;
+        }
+        Ok(options)
+    }
+
+    fn plain_options(&self, design: Design) -> Options {
+        Options {
+            design: Some(design),
+            slots: SlotSettings { form: self.form(), ..self.slots },
+            zone_size: self.zone_size,
+            medium: Some(self.medium),
+            cleaner: self.cleaner,
+            recovery_threads: self.threads,
+            ..Options::default()
+        }
+    }
+
+    /// Whether the pool of a design holds its index too.
+    pub(super) fn has_index_in_pm(&self) -> bool {
+        let is_in_pm = |design: &Design| {
+            self.options(*design).is_ok_and(|options| options.offset_map.nodes == NodePlace::Pm)
+        };
+        self.designs.iter().any(is_in_pm)
     }
 
     /// Checks what a benchmark of any engine needs.

@@ -13,6 +13,9 @@ pub type Sink<'a> = &'a mut dyn FnMut(Row);
 pub struct Row {
     /// The design.
     pub design: String,
+    /// Its settings that were chosen, as `NAME=VALUE` with spaces between.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub settings: String,
     /// The phase.
     pub phase: String,
     /// The medium.

@@ -6,7 +6,7 @@
 use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
-use quipu::{Client, Design, MediumKind, Options, RecordForm, SlotSettings, Stats, Store};
+use quipu::{Client, Design, MediumKind, Options, RecordForm, Stats, Store};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
@@ -24,6 +24,9 @@ const NODES: u16 = 2;
 
 /// Bytes of a record besides key and value, at most: header, optional fields, alignment.
 const RECORD_OVERHEAD: u64 = 64;
+
+/// Bytes of a record in an index in the pool, at most.
+const INDEX_PER_RECORD: u64 = 64;
 
 /// Bytes of DRAM that a store may take for a record.
 const DRAM_PER_RECORD: u64 = 64;
@@ -55,7 +58,8 @@ pub(super) fn room(config: &Config, writes: u64, deletes: u64) -> u64 {
         return size;
     }
     let fixed = if config.medium == MediumKind::Sim { FIXED_BYTES_SIM } else { FIXED_BYTES };
-    let records = writes * (config.record_bytes() + RECORD_OVERHEAD);
+    let index = if config.has_index_in_pm() { INDEX_PER_RECORD } else { 0 };
+    let records = writes * (config.record_bytes() + RECORD_OVERHEAD + index);
     let tombstones = deletes * (config.key_size as u64 + RECORD_OVERHEAD);
     // An eighth for ends of segments and the reserve.
     let bytes = (records + tombstones) * 9 / 8 + fixed * (1 + config.threads as u64 / 8);
@@ -115,16 +119,7 @@ impl Target {
             (Some(path), _) => Place::File(path.clone()),
             (None, _) => Place::Memory(own_memory(config, bytes)?),
         };
-        let options = Options {
-            design: Some(design),
-            slots: SlotSettings { form: config.form(), ..config.slots },
-            size: bytes,
-            zone_size: config.zone_size,
-            medium: Some(config.medium),
-            cleaner: config.cleaner,
-            recovery_threads: config.threads,
-            ..Options::default()
-        };
+        let options = Options { size: bytes, ..config.options(design)? };
         Ok(Target { place, options, design })
     }
 

@@ -2,8 +2,8 @@
 
 use super::fixture::{Fixture, Medium, Outcome};
 use super::{batches, calls, concurrency, durability, expiry, large, limits, space};
-use quipu::Design;
 use quipu::designs::Description;
+use quipu::{Design, Setting};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One promise, with the pool that its proof needs.
@@ -27,6 +27,8 @@ pub struct Failure {
     pub check: &'static str,
     /// Who broke it.
     pub design: Design,
+    /// The setting of the design that was chosen, as `NAME=VALUE`; empty if none was.
+    pub setting: String,
     /// How.
     pub what: String,
 }
@@ -101,19 +103,37 @@ pub const CHECKS: &[Check] = checks! {
     durability::everything_can_be_deleted on MIB, 16 * KIB;
 };
 
+/// Settings, by name, with which a design keeps all its promises too.
+const SETTINGS: &[(&str, &str)] = &[("offset-map", "pm")];
+
+/// Every design as it is, and once for each of its settings.
+fn subjects() -> impl Iterator<Item = (Design, Option<(&'static str, &'static str)>)> {
+    let chosen = |design: Design| {
+        let is_its_own = move |(name, _): &&(&str, &str)| Setting::of(design).any(|own| own.name == *name);
+        SETTINGS.iter().filter(is_its_own).map(|setting| Some(*setting))
+    };
+    Design::ALL
+        .iter()
+        .flat_map(move |design| [None].into_iter().chain(chosen(*design)).map(|setting| (*design, setting)))
+}
+
 /// Holds every design to the promises whose name contains `filter`, on one medium.
 pub fn judge(medium: &Medium, filter: &str) -> Vec<Failure> {
     let mut failures = Vec::new();
-    for design in Design::ALL {
+    for (design, setting) in subjects() {
         let can = |check: &&Check| check.needs.is_none_or(|needs| needs(design.description()));
         for check in CHECKS.iter().filter(|check| check.name.contains(filter)).filter(can) {
-            let fixture = Fixture::new(*design, medium, pool_of(*design, check), check.zone);
+            let mut fixture = Fixture::new(design, medium, pool_of(design, check), check.zone);
+            if let Some((name, value)) = setting {
+                fixture.options_mut().set(name, value).expect("a setting of the design");
+            }
             let what = match catch_unwind(AssertUnwindSafe(|| (check.run)(&fixture))) {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => error.to_string(),
                 Err(panic) => message(&*panic),
             };
-            failures.push(Failure { check: check.name, design: *design, what });
+            let setting = setting.map_or(String::new(), |(name, value)| format!("{name}={value}"));
+            failures.push(Failure { check: check.name, design, setting, what });
         }
     }
     failures

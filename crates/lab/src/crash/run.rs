@@ -6,7 +6,7 @@ use super::oracle::State;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, works_on};
 use super::workload::{self, KEYS};
-use quipu::{Options, SlotSettings, Store, Testing};
+use quipu::{NodePlace, OffsetMap, Options, SlotSettings, Store, Testing};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
 use quipu_parts::space::SpaceError;
@@ -137,10 +137,12 @@ impl<'a> Run<'a> {
     fn options(&self) -> Options {
         // In a third of the runs a block is one page, so that there are many.
         let pages_per_block = if self.seed.is_multiple_of(3) { 1 } else { 3 };
+        let nodes = if (self.seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
         Options {
             design: Some(self.config.design),
             zone_size: Some(ZONE),
             slots: SlotSettings { pages_per_block, ..SlotSettings::default() },
+            offset_map: OffsetMap { nodes, ..OffsetMap::default() },
             recovery_threads: 2,
             free_list: if self.seed.is_multiple_of(2) {
                 quipu::FreeList::Persistent

@@ -12,7 +12,7 @@ use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
 use super::twins::Broken;
 use crate::contract::{Ending, Fixture, Medium};
-use quipu::{Error, Store};
+use quipu::{Error, NodePlace, Store};
 use std::time::Instant;
 
 /// Histories of a lot.
@@ -89,7 +89,10 @@ impl Lot<'_> {
             (batches * (1 + *keys as u64 / 4) * OPERATION_BYTES + 64 * ZONE + *threads as u64 * 2 * ZONE)
                 .next_multiple_of(1 << 20);
         let mut fixture = Fixture::new(*design, &medium, size, ZONE);
-        fixture.options_mut().testing.tiny_index = (self.first / LOT).is_multiple_of(2);
+        let lot = self.first / LOT;
+        fixture.options_mut().testing.tiny_index = lot.is_multiple_of(2);
+        fixture.options_mut().offset_map.nodes =
+            if (lot / 2).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
         let clock = Clock::default();
         let store = fixture.create()?;
         let mut operations = self.threads(&store, &clock)?;

@@ -3,7 +3,7 @@
 use super::shrink::shrink;
 use super::step::{CLIENTS, Step, generate, key_bytes, value_bytes};
 use crate::contract::{Contents, Ending, Fixture, Medium, verify_beside};
-use quipu::{Client, Design, Error, ErrorKind, Store, WriteBatch};
+use quipu::{Client, Design, Error, ErrorKind, NodePlace, Store, WriteBatch};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,6 +50,8 @@ pub fn explore(design: Design, medium: &Medium, seed: u64, steps: usize) -> Resu
 fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result<(), (usize, String)> {
     let mut fixture = Fixture::new(design, medium, POOL, ZONE);
     fixture.options_mut().testing.tiny_index = seed.is_multiple_of(2);
+    fixture.options_mut().offset_map.nodes =
+        if (seed / 6).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
     fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
     fixture.options_mut().testing.stripes = seed.is_multiple_of(2).then_some(2);
     fixture.options_mut().testing.handful = seed.is_multiple_of(2).then_some(3);

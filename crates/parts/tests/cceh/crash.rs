@@ -119,6 +119,14 @@ impl NodeMemory for Nodes {
     fn pm_bytes(&self) -> u64 {
         self.nodes.pm_bytes()
     }
+
+    fn repair(&self, begin: impl FnOnce()) {
+        self.nodes.repair(begin);
+    }
+
+    fn zones(&self) -> Vec<ZoneId> {
+        self.nodes.zones()
+    }
 }
 
 /// The index of a root as it is after a crash, or as a twin of it would be.
@@ -332,7 +340,7 @@ impl Expected {
         for key in 10_000..10_012 {
             match index.insert(&guard, hash_of(key), reference(key, 0)) {
                 Ok(()) => drop(self.references.insert(key, reference(key, 0))),
-                Err(CcehError::Full) => {}
+                Err(CcehError::Full { .. }) => {}
                 Err(error) => return Err(error.to_string()),
             }
         }

@@ -89,7 +89,7 @@ pub fn recover(region: &Region, settings: SlotSettings, reserve: usize) -> Recov
         heap.clock().begin(heap.space());
     }
     for (loser, key) in &losers {
-        heap.discard(*loser, records[key]).expect("the loser is a record");
+        heap.discard(*loser, Some(records[key])).expect("the loser is a record");
     }
     heap.open_blocks().expect("room");
     Recovered { heap, records, losers: losers.len(), damages }

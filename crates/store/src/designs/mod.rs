@@ -27,7 +27,7 @@ pub struct Description {
     pub paper: &'static str,
     /// Part and choice, in the order of the spine's questions.
     pub parts: &'static [(&'static str, &'static str)],
-    /// Settings that can be changed, with what each does.
+    /// What can be chosen besides its [settings](crate::Setting), with what each does.
     pub switches: &'static [(&'static str, &'static str)],
     /// What it cannot do, or not yet.
     pub limits: &'static [&'static str],

@@ -21,7 +21,7 @@ pub static DESCRIPTION: Description = Description {
         ("cached in DRAM", "nothing but the index"),
     ],
     switches: &[
-        ("zone-size", "bytes of a segment, a power of two from 16 KiB to 4 MiB"),
+        ("zone-size", "bytes of a zone, a power of two from 16 KiB to 4 MiB"),
         ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
         ("cleaner", "whether a thread compacts ahead of the writers"),
         ("recovery-threads", "threads that scan segments, or load a checkpoint, at open"),

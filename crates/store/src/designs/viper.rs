@@ -1,11 +1,14 @@
-//! `viper`: slotted pages that each lie on one DIMM, found by a hash index in DRAM (Benson, Makait and Rabl, "Viper: An
-//! Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
+//! `viper`: slotted pages that each lie on one DIMM, found by a hash index in DRAM, or beside them (Benson, Makait and Rabl,
+//! "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
 //!
 //! Every record is written straight to PM, into a page of its client's own block, and marked there; what a client writes next
-//! lies beside it, and a page touches one DIMM. The price is two fences a record, and a third to delete the one before it.
+//! lies beside it, and a page touches one DIMM. The price is two fences a record, and a third to delete the one before it; with
+//! the index in the pool, one more for each change of that.
 
 use super::Description;
+use crate::offset_map::OffsetMap;
 use quipu_parts::heap::slots::{SlotError, SlotSettings};
+use quipu_parts::index::cceh::CcehRoot;
 use quipu_parts::space::SETTINGS_LEN;
 
 /// What `quipu designs` prints.
@@ -15,24 +18,14 @@ pub static DESCRIPTION: Description = Description {
     parts: &[
         ("placed", "in a page of the client's own block: a slot of an array, or the end of a log (3.2, 4.1)"),
         ("persistent", "when its slot's bit, or its length word, is set after it: two fences a put (4.2)"),
-        ("published", "by CCEH in DRAM: 16-byte entries, cache-line buckets (3.1)"),
+        ("published", "by CCEH, in DRAM or in the pool: 16-byte entries, cache-line buckets (3.1, 5.3.6)"),
         ("writers", "lock the page that they write to, and the stripe of their key"),
         ("readers", "copy, and look whether the page's version has changed (4.3)"),
         ("released", "by its bit in PM, durably, before the put returns (4.2, 4.5)"),
         ("space comes back", "by inserting what is live of a block again, page by page (4.6)"),
         ("cached in DRAM", "nothing but the index"),
     ],
-    switches: &[
-        ("form", "records of one size in slots, or of any size in logs (3.2.2, 3.2.3)"),
-        ("page-size, pages-per-block", "bytes of a page, and DIMMs that a block spans (3.2.1)"),
-        ("random-first-page", "clients begin blocks at random pages (4.1)"),
-        ("alignment-shift", "pages off the DIMMs' boundaries, as in figure 11"),
-        (
-            "reclaim-percent, fill-percent",
-            "when a block is worth reclaiming, when more are allocated (4.6, 3.2.1)",
-        ),
-        ("tie-break, lock", "the paper's ways, which are not sound: block order, and a version of one byte"),
-    ],
+    switches: super::quipu::DESCRIPTION.switches,
     limits: &[
         "no order: no range scans",
         "no atomic batches, no expiry",
@@ -60,17 +53,30 @@ pub(crate) const STRIPES: usize = super::quipu::STRIPES;
 /// Free blocks that only reclamation gets at.
 pub(crate) const RESERVE: usize = 2;
 
-/// What the superblock remembers of the design: the settings of the heap, and zeros.
-pub(crate) fn encode(settings: &SlotSettings) -> [u8; SETTINGS_LEN] {
+/// Free zones that the heap leaves to an index in the pool, of so many: the index is the last to find that the pool is full.
+pub(crate) fn index_share(zones: u32) -> u32 {
+    (zones / 32).max(1)
+}
+
+const _: () = assert!(SlotSettings::LEN + OffsetMap::LEN == SETTINGS_LEN);
+
+/// What the superblock remembers of the design: the settings of the heap, the Offset Map, and the root of that if it is in the pool.
+pub(crate) fn encode(
+    settings: &SlotSettings,
+    map: &OffsetMap,
+    root: [u8; CcehRoot::LEN],
+) -> [u8; SETTINGS_LEN] {
     let mut bytes = [0; SETTINGS_LEN];
     bytes[..SlotSettings::LEN].copy_from_slice(&settings.encode());
+    bytes[SlotSettings::LEN..].copy_from_slice(&map.encode(root));
     bytes
 }
 
-/// The settings of the heap of a pool.
-pub(crate) fn decode(bytes: &[u8; SETTINGS_LEN]) -> Result<SlotSettings, SlotError> {
-    match bytes.split_first_chunk() {
-        Some((settings, rest)) if rest.iter().all(|byte| *byte == 0) => SlotSettings::decode(settings),
-        _ => Err(SlotError::Settings { reason: "the superblock holds more than this release knows" }),
-    }
+/// The settings of a pool.
+pub(crate) fn decode(bytes: &[u8; SETTINGS_LEN]) -> Result<(SlotSettings, OffsetMap, CcehRoot), SlotError> {
+    let unknown = SlotError::Settings { reason: "the superblock holds more than this release knows" };
+    let (Some(heap), Some(map)) = (bytes.first_chunk(), bytes.last_chunk()) else { return Err(unknown) };
+    let settings = SlotSettings::decode(heap)?;
+    let (map, root) = OffsetMap::decode(*map).ok_or(unknown)?;
+    Ok((settings, map, root))
 }

@@ -3,6 +3,7 @@
 use super::{SlotSpine, offset_of};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Cursor;
+use quipu_parts::index::cceh::NodeMemory;
 
 /// How often a record is looked for whose place the index has changed meanwhile. One that is never where the index says is
 /// damaged.
@@ -15,7 +16,7 @@ pub(crate) struct SlotBatch {
     entries: Vec<(u64, u64)>,
 }
 
-impl SlotSpine {
+impl<M: NodeMemory> SlotSpine<M> {
     /// The next key and value. Every key present throughout appears exactly once. A record that is damaged is left out.
     pub(crate) fn next_record(&self, guard: &Guard<'_>, batch: &mut SlotBatch) -> Option<(Vec<u8>, Vec<u8>)> {
         loop {

@@ -8,17 +8,21 @@
 //! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release.
 //! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.
 //! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
+//! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat; `recovery` has the argument
+//!   for what a crash leaves.
 //!
 //! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts.
 
+mod build;
 mod iterate;
 mod read;
 mod reclaim;
 mod recovery;
 mod write;
 
+pub(crate) use build::{Slots, with_slots};
 pub(crate) use iterate::SlotBatch;
-pub(crate) use recovery::{check, recover};
+pub(crate) use recovery::check;
 
 use crate::background::Bell;
 use crate::error::Error;
@@ -28,16 +32,16 @@ use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Offset, Owner, SlotHeap};
-use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes};
+use quipu_parts::index::cceh::{CcehIndex, NodeMemory};
 use quipu_parts::stripes::{StripeGuard, Stripes};
 use reclaim::Reclaimer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The parts of one open store of slots.
-pub(crate) struct SlotSpine {
+pub(crate) struct SlotSpine<M> {
     heap: SlotHeap,
-    index: CcehIndex<DramNodes>,
+    index: CcehIndex<M>,
     stripes: Stripes,
     epochs: Collector,
     reclaimer: Reclaimer,
@@ -59,11 +63,10 @@ impl SlotSession {
     }
 }
 
-impl SlotSpine {
-    pub(crate) fn new(heap: SlotHeap, index: CcehSettings, stripes: usize) -> SlotSpine {
+impl<M: NodeMemory> SlotSpine<M> {
+    pub(crate) fn new(heap: SlotHeap, index: CcehIndex<M>, stripes: usize) -> SlotSpine<M> {
         let epochs = Collector::new();
         let reclaimer = Reclaimer::new(&heap, &epochs);
-        let index = CcehIndex::in_dram(index);
         let stripes = Stripes::new(stripes);
         SlotSpine { heap, index, stripes, epochs, reclaimer, has_begun: AtomicBool::new(false) }
     }
@@ -76,7 +79,7 @@ impl SlotSpine {
         &self.heap
     }
 
-    pub(crate) fn index(&self) -> &CcehIndex<DramNodes> {
+    pub(crate) fn index(&self) -> &CcehIndex<M> {
         &self.index
     }
 
@@ -118,6 +121,7 @@ impl SlotSpine {
             moved_bytes: moved,
             freed_segments: freed,
             index_bytes: index.bytes,
+            index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,
             ..Stats::default()
         }
@@ -165,7 +169,8 @@ impl SlotSpine {
 
     #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
-        self.heap.certifier().key_hash(key)
+        // Without the bit that an index in PM uses as its mark.
+        self.heap.certifier().key_hash(key) & !M::MARK
     }
 
     /// Locks the stripe of a hash. Nothing is ever parked here.

@@ -3,11 +3,12 @@
 use super::{SlotSpine, offset_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
+use quipu_parts::index::cceh::NodeMemory;
 
 /// Keys whose misses overlap in `get_many`.
 const BATCH: usize = 32;
 
-impl SlotSpine {
+impl<M: NodeMemory> SlotSpine<M> {
     /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one.
     #[inline]
     pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {

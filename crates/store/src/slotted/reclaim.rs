@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::patience::Patience;
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::slots::{FreedBlock, Owner, Reclaimed, SlotError, SlotHeap};
+use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::sync::SpinLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,7 +103,7 @@ impl Work {
     }
 }
 
-impl SlotSpine {
+impl<M: NodeMemory> SlotSpine<M> {
     /// Makes some room ahead of a write, if little is left.
     #[inline]
     pub(super) fn relieve(&self) -> Result<(), Error> {
@@ -235,6 +236,25 @@ impl SlotSpine {
                 return Err(error);
             }
         }
+    }
+
+    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool of so many zones is full then.
+    /// The caller is not pinned.
+    #[cold]
+    pub(super) fn make_index_space(&self, session: &mut SlotSession, zones: u32) -> Result<(), Error> {
+        self.end(session);
+        for _ in 0..self.heap.blocks() {
+            self.fail_with_background()?;
+            self.recycle_all();
+            self.heap.release_tail();
+            if self.index.make_room(1).is_ok() {
+                return Ok(());
+            }
+            if self.reclaim_some(LEAST_PERCENT)? != Step::Done {
+                break;
+            }
+        }
+        Err(Error::PoolFull { zones })
     }
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to move.

@@ -3,6 +3,28 @@
 //! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever handed out are
 //! scanned by all threads; where two records of a key count, the heap says which does, and the other is let go. Nothing is
 //! changed before everything has been found sound, and all may be cut off by a crash and done again.
+//!
+//! # With the index in the pool
+//!
+//! It is there, so it is compared with the records, not built again; the scan stays, since only it tells how full each block is.
+//! The marks of the records are the truth, as with an index in DRAM, and the index follows. A crash leaves of each write
+//! that had not returned at most one of these:
+//!
+//! | cut off | left | settled by |
+//! |---|---|---|
+//! | a put of a new key, before the index | a record that the index does not name | naming it; if there is no room in the index, letting it go |
+//! | a put of an old key, before the index | two records, the older one named | naming the newer one, then letting the older one go |
+//! | the same, behind the index | two records, the newer one named | letting the older one go |
+//! | a deletion, between mark and index | an entry that names no record | removing the entry |
+//! | a move, before or behind the index | two copies | as for puts; they are equal |
+//!
+//! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index has durably
+//! forgotten what was there. So even an entry that names another record of the same hash tells of damage alone, and is removed
+//! all the same. After a crash of the process alone the index as it is read may be ahead of what is durable, so it is made
+//! durable as a whole.
+//!
+//! The scan only notes what the index does not name, and how many records it does. If these are as many as it has entries,
+//! each entry names a record of its own, and none has to be looked up.
 
 use super::{SlotBatch, SlotSpine, offset_of, word_of};
 use crate::background;
@@ -11,6 +33,7 @@ use crate::error::{Damage, DamagedPlace, Error};
 use crate::recovery::{Holes, RecoveryReport, drawn_end};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{self, FoundSlot, Location};
+use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::space::{SpaceError, SpaceRecovery};
 use quipu_parts::sync::SpinLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +46,10 @@ const PIECE: u64 = 64;
 struct Findings {
     records: u64,
     /// Records that do not count, each with the one that does.
-    losers: Vec<(Location, Location)>,
+    losers: Vec<(Location, Option<Location>)>,
+    /// Records that an index in the pool names, and those that it does not.
+    named: u64,
+    unnamed: Vec<Location>,
     damage: Vec<DamagedPlace>,
     /// Why the index could not take a record.
     refused: Option<Error>,
@@ -34,10 +60,10 @@ fn place_of(damage: slots::Damage) -> DamagedPlace {
     DamagedPlace { what: damage.what.into(), offset: damage.offset, len: 0 }
 }
 
-/// Builds the index of a pool that was just mapped, and settles what a crash left open. `progress` is told the blocks done and
+/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open. `progress` is told the blocks done and
 /// in all.
-pub(crate) fn recover(
-    spine: &SlotSpine,
+pub(super) fn recover<M: NodeMemory>(
+    spine: &SlotSpine<M>,
     damage: Vec<slots::Damage>,
     threads: usize,
     holes: Holes,
@@ -66,6 +92,7 @@ pub(crate) fn recover(
     spine.heap.clock().pass(findings.highest);
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
+    spine.settle_index(&mut findings)?;
     if !findings.losers.is_empty() {
         spine.heap.clock().begin(spine.heap.space());
     }
@@ -85,7 +112,11 @@ pub(crate) fn recover(
     })
 }
 
-fn scan_all(spine: &SlotSpine, threads: usize, progress: &(dyn Fn(usize, usize) + Sync)) -> Findings {
+fn scan_all<M: NodeMemory>(
+    spine: &SlotSpine<M>,
+    threads: usize,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Findings {
     let blocks = spine.heap.blocks();
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let all = SpinLock::new(Findings::default());
@@ -100,7 +131,7 @@ fn scan_all(spine: &SlotSpine, threads: usize, progress: &(dyn Fn(usize, usize) 
             let scanned = piece.end - piece.start;
             let guard = participant.pin();
             let mut findings = Findings::default();
-            let damage = spine.heap.scan(piece, |found| spine.adopt(&guard, found, &mut findings));
+            let damage = spine.heap.scan(piece, |found| spine.note(&guard, found, &mut findings));
             findings.damage.extend(damage.into_iter().map(place_of));
             all.lock().merge(findings);
             let done = done.fetch_add(scanned, Ordering::Relaxed) + scanned;
@@ -114,18 +145,60 @@ impl Findings {
     fn merge(&mut self, other: Findings) {
         self.records += other.records;
         self.losers.extend(other.losers);
+        self.named += other.named;
+        self.unnamed.extend(other.unnamed);
         self.damage.extend(other.damage);
         self.refused = self.refused.take().or(other.refused);
         self.highest = self.highest.max(other.highest);
     }
 }
 
-impl SlotSpine {
-    /// Lets the index name this record, unless it names one of the same key that counts instead.
-    fn adopt(&self, guard: &Guard<'_>, found: FoundSlot<'_>, findings: &mut Findings) {
+impl<M: NodeMemory> SlotSpine<M> {
+    /// Lets an index in DRAM name this record; notes what one in the pool says of it.
+    fn note(&self, guard: &Guard<'_>, found: FoundSlot<'_>, findings: &mut Findings) {
         let FoundSlot { location, key, .. } = found;
         findings.records += 1;
         findings.highest = findings.highest.max(location.sequence);
+        if M::MARK == 0 {
+            self.adopt(guard, location, key, findings);
+        } else if self.index.names(self.hash(key), word_of(location.offset)) {
+            findings.named += 1;
+        } else {
+            findings.unnamed.push(location);
+        }
+    }
+
+    /// Makes an index in the pool agree with the records; see the module's documentation.
+    fn settle_index(&self, findings: &mut Findings) -> Result<(), Error> {
+        let begin = || self.heap.clock().begin(self.heap.space());
+        self.index.memory().repair(begin);
+        if M::MARK == 0 {
+            return Ok(());
+        }
+        let participant = self.epochs.register();
+        let guard = participant.pin();
+        let mut buffer = Vec::new();
+        if self.index.retain(|_, _| true) != findings.named {
+            begin();
+            self.index.retain(|hash, word| {
+                let record = self.heap.read(offset_of(word), &mut buffer);
+                record.is_ok_and(|record| record.is_some_and(|record| self.hash(record.key) == hash))
+            });
+        }
+        for location in std::mem::take(&mut findings.unnamed) {
+            begin();
+            let Some(record) = self.heap.read(location.offset, &mut buffer)? else { continue };
+            self.adopt(&guard, location, record.key, findings);
+            if let Some(Error::PoolFull { .. }) = findings.refused {
+                findings.refused = None;
+                findings.losers.push((location, None));
+            }
+        }
+        findings.refused.take().map_or(Ok(()), Err)
+    }
+
+    /// Lets the index name this record, unless it names one of the same key that counts instead.
+    fn adopt(&self, guard: &Guard<'_>, location: Location, key: &[u8], findings: &mut Findings) {
         let hash = self.hash(key);
         let _stripe = self.lock(hash);
         let is_key = |word| self.heap.key_is(offset_of(word), key);
@@ -143,16 +216,19 @@ impl SlotSpine {
         if self.heap.supersedes(location, named) {
             let done = self.index.replace(guard, hash, word, word_of(location.offset));
             debug_assert!(done, "the key is locked");
-            findings.losers.push((named, location));
+            findings.losers.push((named, Some(location)));
         } else {
-            findings.losers.push((location, named));
+            findings.losers.push((location, Some(named)));
         }
     }
 }
 
 /// Checks a store that nobody else uses: every page, that the index names each record once and nothing else, and that no zone
 /// leaks.
-pub(crate) fn check(spine: &SlotSpine, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+pub(crate) fn check<M: NodeMemory>(
+    spine: &SlotSpine<M>,
+    progress: &dyn Fn(usize, usize),
+) -> Result<CheckReport, Error> {
     spine.recycle_all();
     let space = spine.heap.space();
     let mut places = Vec::new();
@@ -163,6 +239,11 @@ pub(crate) fn check(spine: &SlotSpine, progress: &dyn Fn(usize, usize)) -> Resul
             complain(format!("{} zones are neither in use nor free: they leak", audit.zones.gotten), 0);
         }
         Ok(_) => {}
+    }
+    let (known, used) =
+        (spine.heap.zones() + spine.index.memory().zones().len(), space.committed_zones().len());
+    if known != used {
+        complain(format!("of {used} zones in use the heap and the index have {known}: the others leak"), 0);
     }
     let participant = spine.epochs.register();
     let guard = participant.pin();

@@ -4,10 +4,10 @@ use super::{Change, SlotSession, SlotSpine, offset_of, word_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Offset, SlotError};
-use quipu_parts::index::cceh::CcehError;
+use quipu_parts::index::cceh::{CcehError, NodeMemory};
 use quipu_parts::stripes::StripeGuard;
 
-impl SlotSpine {
+impl<M: NodeMemory> SlotSpine<M> {
     /// Gives a key this value, whatever it was (section 4.2 of the paper).
     #[inline]
     pub(crate) fn put(&self, session: &mut SlotSession, key: &[u8], value: &[u8]) -> Result<(), Error> {
@@ -129,7 +129,8 @@ impl SlotSpine {
                     let blocks = self.heap.blocks_for(key.len() as u64, value.len() as u64);
                     self.make_space_or(error, session, blocks)?;
                 }
-                done => return done,
+                Ok(Replaced::NoRoomInIndex { zones }) => self.make_index_space(session, zones)?,
+                done => return done.map(drop),
             }
         }
     }
@@ -143,7 +144,7 @@ impl SlotSpine {
         hash: u64,
         key: &[u8],
         value: &[u8],
-    ) -> Result<(), Error> {
+    ) -> Result<Replaced, Error> {
         let SlotSession { participant, owner, numbers, .. } = session;
         let guard = participant.pin();
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
@@ -161,10 +162,13 @@ impl SlotSpine {
             Ok(None) => {}
             Err(error) => {
                 placed.withdraw()?;
-                return Err(error.into());
+                return match error {
+                    CcehError::Full { zones } => Ok(Replaced::NoRoomInIndex { zones }),
+                    error => Err(error.into()),
+                };
             }
         }
-        Ok(())
+        Ok(Replaced::Done)
     }
 
     /// Deletes a key whose stripe is held, and tells whether it was there.
@@ -182,9 +186,20 @@ impl SlotSpine {
     }
 }
 
+/// What became of a write.
+enum Replaced {
+    Done,
+    /// Nothing has been changed: none of so many zones is left for the index.
+    NoRoomInIndex {
+        zones: u32,
+    },
+}
+
 impl From<CcehError> for Error {
     fn from(error: CcehError) -> Error {
         match error {
+            CcehError::Full { zones } => Error::PoolFull { zones },
+            CcehError::Absent => Error::damaged("the root of the index, which the superblock names,", 0, 0),
             CcehError::Space(error) => error.into(),
             other => Error::Option(other.to_string()),
         }

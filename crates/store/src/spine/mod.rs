@@ -124,6 +124,7 @@ impl Spine {
             freed_segments: compacted.segments,
             value_bytes: self.heap.zones_of_values() * space.zone_size(),
             index_bytes: index.bytes,
+            index_pm_bytes: 0,
             index_splits: index.splits,
             index_records_read: index.records_read_by_splits,
         }

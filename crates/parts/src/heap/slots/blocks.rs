@@ -150,8 +150,14 @@ impl SlotHeap {
     pub fn free_blocks(&self) -> u64 {
         let queued = self.supply.queued.load(Ordering::Acquire).saturating_sub(self.supply.reserve as u64);
         let next = Next::read(self.supply.next.load(Ordering::Acquire)).block;
-        let zones = u64::from(self.space.free_zones()) * self.chunks.geometry.blocks_per_chunk;
+        let zones = u64::from(self.zones_to_take()) * self.chunks.geometry.blocks_per_chunk;
         queued + self.supply.allocated().saturating_sub(next) + zones
+    }
+
+    /// Free zones that may become chunks.
+    #[inline]
+    fn zones_to_take(&self) -> u32 {
+        self.space.free_zones().saturating_sub(self.leave)
     }
 
     /// Takes a block, and the page to begin with. `random` decides where the next client begins.
@@ -202,13 +208,13 @@ impl SlotHeap {
         if self.supply.allocated() > seen {
             return Ok(true);
         }
-        if *chunks == self.chunks.limit() || self.space.free_zones() == 0 {
+        if *chunks == self.chunks.limit() || self.zones_to_take() == 0 {
             return Ok(false);
         }
         self.supply.growing.fetch_add(1, Ordering::Relaxed);
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life = self.draw();
-        let zone = self.space.get_zone(None, 0);
+        let zone = self.space.get_zone(None, self.leave);
         if let Ok(Some(zone)) = zone {
             self.lay_out(*chunks, zone, life);
         }

@@ -13,18 +13,32 @@ use crate::record::Certifier;
 use crate::space::{Space, ZoneId};
 use crate::sync::atomic::Ordering;
 use quipu_medium::Region;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use zerocopy::FromBytes;
 
 /// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its own. See the
 /// module's documentation.
 pub struct SlotHeap {
-    pub(super) space: Space,
+    pub(super) space: Arc<Space>,
+    region: Region,
+    /// Zones that the heap leaves free for others.
+    pub(super) leave: u32,
     pub(super) certifier: Certifier,
     clock: Clock,
     settings: SlotSettings,
     pub(super) chunks: Chunks,
     pub(super) supply: Supply,
     pub(super) crossings: Crossings,
+}
+
+/// What else lives in the zones of a heap's pool.
+#[derive(Clone, Debug, Default)]
+pub struct Neighbor {
+    /// Zones that are not the heap's.
+    pub zones: Vec<ZoneId>,
+    /// Free zones that the heap leaves, so that others can grow.
+    pub leave: u32,
 }
 
 /// A record's place, and the number that it was written with.
@@ -61,7 +75,22 @@ impl SlotHeap {
     /// # Errors
     /// [`SlotError::Settings`] if the settings and the zones do not go together.
     pub fn new(
-        space: Space,
+        space: impl Into<Arc<Space>>,
+        certifier: Certifier,
+        clock: Clock,
+        settings: SlotSettings,
+        reserve: usize,
+    ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
+        SlotHeap::beside(&Neighbor::default(), space.into(), certifier, clock, settings, reserve)
+    }
+
+    /// The same in a pool that the heap has not for itself.
+    ///
+    /// # Errors
+    /// As for [`new`](SlotHeap::new).
+    pub fn beside(
+        neighbor: &Neighbor,
+        space: Arc<Space>,
         certifier: Certifier,
         clock: Clock,
         settings: SlotSettings,
@@ -71,16 +100,19 @@ impl SlotHeap {
         let chunks = Chunks::new(space.zone_count(), geometry);
         let supply = Supply::new(reserve);
         let crossings = Crossings::default();
-        let mut heap = SlotHeap { space, certifier, clock, settings, chunks, supply, crossings };
-        let damages = heap.find_chunks();
+        let (region, leave) = (space.region().clone(), neighbor.leave);
+        let mut heap =
+            SlotHeap { space, region, leave, certifier, clock, settings, chunks, supply, crossings };
+        let damages = heap.find_chunks(&neighbor.zones);
         Ok((heap, damages))
     }
 
-    /// Reads the headers of all committed zones.
-    fn find_chunks(&mut self) -> Vec<Damage> {
+    /// Reads the headers of all committed zones but the neighbor's.
+    fn find_chunks(&mut self, others: &[ZoneId]) -> Vec<Damage> {
         let mut damages = Vec::new();
         let mut found = 0;
-        for zone in self.space.committed_zones() {
+        let others: BTreeSet<&ZoneId> = others.iter().collect();
+        for zone in self.space.committed_zones().into_iter().filter(|zone| !others.contains(zone)) {
             let offset = self.space.zone_offset(zone);
             match self.read_header(zone) {
                 Some(header) => {
@@ -144,7 +176,12 @@ impl SlotHeap {
     /// The region beneath.
     #[inline]
     pub fn region(&self) -> &Region {
-        self.space.region()
+        &self.region
+    }
+
+    /// Zones that are chunks.
+    pub fn zones(&self) -> usize {
+        (0..self.chunks.limit()).filter(|chunk| self.chunks.exists(*chunk)).count()
     }
 
     /// The pool's certifier.

@@ -156,15 +156,15 @@ impl SlotHeap {
         Ok(len)
     }
 
-    /// Lets go a record that recovery found and that [does not count](SlotHeap::supersedes) beside `winner`, durably. To be
-    /// called after all scans and before [`open_blocks`](SlotHeap::open_blocks), by one thread for each key.
+    /// Lets go a record that recovery found and that [does not count](SlotHeap::supersedes) beside `winner`, or not at all,
+    /// durably. To be called after all scans and before [`open_blocks`](SlotHeap::open_blocks), by one thread for each key.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if the loser is no record.
-    pub fn discard(&self, loser: Location, winner: Location) -> Result<(), SlotError> {
+    pub fn discard(&self, loser: Location, winner: Option<Location>) -> Result<(), SlotError> {
         // Copies that reclamation has left share the blocks of their value.
-        let blocks =
-            if loser.sequence == winner.sequence { Vec::new() } else { self.overflow_of(loser.offset)? };
+        let is_copy = winner.is_some_and(|winner| winner.sequence == loser.sequence);
+        let blocks = if is_copy { Vec::new() } else { self.overflow_of(loser.offset)? };
         let guard = self.lock(self.page_of(loser.offset)?);
         self.clear(&guard, loser.offset)?;
         for block in blocks.iter().filter_map(|block| self.chunks.block(*block)) {

@@ -6,6 +6,7 @@
 use super::entry::Name;
 use super::memory::NodeMemory;
 use super::settings::CcehError;
+use crate::space::ZoneId;
 use crate::sync::SpinLock;
 use quipu_medium::{arch, prefer_huge_pages};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -116,6 +117,12 @@ impl NodeMemory for DramNodes {
 
     fn make_room(&self, _segments: usize) -> Result<(), CcehError> {
         Ok(())
+    }
+
+    fn repair(&self, _begin: impl FnOnce()) {}
+
+    fn zones(&self) -> Vec<ZoneId> {
+        Vec::new()
     }
 
     fn dram_bytes(&self) -> u64 {

@@ -1,9 +1,13 @@
-//! Walking over all references, segment by segment, while the index changes; see [`Cursor`].
+//! Walking over all references: segment by segment while the index changes (see [`Cursor`]), and for a recovery that compares
+//! an index in PM with the records.
 
+use super::entry::{BUCKET, EMPTY, ENTRY};
 use super::memory::NodeMemory;
 use super::table::CcehIndex;
 use crate::epoch::Guard;
 use crate::index::Cursor;
+use crate::index::directory::following;
+use std::sync::atomic::Ordering;
 
 impl<M: NodeMemory> CcehIndex<M> {
     /// Appends hash and reference of all entries of the next part of the index to `out`; false, with nothing appended, at the
@@ -18,5 +22,38 @@ impl<M: NodeMemory> CcehIndex<M> {
         out.extend(self.entries(entry, next).map(|(_, _, word, value)| (word & !M::MARK, value)));
         cursor.pass(next, entry.depth());
         true
+    }
+
+    /// Whether an entry of this hash holds this reference, durably or not. Changes nothing, makes nothing durable, and is for
+    /// who has the index for itself.
+    pub fn names(&self, hash: u64, reference: u64) -> bool {
+        let segment = self.directory.entry(hash).place();
+        self.values_of_hash(segment, hash).any(|value| value == reference)
+    }
+
+    /// Ends a recovery: makes durable what another run has left, removes the entries, given by hash and reference, for which
+    /// `keep` says no, and returns how many are left. From then on [`len`](CcehIndex::len) costs nothing. Nobody else uses
+    /// the index, or has changed it since it was opened; `keep` must not call it.
+    pub fn retain(&self, mut keep: impl FnMut(u64, u64) -> bool) -> u64 {
+        let is_counted = self.counts_all.load(Ordering::Relaxed);
+        let (mut left, mut next) = (0, Some(0));
+        while let Some(start) = next {
+            let (entry, mut keys) = self.lock(start);
+            self.settle(entry.place());
+            let (mut kept, mut removed) = (0, 0);
+            for (bucket, slot, word, value) in self.entries(entry, start) {
+                if keep(word & !M::MARK, value) {
+                    kept += 1;
+                } else {
+                    self.set_value(entry.place() + bucket * BUCKET + slot * ENTRY, word, EMPTY);
+                    removed += 1;
+                }
+            }
+            *keys += if is_counted { -removed } else { kept };
+            left += kept.unsigned_abs();
+            next = following(start, entry.depth());
+        }
+        self.counts_all.store(true, Ordering::Relaxed);
+        left
     }
 }

@@ -2,6 +2,7 @@
 
 use super::entry::Name;
 use super::settings::CcehError;
+use crate::space::ZoneId;
 
 /// Memory for segments. A *place* is the first byte of something in it: an address, or an offset.
 ///
@@ -48,6 +49,13 @@ pub trait NodeMemory: Send + Sync {
     /// # Errors
     /// As for [`allocate`](NodeMemory::allocate).
     fn make_room(&self, segments: usize) -> Result<(), CcehError>;
+
+    /// Takes back what a crash has left unfinished, durably when this returns; `begin` is called before the first change, if
+    /// there is one. To be called before anything is allocated, if the memory has been opened without.
+    fn repair(&self, begin: impl FnOnce());
+
+    /// Zones of the pool that this takes, for who tells their owners apart.
+    fn zones(&self) -> Vec<ZoneId>;
 
     /// Bytes of DRAM that this takes.
     fn dram_bytes(&self) -> u64;

@@ -69,8 +69,14 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// The first reference of this hash, whoever's it is.
     #[inline]
     pub(super) fn first_of_hash(&self, segment: u64, hash: u64) -> Option<u64> {
-        let places = self.window(segment, hash).flat_map(|bucket| self.of_hash(bucket, hash));
-        places.map(|place| self.memory.load(place + VALUE)).find(|value| *value != EMPTY)
+        self.values_of_hash(segment, hash).find(|value| *value != EMPTY)
+    }
+
+    /// The values that stand beside this hash.
+    #[inline]
+    pub(super) fn values_of_hash(&self, segment: u64, hash: u64) -> impl Iterator<Item = u64> {
+        let places = self.window(segment, hash).flat_map(move |bucket| self.of_hash(bucket, hash));
+        places.map(|place| self.memory.load(place + VALUE))
     }
 
     /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers, yes or no,

@@ -40,7 +40,7 @@ impl CcehSettings {
     }
 
     /// The settings with every field brought into its range.
-    pub(super) fn in_range(self) -> CcehSettings {
+    pub fn in_range(self) -> CcehSettings {
         let bucket_bits = self.bucket_bits.min(BUCKET_BITS_MAX);
         CcehSettings {
             initial_depth: self.initial_depth.min(INITIAL_DEPTH_MAX),
@@ -99,8 +99,11 @@ pub struct CcehStats {
 #[non_exhaustive]
 pub enum CcehError {
     /// A segment had to split and there is no zone left for the index.
-    #[error("the pool has no zone left for the index; delete records and compact, or create a larger pool")]
-    Full,
+    #[error("none of the {zones} zones of the pool is left for the index; create a larger pool")]
+    Full {
+        /// Zones of the pool.
+        zones: u32,
+    },
     /// The lines of this key are full of others whose hashes agree with it in more bits than a split looks at.
     #[error(
         "too many keys have nearly the same hash; with the keyed hash of a pool that is no accident: \

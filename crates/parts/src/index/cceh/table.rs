@@ -8,7 +8,7 @@ use super::settings::{CcehError, CcehSettings, CcehStats};
 use crate::epoch::Guard;
 use crate::index::directory::{Directory, following};
 use crate::sync::{SpinGuard, point};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// A CCEH index: hash to reference.
 ///
@@ -28,7 +28,7 @@ pub struct CcehIndex<M> {
     pub(super) splits: AtomicU64,
     pub(super) splitting: AtomicU32,
     /// Whether the locks have counted all keys: not those that were there when the index was opened.
-    counts_all: bool,
+    pub(super) counts_all: AtomicBool,
 }
 
 impl CcehIndex<DramNodes> {
@@ -40,7 +40,7 @@ impl CcehIndex<DramNodes> {
         let allocated = settings.initial_names().map(|name| Ok((name, memory.allocate(name, &empty)?)));
         let segments: Result<Vec<_>, CcehError> = allocated.collect();
         let segments = segments.expect("memory in DRAM does not refuse");
-        CcehIndex { counts_all: true, ..CcehIndex::over(memory, settings, &segments) }
+        CcehIndex { counts_all: AtomicBool::new(true), ..CcehIndex::over(memory, settings, &segments) }
     }
 }
 
@@ -69,7 +69,7 @@ impl<M: NodeMemory> CcehIndex<M> {
             segments: AtomicU64::new(segments.len() as u64),
             splits: AtomicU64::new(0),
             splitting: AtomicU32::new(0),
-            counts_all: false,
+            counts_all: AtomicBool::new(false),
         }
     }
 
@@ -208,9 +208,10 @@ impl<M: NodeMemory> CcehIndex<M> {
         self.memory.make_room(2 * keys)
     }
 
-    /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of it.
+    /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of it, until
+    /// somebody has [retained](CcehIndex::retain).
     pub fn len(&self) -> u64 {
-        if self.counts_all {
+        if self.counts_all.load(Ordering::Relaxed) {
             return self.locks.keys().unsigned_abs();
         }
         let (mut keys, mut next) = (0, Some(0));

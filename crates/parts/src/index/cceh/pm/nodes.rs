@@ -1,7 +1,7 @@
 //! [`PmNodes`]: allocating segments in zones, and the words of those in use.
 
 use super::layout::{Carving, CcehZoneHeader, NAMES, NEXT};
-use crate::index::cceh::entry::Name;
+use crate::index::cceh::entry::{EMPTY, Name};
 use crate::index::cceh::memory::NodeMemory;
 use crate::index::cceh::settings::{CcehError, CcehSettings};
 use crate::index::directory::DEPTH_MAX;
@@ -33,6 +33,8 @@ pub struct PmNodes {
     /// Zones that the index leaves free for others.
     pub(super) leave: u32,
     pub(super) zones: SpinLock<Zones>,
+    /// What [`repair`](NodeMemory::repair) clears: words, and segments that are free then.
+    pub(super) unfinished: SpinLock<Vec<(u64, Option<u64>)>>,
 }
 
 /// The zones of the index.
@@ -47,11 +49,6 @@ pub(super) struct Zones {
 }
 
 impl PmNodes {
-    /// The zones of the index, for who tells the owners of a pool's zones apart.
-    pub fn zones(&self) -> Vec<ZoneId> {
-        self.zones.lock().chain.clone()
-    }
-
     /// The word that names a segment, at this place.
     fn name_word(&self, name: Name, place: u64) -> u64 {
         let check = self.certifier.check(self.key, place, &name.word().to_le_bytes());
@@ -99,9 +96,15 @@ impl PmNodes {
         start + NAMES + (segment - start - self.carving.first) / self.carving.segment * WORD
     }
 
+    /// A zone, not yet committed.
+    pub(super) fn take_zone(&self) -> Result<ZoneId, CcehError> {
+        let full = CcehError::Full { zones: self.space.zone_count() };
+        self.space.get_zone(None, self.leave)?.ok_or(full)
+    }
+
     /// Takes another zone: durably linked when this returns, and committed.
     fn extend(&self, zones: &mut Zones) -> Result<(), CcehError> {
-        let zone = self.space.get_zone(None, self.leave)?.ok_or(CcehError::Full)?;
+        let zone = self.take_zone()?;
         self.write_head(zone, zones.chain.len() as u32, std::iter::empty());
         let last = zones.chain.last().expect("an index has a first zone");
         let link = self.space.zone_offset(*last) + NEXT;
@@ -170,6 +173,25 @@ impl NodeMemory for PmNodes {
             self.extend(&mut zones)?;
         }
         Ok(())
+    }
+
+    fn repair(&self, begin: impl FnOnce()) {
+        let unfinished = std::mem::take(&mut *self.unfinished.lock());
+        if unfinished.is_empty() {
+            return;
+        }
+        begin();
+        for (word, _) in &unfinished {
+            self.region.store(*word, EMPTY);
+            self.region.flush(*word, WORD);
+        }
+        self.region.fence();
+        let free = unfinished.into_iter().filter_map(|(_, segment)| segment);
+        self.zones.lock().free.extend(free);
+    }
+
+    fn zones(&self) -> Vec<ZoneId> {
+        self.zones.lock().chain.clone()
     }
 
     fn dram_bytes(&self) -> u64 {

@@ -12,6 +12,7 @@ use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::WORD;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use zerocopy::{FromZeros, IntoBytes};
 
 impl CcehIndex<PmNodes> {
@@ -32,7 +33,7 @@ impl CcehIndex<PmNodes> {
         let mut settings = settings.in_range();
         let nodes = PmNodes::new(space.clone(), settings, nonce, leave)?;
         settings.initial_depth = settings.initial_depth.min(nodes.carving.segments.ilog2());
-        let zone = space.get_zone(None, leave)?.ok_or(CcehError::Full)?;
+        let zone = nodes.take_zone()?;
         nodes.write_head(zone, 0, settings.initial_names());
         let first = space.zone_offset(zone) + nodes.carving.first;
         let segments: Vec<(Name, u64)> =
@@ -45,7 +46,9 @@ impl CcehIndex<PmNodes> {
         space.commit_zone(zone);
         let used = segments.len() as u64;
         nodes.note(&mut nodes.zones.lock(), zone, |segment| segment >= used);
-        Ok(CcehIndex::over(nodes, settings, &segments))
+        let index = CcehIndex::over(nodes, settings, &segments);
+        index.counts_all.store(true, Ordering::Relaxed);
+        Ok(index)
     }
 
     /// The index of this root, usable at once: what is read is one word for each segment. Nobody has taken zones of the
@@ -54,7 +57,18 @@ impl CcehIndex<PmNodes> {
     /// # Errors
     /// [`CcehError::Absent`] if the root names none; [`CcehError::Space`] if it is damaged. Nothing is changed then.
     pub fn open(space: Arc<Space>, root: CcehRoot, leave: u32) -> Result<CcehIndex<PmNodes>, CcehError> {
-        let (nodes, segments) = PmNodes::open(space, root, leave)?;
+        let index = CcehIndex::examine(space, root, leave)?;
+        index.memory().repair(|| ());
+        Ok(index)
+    }
+
+    /// The first half of [`open`](CcehIndex::open), for an owner who has more to verify: nothing is changed. Before anything is
+    /// added, [`repair`](NodeMemory::repair) of its memory must follow.
+    ///
+    /// # Errors
+    /// As for [`open`](CcehIndex::open).
+    pub fn examine(space: Arc<Space>, root: CcehRoot, leave: u32) -> Result<CcehIndex<PmNodes>, CcehError> {
+        let (nodes, segments) = PmNodes::examine(space, root, leave)?;
         let settings = nodes.settings;
         Ok(CcehIndex::over(nodes, settings, &segments))
     }
@@ -83,6 +97,7 @@ impl PmNodes {
             nonce,
             leave,
             zones: SpinLock::default(),
+            unfinished: SpinLock::default(),
         })
     }
 
@@ -91,6 +106,17 @@ impl PmNodes {
     /// # Errors
     /// As for [`CcehIndex::open`].
     pub fn open(
+        space: Arc<Space>,
+        root: CcehRoot,
+        leave: u32,
+    ) -> Result<(PmNodes, Vec<(Name, u64)>), CcehError> {
+        let (nodes, segments) = PmNodes::examine(space, root, leave)?;
+        nodes.repair(|| ());
+        Ok((nodes, segments))
+    }
+
+    /// The same without a change; [`repair`](NodeMemory::repair) must follow.
+    pub(super) fn examine(
         space: Arc<Space>,
         root: CcehRoot,
         leave: u32,
@@ -104,17 +130,15 @@ impl PmNodes {
         let (zones, dangling) = nodes.follow(root.zone())?;
         let named = nodes.read_names(&zones)?;
         let Partition { segments, orphans } = partition(named)?;
-        for word in dangling.into_iter().chain(orphans) {
-            nodes.region.store(word, 0);
-            nodes.region.flush(word, WORD);
-        }
-        nodes.region.fence();
         let mut noted = Zones::default();
         for zone in zones {
             let names = nodes.space.zone_offset(zone) + NAMES;
             nodes.note(&mut noted, zone, |segment| nodes.region.load(names + segment * WORD) == EMPTY);
         }
+        let orphans = orphans.into_iter().map(|Orphan { place, named }| (named, Some(place)));
+        let unfinished = dangling.map(|link| (link, None)).into_iter().chain(orphans).collect();
         *nodes.zones.lock() = noted;
+        *nodes.unfinished.lock() = unfinished;
         Ok((nodes, segments))
     }
 
@@ -186,8 +210,15 @@ fn header(
 struct Partition {
     /// The segments that divide all hashes among them, in order.
     segments: Vec<(Name, u64)>,
-    /// Where the names of the others stand: siblings of splits that have not happened, which other names cover.
-    orphans: Vec<u64>,
+    /// The others: siblings of splits that have not happened, which other names cover.
+    orphans: Vec<Orphan>,
+}
+
+/// A segment that nothing leads to.
+struct Orphan {
+    place: u64,
+    /// Where its name stands.
+    named: u64,
 }
 
 /// Tells the segments in use from the siblings of splits that did not happen, and refuses what no sequence of splits leaves.
@@ -206,7 +237,7 @@ fn partition(mut found: Vec<Named>) -> Result<Partition, CcehError> {
                 segments.push((name, place));
                 next = following(name.start, name.depth);
             }
-            Some((covering, _)) if covering.halves()[1] == name => orphans.push(named),
+            Some((covering, _)) if covering.halves()[1] == name => orphans.push(Orphan { place, named }),
             _ => return Err(damaged(named).into()),
         }
     }

@@ -1,0 +1,276 @@
+//! Settings by name: what a design lets people choose for a new pool, for command lines and benchmarks.
+//!
+//! One table has every name with its values, its meaning and the field of [`Options`] behind it; parsing, the list of
+//! `quipu designs` and what `quipu info` says of a pool all follow from it.
+
+use crate::designs::Design;
+use crate::error::Error;
+use crate::offset_map::NodePlace;
+use crate::options::Options;
+use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, RecordForm, TieBreak};
+use quipu_parts::index::cceh::CcehSettings;
+
+/// A setting of new pools.
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// The values that it takes.
+    pub values: &'static str,
+    /// What it does, and the section of the design's paper.
+    pub help: &'static str,
+    /// The design whose pools have it.
+    pub design: Design,
+    read: fn(&Options) -> String,
+    /// `None` for a value that it does not take.
+    write: fn(&mut Options, &str) -> Option<()>,
+}
+
+type Names<T> = &'static [(&'static str, T)];
+
+const SWITCH: Names<bool> = &[("on", true), ("off", false)];
+const SHIFTS: Names<u16> = &[("0", 0), ("2048", 2048)];
+const TIE_BREAKS: Names<TieBreak> =
+    &[("sequence", TieBreak::Sequence), ("block-order", TieBreak::BlockOrder)];
+const LOCKS: Names<LockKind> = &[("dram", LockKind::Dram32), ("page-byte", LockKind::PageByte)];
+const PLACES: Names<NodePlace> = &[("dram", NodePlace::Dram), ("pm", NodePlace::Pm)];
+const SHAPES: Names<fn() -> CcehSettings> = &[("paper", CcehSettings::paper), ("dense", CcehSettings::dense)];
+
+impl Setting {
+    /// Every setting of every design.
+    pub const ALL: &'static [Setting] = &[
+        Setting {
+            name: "form",
+            values: "variable or fixed:KEY:VALUE, in bytes",
+            help: "records of any size in logs, or of one size in slots (3.2.2, 3.2.3)",
+            design: Design::Viper,
+            read: |options| match options.slots.form {
+                RecordForm::Variable => "variable".into(),
+                RecordForm::Fixed { key, value } => format!("fixed:{key}:{value}"),
+            },
+            write: |options, text| put(&mut options.slots.form, form(text)),
+        },
+        Setting {
+            name: "page-size",
+            values: "bytes, a multiple of 4096",
+            help: "bytes of a page; a block has at most 512 KiB (3.2.1)",
+            design: Design::Viper,
+            read: |options| options.slots.page_size.to_string(),
+            write: |options, text| {
+                let size = number(text, 1..=u32::MAX);
+                put(
+                    &mut options.slots.page_size,
+                    size.filter(|size| u64::from(*size).is_multiple_of(PAGE_UNIT)),
+                )
+            },
+        },
+        Setting {
+            name: "pages-per-block",
+            values: "1 to 32",
+            help: "DIMMs that a block spans; fewer where zones are too small for it (3.2.1)",
+            design: Design::Viper,
+            read: |options| options.slots.pages_per_block.to_string(),
+            write: |options, text| put(&mut options.slots.pages_per_block, number(text, 1..=MAX_PAGES)),
+        },
+        Setting {
+            name: "random-first-page",
+            values: "on or off",
+            help: "clients begin blocks at random pages, and so at different DIMMs (4.1)",
+            design: Design::Viper,
+            read: |options| name_of(SWITCH, options.slots.random_first_page),
+            write: |options, text| put(&mut options.slots.random_first_page, named(SWITCH, text)),
+        },
+        Setting {
+            name: "alignment-shift",
+            values: "0 or 2048",
+            help: "bytes by which pages are moved off the DIMMs' boundaries (figure 11)",
+            design: Design::Viper,
+            read: |options| name_of(SHIFTS, options.slots.alignment_shift),
+            write: |options, text| put(&mut options.slots.alignment_shift, named(SHIFTS, text)),
+        },
+        Setting {
+            name: "reclaim-percent",
+            values: "1 to 100",
+            help: "per cent of a block that must be free before it is reclaimed ahead of need (4.6)",
+            design: Design::Viper,
+            read: |options| options.slots.reclaim_percent.to_string(),
+            write: |options, text| put(&mut options.slots.reclaim_percent, number(text, 1..=100)),
+        },
+        Setting {
+            name: "fill-percent",
+            values: "0 to 100",
+            help: "per cent of all blocks that must be used before more are allocated (3.2.1)",
+            design: Design::Viper,
+            read: |options| options.slots.fill_percent.to_string(),
+            write: |options, text| put(&mut options.slots.fill_percent, number(text, 0..=100)),
+        },
+        Setting {
+            name: "tie-break",
+            values: "sequence or block-order",
+            help: "which of two records of a key counts after a crash; block-order is the paper's and not sound (4.2)",
+            design: Design::Viper,
+            read: |options| name_of(TIE_BREAKS, options.slots.tie_break),
+            write: |options, text| put(&mut options.slots.tie_break, named(TIE_BREAKS, text)),
+        },
+        Setting {
+            name: "lock",
+            values: "dram or page-byte",
+            help: "where versions of pages are; page-byte is the paper's and not sound (3.2.2)",
+            design: Design::Viper,
+            read: |options| name_of(LOCKS, options.slots.lock),
+            write: |options, text| put(&mut options.slots.lock, named(LOCKS, text)),
+        },
+        Setting {
+            name: "offset-map",
+            values: "dram or pm",
+            help: "where the index is; pm is the all-PM variant (3.1, 5.3.6)",
+            design: Design::Viper,
+            read: |options| name_of(PLACES, options.offset_map.nodes),
+            write: |options, text| put(&mut options.offset_map.nodes, named(PLACES, text)),
+        },
+        Setting {
+            name: "cceh",
+            values: "paper or dense",
+            help: "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
+            design: Design::Viper,
+            read: |options| {
+                let shape = options.offset_map.shape;
+                let name = SHAPES.iter().find(|(_, known)| known() == shape).map(|(name, _)| (*name).into());
+                name.unwrap_or_else(|| {
+                    format!("{} bits of buckets, probing {}", shape.bucket_bits, shape.probe)
+                })
+            },
+            write: |options, text| {
+                put(&mut options.offset_map.shape, named(SHAPES, text).map(|shape| shape()))
+            },
+        },
+    ];
+
+    /// The settings of a design.
+    pub fn of(design: Design) -> impl Iterator<Item = &'static Setting> {
+        Setting::ALL.iter().filter(move |setting| setting.design == design)
+    }
+
+    /// Its value in these options, as [`Options::set`] takes it.
+    pub fn value(&self, options: &Options) -> String {
+        (self.read)(options)
+    }
+}
+
+impl Options {
+    /// Gives a [setting](Setting) of the design, which is named first, a value.
+    ///
+    /// # Errors
+    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value that the setting
+    /// does not take.
+    ///
+    /// ```
+    /// use quipu::{Design, NodePlace, Options};
+    /// let mut options = Options { design: Some(Design::Viper), ..Options::default() };
+    /// options.set("offset-map", "pm")?;
+    /// assert_eq!(options.offset_map.nodes, NodePlace::Pm);
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        let design = self.design.unwrap_or_default();
+        let Some(setting) = Setting::of(design).find(|setting| setting.name == name) else {
+            return Err(Error::Option(unknown(design, name)));
+        };
+        (setting.write)(self, value).ok_or_else(|| {
+            let Setting { name, values, .. } = setting;
+            Error::Option(format!("the setting {name} does not take {value:?}, but {values}"))
+        })
+    }
+}
+
+/// What to say to somebody who has asked for a setting that a design does not have.
+fn unknown(design: Design, name: &str) -> String {
+    let names: Vec<_> = Setting::of(design).map(|setting| setting.name).collect();
+    let has = if names.is_empty() { "has none".into() } else { format!("has {}", names.join(", ")) };
+    match Setting::ALL.iter().find(|setting| setting.name == name) {
+        Some(other) => format!("{name} is a setting of design {}; {design} {has}", other.design),
+        None => format!("no setting is called {name:?}; {design} {has}"),
+    }
+}
+
+/// Fills a field, if there is a value for it.
+fn put<T>(field: &mut T, value: Option<T>) -> Option<()> {
+    *field = value?;
+    Some(())
+}
+
+fn named<T: Copy>(names: Names<T>, text: &str) -> Option<T> {
+    names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
+}
+
+fn name_of<T: PartialEq>(names: Names<T>, value: T) -> String {
+    let found = names.iter().find(|(_, named)| *named == value);
+    found.map_or("unknown", |(name, _)| name).into()
+}
+
+fn number<T: std::str::FromStr + PartialOrd>(text: &str, range: std::ops::RangeInclusive<T>) -> Option<T> {
+    text.parse().ok().filter(|number| range.contains(number))
+}
+
+fn form(text: &str) -> Option<RecordForm> {
+    if text == "variable" {
+        return Some(RecordForm::Variable);
+    }
+    let (key, value) = text.strip_prefix("fixed:")?.split_once(':')?;
+    Some(RecordForm::Fixed { key: number(key, 1..=u16::MAX)?, value: number(value, 0..=u32::MAX)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn viper() -> Options {
+        Options { design: Some(Design::Viper), ..Options::default() }
+    }
+
+    /// For each setting a value that is not its default, and some that it does not take.
+    const SAMPLES: &[(&str, &str, &[&str])] = &[
+        ("form", "fixed:16:200", &["", "fixed", "fixed:0:8", "fixed:8", "fixed:70000:8", "fixed:8:8:8"]),
+        ("page-size", "8192", &["0", "5000", "-4096", "4K", "4294967296"]),
+        ("pages-per-block", "4", &["0", "33", "six"]),
+        ("random-first-page", "off", &["false", "ON"]),
+        ("alignment-shift", "2048", &["1024", ""]),
+        ("reclaim-percent", "40", &["0", "101"]),
+        ("fill-percent", "0", &["101", "-1"]),
+        ("tie-break", "block-order", &["random"]),
+        ("lock", "page-byte", &["pm"]),
+        ("offset-map", "pm", &["PM", "file"]),
+        ("cceh", "dense", &["tiny", "5:6"]),
+    ];
+
+    #[test]
+    fn every_setting_is_read_as_it_was_written() {
+        assert_eq!(SAMPLES.len(), Setting::ALL.len(), "a sample for each");
+        for (setting, (name, other, refused)) in Setting::ALL.iter().zip(SAMPLES) {
+            assert_eq!(setting.name, *name);
+            let mut options = viper();
+            let default = setting.value(&options);
+            assert_ne!(default, *other);
+            options.set(name, other).expect("a value that it takes");
+            assert_eq!(setting.value(&options), *other);
+            for value in *refused {
+                let error = options.set(name, value).expect_err("no value of it").to_string();
+                assert!(error.contains(name) && error.contains(setting.values), "{error}");
+                assert_eq!(setting.value(&options), *other, "a refusal changes nothing");
+            }
+            options.set(name, &default).expect("its default");
+            assert_eq!(setting.value(&options), default);
+            // What is offered in words is taken.
+            for word in setting.values.split(" or ").filter(|word| !word.contains(' ')) {
+                options.set(name, word).unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_design_does_not_have_is_told_with_what_it_has() {
+        let error = viper().set("zone", "1").expect_err("no such setting").to_string();
+        assert!(Setting::of(Design::Viper).all(|setting| error.contains(setting.name)), "{error}");
+        let error = Options::default().set("offset-map", "pm").expect_err("not quipu's").to_string();
+        assert!(error.contains("design viper") && error.contains("quipu has none"), "{error}");
+    }
+}
