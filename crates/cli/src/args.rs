@@ -9,6 +9,7 @@ use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use quipu::{Design, MediumKind};
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -112,6 +113,32 @@ pub fn parse() -> Result<Command, ExitCode> {
         }
         ExitCode::from(error.exit_code() as u8)
     })
+}
+
+/// What `--set` takes: a setting of a design and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// The setting; whether there is one of this name depends on the design.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl FromStr for Assignment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Assignment, String> {
+        let (name, value) = text.split_once('=').ok_or(
+            "write a setting and its value as NAME=VALUE; `quipu designs` lists what each design has",
+        )?;
+        Ok(Assignment { name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+impl fmt::Display for Assignment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
 }
 
 /// What `--design` takes where several may be named.

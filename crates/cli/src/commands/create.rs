@@ -1,6 +1,6 @@
 //! `quipu create`: makes a pool, and says what it is good for.
 
-use crate::args::{PoolMedium, pool_medium};
+use crate::args::{Assignment, PoolMedium, pool_medium};
 use crate::failure::{Failure, Outcome};
 use crate::{output, size};
 use clap::ValueEnum;
@@ -11,7 +11,8 @@ const EXAMPLES: &str = "\
 Examples:
   quipu create animals.pool --size 4G
   quipu create /mnt/pmem/animals.pool --size 64G --medium dax
-  quipu create small.pool --size 16M --zone-size 16K --free-list volatile";
+  quipu create small.pool --size 16M --zone-size 16K --free-list volatile
+  quipu create slots.pool --size 1G --design viper --set form=fixed:16:200 --set offset-map=pm";
 
 /// Make a new pool.
 ///
@@ -28,6 +29,9 @@ pub struct Args {
     /// The design; `quipu designs` lists them.
     #[arg(long, value_name = "NAME", default_value_t)]
     design: Design,
+    /// A setting of the design; may be repeated. `quipu designs` lists them with their values.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<Assignment>,
     /// Bytes of a zone, a power of two from 16K to 4M. A value may have a quarter of it. [default: a 256th of
     /// the pool, from 64K to 4M]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
@@ -55,7 +59,7 @@ enum FreeListChoice {
 impl Args {
     /// Makes the pool.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let options = Options {
+        let mut options = Options {
             design: Some(self.design),
             size: self.size,
             zone_size: self.zone_size,
@@ -67,6 +71,9 @@ impl Args {
             },
             ..Options::default()
         };
+        for Assignment { name, value } in &self.set {
+            options.set(name, value)?;
+        }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());
         store.close()?;

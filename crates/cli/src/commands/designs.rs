@@ -2,8 +2,8 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use quipu::Design;
 use quipu::designs::Description;
+use quipu::{Design, Options, Setting};
 use serde_json::{Map, Value, json};
 
 const EXAMPLES: &str = "\
@@ -11,9 +11,12 @@ Examples:
   quipu designs
   quipu designs --json
 
-Fields of the JSON objects: name, paper, ordered, parts and switches (objects), limits (a list).";
+Fields of the JSON objects: name, paper, ordered, parts and switches (objects), settings (an object of objects \
+with default, values and help), limits (a list).";
 
-/// List the designs that a pool can have, each with its parts, its paper and its switches.
+/// List the designs that a pool can have, each with its parts, its paper, its switches and settings.
+///
+/// Settings are chosen with --set NAME=VALUE when a pool is created, and for benchmarks.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -28,16 +31,24 @@ impl Args {
         for design in Design::ALL {
             let description = design.description();
             if self.json {
-                output::json_line(&object(description))?;
+                output::json_line(&object(*design, description))?;
             } else {
-                output::line(text(description))?;
+                output::line(text(*design, description))?;
             }
         }
         Ok(Outcome::Fine)
     }
 }
 
-fn object(description: &Description) -> Value {
+fn object(design: Design, description: &Description) -> Value {
+    let defaults = Options::default();
+    let settings: Map<String, Value> = Setting::of(design)
+        .map(|setting| {
+            let Setting { name, values, help, .. } = setting;
+            let value = setting.value(&defaults);
+            ((*name).to_owned(), json!({ "default": value, "values": values, "help": help }))
+        })
+        .collect();
     let pairs = |pairs: &[(&str, &str)]| -> Map<String, Value> {
         pairs.iter().map(|(name, what)| ((*name).to_owned(), json!(what))).collect()
     };
@@ -47,11 +58,20 @@ fn object(description: &Description) -> Value {
         "ordered": description.ordered,
         "parts": pairs(description.parts),
         "switches": pairs(description.switches),
+        "settings": settings,
         "limits": description.limits,
     })
 }
 
-fn text(description: &Description) -> String {
+fn text(design: Design, description: &Description) -> String {
+    let defaults = Options::default();
+    let settings: String = Setting::of(design)
+        .map(|setting| {
+            let Setting { name, values, help, .. } = setting;
+            format!("    {name}={}\n      {help}\n      values: {values}\n", setting.value(&defaults))
+        })
+        .collect();
+    let settings = if settings.is_empty() { settings } else { format!("  settings:\n{settings}") };
     let pairs = |title: &str, pairs: &[(&str, &str)]| -> String {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let lines: String =
@@ -59,7 +79,7 @@ fn text(description: &Description) -> String {
         format!("  {title}:\n{lines}")
     };
     format!(
-        "{}: {}\n{}{}  limits:\n{}",
+        "{}: {}\n{}{}{settings}  limits:\n{}",
         description.name,
         description.paper,
         pairs("parts", description.parts),

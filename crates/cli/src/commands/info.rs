@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, size};
 use quipu::Store;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -11,9 +11,9 @@ Examples:
   quipu info animals.pool
   quipu info animals.pool --json
 
-Fields of the JSON object: pool, design, medium, durability, survives (process_crash, os_crash, power_loss: \
+Fields of the JSON object: pool, design, settings (of the design, an object), medium, durability, survives (process_crash, os_crash, power_loss: \
 yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, \
-garbage_bytes, value_bytes (zones of large values), utilization, index_bytes, longest_key, longest_value, closed_cleanly, \
+garbage_bytes, value_bytes (zones of large values), utilization, index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
 from_checkpoint.";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
@@ -44,6 +44,7 @@ impl Args {
         json!({
             "pool": self.pool.to_string_lossy(),
             "design": store.design().name(),
+            "settings": store.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>(),
             "medium": statement.medium.name(),
             "durability": statement.durability.to_string(),
             "survives": output::statement_json(&statement),
@@ -57,6 +58,7 @@ impl Args {
             "value_bytes": stats.value_bytes,
             "utilization": stats.utilization(),
             "index_bytes": stats.index_bytes,
+            "index_pm_bytes": stats.index_pm_bytes,
             "longest_key": key,
             "longest_value": value,
             "closed_cleanly": store.recovery().was_clean,
@@ -72,6 +74,12 @@ impl Args {
             (true, false) => format!("closed cleanly, without a checkpoint; {segments} scanned"),
             (false, _) => format!("was not closed; recovered from {segments}"),
         };
+        let mut index = format!("{} of DRAM", size::human(stats.index_bytes));
+        if stats.index_pm_bytes > 0 {
+            index.push_str(&format!(", {} of zones", size::human(stats.index_pm_bytes)));
+        }
+        let settings: String =
+            store.settings().iter().map(|(name, value)| format!("  {name}={value}\n")).collect();
         let rows = [
             ("design", store.design().to_string()),
             (
@@ -95,11 +103,11 @@ impl Args {
                     stats.utilization() * 100.0
                 ),
             ),
-            ("index", format!("{} of DRAM", size::human(stats.index_bytes))),
+            ("index", index),
             ("limits", format!("keys of {}, values of {}", size::human(key), size::human(value))),
             ("last use", closed),
         ];
         let rows: String = rows.iter().map(|(name, what)| format!("  {name:<9} {what}\n")).collect();
-        format!("{}\n{rows}\n{}", self.pool.display(), store.statement())
+        format!("{}\n{rows}{settings}\n{}", self.pool.display(), store.statement())
     }
 }

@@ -38,6 +38,23 @@ fn operations_are_measured_on_every_medium() {
 }
 
 #[test]
+fn settings_are_measured_and_named() {
+    let command =
+        "bench ops --design quipu,viper --records 2k --medium sim --set offset-map=pm --set cceh=paper";
+    let rows = objects(&succeed(command.split(' ').chain(["--json"])));
+    let fences = |design: &str, settings: Option<&str>| {
+        let is_insert = |row: &&Value| {
+            row["design"] == design && row["phase"] == "insert" && row["settings"].as_str() == settings
+        };
+        rows.iter().find(is_insert).expect("a row")["fences_per_op"].as_f64().unwrap()
+    };
+    fences("quipu", None);
+    let rest = fences("viper", Some("offset-map=pm cceh=paper")) - 3.0;
+    assert!((0.0..0.5).contains(&rest), "the index takes a third fence, and {rest} for all else");
+    assert!(text(command.split(' ')).contains("With offset-map=pm.\nWith cceh=paper.\n"));
+}
+
+#[test]
 fn the_table_says_where_the_pool_was_and_what_that_survives() {
     let text = text(["bench", "ops", "--records", "1k", "--medium", "file"]);
     for part in ["quipu-bench-", "temporary file", "survive a crash of the process: yes", "Mops/s", "insert"]

@@ -104,7 +104,7 @@ fn objects_have_the_documented_names() {
     let (folder, pool) = pool();
     let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
     let expected = "pool design medium durability survives pool_bytes zone_bytes zones free_zones records record_bytes \
-                    garbage_bytes utilization index_bytes longest_key longest_value closed_cleanly \
+                    garbage_bytes utilization settings index_bytes index_pm_bytes longest_key longest_value closed_cleanly \
                     from_checkpoint value_bytes";
     assert_eq!(names(info), words(expected));
     assert_eq!(names(&info["survives"]), words("process_crash os_crash power_loss evidence"));
@@ -124,8 +124,30 @@ fn objects_have_the_documented_names() {
 fn designs_are_listed_for_people_and_programs() {
     assert!(text(["designs"]).contains("quipu: "));
     for design in objects(&succeed(["designs", "--json"])) {
-        assert_eq!(names(&design), words("name paper ordered parts switches limits"));
+        assert_eq!(names(&design), words("name paper ordered parts switches settings limits"));
+        for (name, setting) in design["settings"].as_object().unwrap() {
+            assert_eq!(names(setting), words("default values help"), "{name}");
+        }
     }
+    assert!(text(["designs"]).contains("    offset-map=dram\n"));
+}
+
+#[test]
+fn settings_are_chosen_once_and_remembered() {
+    let (_folder, pool) = folder();
+    let chosen = ["--set", "offset-map=pm", "--set", "form=fixed:5:4", "--set", "cceh=paper"];
+    succeed(args(["create", "--size", "4M", "--design", "viper"], &pool, chosen));
+    succeed(args(["put"], &pool, ["llama", "wool"]));
+    assert_eq!(succeed(args(["get"], &pool, ["llama"])), b"wool");
+    succeed(args(["check"], &pool, []));
+    let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
+    let settings = [("offset-map", "pm"), ("form", "fixed:5:4"), ("cceh", "paper"), ("page-size", "4096")];
+    for (name, value) in settings {
+        assert_eq!(info["settings"][name].as_str(), Some(value));
+    }
+    assert!(info["index_pm_bytes"].as_u64().unwrap() > 0);
+    let shown = text(args(["info"], &pool, []));
+    assert!(shown.contains("  offset-map=pm\n") && shown.contains("of zones"), "{shown}");
 }
 
 #[test]

@@ -168,3 +168,21 @@ fn too_large_a_value_says_how_large_it_may_be() {
     let output = quipu_with_input(args(["put"], &pool, ["key", "-"]), &value[1..]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
+
+#[test]
+fn a_setting_that_there_is_not_is_told_with_those_that_there_are() {
+    let (_folder, pool) = folder();
+    let create = |design, set| {
+        let text = fail(args(["create"], &pool, ["--size", "4M", "--design", design, "--set", set]), 2);
+        assert!(!pool.exists(), "no pool is left behind");
+        text
+    };
+    assert!(create("viper", "pages=4").contains("pages-per-block"));
+    assert!(create("viper", "page-size=5000").contains("a multiple of 4096"));
+    assert!(create("viper", "offset-map").contains("NAME=VALUE"));
+    assert!(create("quipu", "offset-map=pm").contains("design viper"));
+    // A page that no block has room for.
+    assert!(create("viper", "page-size=1048576").contains("512 KiB"));
+    let text = fail(["bench", "ops", "--design", "quipu", "--set", "offset-map=pm"], 2);
+    assert!(text.contains("--set offset-map=pm"), "{text}");
+}

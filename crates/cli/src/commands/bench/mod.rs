@@ -21,8 +21,9 @@ Examples:
   quipu bench recovery --records 10M --json
   quipu bench paper viper --figure 6,10                     # a paper's evaluation beside ours
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
+  quipu bench ops --design viper --set offset-map=pm        # a setting of the design
 
-Fields of the JSON objects: design, phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
+Fields of the JSON objects: design, settings (if any were chosen), phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
 p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --roofline also roofline, the share of the limit; \
 on sim, in place of times and DRAM, fences_per_op, lines_flushed_per_op, lines_read_per_op, \
 media_write_bytes_per_op, remote_writes_per_op, remote_reads_per_op. What was not measured is left out.";

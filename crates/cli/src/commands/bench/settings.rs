@@ -1,11 +1,11 @@
 //! What all benchmarks are told, and how all of them answer.
 
 use super::place::Place;
-use crate::args::{DesignChoice, chosen};
+use crate::args::{Assignment, DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar};
 use crate::size;
-use quipu::MediumKind;
+use quipu::{MediumKind, Setting};
 use quipu_lab::bench::{BenchError, Config, Row, plot, table};
 use std::fs;
 use std::path::PathBuf;
@@ -22,6 +22,9 @@ pub struct Settings {
     /// The designs to measure, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
     design: Vec<DesignChoice>,
+    /// A setting of the designs that have it; may be repeated. `quipu designs` lists them with their values.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<Assignment>,
     /// Threads at work.
     #[arg(long, value_name = "T", value_parser = size::count, default_value = "1")]
     threads: u64,
@@ -87,6 +90,8 @@ pub struct Bench<'a> {
     heading: String,
     /// What a picture says besides the heading.
     scale: String,
+    /// Settings of designs that were asked for.
+    chosen: Vec<Assignment>,
     rows: Vec<Row>,
     bar: Bar,
     /// Set once standard output fails; the rest of the run has no one to tell.
@@ -97,12 +102,14 @@ impl Settings {
     /// Designs, medium, threads and seed, over what `config` says of records.
     pub fn apply(&self, config: Config) -> Config {
         let designs = chosen(&self.design);
-        Config { designs, threads: self.threads as usize, ..self.basics.apply(config) }
+        let settings = self.set.iter().map(|set| (set.name.clone(), set.value.clone())).collect();
+        Config { designs, settings, threads: self.threads as usize, ..self.basics.apply(config) }
     }
 
     /// Finds a place for the pool. `heading` says above the table what was measured.
     pub fn begin(&self, heading: String) -> Result<Bench<'_>, Failure> {
-        self.basics.begin(heading, output::counted(self.threads, "thread"))
+        let bench = self.basics.begin(heading, output::counted(self.threads, "thread"))?;
+        Ok(Bench { chosen: self.set.clone(), ..bench })
     }
 }
 
@@ -124,11 +131,20 @@ impl Basics {
             place,
             heading,
             scale,
+            chosen: Vec::new(),
             rows: Vec::new(),
             bar: Bar::new("preparing"),
             refused: None,
         })
     }
+}
+
+/// What was chosen of the settings of a design.
+fn chosen_of(chosen: &[Assignment], design: &str) -> String {
+    let is_of = |set: &&Assignment| {
+        Setting::ALL.iter().any(|setting| setting.name == set.name && setting.design.name() == design)
+    };
+    chosen.iter().filter(is_of).map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 impl Bench<'_> {
@@ -140,8 +156,10 @@ impl Bench<'_> {
         benchmark: impl FnOnce(&Config, &Bar, &mut dyn FnMut(Row)) -> Result<(), BenchError>,
     ) -> Result<(), Failure> {
         let config = Config { pool: self.place.path().cloned(), ..config };
-        let (rows, refused, json) = (&mut self.rows, &mut self.refused, self.basics.json);
+        let (rows, refused, json, chosen) =
+            (&mut self.rows, &mut self.refused, self.basics.json, &self.chosen);
         benchmark(&config, &self.bar, &mut |row| {
+            let row = Row { settings: chosen_of(chosen, &row.design), ..row };
             if json && refused.is_none() {
                 *refused = output::json_line(&row).err();
             }
@@ -152,7 +170,8 @@ impl Bench<'_> {
 
     /// What was measured, and where: what stands above tables.
     pub fn heading(&self) -> String {
-        format!("{}\n{}\n", self.heading, self.place)
+        let chosen: String = self.chosen.iter().map(|set| format!("With {set}.\n")).collect();
+        format!("{}\n{chosen}{}\n", self.heading, self.place)
     }
 
     /// The rows since the last call, for who prints them in a way of its own.
