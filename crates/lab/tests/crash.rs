@@ -34,6 +34,14 @@ fn every_design_survives_five_thousand_crash_states() {
             // Little is left to do then.
             assert!(report.during_close > 0);
         }
+        if design.description().updates_in_place {
+            assert!(report.fixed * 4 >= report.states, "records of one size: {}", report.fixed);
+            assert!(
+                report.during_in_place * 100 >= report.states,
+                "updates in place: {}",
+                report.during_in_place
+            );
+        }
     }
 }
 

@@ -17,9 +17,8 @@ Examples:
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
-during_growth, during_close, from_checkpoint, violations; with violations also details, a list of seed, operation, \
-what, image, replay. A \
-violation is exit code 1.";
+during_growth, during_close, fixed, during_in_place, from_checkpoint, violations; with violations also details, a list \
+of seed, operation, what, image, replay. A violation is exit code 1.";
 
 /// States judged if neither these nor runs are limited.
 const STATES: u64 = 5000;
@@ -148,7 +147,8 @@ impl Args {
 fn text(report: &CrashReport) -> String {
     let mut text = format!(
         "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
-         {} during compaction, {} during a close, {} opened from a checkpoint\n",
+         {} during compaction, {} during a close, {} with records of one size, {} during an update in place, {} opened \
+         from a checkpoint\n",
         report.design,
         counted(report.states, "state"),
         counted(report.runs, "run"),
@@ -160,6 +160,8 @@ fn text(report: &CrashReport) -> String {
         report.during_growth,
         report.during_compaction,
         report.during_close,
+        report.fixed,
+        report.during_in_place,
         report.from_checkpoint,
     );
     for violation in &report.details {

@@ -58,6 +58,8 @@ impl Merged {
                 report.during_growth += label.growing as u64;
                 report.during_compaction += label.compacting as u64;
                 report.during_close += label.closing as u64;
+                report.fixed += label.fixed as u64;
+                report.during_in_place += label.changing as u64;
             }
         }
     }

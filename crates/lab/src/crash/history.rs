@@ -48,12 +48,17 @@ fn is_batch(parts: &[(usize, OpId, Action)]) -> bool {
     parts.iter().filter(|(_, _, action)| matches!(action, Action::Put(_))).count() > 1
 }
 
+fn changes(parts: &[(usize, OpId, Action)]) -> usize {
+    parts.iter().filter(|(_, _, action)| matches!(action, Action::Change(_))).count()
+}
+
 /// Records the operations of a run as they happen.
 pub struct Recorder {
     keys: Vec<KeyHistory>,
     next_op: OpId,
     version: u64,
     batches_in_flight: usize,
+    changes_in_flight: usize,
     /// The keys and operations of the atomic batches in flight.
     atomic: Vec<Vec<(usize, OpId)>>,
     read_ahead: bool,
@@ -88,6 +93,7 @@ impl Recorder {
             next_op: 0,
             version: 0,
             batches_in_flight: 0,
+            changes_in_flight: 0,
             atomic: Vec::new(),
             read_ahead: false,
             inexplicable: None,
@@ -119,6 +125,7 @@ impl Recorder {
             parts.push((*key, op, *action));
         }
         self.batches_in_flight += is_batch(&parts) as usize;
+        self.changes_in_flight += changes(&parts);
         Running { parts }
     }
 
@@ -126,6 +133,7 @@ impl Recorder {
     pub fn respond(&mut self, running: Running, outcomes: &[Outcome]) {
         self.version += 1;
         self.batches_in_flight -= is_batch(&running.parts) as usize;
+        self.changes_in_flight -= changes(&running.parts);
         self.end_atomic(&running);
         for ((key, op, action), outcome) in running.parts.into_iter().zip(outcomes) {
             let history = &mut self.keys[key];
@@ -140,7 +148,7 @@ impl Recorder {
             }
             if !explained && self.inexplicable.is_none() {
                 self.inexplicable = Some(format!(
-                    "{action:?} on key {key} returned {outcome:?}, which no order of the operations explains"
+                    "{action:x?} on key {key} returned {outcome:x?}, which no order of the operations explains"
                 ));
             }
         }
@@ -149,6 +157,7 @@ impl Recorder {
     /// The operation returned an error that promises no effect.
     pub fn withdraw(&mut self, running: Running) {
         self.batches_in_flight -= is_batch(&running.parts) as usize;
+        self.changes_in_flight -= changes(&running.parts);
         self.end_atomic(&running);
         for (key, op, _) in running.parts {
             self.keys[key].strict.withdraw(op);
@@ -182,6 +191,11 @@ impl Recorder {
     /// Whether, since the last call, a read returned what an operation in flight had written: a moment to crash.
     pub fn take_read_ahead(&mut self) -> bool {
         std::mem::take(&mut self.read_ahead)
+    }
+
+    /// Whether a value is being changed in place.
+    pub fn is_changing(&self) -> bool {
+        self.changes_in_flight > 0
     }
 
     /// Operations that have returned.

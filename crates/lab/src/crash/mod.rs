@@ -12,6 +12,8 @@
 mod explorer;
 mod history;
 mod oracle;
+mod pool;
+mod records;
 mod report;
 mod run;
 mod verdict;

@@ -8,8 +8,17 @@
 
 use std::collections::BTreeSet;
 
-/// Names a written value: every write of a run has its own.
-pub type ValueId = u32;
+/// Names a value: in the lower half the write that it comes from, every one of which has a name of its own, and in the upper
+/// half the last change to it in place, 0 if there was none. Changes have names of their own too, out of the same ones.
+pub type ValueId = u64;
+
+/// Names a change to a value in place.
+pub type ChangeId = u32;
+
+/// The value that a change in place makes of another: the write that both come from stays.
+pub fn changed(value: ValueId, change: ChangeId) -> ValueId {
+    value & ValueId::from(ChangeId::MAX) | ValueId::from(change) << ChangeId::BITS
+}
 
 /// State of a key: absent, or a value.
 pub type State = Option<ValueId>;
@@ -36,6 +45,8 @@ pub enum Action {
     PutIfAbsent(ValueId),
     /// Replaces one state by another if it is the present one.
     Swap(State, State),
+    /// Changes the value in place, if there is one, and tells what it was.
+    Change(ChangeId),
 }
 
 /// What an operation returned.
@@ -61,6 +72,7 @@ impl Action {
             Action::PutIfAbsent(value) => (state.or(Some(value)), Outcome::Did(state.is_none())),
             Action::Swap(expected, new) if state == expected => (new, Outcome::Did(true)),
             Action::Swap(..) => (state, Outcome::Did(false)),
+            Action::Change(change) => (state.map(|value| changed(value, change)), Outcome::Saw(state)),
         }
     }
 }
@@ -200,5 +212,20 @@ mod tests {
         assert_eq!(oracle.allowed(), BTreeSet::from([Some(4)]));
         assert!(!oracle.clone().respond(3, Outcome::Did(false)));
         assert!(oracle.respond(3, Outcome::Did(true)));
+    }
+
+    #[test]
+    fn a_change_in_place_keeps_the_write_beneath_it() {
+        let mut oracle = KeyOracle::new(Some(7));
+        oracle.invoke(1, Action::Change(9));
+        oracle.invoke(2, Action::Put(8));
+        let [old, new] = [7, 8].map(|value| changed(value, 9));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(7), Some(8), Some(old), Some(new)]));
+        assert!(oracle.respond(2, Outcome::Done));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(8), Some(new)]));
+        assert!(!oracle.clone().respond(1, Outcome::Saw(Some(new))));
+        assert!(oracle.respond(1, Outcome::Saw(Some(8))));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(new)]));
+        assert_eq!(changed(new, 10), changed(8, 10));
     }
 }

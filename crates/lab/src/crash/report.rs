@@ -1,6 +1,6 @@
 //! What the explorer is asked and what it answers.
 
-use quipu::{Design, Twin};
+use quipu::{Design, SlotSettings, Twin};
 use quipu_medium::sim::Fault;
 use serde::Serialize;
 
@@ -21,6 +21,8 @@ pub struct CrashConfig {
     pub threads: usize,
     /// Threads of this machine that explore.
     pub workers: usize,
+    /// Settings of the slots of designs that have them. Their form and sizes count for nothing: every run has its own.
+    pub slots: SlotSettings,
     /// Break the store on purpose.
     pub twin: Option<Twin>,
     /// Break the medium on purpose.
@@ -37,6 +39,7 @@ impl Default for CrashConfig {
             ops: 40,
             threads: 2,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
+            slots: SlotSettings::default(),
             twin: None,
             fault: None,
         }
@@ -64,6 +67,10 @@ pub struct CrashReport {
     pub during_growth: u64,
     /// Of these, crashes while a store was being closed.
     pub during_close: u64,
+    /// Of these, states of pools whose records have one size.
+    pub fixed: u64,
+    /// Of these, crashes while a value was being changed in place.
+    pub during_in_place: u64,
     /// Crashes after which the checkpoint of a clean close was there and believed.
     pub from_checkpoint: u64,
     /// States, or runs, that broke a rule.

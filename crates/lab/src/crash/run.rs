@@ -2,11 +2,13 @@
 
 use super::explorer::{DETAILS, Findings};
 use super::history::{Expectation, Recorder};
-use super::oracle::State;
+use super::oracle::{State, ValueId};
+use super::pool::Pool;
+use super::records::KEYS;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, works_on};
-use super::workload::{self, KEYS};
-use quipu::{NodePlace, OffsetMap, Options, SlotSettings, Store, Testing};
+use super::workload;
+use quipu::Store;
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
 use quipu_parts::space::SpaceError;
@@ -15,10 +17,6 @@ use rand::{RngExt, SeedableRng};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
-
-/// Bytes of a crash pool and of its zones: small, so that zones run out and are used again.
-const POOL: u64 = 1 << 20;
-const ZONE: u64 = 16 << 10;
 
 /// Crashes of a crashed pool's successors that are followed.
 const DEPTH: u32 = 3;
@@ -40,6 +38,10 @@ pub(super) struct Label {
     pub(super) growing: bool,
     pub(super) compacting: bool,
     pub(super) closing: bool,
+    /// A value is being changed in place.
+    pub(super) changing: bool,
+    /// The records of the pool have one size.
+    pub(super) fixed: bool,
     pub(super) recovering: bool,
 }
 
@@ -50,7 +52,7 @@ const FRESH: u64 = 3;
 const STEPS_AFTER_CLOSE: usize = 5;
 
 /// The name of the first value written then: beyond those of before, below those after a crash.
-const AFTER_CLOSE: u32 = 1 << 20;
+const AFTER_CLOSE: ValueId = 1 << 20;
 
 /// Operations of a recovery that are all crash points; of those that follow only some are.
 const LONG_RECOVERY: u32 = 24;
@@ -124,6 +126,7 @@ pub(super) struct Run<'a> {
     arena: &'a mut SimArena,
     random: SmallRng,
     seed: u64,
+    pool: Pool,
     judged: HashSet<(u64, u64)>,
     findings: Findings,
 }
@@ -131,36 +134,8 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(super) fn new(config: &'a CrashConfig, arena: &'a mut SimArena, seed: u64) -> Run<'a> {
         let random = SmallRng::seed_from_u64(seed);
-        Run { config, arena, random, seed, judged: HashSet::new(), findings: Findings::default() }
-    }
-
-    fn options(&self) -> Options {
-        // In a third of the runs a block is one page, so that there are many.
-        let pages_per_block = if self.seed.is_multiple_of(3) { 1 } else { 3 };
-        let nodes = if (self.seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
-        Options {
-            design: Some(self.config.design),
-            zone_size: Some(ZONE),
-            slots: SlotSettings { pages_per_block, ..SlotSettings::default() },
-            offset_map: OffsetMap { nodes, ..OffsetMap::default() },
-            recovery_threads: 2,
-            free_list: if self.seed.is_multiple_of(2) {
-                quipu::FreeList::Persistent
-            } else {
-                quipu::FreeList::Volatile
-            },
-            testing: Testing {
-                twin: self.config.twin,
-                tiny_index: true,
-                clock_block: Some(64),
-                // In half of the runs keys share stripes, and clients often throw numbers away.
-                handful: (self.seed % 4 < 2).then_some(3),
-                stripes: (self.seed % 4 < 2).then_some(2),
-                // In four of eight, two clients may compact at a time.
-                compactors: (self.seed / 4 % 2 == 1).then_some(2),
-            },
-            ..Options::default()
-        }
+        let pool = Pool::of(seed, config);
+        Run { config, arena, random, seed, pool, judged: HashSet::new(), findings: Findings::default() }
     }
 
     /// Carries out the run and judges its states.
@@ -171,7 +146,8 @@ impl<'a> Run<'a> {
 
     fn explore_all(&mut self) {
         let Pace { steps, chance, budget } = Pace::of(self.seed, self.config);
-        let region = Region::sim(SimOptions { len: POOL, seed: self.seed, ..SimOptions::default() });
+        let region =
+            Region::sim(SimOptions { len: self.pool.len(), seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
 
         let points = Points::default();
@@ -179,7 +155,7 @@ impl<'a> Run<'a> {
         let stage = Rc::new(Stage::default());
         let observer = self.observer(&points, &recorder, &stage, chance, 0);
         sim.set_observer(Some(observer));
-        match Store::create_on(region.clone(), &self.options()) {
+        match Store::create_on(region.clone(), self.pool.options()) {
             Ok(created) => stage.open(created),
             Err(error) => {
                 return self.violation(0, format!("the pool could not be created: {error}"), String::new());
@@ -190,7 +166,8 @@ impl<'a> Run<'a> {
         let mut failure = self.work(&stage, &recorder, steps, workload::FIRST_VALUE, closes);
         if closes && failure.is_none() {
             // A pool that was closed and not touched since is what its checkpoint is for.
-            let label = Label { closing: true, ..Label::default() };
+            let label =
+                Label { closing: true, fixed: self.pool.records().are_of_one_size(), ..Label::default() };
             let expectation = Rc::new(recorder.borrow().expectation());
             points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation: 0, label });
             failure = self.work_after_close(region, &stage, &recorder);
@@ -212,6 +189,7 @@ impl<'a> Run<'a> {
         depth: u32,
     ) -> Observer {
         let (points, recorder, stage) = (points.clone(), recorder.clone(), stage.clone());
+        let fixed = self.pool.records().are_of_one_size();
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let mut operation = 0;
         Box::new(move |sim, _| {
@@ -220,6 +198,7 @@ impl<'a> Run<'a> {
             let growing = open.as_ref().is_some_and(|store| store.growing());
             let compacting = open.as_ref().is_some_and(|store| store.compacting());
             let (creating, closing) = (!stage.created.get(), stage.closing.get());
+            let changing = recorder.borrow().is_changing();
             let read_ahead = recorder.borrow_mut().take_read_ahead();
             // The first records of fresh segments decide what recovery does with them.
             let fresh = !growing && recorder.borrow().version() < FRESH;
@@ -229,11 +208,21 @@ impl<'a> Run<'a> {
                 () if closing || stage.reopened.get() => chance.max(0.25),
                 () if compacting => chance.max(0.4),
                 () if growing => chance.max(0.12),
+                () if changing => chance.max(0.3),
                 () if fresh => chance.max(0.6),
                 () => chance,
             };
             if random.random_bool(chance) {
-                let label = Label { depth, creating, growing, compacting, closing, recovering: false };
+                let label = Label {
+                    depth,
+                    creating,
+                    growing,
+                    compacting,
+                    closing,
+                    changing,
+                    fixed,
+                    recovering: false,
+                };
                 let expectation = Rc::new(recorder.borrow().expectation());
                 points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation, label });
             }
@@ -246,14 +235,14 @@ impl<'a> Run<'a> {
         stage: &Stage,
         recorder: &Rc<RefCell<Recorder>>,
         steps: usize,
-        first_value: u32,
+        first_value: ValueId,
         closes: bool,
     ) -> Option<String> {
-        let design = self.config.design.description();
+        let (design, records) = (self.config.design.description(), self.pool.records());
         let plans: Vec<Vec<_>> =
             workload::generate(self.random.random(), self.config.threads, steps, first_value)
                 .into_iter()
-                .map(|plan| plan.into_iter().map(|step| step.for_design(design)).collect())
+                .map(|plan| plan.into_iter().map(|step| step.for_design(design, records)).collect())
                 .collect();
         self.findings.operations += plans.iter().map(|plan| plan.len() as u64).sum::<u64>();
         let open = stage.store.borrow().clone().expect("work needs an open store");
@@ -265,7 +254,7 @@ impl<'a> Run<'a> {
                 Box::new(move || {
                     let mut client = open.client();
                     for step in plan {
-                        if let Err(what) = workload::perform(open, &mut client, step, recorder) {
+                        if let Err(what) = workload::perform(open, &mut client, step, records, recorder) {
                             failure.borrow_mut().get_or_insert(format!("{step:?}: {what}"));
                         }
                     }
@@ -296,9 +285,9 @@ impl<'a> Run<'a> {
         stage: &Rc<Stage>,
         recorder: &Rc<RefCell<Recorder>>,
     ) -> Option<String> {
-        let options = self.options();
+        let options = self.pool.options();
         let opened = Cell::new(None);
-        let task = || opened.set(Some(Store::open_on(region, &options)));
+        let task = || opened.set(Some(Store::open_on(region, options)));
         if let Err(error) = sched::run(self.random.random(), vec![Box::new(task)]) {
             return Some(error.to_string());
         }
@@ -367,13 +356,13 @@ impl<'a> Run<'a> {
         }
         let goes_on = depth < DEPTH && self.random.random_ratio(1, follow.work);
 
-        let options = self.options();
+        let (options, records) = (self.pool.options(), self.pool.records());
         let stage = Rc::new(Stage::default());
         let verdict = Cell::new(Ok(Vec::new()));
         let from_checkpoint = Cell::new(false);
         let task = || {
             verdict.set((|| {
-                let mut store = match Store::open_on(region, &options) {
+                let mut store = match Store::open_on(region, options) {
                     Err(quipu::Error::Space(SpaceError::NotAPool)) if creating => return Ok(Vec::new()),
                     other => other.map_err(|error| format!("recovery refused the pool: {error}"))?,
                 };
@@ -381,7 +370,7 @@ impl<'a> Run<'a> {
                 if store.recovery().from_checkpoint {
                     from_checkpoint.set(true);
                 }
-                let states = read_all(&store)?;
+                let states = read_all(&store, records)?;
                 compare(&states, &point.expectation)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
                 if !report.is_sound() {
@@ -390,7 +379,7 @@ impl<'a> Run<'a> {
                 if goes_on {
                     stage.open(store);
                 } else {
-                    works_on(&store)?;
+                    works_on(&store, records)?;
                 }
                 Ok(states)
             })());
@@ -414,7 +403,8 @@ impl<'a> Run<'a> {
     fn recovery_observer(&mut self, point: &Point, nested: &Points) -> Observer {
         let nested = nested.clone();
         let expectation = point.expectation.clone();
-        let (operation, depth, creating) = (point.operation, point.label.depth + 1, point.label.creating);
+        let Label { depth, creating, fixed, .. } = point.label;
+        let (operation, depth) = (point.operation, depth + 1);
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let mut seen = 0;
         Box::new(move |sim, _| {
@@ -423,7 +413,7 @@ impl<'a> Run<'a> {
             if seen > LONG_RECOVERY && !random.random_ratio(1, 8) {
                 return;
             }
-            let label = Label { depth, creating, recovering: true, ..Label::default() };
+            let label = Label { depth, creating, fixed, recovering: true, ..Label::default() };
             let point =
                 Point { snapshot: sim.snapshot(), expectation: expectation.clone(), operation, label };
             nested.borrow_mut().push(point);
@@ -437,7 +427,7 @@ impl<'a> Run<'a> {
         sim.set_observer(Some(self.observer(&points, &recorder, stage, 0.1, depth)));
         // Values of every generation have names of their own.
         let closes = self.random.random_ratio(1, 4);
-        let failure = self.work(stage, &recorder, 3, depth << 24 | 1, closes);
+        let failure = self.work(stage, &recorder, 3, ValueId::from(depth) << 24 | 1, closes);
         sim.set_observer(None);
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),

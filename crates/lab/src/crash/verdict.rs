@@ -1,29 +1,29 @@
 //! What is asked of a recovered store: that it shows what the crash may have left, and that it takes new work.
 
 use super::history::{Expectation, MemberView};
-use super::oracle::State;
-use super::workload::{self, KEYS};
+use super::oracle::{State, ValueId, changed};
+use super::records::{KEYS, Records};
 use quipu::Store;
 use std::collections::BTreeSet;
 
 /// Every key's state, read one by one and by iteration, which must agree.
-pub(super) fn read_all(store: &Store) -> Result<Vec<State>, String> {
+pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, String> {
     let client = store.client();
     let mut states = vec![None; KEYS];
     for (key, state) in states.iter_mut().enumerate() {
-        let value = client.get(&workload::key_bytes(key)).map_err(|error| error.to_string())?;
-        *state = workload::parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
+        let value = client.get(&records.key(key)).map_err(|error| error.to_string())?;
+        *state = records.parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
     }
     let mut seen = vec![None; KEYS];
     for (key, value) in &client.pin() {
-        let key = workload::parse_key(&key).ok_or("iteration shows a key that was never written")?;
+        let key = records.parse_key(&key).ok_or("iteration shows a key that was never written")?;
         if seen[key].is_some() {
             return Err(format!("iteration shows key {key} twice"));
         }
-        seen[key] = workload::parse_value(Some(&value))?;
+        seen[key] = records.parse_value(Some(&value))?;
     }
     if seen != states {
-        return Err(format!("iteration shows {seen:?}, single reads {states:?}"));
+        return Err(format!("iteration shows {seen:x?}, single reads {states:x?}"));
     }
     Ok(states)
 }
@@ -41,7 +41,7 @@ pub(super) fn compare(states: &[State], expectation: &Expectation) -> Result<(),
         } else {
             "a write came back that an earlier crash had undone, or one that never was"
         };
-        return Err(format!("key {key}: {fault}: found {state:?}, possible are {:?}", view.allowed));
+        return Err(format!("key {key}: {fault}: found {state:x?}, possible are {:x?}", view.allowed));
     }
     for batch in &expectation.atomic {
         let all = |allows: fn(&MemberView) -> &BTreeSet<State>| {
@@ -49,20 +49,27 @@ pub(super) fn compare(states: &[State], expectation: &Expectation) -> Result<(),
         };
         if !all(|member| &member.with) && !all(|member| &member.without) {
             let found: Vec<_> = batch.iter().map(|member| (member.key, states[member.key])).collect();
-            return Err(format!("an atomic batch is there in part: of its keys, found {found:?}"));
+            return Err(format!("an atomic batch is there in part: of its keys, found {found:x?}"));
         }
     }
     Ok(())
 }
 
 /// A recovered store must take new work.
-pub(super) fn works_on(store: &Store) -> Result<(), String> {
+pub(super) fn works_on(store: &Store, records: Records) -> Result<(), String> {
     let mut client = store.client();
-    let (key, value) = (workload::key_bytes(0), workload::value_bytes(u32::MAX >> 9));
+    let (key, name) = (records.key(0), ValueId::from(u32::MAX >> 9));
+    let mut value = records.value(name);
     match client.put(&key, &value) {
         Ok(()) => {}
         Err(quipu::Error::PoolFull { .. }) => return Ok(()),
         Err(error) => return Err(format!("the recovered store does not take a put: {error}")),
+    }
+    if let Some(at) = records.word().filter(|_| store.design().description().updates_in_place) {
+        match client.update_in_place(&key, at, |word| Records::change(word, 1)) {
+            Ok(Some(word)) if word == name => value = records.value(changed(name, 1)),
+            other => return Err(format!("the recovered store does not change a value in place: {other:?}")),
+        }
     }
     let found = client.get(&key).map_err(|error| error.to_string())?;
     if found.as_deref() != Some(&value[..]) {

@@ -2,16 +2,14 @@
 //! eight every third value is large, so that zones go from values to segments and back.
 
 use super::history::Recorder;
-use super::oracle::{Action, Outcome, State, ValueId};
+use super::oracle::{Action, ChangeId, Outcome, State, ValueId};
+use super::records::{EMPTY, KEYS, LARGE, Records};
 use quipu::designs::Description;
 use quipu::{Client, Error, Store, WriteBatch};
 use quipu_medium::sim::START_OF_TIME;
 use rand::rngs::SmallRng;
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use std::cell::RefCell;
-
-/// Keys of a run.
-pub const KEYS: usize = 24;
 
 /// Draws of a step that stand for a batch and for a put.
 const BATCH: u32 = 93;
@@ -19,12 +17,6 @@ const PUT: u32 = 60;
 
 /// The name of the first value of a run; one that goes on after a crash begins with another.
 pub const FIRST_VALUE: ValueId = 1;
-
-/// The empty value, which cannot carry a name of its own.
-const EMPTY: ValueId = 0;
-
-/// Set in the name of a value that takes one to three zones.
-const LARGE: ValueId = 1 << 23;
 
 /// One call of a client.
 #[derive(Clone, Debug)]
@@ -42,9 +34,19 @@ pub enum Step {
 }
 
 impl Step {
-    /// The step, or what comes closest to it in a design that lacks batches or expiry.
-    pub fn for_design(self, design: &Description) -> Step {
+    /// The step, or what comes closest to it in a design that lacks batches or expiry. Where records can be changed in place,
+    /// some are.
+    pub fn for_design(self, design: &Description, records: Records) -> Step {
+        let in_place = design.updates_in_place && records.are_of_one_size();
         match self {
+            Step::One(key, Action::Update(value) | Action::Put(value)) if in_place && value % 4 == 1 => {
+                Step::One(key, Action::Change(value as ChangeId))
+            }
+            Step::One(key, Action::PutIfAbsent(value) | Action::Expire(value))
+                if in_place && value % 4 != 0 =>
+            {
+                Step::One(key, Action::Change(value as ChangeId))
+            }
             Step::One(key, Action::Expire(_)) if !design.expiry => Step::One(key, Action::Delete),
             Step::Write(batch) if !design.batches => {
                 let put = |(key, action)| match action {
@@ -56,56 +58,6 @@ impl Step {
             step => step,
         }
     }
-}
-
-/// The bytes of a key: most are short, some take more than two lines.
-pub fn key_bytes(key: usize) -> Vec<u8> {
-    let mut bytes = format!("key-{key:02}").into_bytes();
-    if key % 8 == 7 {
-        bytes.resize(134, b'.');
-    }
-    bytes
-}
-
-/// The bytes of a value, all derived from its name, so that a torn or foreign one is noticed.
-pub fn value_bytes(value: ValueId) -> Vec<u8> {
-    if value == EMPTY {
-        return Vec::new();
-    }
-    // Most values have one length, so that records of different lives and runs can come to lie at the same offsets. With
-    // the usual key it makes a record of whole lines: behind one that ends within a line, zeros cover what was there.
-    let len = match value % 16 {
-        _ if value & LARGE != 0 => [5000, 17_000, 37_000][value as usize % 3],
-        0 => 4,
-        1 => 13,
-        2 => 1000,
-        3 => 3900,
-        4 | 5 => 40,
-        _ => 98,
-    };
-    let mut bytes = vec![0; len];
-    SmallRng::seed_from_u64(value as u64).fill_bytes(&mut bytes);
-    bytes[..4].copy_from_slice(&value.to_le_bytes());
-    bytes
-}
-
-/// The name of a value read back; an error if its bytes are no value that was ever written.
-pub fn parse_value(bytes: Option<&[u8]>) -> Result<State, String> {
-    let Some(bytes) = bytes else { return Ok(None) };
-    if bytes.is_empty() {
-        return Ok(Some(EMPTY));
-    }
-    let name = bytes.get(..4).and_then(|name| name.try_into().ok()).map_or(EMPTY, u32::from_le_bytes);
-    if name != EMPTY && value_bytes(name) == bytes {
-        Ok(Some(name))
-    } else {
-        Err(format!("torn value: {} bytes that begin like value {name} are not it", bytes.len()))
-    }
-}
-
-/// The number of a key read back, if it is one of the run's.
-pub fn parse_key(bytes: &[u8]) -> Option<usize> {
-    (0..KEYS).find(|key| key_bytes(*key) == bytes)
 }
 
 /// A generated run: the steps of each thread.
@@ -217,6 +169,7 @@ pub fn perform(
     store: &Store,
     client: &mut Client,
     step: &Step,
+    records: Records,
     recorder: &RefCell<Recorder>,
 ) -> Result<(), String> {
     match step {
@@ -227,11 +180,13 @@ pub fn perform(
                 Err(error) => Err(error.to_string()),
             }
         }
-        Step::One(key, action) => one(client, *key, *action, store.design().description().expiry, recorder),
+        Step::One(key, action) => {
+            one(client, (*key, *action), records, store.design().description().expiry, recorder)
+        }
         Step::PutMany(pairs) => {
             let actions: Vec<_> = pairs.iter().map(|(key, value)| (*key, Action::Put(*value))).collect();
             let bytes: Vec<_> =
-                pairs.iter().map(|(key, value)| (key_bytes(*key), value_bytes(*value))).collect();
+                pairs.iter().map(|(key, value)| (records.key(*key), records.value(*value))).collect();
             let running = recorder.borrow_mut().invoke(&actions);
             match client.put_many(&bytes) {
                 Ok(()) => recorder.borrow_mut().respond(running, &vec![Outcome::Done; actions.len()]),
@@ -244,10 +199,10 @@ pub fn perform(
         Step::Write(actions) => {
             let mut batch = WriteBatch::new();
             for (key, action) in actions {
-                let key = key_bytes(*key);
+                let key = records.key(*key);
                 match action {
-                    Action::Put(value) => batch.put(&key, &value_bytes(*value)),
-                    Action::Expire(value) => batch.put_until(&key, &value_bytes(*value), START_OF_TIME),
+                    Action::Put(value) => batch.put(&key, &records.value(*value)),
+                    Action::Expire(value) => batch.put_until(&key, &records.value(*value), START_OF_TIME),
                     Action::Delete => batch.delete(&key),
                     other => unreachable!("no batch has {other:?}"),
                 };
@@ -262,11 +217,11 @@ pub fn perform(
         }
         Step::GetMany(keys) => {
             let actions: Vec<_> = keys.iter().map(|key| (*key, Action::Get)).collect();
-            let bytes: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
+            let bytes: Vec<_> = keys.iter().map(|key| records.key(*key)).collect();
             let running = recorder.borrow_mut().invoke(&actions);
             let mut outcomes = vec![Err("get_many skipped a key".to_string()); keys.len()];
             client
-                .get_many(&bytes, |i, value| outcomes[i] = parse_value(value).map(Outcome::Saw))
+                .get_many(&bytes, |i, value| outcomes[i] = records.parse_value(value).map(Outcome::Saw))
                 .map_err(|error| error.to_string())?;
             let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
             recorder.borrow_mut().respond(running, &outcomes);
@@ -277,26 +232,26 @@ pub fn perform(
 
 fn one(
     client: &mut Client,
-    key: usize,
-    action: Action,
+    (key, action): (usize, Action),
+    records: Records,
     expiry: bool,
     recorder: &RefCell<Recorder>,
 ) -> Result<(), String> {
-    let bytes = key_bytes(key);
+    let bytes = records.key(key);
     let running = recorder.borrow_mut().invoke(&[(key, action)]);
-    let state_bytes = |state: State| state.map(value_bytes);
+    let state_bytes = |state: State| state.map(|value| records.value(value));
     let result = match action {
         Action::Get => match client.get(&bytes) {
-            Ok(value) => Ok(Outcome::Saw(parse_value(value.as_deref())?)),
+            Ok(value) => Ok(Outcome::Saw(records.parse_value(value.as_deref())?)),
             Err(error) => Err(error),
         },
         // Some have a time of expiry that never comes.
         Action::Put(value) if expiry && value % 16 == 7 => {
-            client.put_until(&bytes, &value_bytes(value), u64::MAX).map(|()| Outcome::Done)
+            client.put_until(&bytes, &records.value(value), u64::MAX).map(|()| Outcome::Done)
         }
-        Action::Put(value) => client.put(&bytes, &value_bytes(value)).map(|()| Outcome::Done),
+        Action::Put(value) => client.put(&bytes, &records.value(value)).map(|()| Outcome::Done),
         Action::Expire(value) => {
-            client.put_until(&bytes, &value_bytes(value), START_OF_TIME).map(|()| Outcome::Done)
+            client.put_until(&bytes, &records.value(value), START_OF_TIME).map(|()| Outcome::Done)
         }
         Action::Delete => client.delete(&bytes).map(|()| Outcome::Done),
         Action::Remove => client.remove(&bytes).map(Outcome::Did),
@@ -304,15 +259,19 @@ fn one(
             let mut seen = Ok(None);
             client
                 .update(&bytes, |old| {
-                    seen = parse_value(old);
-                    Some(value_bytes(value))
+                    seen = records.parse_value(old);
+                    Some(records.value(value))
                 })
                 .and(Ok(Outcome::Saw(seen?)))
         }
-        Action::PutIfAbsent(value) => client.put_if_absent(&bytes, &value_bytes(value)).map(Outcome::Did),
+        Action::PutIfAbsent(value) => client.put_if_absent(&bytes, &records.value(value)).map(Outcome::Did),
         Action::Swap(expected, new) => client
             .compare_and_swap(&bytes, state_bytes(expected).as_deref(), state_bytes(new).as_deref())
             .map(Outcome::Did),
+        Action::Change(change) => {
+            let at = records.word().expect("only records of one size are changed in place");
+            client.update_in_place(&bytes, at, |word| Records::change(word, change)).map(Outcome::Saw)
+        }
     };
     match result {
         Ok(outcome) => recorder.borrow_mut().respond(running, &[outcome]),

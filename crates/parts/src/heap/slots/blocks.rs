@@ -54,7 +54,7 @@ pub(super) struct Supply {
     allocated: AtomicU64,
     /// Chunks; held by whoever adds one or gives one back.
     growth: SpinLock<u32>,
-    /// Who adds a chunk at this moment.
+    /// Who adds a chunk at this moment, or gives one back.
     growing: AtomicU32,
     /// Free blocks.
     queue: SpinLock<VecDeque<u64>>,
@@ -140,7 +140,7 @@ impl SlotHeap {
         self.supply.offer([freed.0]);
     }
 
-    /// Whether a chunk is being added at this moment.
+    /// Whether a chunk is being added or given back at this moment.
     pub fn growing(&self) -> bool {
         self.supply.growing.load(Ordering::Relaxed) != 0
     }
@@ -355,6 +355,7 @@ impl SlotHeap {
     pub fn release_tail(&self) -> u32 {
         let mut chunks = self.supply.growth.lock();
         let mut released = 0;
+        self.supply.growing.fetch_add(1, Ordering::Relaxed);
         while *chunks > 0 && self.withdraw_blocks(*chunks - 1) {
             *chunks -= 1;
             let zone = self.chunks.zone(*chunks);
@@ -364,6 +365,7 @@ impl SlotHeap {
             }
             released += 1;
         }
+        self.supply.growing.fetch_sub(1, Ordering::Relaxed);
         released
     }
 

@@ -1,0 +1,89 @@
+//! The pool of a run: small, so that zones run out and are used again, and of another make in every run.
+//!
+//! What a run has beyond the settings that all designs share is drawn apart, from its seed alone, so that the runs of a design
+//! without it do not depend on it.
+
+use super::records::Records;
+use super::report::CrashConfig;
+use quipu::{FreeList, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Testing};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+
+/// Bytes of a pool, and of its zones unless blocks need more.
+const LEN: u64 = 1 << 20;
+const ZONE: u64 = 16 << 10;
+
+/// Bytes of a zone, and pages of a block that then leave little of it unused: most often several blocks a zone, or one that
+/// is almost all of a small one.
+const BLOCKS: [(u64, u8); 8] =
+    [(ZONE, 1), (ZONE, 1), (ZONE, 3), (ZONE, 3), (ZONE, 3), (2 * ZONE, 2), (2 * ZONE, 6), (4 * ZONE, 4)];
+
+/// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are filled and reclaimed.
+const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 1306), (16, 2000)];
+
+/// See the module's documentation.
+pub(super) struct Pool {
+    options: Options,
+    records: Records,
+}
+
+impl Pool {
+    pub(super) fn of(seed: u64, config: &CrashConfig) -> Pool {
+        let testing = Testing {
+            twin: config.twin,
+            tiny_index: true,
+            clock_block: Some(64),
+            // In half of the runs keys share stripes, and clients often throw numbers away.
+            handful: (seed % 4 < 2).then_some(3),
+            stripes: (seed % 4 < 2).then_some(2),
+            // In four of eight, two clients may compact at a time.
+            compactors: (seed / 4 % 2 == 1).then_some(2),
+        };
+        let free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
+        let mut options = Options {
+            design: Some(config.design),
+            zone_size: Some(ZONE),
+            recovery_threads: 2,
+            free_list,
+            testing,
+            ..Options::default()
+        };
+        if config.design.description().updates_in_place {
+            let (zone_size, slots) = slots(seed, &config.slots);
+            // The index in the pool is written in five runs of ten.
+            let nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
+            let offset_map = OffsetMap { nodes, ..OffsetMap::default() };
+            options = Options { zone_size: Some(zone_size), slots, offset_map, ..options };
+        }
+        let records = Records::new(options.slots.form);
+        Pool { options, records }
+    }
+
+    /// Bytes of the pool.
+    pub(super) fn len(&self) -> u64 {
+        LEN
+    }
+
+    /// What it is created and opened with.
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Its keys and values.
+    pub(super) fn records(&self) -> Records {
+        self.records
+    }
+}
+
+/// Bytes of a zone, and slots of some make: in half of the runs of one size.
+fn slots(seed: u64, settings: &SlotSettings) -> (u64, SlotSettings) {
+    let mut random = SmallRng::seed_from_u64(!seed);
+    let (zone, pages_per_block) = *BLOCKS.choose(&mut random).expect("there are some");
+    let (key, value) = *SIZES.choose(&mut random).expect("there are some");
+    let form =
+        if random.random_ratio(1, 2) { RecordForm::Fixed { key, value } } else { RecordForm::Variable };
+    // It costs the smallest zone too much.
+    let alignment_shift = if zone > ZONE && random.random_ratio(1, 3) { 2048 } else { 0 };
+    (zone, SlotSettings { form, pages_per_block, alignment_shift, ..*settings })
+}
