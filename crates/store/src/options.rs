@@ -90,6 +90,15 @@ pub enum Twin {
     StaleCheckpoint,
     /// The zones of a large value are committed after the head that names them.
     ValueCommittedLate,
+    /// The page of a record is unlocked, so that it can be read, before the record that it has replaced is durably gone. No
+    /// fault by itself, but with the tie break of the paper, which holds the lock for that reason.
+    PageFreeBeforeRelease,
+    /// The record that another is about to replace is deleted before that one is durable.
+    ReleasedBeforePersist,
+    /// The record that another has replaced stays marked.
+    OldNotReleased,
+    /// A block that was reclaimed is used again while readers may still look into it.
+    RecycledEarly,
     /// The cleaner panics when it is called; no twin for the explorer, but for who has to be told.
     CleanerPanics,
 }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::size;
 use clap::ValueEnum;
-use quipu::Twin;
+use quipu::{SlotSettings, TieBreak, Twin};
 use quipu_lab::crash::{CrashConfig, CrashReport, explore};
 use quipu_medium::sim::Fault;
 
@@ -80,6 +80,13 @@ enum TwinChoice {
     StaleCheckpoint,
     /// The zones of a large value are committed after the head that names them.
     ValueCommittedLate,
+    /// The page of a record can be read before the one that it replaces is durably gone, and ties are broken by the order of
+    /// blocks.
+    BlockOrder,
+    /// The record that another is about to replace is deleted first.
+    ReleasedBeforePersist,
+    /// The record that another has replaced stays marked.
+    OldNotReleased,
     /// Some fences do nothing.
     FenceLeftOut,
 }
@@ -119,7 +126,14 @@ impl Args {
             Some(TwinChoice::BatchInPieces) => (Some(Twin::BatchInPieces), None),
             Some(TwinChoice::StaleCheckpoint) => (Some(Twin::StaleCheckpoint), None),
             Some(TwinChoice::ValueCommittedLate) => (Some(Twin::ValueCommittedLate), None),
+            Some(TwinChoice::BlockOrder) => (Some(Twin::PageFreeBeforeRelease), None),
+            Some(TwinChoice::ReleasedBeforePersist) => (Some(Twin::ReleasedBeforePersist), None),
+            Some(TwinChoice::OldNotReleased) => (Some(Twin::OldNotReleased), None),
             Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
+        };
+        let tie_break = match self.twin {
+            Some(TwinChoice::BlockOrder) => TieBreak::BlockOrder,
+            _ => TieBreak::Sequence,
         };
         CrashConfig {
             states: self.states.unwrap_or(if self.runs.is_some() { u64::MAX } else { STATES }),
@@ -127,6 +141,7 @@ impl Args {
             runs: self.runs,
             ops: self.ops as usize,
             threads: self.threads as usize,
+            slots: SlotSettings { tie_break, ..SlotSettings::default() },
             twin,
             fault,
             ..CrashConfig::default()

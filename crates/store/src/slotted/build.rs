@@ -141,8 +141,9 @@ impl Plan<'_> {
         let certifier = Certifier::new(self.space.superblock().secret());
         let (space, settings) = (self.space.clone(), self.settings);
         let (heap, damage) = SlotHeap::beside(&neighbor, space, certifier, clock, settings, viper::RESERVE)?;
-        let stripes = self.options.testing.stripes.unwrap_or(viper::STRIPES);
-        Ok((SlotSpine::new(heap, index, stripes), damage))
+        let testing = &self.options.testing;
+        let stripes = testing.stripes.unwrap_or(viper::STRIPES);
+        Ok((SlotSpine::new(heap, index, stripes, testing.twin), damage))
     }
 
     /// The spine of a new pool, with room in it.

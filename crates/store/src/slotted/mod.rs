@@ -26,6 +26,7 @@ pub(crate) use recovery::check;
 
 use crate::background::Bell;
 use crate::error::Error;
+use crate::options::Twin;
 use crate::spine::Change;
 use crate::stats::Stats;
 use quipu_medium::Region;
@@ -46,6 +47,7 @@ pub(crate) struct SlotSpine<M> {
     epochs: Collector,
     reclaimer: Reclaimer,
     has_begun: AtomicBool,
+    twin: Option<Twin>,
 }
 
 /// What a client owns: its epoch slot, its block, and buffers.
@@ -64,11 +66,16 @@ impl SlotSession {
 }
 
 impl<M: NodeMemory> SlotSpine<M> {
-    pub(crate) fn new(heap: SlotHeap, index: CcehIndex<M>, stripes: usize) -> SlotSpine<M> {
+    pub(crate) fn new(
+        heap: SlotHeap,
+        index: CcehIndex<M>,
+        stripes: usize,
+        twin: Option<Twin>,
+    ) -> SlotSpine<M> {
         let epochs = Collector::new();
         let reclaimer = Reclaimer::new(&heap, &epochs);
         let stripes = Stripes::new(stripes);
-        SlotSpine { heap, index, stripes, epochs, reclaimer, has_begun: AtomicBool::new(false) }
+        SlotSpine { heap, index, stripes, epochs, reclaimer, has_begun: AtomicBool::new(false), twin }
     }
 
     pub(crate) fn region(&self) -> &Region {

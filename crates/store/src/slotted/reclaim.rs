@@ -11,6 +11,7 @@
 use super::{SlotSession, SlotSpine, word_of};
 use crate::background::{Bell, Progress};
 use crate::error::Error;
+use crate::options::Twin;
 use crate::patience::Patience;
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::slots::{FreedBlock, Owner, Reclaimed, SlotError, SlotHeap};
@@ -178,7 +179,11 @@ impl<M: NodeMemory> SlotSpine<M> {
                 let ripe = self.reclaimer.ripe.clone();
                 self.reclaimer.retired.fetch_add(1, Ordering::AcqRel);
                 self.reclaimer.freed.fetch_add(1, Ordering::Relaxed);
-                guard.defer_to_anyone(Box::new(move || ripe.lock().push(block)));
+                if self.twin == Some(Twin::RecycledEarly) {
+                    ripe.lock().push(block);
+                } else {
+                    guard.defer_to_anyone(Box::new(move || ripe.lock().push(block)));
+                }
                 drop(guard);
                 Ok(work.note(1 - filled, percent))
             }

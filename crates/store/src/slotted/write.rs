@@ -2,8 +2,9 @@
 
 use super::{Change, SlotSession, SlotSpine, offset_of, word_of};
 use crate::error::Error;
+use crate::options::Twin;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Offset, SlotError};
+use quipu_parts::heap::slots::{Offset, Placed, SlotError};
 use quipu_parts::index::cceh::{CcehError, NodeMemory};
 use quipu_parts::stripes::StripeGuard;
 
@@ -149,6 +150,9 @@ impl<M: NodeMemory> SlotSpine<M> {
         let guard = participant.pin();
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
         stripe.note_newest(sequence);
+        if self.twin == Some(Twin::ReleasedBeforePersist) {
+            self.delete(&guard, hash, key)?;
+        }
         // The index was asked for its line before; so the record that goes is on its way when the new one is durable.
         let ask_for_old = || {
             if let Some(word) = self.index.candidate(&guard, hash) {
@@ -158,7 +162,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         let placed = self.heap.place_while(owner, key, value, sequence, ask_for_old)?;
         let is_key = |word| self.heap.key_is(offset_of(word), key);
         match self.index.upsert(&guard, hash, word_of(placed.offset()), is_key) {
-            Ok(Some(old)) => placed.release_old(offset_of(old))?,
+            Ok(Some(old)) => self.release(placed, offset_of(old))?,
             Ok(None) => {}
             Err(error) => {
                 placed.withdraw()?;
@@ -169,6 +173,20 @@ impl<M: NodeMemory> SlotSpine<M> {
             }
         }
         Ok(Replaced::Done)
+    }
+
+    /// Lets the record go that another has replaced.
+    #[inline]
+    fn release(&self, placed: Placed<'_>, old: Offset) -> Result<(), Error> {
+        match self.twin {
+            Some(Twin::OldNotReleased) => {}
+            Some(Twin::PageFreeBeforeRelease) => {
+                drop(placed);
+                drop(self.heap.delete(old)?);
+            }
+            _ => placed.release_old(old)?,
+        }
+        Ok(())
     }
 
     /// Deletes a key whose stripe is held, and tells whether it was there.
