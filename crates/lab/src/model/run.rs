@@ -1,9 +1,9 @@
 //! Carrying out steps on a store and on the model.
 
 use super::shrink::shrink;
-use super::step::{CLIENTS, Step, generate, key_bytes, value_bytes};
+use super::step::{CLIENTS, FIXED, Step, WORD, generate, key_bytes, value_bytes};
 use crate::contract::{Contents, Ending, Fixture, Medium, verify_beside};
-use quipu::{Client, Design, Error, ErrorKind, NodePlace, Store, WriteBatch};
+use quipu::{Client, Design, Error, ErrorKind, NodePlace, RecordForm, Store, WriteBatch};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,6 +55,9 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
     fixture.options_mut().testing.stripes = seed.is_multiple_of(2).then_some(2);
     fixture.options_mut().testing.handful = seed.is_multiple_of(2).then_some(3);
+    if design.description().updates_in_place && seed % 5 < 2 {
+        fixture.options_mut().slots.form = FIXED;
+    }
     let at = Cell::new(0);
     let run = || -> Result<(), Error> {
         let mut pair = Pair::new(&fixture)?;
@@ -134,22 +137,23 @@ impl<'f> Pair<'f> {
 
     fn take(&mut self, step: &Step) -> Result<(), Error> {
         let (_, limit) = self.store().limits();
-        let value_bytes = |value: usize| value_bytes(value, ZONE / 4, limit);
+        let form = self.fixture.options().slots.form;
+        let value_bytes = |value: usize| value_bytes(value, form, ZONE / 4, limit);
         match step {
             Step::Put(client, key, value) => {
-                let (key, value) = (key_bytes(*key), value_bytes(*value));
+                let (key, value) = (key_bytes(*key, form), value_bytes(*value));
                 let outcome = self.clients[*client].put(&key, &value);
                 self.expect(key, Some(value), outcome)?;
             }
             Step::Get(client, key) => {
-                let key = key_bytes(*key);
+                let key = key_bytes(*key, form);
                 let mut out = b"from before".to_vec();
                 let found = self.clients[*client].get_into(&key, &mut out)?;
                 assert_eq!(found.then_some(&out), self.model.get(&key), "get_into");
                 assert_eq!(self.clients[*client].get(&key)?.as_ref(), self.model.get(&key), "get");
             }
             Step::GetMany(client, keys) => {
-                let keys: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
+                let keys: Vec<_> = keys.iter().map(|key| key_bytes(*key, form)).collect();
                 let mut found = Vec::new();
                 self.clients[*client].get_many(&keys, |_, value| found.push(value.map(<[u8]>::to_vec)))?;
                 let expected: Vec<_> = keys.iter().map(|key| self.model.get(key).cloned()).collect();
@@ -157,7 +161,7 @@ impl<'f> Pair<'f> {
             }
             Step::PutMany(client, pairs) => {
                 let pairs: Vec<_> =
-                    pairs.iter().map(|(key, value)| (key_bytes(*key), value_bytes(*value))).collect();
+                    pairs.iter().map(|(key, value)| (key_bytes(*key, form), value_bytes(*value))).collect();
                 let outcome = self.clients[*client].put_many(&pairs);
                 if pairs.iter().any(|(_, value)| value.len() as u64 > limit) {
                     outcome.expect_err("a batch with a value that is too large is refused");
@@ -171,7 +175,7 @@ impl<'f> Pair<'f> {
                 let mut changed = self.model.clone();
                 let mut fits = true;
                 for (key, value, expires) in entries {
-                    let (key, value) = (key_bytes(*key), value.map(value_bytes));
+                    let (key, value) = (key_bytes(*key, form), value.map(value_bytes));
                     match value {
                         Some(value) => {
                             fits &= value.len() as u64 <= ZONE / 4;
@@ -199,7 +203,7 @@ impl<'f> Pair<'f> {
                 }
             }
             Step::Delete(client, key, tell) => {
-                let key = key_bytes(*key);
+                let key = key_bytes(*key, form);
                 let was_there = self.model.remove(&key).is_some();
                 if *tell {
                     assert_eq!(self.clients[*client].remove(&key)?, was_there, "remove");
@@ -208,7 +212,7 @@ impl<'f> Pair<'f> {
                 }
             }
             Step::Update(client, key, value) => {
-                let (key, value) = (key_bytes(*key), value.map(value_bytes));
+                let (key, value) = (key_bytes(*key, form), value.map(value_bytes));
                 let model = &self.model;
                 let outcome = self.clients[*client].update(&key, |old| {
                     assert_eq!(old, model.get(&key).map(Vec::as_slice), "update shows the value");
@@ -217,7 +221,7 @@ impl<'f> Pair<'f> {
                 self.expect(key, value, outcome)?;
             }
             Step::PutIfAbsent(client, key, value) => {
-                let (key, value) = (key_bytes(*key), value_bytes(*value));
+                let (key, value) = (key_bytes(*key, form), value_bytes(*value));
                 let outcome = self.clients[*client].put_if_absent(&key, &value);
                 if self.model.contains_key(&key) {
                     assert!(!outcome?, "put_if_absent over a value");
@@ -227,7 +231,7 @@ impl<'f> Pair<'f> {
                 }
             }
             Step::Swap(client, key, right, value) => {
-                let (key, value) = (key_bytes(*key), value.map(value_bytes));
+                let (key, value) = (key_bytes(*key, form), value.map(value_bytes));
                 let held = self.model.get(&key).map(Vec::as_slice);
                 let expected = if *right { held } else { Some(&b"nobody wrote this"[..]) };
                 let outcome = self.clients[*client].compare_and_swap(&key, expected, value.as_deref());
@@ -237,6 +241,22 @@ impl<'f> Pair<'f> {
                     self.expect(key, value, outcome)?;
                 } else {
                     assert!(!outcome?, "compare_and_swap of the wrong value");
+                }
+            }
+            Step::Change(client, key, number) => {
+                let key = key_bytes(*key, form);
+                let can = self.store().design().description().updates_in_place;
+                let add = |old: u64| old.wrapping_add(*number);
+                match (self.clients[*client].update_in_place(&key, WORD, add), self.model.get_mut(&key)) {
+                    (Err(Error::Unsupported { .. }), _) if !can => {}
+                    (Err(Error::NotInPlace), Some(_)) if form == RecordForm::Variable => {}
+                    (Ok(old), None) => assert_eq!(old, None, "update_in_place of an absent key"),
+                    (Ok(old), Some(value)) => {
+                        let word = value[WORD as usize..].first_chunk_mut().expect("the value has the word");
+                        assert_eq!(old, Some(u64::from_le_bytes(*word)), "update_in_place");
+                        *word = add(u64::from_le_bytes(*word)).to_le_bytes();
+                    }
+                    (Err(error), _) => return Err(error),
                 }
             }
             Step::Iterate(client) => {

@@ -1,5 +1,6 @@
 //! Steps of a model run, and drawing them from a seed.
 
+use quipu::RecordForm;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -29,6 +30,8 @@ pub enum Step {
     PutIfAbsent(usize, usize, usize),
     /// `compare_and_swap` of a key, expecting what it has (or something else), to a value or nothing.
     Swap(usize, usize, bool, Option<usize>),
+    /// `update_in_place` of a key: adds a number to a word of its value. Designs and records that cannot say so.
+    Change(usize, usize, u64),
     /// Iteration over everything.
     Iterate(usize),
     /// A client ends, and another takes its place.
@@ -41,8 +44,17 @@ pub enum Step {
     Check,
 }
 
-/// The bytes of a key: of many lengths, with zeros, prefixes of each other.
-pub(super) fn key_bytes(key: usize) -> Vec<u8> {
+/// Where the word stands in a value that is changed in place: behind a key of [`FIXED`], a multiple of 8.
+pub(super) const WORD: u64 = 12;
+
+/// Records of one size, for runs that have them.
+pub(super) const FIXED: RecordForm = RecordForm::Fixed { key: 12, value: 100 };
+
+/// The bytes of a key: of many lengths, with zeros, prefixes of each other; or all of one length.
+pub(super) fn key_bytes(key: usize, form: RecordForm) -> Vec<u8> {
+    if let RecordForm::Fixed { key: len, .. } = form {
+        return crate::contract::value_of(b"key", key as u64, usize::from(len));
+    }
     match key % 5 {
         0 => vec![0; key / 5 + 1],
         1 => vec![key as u8],
@@ -52,12 +64,13 @@ pub(super) fn key_bytes(key: usize) -> Vec<u8> {
     }
 }
 
-/// The bytes of a value; value 0 is empty, a few live in zones of their own, and every 32nd is too large. `inline` is the
-/// longest that stands in a record.
-pub(super) fn value_bytes(value: usize, inline: u64, limit: u64) -> Vec<u8> {
+/// The bytes of a value; every 32nd is too large. Of the others all have one length, or value 0 is empty, and a few live in
+/// zones of their own. `inline` is the longest that stands in a record.
+pub(super) fn value_bytes(value: usize, form: RecordForm, inline: u64, limit: u64) -> Vec<u8> {
     let len = match value % 32 {
-        0 => 0,
         31 => limit as usize + 1,
+        _ if form != RecordForm::Variable => limit as usize,
+        0 => 0,
         30 => inline as usize,
         29 => inline as usize + 1,
         28 => inline as usize * 9 + value,
@@ -84,7 +97,8 @@ pub fn generate(seed: u64, steps: usize) -> Vec<Step> {
             };
             match random.random_range(0..100) {
                 0..30 => Step::Put(client, key, draw(&mut random)),
-                30..40 => Step::Get(client, key),
+                30..37 => Step::Get(client, key),
+                37..40 => Step::Change(client, key, draw(&mut random) as u64),
                 40..45 => {
                     let count = random.random_range(0..70);
                     Step::GetMany(client, (0..count).map(|_| random.random_range(0..keys + 2)).collect())
