@@ -2,7 +2,7 @@
 //! number.
 
 use quipu::{
-    Client, Design, Durability, Error, ErrorKind, MediumKind, Options, RecordForm, SlotSettings, Store,
+    Client, Design, Durability, Error, ErrorKind, MediumKind, Options, RecordForm, SlotSettings, Store, Twin,
 };
 use quipu_medium::{Pages, Region};
 use quipu_parts::space::Space;
@@ -172,4 +172,35 @@ fn a_file_is_refused_after_a_crash_of_the_system_but_not_when_it_was_closed() {
     let error = Store::open(&path, &options).expect_err("some of it may be lost");
     assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
     assert!(error.to_string().contains("crash of the operating system"), "{error}");
+}
+
+/// Keys that an iteration finds of those that are there all the while, although their records are moved and the blocks that these
+/// were in are free before it comes to them.
+fn iterated(twin: Option<Twin>) -> usize {
+    let mut options = Options { cleaner: false, ..options(RecordForm::Variable) };
+    options.testing.twin = twin;
+    let store = Store::create_on(region(), &options).expect("a new pool");
+    let mut client = store.client();
+    for key in 0..2000u64 {
+        client.put(&key.to_le_bytes(), &[1; 40]).expect("room");
+    }
+    for key in (0..2000u64).filter(|key| key % 8 != 0) {
+        client.delete(&key.to_le_bytes()).expect("it is there");
+    }
+    let reader = store.client();
+    let guard = reader.pin();
+    let mut records = guard.iter();
+    let first = records.next();
+    assert!(store.compact().expect("sound").0 > 2, "blocks are reclaimed");
+    for key in 2000..3000u64 {
+        client.put(&key.to_le_bytes(), &vec![2; 100 + key as usize % 40]).expect("room");
+    }
+    let key_of = |key: &[u8]| key.try_into().map(u64::from_le_bytes).expect("eight bytes");
+    first.into_iter().chain(records).filter(|(key, _)| key_of(key) < 2000).count()
+}
+
+#[test]
+fn blocks_that_an_iteration_will_look_into_are_not_used_again() {
+    assert_eq!(iterated(None), 250);
+    assert!(iterated(Some(Twin::RecycledEarly)) < 250, "a broken store keeps the promise");
 }

@@ -1,9 +1,9 @@
 //! The list of checks, and carrying them out one after the other.
 
 use super::fixture::{Fixture, Medium, Outcome};
-use super::{batches, calls, concurrency, durability, expiry, large, limits, space};
+use super::{batches, calls, concurrency, durability, expiry, large, limits, slots, space};
 use quipu::designs::Description;
-use quipu::{Design, Setting};
+use quipu::{Design, RecordForm, Setting};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One promise, with the pool that its proof needs.
@@ -14,6 +14,8 @@ pub struct Check {
     pub pool: u64,
     /// Bytes of a zone.
     pub zone: u64,
+    /// The form of its records, where a design has a choice.
+    pub form: RecordForm,
     /// What a design must be able to do for it.
     pub needs: Option<fn(&Description) -> bool>,
     /// Its proof.
@@ -37,15 +39,18 @@ const MIB: u64 = 1 << 20;
 const KIB: u64 = 1 << 10;
 
 macro_rules! checks {
-    ($($room:ident::$name:ident on $pool:expr, $zone:expr $(, if $needs:expr)?;)+) => {
+    ($($room:ident::$name:ident on $pool:expr, $zone:expr $(, of $form:expr)? $(, if $needs:expr)?;)+) => {
         &[$(Check {
             name: stringify!($name),
             pool: $pool,
             zone: $zone,
+            form: checks!(@form $($form)?),
             needs: checks!(@needs $($needs)?),
             run: $room::$name,
         }),+]
     };
+    (@form $form:expr) => { $form };
+    (@form) => { RecordForm::Variable };
     (@needs $needs:expr) => { Some($needs) };
     (@needs) => { None };
 }
@@ -53,6 +58,7 @@ macro_rules! checks {
 const BATCHES: fn(&Description) -> bool = |design| design.batches;
 const EXPIRY: fn(&Description) -> bool = |design| design.expiry;
 const LENDS: fn(&Description) -> bool = |design| design.lends;
+const IN_PLACE: fn(&Description) -> bool = |design| design.updates_in_place;
 const ZONES: fn(&Description) -> bool = |design| design.value_zones;
 
 /// Every check.
@@ -95,6 +101,9 @@ pub const CHECKS: &[Check] = checks! {
     space::a_pool_is_written_to_for_ever on 4 * MIB, 64 * KIB;
     space::deleted_keys_stay_away_and_their_space_comes_back on 4 * MIB, 64 * KIB;
     space::threads_share_a_pool_that_is_nearly_full on 4 * MIB, 64 * KIB;
+    slots::records_of_one_size_are_kept on 4 * MIB, 64 * KIB, of slots::FORM, if IN_PLACE;
+    slots::a_full_pool_of_slots_is_written_to_for_ever on MIB, 64 * KIB, of slots::FORM, if IN_PLACE;
+    slots::updates_in_place_are_atomic on 4 * MIB, 64 * KIB, of slots::FORM, if IN_PLACE;
     durability::reopening_keeps_everything on 8 * MIB, 64 * KIB;
     durability::a_store_with_clients_does_not_close on 4 * MIB, 64 * KIB;
     durability::a_second_handle_is_refused on 4 * MIB, 64 * KIB;
@@ -124,6 +133,7 @@ pub fn judge(medium: &Medium, filter: &str) -> Vec<Failure> {
         let can = |check: &&Check| check.needs.is_none_or(|needs| needs(design.description()));
         for check in CHECKS.iter().filter(|check| check.name.contains(filter)).filter(can) {
             let mut fixture = Fixture::new(design, medium, pool_of(design, check), check.zone);
+            fixture.options_mut().slots.form = check.form;
             if let Some((name, value)) = setting {
                 fixture.options_mut().set(name, value).expect("a setting of the design");
             }

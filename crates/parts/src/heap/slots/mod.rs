@@ -86,8 +86,10 @@
 //! # Deviations from the paper
 //!
 //! - Every record has a sequence number, and the higher one counts after a crash; the paper takes the higher block, page and
-//!   slot ([`TieBreak::BlockOrder`]), which may be the older record, and even beat an acknowledged one: the crossing of locks
-//!   lets a client finish while an older record of its key is still marked.
+//!   slot ([`TieBreak::BlockOrder`]), which may be the older record. There only the index excludes writers of one key, so it may
+//!   even beat an acknowledged one: the crossing of locks lets a client finish while an older record of its key is still
+//!   marked. Here the caller holds the key until then, and the page is locked; so block order does harm only where one of
+//!   these lets go too early, and sequence numbers not even if it is the page.
 //! - Locks are in DRAM with 31 bits of version, since a byte is the same again after 128 writes ([`LockKind::PageByte`]) and
 //!   a lock is not worth a dirty line. So is the owner of a block, which the paper keeps in its first page and ignores at
 //!   recovery.

@@ -35,7 +35,8 @@ pub enum TieBreak {
     /// That of the higher sequence number.
     Sequence,
     /// That of the higher block, page and position, as in the paper (section 4.2). Blocks are reused, so it may be the older
-    /// one, and may win over an acknowledged one: a broken twin, kept for comparison.
+    /// one, though someone has read the newer if its page was unlocked too early. And an older copy that reclamation was
+    /// making may win whose value fills blocks that are given up with the other copy. Kept for comparison.
     BlockOrder,
 }
 
