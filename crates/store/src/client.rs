@@ -261,9 +261,8 @@ impl Client {
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
         match &mut self.access {
             Access::Log { spine, session } => {
-                let most = Content::tombstone(key);
                 let decide = |old: Option<&[u8]>| (Change::Delete, old.is_some());
-                spine.modify_again::<false, &[u8], _>(session, &most, decide)
+                spine.modify::<false, &[u8], _>(session, key, decide)
             }
             Access::Slots { slots, session } => with_slots!(slots, spine => spine.remove(session, key)),
         }
@@ -271,7 +270,7 @@ impl Client {
 
     /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
     /// `None` stands for "absent", before and after. The key is locked meanwhile: keep `change` short, and do not
-    /// use other clients in it.
+    /// use other clients in it. It is called again, on what the key has then, if room had to be made for what it gave.
     ///
     /// # Errors
     /// As for [`put`](Client::put).
@@ -292,15 +291,9 @@ impl Client {
     pub fn update<V: AsRef<[u8]>>(
         &mut self,
         key: &[u8],
-        change: impl FnOnce(Option<&[u8]>) -> Option<V>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
     ) -> Result<(), Error> {
-        let decide = |old: Option<&[u8]>| (change(old).map_or(Change::Delete, Change::Put), ());
-        match &mut self.access {
-            Access::Log { spine, session } => spine.modify::<true, V, _>(session, key, decide),
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.modify(session, key, decide))
-            }
-        }
+        self.modify::<true, _, _>(key, |old| (change(old).map_or(Change::Delete, Change::Put), ()))
     }
 
     /// Puts `value` if `key` is absent, and tells whether it did.
@@ -321,7 +314,7 @@ impl Client {
             Some(_) => (Change::Keep, false),
             None => (Change::Put(value), true),
         };
-        self.modify_again::<false, _, _>(&Content::value(key, value), decide)
+        self.modify::<false, _, _>(key, decide)
     }
 
     /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for "absent".
@@ -344,8 +337,7 @@ impl Client {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool, Error> {
-        let most = new.map_or(Content::tombstone(key), |new| Content::value(key, new));
-        self.modify_again::<true, _, _>(&most, |old| {
+        self.modify::<true, _, _>(key, |old| {
             if old != expected {
                 return (Change::Keep, false);
             }
@@ -375,16 +367,16 @@ impl Client {
         }
     }
 
-    /// A decision on a key that can be made again, and at most writes this.
-    fn modify_again<const WHOLE: bool, V: AsRef<[u8]>, T>(
+    /// Carries out what is decided on the value of a key. Without `WHOLE` that may be empty.
+    fn modify<const WHOLE: bool, V: AsRef<[u8]>, T>(
         &mut self,
-        most: &Content<'_>,
+        key: &[u8],
         decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Error> {
         match &mut self.access {
-            Access::Log { spine, session } => spine.modify_again::<WHOLE, V, T>(session, most, decide),
+            Access::Log { spine, session } => spine.modify::<WHOLE, V, T>(session, key, decide),
             Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.modify(session, most.key, decide))
+                with_slots!(slots, spine => spine.modify(session, key, decide))
             }
         }
     }

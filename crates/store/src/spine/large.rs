@@ -112,31 +112,8 @@ impl Spine {
         })
     }
 
-    /// The same after it found no room: makes some, for which the stripe must not be held. If the key's record is not
-    /// the one of this sequence number any more, what was decided on it does not count, and the pool remains full.
-    #[cold]
-    pub(super) fn replace_by_large_later(
-        &self,
-        session: &mut Session,
-        hash: u64,
-        old: Option<u64>,
-        content: &Content<'_>,
-        error: Error,
-    ) -> Result<(), Error> {
-        self.make_space_or(error, &mut session.writer, self.wanted(content), Use::Put)?;
-        let Session { participant, writer, .. } = session;
-        let guard = participant.pin();
-        let stripe = self.lock(&guard, hash);
-        self.drop_revoked(writer);
-        let found = self.locate::<false>(&guard, hash, content.key);
-        if found.map(|found| found.record.header.sequence.get()) != old {
-            return Err(Error::PoolFull { zones: self.heap.space().zone_count() });
-        }
-        self.replace_by_large(&guard, writer, &stripe, hash, found, content)
-    }
-
     /// Bytes of the record, and zones beside it, that a large value takes.
-    fn wanted(&self, content: &Content<'_>) -> (u64, u32) {
+    pub(super) fn wanted(&self, content: &Content<'_>) -> (u64, u32) {
         let len = content.value.len() as u64;
         let record = padded(content.record_len() - len + self.heap.head_len(len));
         // A length that was checked has few zones.

@@ -8,7 +8,7 @@ use quipu_medium::Node;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
-use quipu_parts::record::{Content, HEADER, Kind};
+use quipu_parts::record::{Content, Kind};
 use quipu_parts::stripes::{Parked, StripeGuard};
 
 /// What a write decided.
@@ -19,6 +19,19 @@ pub(crate) enum Change<V> {
     Put(V),
     /// Delete it.
     Delete,
+}
+
+/// Why a decision was not carried out, and the bytes and zones it wanted.
+struct Refusal {
+    error: Error,
+    wanted: (u64, u32),
+    purpose: Use,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal { error, wanted: (0, 0), purpose: Use::Put }
+    }
 }
 
 impl Spine {
@@ -72,42 +85,28 @@ impl Spine {
         Ok(())
     }
 
-    /// Like [`modify`](Spine::modify), for a decision that can be made again, which at most writes this: as long as room for
-    /// that can be made, nobody is refused because another one took it before the key was locked.
-    #[inline]
-    pub(crate) fn modify_again<const WHOLE: bool, V: AsRef<[u8]>, T>(
-        &self,
-        session: &mut Session,
-        most: &Content<'_>,
-        mut decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
-    ) -> Result<T, Error> {
-        self.check_key(most.key)?;
-        loop {
-            self.relieve()?;
-            match self.decide::<WHOLE, V, T>(session, most.key, &mut decide) {
-                // Large values look for room again by themselves.
-                Err(error @ Error::PoolFull { .. }) if !self.is_large(most.value) => {
-                    let wanted = (most.record_len(), 0);
-                    self.make_space_or(error, &mut session.writer, wanted, purpose_of(most.kind))?;
-                }
-                done => return done,
-            }
-        }
-    }
-
     /// Locks `key`, shows its value to `decide`, and carries out the decision durably. Without `WHOLE` the value is empty
     /// and shows only that the key exists.
+    ///
+    /// If there is no room for what was decided, the key is let go while some is made, and then it is decided again: as long as
+    /// room can be made, nobody is refused because another one took it before the key was locked.
     #[inline]
     pub(crate) fn modify<const WHOLE: bool, V: AsRef<[u8]>, T>(
         &self,
         session: &mut Session,
         key: &[u8],
-        decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
+        mut decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Error> {
         self.check_key(key)?;
-        // What will be written is not known yet, and the decision is made but once.
-        self.relieve_for(&mut session.writer, HEADER + key.len() as u64 + self.inline_limit())?;
-        self.decide::<WHOLE, V, T>(session, key, decide)
+        loop {
+            self.relieve()?;
+            match self.decide::<WHOLE, V, T>(session, key, &mut decide) {
+                Ok(outcome) => return Ok(outcome),
+                Err(Refusal { error, wanted, purpose }) => {
+                    self.make_space_or(error, &mut session.writer, wanted, purpose)?;
+                }
+            }
+        }
     }
 
     /// The same with no look at how much room is left.
@@ -117,7 +116,7 @@ impl Spine {
         session: &mut Session,
         key: &[u8],
         decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
-    ) -> Result<T, Error> {
+    ) -> Result<T, Refusal> {
         let Session { participant, writer, .. } = session;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
@@ -136,19 +135,15 @@ impl Spine {
             Change::Delete if seen.is_none() => return Ok(outcome),
             Change::Delete => Content::tombstone(key),
         };
+        let purpose = purpose_of(content.kind);
         if self.is_large(content.value) {
-            return match self.replace_by_large(&guard, writer, &stripe, hash, old, &content) {
-                Err(error @ Error::PoolFull { .. }) => {
-                    let old = old.map(|old| old.record.header.sequence.get());
-                    drop((stripe, guard));
-                    self.replace_by_large_later(session, hash, old, &content, error)
-                }
-                done => done,
-            }
-            .map(|()| outcome);
+            let refused = |error| Refusal { error, wanted: self.wanted(&content), purpose };
+            let replaced = self.replace_by_large(&guard, writer, &stripe, hash, old, &content);
+            return replaced.map(|()| outcome).map_err(refused);
         }
         let kind = content.kind;
-        self.prepare(writer, &content)?;
+        let refused = |error| Refusal { error, wanted: (content.record_len(), 0), purpose };
+        self.prepare(writer, &content).map_err(refused)?;
         let new = self.place(writer, &stripe, &content);
         self.persist_and_publish(&guard, writer.shard, hash, old, new, kind);
         if kind == Kind::Tombstone {

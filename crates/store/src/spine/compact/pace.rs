@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::options::Twin;
 use crate::patience::Patience;
 use crate::spine::{Spine, Writer};
-use quipu_parts::heap::segments::{OpenSegment, Use};
+use quipu_parts::heap::segments::Use;
 use quipu_parts::sync::SpinGuard;
 
 /// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
@@ -53,19 +53,6 @@ impl Spine {
             // Whatever the error is, a writer that takes a step comes upon it as well, and can tell somebody.
             Ok(false) | Err(_) => Progress::Stuck,
         }
-    }
-
-    /// Makes room ahead of a write that will hold locks when it finds out that it has none.
-    #[inline]
-    pub(in crate::spine) fn relieve_for(&self, writer: &mut Writer, len: u64) -> Result<(), Error> {
-        self.relieve()?;
-        if self.heap.zones_left(Use::Put) == 0 {
-            let has_room = |open: &OpenSegment| self.heap.has_room(open, len, Use::Put);
-            if !writer.segment.as_ref().is_some_and(has_room) {
-                self.make_space(writer, (len, 0), Use::Put)?;
-            }
-        }
-        Ok(())
     }
 
     /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is hopeless. The
