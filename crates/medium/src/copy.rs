@@ -18,22 +18,37 @@ unsafe fn word_around(address: usize) -> u64 {
     u64::from_le(word.load(Ordering::Relaxed))
 }
 
-/// Copies `len` bytes from `src` to `dst`.
+/// Copies `len` bytes from `src` to `dst`. No aligned word is seen half old and half new.
 ///
 /// # Safety
 /// The aligned words that cover the source must be mapped, and `dst` valid for `len` writes that do not overlap them. The caller
 /// can tolerate to see what others write there in any mix.
 #[inline]
 pub(crate) unsafe fn racing(src: *const u8, dst: *mut u8, len: usize) {
+    let head = src.align_offset(WORD).min(len);
+    let end = head + (len - head) / WORD * WORD;
+    // SAFETY: three parts of the range, of which the middle one consists of whole words.
+    unsafe {
+        by_words(src, dst, head);
+        whole_words(src.add(head), dst.add(head), end - head);
+        by_words(src.add(end), dst.add(end), len - end);
+    }
+    fence(Ordering::Acquire);
+}
+
+/// As [`racing`], for aligned words.
+///
+/// # Safety
+/// As for [`racing`]; `src` and `len` must be multiples of a word.
+#[inline]
+unsafe fn whole_words(src: *const u8, dst: *mut u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= crate::arch::VECTOR {
         // SAFETY: forwarded.
-        unsafe { crate::arch::copy_vectors(src, dst, len) };
-        return fence(Ordering::Acquire);
+        return unsafe { crate::arch::copy_vectors(src, dst, len) };
     }
     // SAFETY: forwarded.
     unsafe { by_words(src, dst, len) };
-    fence(Ordering::Acquire);
 }
 
 /// As [`racing`], one atomic load an aligned word.

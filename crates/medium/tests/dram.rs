@@ -54,7 +54,7 @@ fn a_racing_read_never_shows_half_a_word() {
     let (offset, words) = (64u64, 8u64);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for round in 0..200_000u64 {
+            for round in 0..2_000_000u64 {
                 let value = if round % 2 == 0 { u64::MAX } else { 0 };
                 (0..words).for_each(|word| region.store(offset + word * 8, value));
             }

@@ -133,10 +133,11 @@ pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
 #[cfg(target_arch = "x86_64")]
 pub(crate) const VECTOR: usize = cpu::VECTOR;
 
-/// Copies bytes that others may be changing.
+/// Copies words that others may be changing: each is loaded whole, since no load begins or ends within one.
 ///
 /// # Safety
-/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap, and `len` at least [`VECTOR`].
+/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap. `src` and `len` must be multiples of
+/// a word, and `len` at least [`VECTOR`].
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) unsafe fn copy_vectors(src: *const u8, dst: *mut u8, len: usize) {

@@ -133,7 +133,8 @@ unsafe fn stream_ragged(dst: *mut u8, src: *const u8, len: usize, kind: FlushKin
 
 pub(super) const VECTOR: usize = 16;
 
-/// Loads 16 bytes that others may be changing: by an instruction that the compiler does not look into.
+/// Loads two words that others may be changing: by an instruction that the compiler does not look into. No processor takes an
+/// aligned word apart for it, which lies within one line.
 ///
 /// # Safety
 /// `src` must be mapped for 16 bytes.
@@ -148,7 +149,8 @@ unsafe fn load_vector(src: *const u8) -> __m128i {
 }
 
 /// # Safety
-/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap, and `len` at least [`VECTOR`].
+/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap. `src` and `len` must be multiples of
+/// a word, and `len` at least [`VECTOR`].
 #[inline]
 pub(super) unsafe fn copy_vectors(src: *const u8, dst: *mut u8, len: usize) {
     let last = len - VECTOR;
