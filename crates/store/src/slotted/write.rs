@@ -106,11 +106,14 @@ impl<M: NodeMemory> SlotSpine<M> {
     /// Where the record of a key is, for somebody who is about to change it.
     #[inline]
     fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
-        let is_key = |word| {
-            self.heap.prefetch(offset_of(word));
-            self.heap.key_is(offset_of(word), key)
-        };
-        self.index.get(guard, hash, is_key).map(offset_of)
+        self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(offset_of)
+    }
+
+    /// Whether a word names a record of this key, which is about to be changed then.
+    #[inline]
+    fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
+        self.heap.prefetch(offset_of(word));
+        self.heap.key_is(offset_of(word), key)
     }
 
     /// Replaces or inserts a record; if there is no room, as soon as there is. The key's stripe is held.
@@ -153,15 +156,11 @@ impl<M: NodeMemory> SlotSpine<M> {
         if self.twin == Some(Twin::ReleasedBeforePersist) {
             self.delete(&guard, hash, key)?;
         }
-        // The index was asked for its line before; so the record that goes is on its way when the new one is durable.
-        let ask_for_old = || {
-            if let Some(word) = self.index.candidate(&guard, hash) {
-                self.heap.prefetch(offset_of(word));
-            }
-        };
-        let placed = self.heap.place_while(owner, key, value, sequence, ask_for_old)?;
-        let is_key = |word| self.heap.key_is(offset_of(word), key);
-        match self.index.upsert(&guard, hash, word_of(placed.offset()), is_key) {
+        // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
+        let lock = || self.index.lock(hash);
+        let (placed, segment) = self.heap.place_with(owner, key, value, sequence, lock)?;
+        let is_old = |word| self.is_record_of(word, key);
+        match segment.upsert(&guard, word_of(placed.offset()), is_old) {
             Ok(Some(old)) => self.release(placed, offset_of(old))?,
             Ok(None) => {}
             Err(error) => {
@@ -194,10 +193,14 @@ impl<M: NodeMemory> SlotSpine<M> {
         loop {
             let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
             self.begin_run();
-            // None: it has moved since.
-            if let Some(_deleted) = self.heap.delete(offset)? {
-                let done = self.index.remove(guard, hash, word_of(offset));
-                debug_assert!(done, "the key and its page are locked");
+            let Some(held) = self.heap.hold(offset) else { continue };
+            // Locked before the fence, as for a put.
+            let segment = self.index.lock(hash);
+            let is_old = |word| word == word_of(offset);
+            // If it does not name the record, that has moved since.
+            if segment.names(word_of(offset)) && held.delete()? {
+                let taken = segment.take(guard, is_old);
+                debug_assert!(taken.is_some(), "the segment is locked");
                 return Ok(true);
             }
         }

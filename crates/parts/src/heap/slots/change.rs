@@ -6,11 +6,28 @@ use super::locks::PageGuard;
 use super::offset::Offset;
 use super::pen::set_word;
 
-/// A record is durably gone, and its page locked until this drops: the caller takes the offset out of the index meanwhile, so
-/// that nobody misses the record before it is gone for good.
+/// The page of a record is locked until this drops: the caller takes the offset out of the index meanwhile, so that nobody misses
+/// the record before it is gone for good.
 #[must_use = "the index still names the record"]
-pub struct Deleted<'h> {
-    _guard: PageGuard<'h>,
+pub struct Held<'h> {
+    heap: &'h SlotHeap,
+    guard: PageGuard<'h>,
+    offset: Offset,
+}
+
+impl Held<'_> {
+    /// Lets the record go, durably when this returns. `false` if there is none.
+    ///
+    /// # Errors
+    /// As for [`delete`](SlotHeap::delete).
+    pub fn delete(&self) -> Result<bool, SlotError> {
+        let blocks = self.heap.overflow_of(self.offset)?;
+        let is_gone = self.heap.clear(&self.guard, self.offset)?;
+        if is_gone {
+            self.heap.free_overflow(&blocks);
+        }
+        Ok(is_gone)
+    }
 }
 
 impl SlotHeap {
@@ -30,15 +47,15 @@ impl SlotHeap {
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if what is there cannot be a record.
-    pub fn delete(&self, offset: Offset) -> Result<Option<Deleted<'_>>, SlotError> {
-        let Some(page) = self.chunks.page_of(offset) else { return Ok(None) };
-        let guard = self.lock(page);
-        let blocks = self.overflow_of(offset)?;
-        if !self.clear(&guard, offset)? {
-            return Ok(None);
-        }
-        self.free_overflow(&blocks);
-        Ok(Some(Deleted { _guard: guard }))
+    pub fn delete(&self, offset: Offset) -> Result<Option<Held<'_>>, SlotError> {
+        let Some(held) = self.hold(offset) else { return Ok(None) };
+        Ok(held.delete()?.then_some(held))
+    }
+
+    /// Holds the page of an offset that the index gave, to delete the record. `None` if there is no such page any more.
+    pub fn hold(&self, offset: Offset) -> Option<Held<'_>> {
+        let guard = self.lock(self.chunks.page_of(offset)?);
+        Some(Held { heap: self, guard, offset })
     }
 
     /// Changes eight bytes of a value in place, durably when this returns, and atomically: `at` bytes into the value of the

@@ -42,14 +42,16 @@ impl BlockState {
     }
 }
 
+/// Where the number of records stands above their bytes, which are fewer than those of a block.
+const LIVE_SHIFT: u32 = 40;
+const ONE_LIVE: u64 = 1 << LIVE_SHIFT;
+
 /// A block, as DRAM knows it.
 pub(super) struct Block {
     state: AtomicU8,
     kind: AtomicU8,
-    /// Records that count.
-    pub(super) live: AtomicU32,
-    /// Their bytes.
-    pub(super) bytes: AtomicU64,
+    /// Records that count, and their bytes below: changed by one instruction.
+    count: AtomicU64,
     /// A record names it as part of its value; only recovery asks.
     pub(super) named: AtomicBool,
 }
@@ -59,8 +61,7 @@ impl Block {
         Block {
             state: AtomicU8::new(BlockState::Fresh as u8),
             kind: AtomicU8::new(BlockKind::Pages as u8),
-            live: AtomicU32::new(0),
-            bytes: AtomicU64::new(0),
+            count: AtomicU64::new(0),
             named: AtomicBool::new(false),
         }
     }
@@ -86,16 +87,26 @@ impl Block {
         self.kind.store(kind as u8, Ordering::Release);
     }
 
-    /// Counts a record that counts from now on.
+    /// Records that count.
+    pub(super) fn live(&self) -> u64 {
+        self.count.load(Ordering::Acquire) >> LIVE_SHIFT
+    }
+
+    /// Their bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.count.load(Ordering::Acquire) & (ONE_LIVE - 1)
+    }
+
+    /// Counts a record that counts from now on, or soon.
+    #[inline]
     pub(super) fn add(&self, bytes: u64) {
-        self.live.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.count.fetch_add(ONE_LIVE + bytes, Ordering::Relaxed);
     }
 
     /// Counts a record that counts no more.
+    #[inline]
     pub(super) fn remove(&self, bytes: u64) {
-        self.live.fetch_sub(1, Ordering::Relaxed);
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.count.fetch_sub(ONE_LIVE + bytes, Ordering::Relaxed);
     }
 }
 

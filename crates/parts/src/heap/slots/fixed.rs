@@ -18,42 +18,55 @@ use super::locks::PageGuard;
 use super::pen::{Pen, SlotContent, set_word};
 use quipu_medium::LINE;
 
+/// A slot without a record, and the word of the bitset that has its bit.
+#[derive(Clone, Copy)]
+pub(super) struct FreeSlot {
+    pub(super) slot: u32,
+    bits: u64,
+}
+
 impl SlotHeap {
     #[inline]
     fn slots(&self) -> &SlotShape {
         self.chunks.geometry.shape.as_ref().expect("asked of pages of slots only")
     }
 
-    /// Writes a record into the first free slot of a page that is held, durably. `None` if none is free. `meanwhile` is called
-    /// while the processor waits for the medium.
+    /// The first free slot of a page that is held, if one is free.
+    #[inline]
+    pub(super) fn free_slot(&self, guard: &PageGuard<'_>, pen: &mut Pen) -> Option<FreeSlot> {
+        let shape = self.slots();
+        pen.turn_to(self.region(), guard);
+        (0..shape.bitset_words).find_map(|word| {
+            let bits = self.bits(guard, pen, word);
+            let free = (!bits & shape.valid_bits(word)).trailing_zeros();
+            (free < 64).then_some(FreeSlot { slot: word * 64 + free, bits })
+        })
+    }
+
+    /// A word of the bitset of a page.
+    #[inline]
+    fn bits(&self, guard: &PageGuard<'_>, pen: &Pen, word: u32) -> u64 {
+        let at = self.slots().bit(word * 64).0;
+        pen.bits(at).unwrap_or_else(|| self.region().load(guard.page.at + at))
+    }
+
+    /// Writes a record into a free slot of a page that is held, durably.
     #[inline]
     pub(super) fn write_slot(
         &self,
         guard: &PageGuard<'_>,
         pen: &mut Pen,
+        FreeSlot { slot, bits }: FreeSlot,
         content: SlotContent<'_>,
-        meanwhile: impl FnOnce(),
-    ) -> Option<u32> {
+    ) {
         let (shape, page, region) = (self.slots(), &guard.page, self.region());
-        pen.turn_to(region, guard);
-        let bits_of = |pen: &Pen, word: u32| {
-            let at = shape.bit(word * 64).0;
-            pen.bits(at).unwrap_or_else(|| region.load(page.at + at))
-        };
-        let (slot, bits) = (0..shape.bitset_words).find_map(|word| {
-            let bits = bits_of(pen, word);
-            let free = (!bits & shape.valid_bits(word)).trailing_zeros();
-            (free < 64).then_some((word * 64 + free, bits))
-        })?;
+        // Before the fences, since a locked instruction behind one waits for it.
+        page.state.add(shape.size);
         // What shares the last line with it and counts must stay.
         let at = shape.slot(slot);
         let end = (at + shape.size).next_multiple_of(LINE);
         let shares = |slot: &u32| shape.slot(*slot) < end;
-        let is_set = |slot: u32| {
-            let (word, bit) = shape.bit(slot);
-            debug_assert_eq!(word, shape.bit(slot / 64 * 64).0);
-            bits_of(pen, slot / 64) & bit != 0
-        };
+        let is_set = |slot: u32| self.bits(guard, pen, slot / 64) & shape.bit(slot).1 != 0;
         if (slot + 1..shape.count).take_while(shares).any(is_set) {
             self.write_between(page.at + at, content);
             pen.look(region, page.at);
@@ -66,11 +79,8 @@ impl SlotHeap {
             Some(_) => pen.set_word(region, page.at, word, bits | bit),
             None => set_word(region, page.at + word, bits | bit),
         }
-        meanwhile();
         region.fence();
-        page.state.add(shape.size);
         pen.leave(guard);
-        Some(slot)
     }
 
     /// Writes a record to a slot that shares its last line with another record. Durable after the next fence.
@@ -123,9 +133,10 @@ impl SlotHeap {
         }
         let (word, bit) = shape.bit(slot);
         let bits = self.region().load(page.at + word);
+        // Before the fence, as above. Nobody frees the block meanwhile: who does takes all its pages before.
+        page.state.remove(shape.size);
         set_word(self.region(), page.at + word, bits & !bit);
         self.region().fence();
-        page.state.remove(shape.size);
         true
     }
 

@@ -11,7 +11,6 @@ use super::settings::{SlotSettings, TieBreak};
 use crate::heap::Clock;
 use crate::record::Certifier;
 use crate::space::{Space, ZoneId};
-use crate::sync::atomic::Ordering;
 use quipu_medium::Region;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -231,8 +230,8 @@ impl SlotHeap {
         };
         for block in (0..allocated).filter_map(|block| self.chunks.block(block)) {
             usage.used_blocks += u64::from(!matches!(block.state(), BlockState::Free | BlockState::Fresh));
-            usage.live_records += u64::from(block.live.load(Ordering::Relaxed));
-            usage.live_bytes += block.bytes.load(Ordering::Relaxed);
+            usage.live_records += block.live();
+            usage.live_bytes += block.bytes();
         }
         usage
     }
@@ -241,7 +240,7 @@ impl SlotHeap {
     pub fn room_of_block(&self, block: u64) -> (u64, u64) {
         let capacity = self.chunks.geometry.capacity();
         match self.chunks.block(block) {
-            Some(block) => (capacity.saturating_sub(block.bytes.load(Ordering::Relaxed)), capacity),
+            Some(block) => (capacity.saturating_sub(block.bytes()), capacity),
             None => (0, 0),
         }
     }

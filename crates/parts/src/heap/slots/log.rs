@@ -42,13 +42,14 @@ impl SlotHeap {
         let Content { kind, key, body, sequence } = content;
         let entry = Entry { kind, key: key.len() as u64, body: body.len() as u64, set: true };
         let at = page.at + tail;
+        // Before the fences, since a locked instruction behind one waits for it.
+        page.state.add(entry.record_len());
         assemble(scratch, sequence, key, body, room);
         self.region().write(at + 8, scratch);
         self.region().flush(at + 8, scratch.len() as u64);
         self.region().fence();
         self.region().store(at, entry.word(page.seed, page.place((tail / 8) as u32)));
         self.region().persist(at, 8);
-        page.state.add(entry.record_len());
     }
 
     /// Writes a key at the end of the log of a page that is held, and its value as the first entry of the next page, which
@@ -65,6 +66,7 @@ impl SlotHeap {
         let part = Entry { kind: EntryKind::Part, key: 0, body: body.len() as u64, set: true };
         let head = Entry { kind: EntryKind::Continued, key: key.len() as u64, ..part };
         let (at, part_at) = (page.at + tail, next.at + LOG_START);
+        page.state.add(head.record_len());
         let pieces: [(u64, &[u8], &[u8], u64); 2] =
             [(part_at, &[], body, self.chunks.geometry.page_size - LOG_START), (at, key, &[], room)];
         for (at, key, body, room) in pieces {
@@ -78,7 +80,6 @@ impl SlotHeap {
         self.region().flush(part_at, 8);
         self.region().store(at, head.word(page.seed, page.place((tail / 8) as u32)));
         self.region().persist(at, 8);
-        page.state.add(head.record_len());
     }
 
     /// The entry at a position of a page, racing with whoever changes it. `Ok(None)` if the log has ended or never came so far.
@@ -132,9 +133,10 @@ impl SlotHeap {
         };
         let at = page.at + u64::from(position) * 8;
         let word = self.region().load(at);
+        // Before the fence, as above. Nobody frees the block meanwhile: who does takes all its pages before.
+        page.state.remove(entry.record_len());
         self.region().store(at, word & !SET);
         self.region().persist(at, 8);
-        page.state.remove(entry.record_len());
         Ok(true)
     }
 

@@ -130,7 +130,7 @@ mod recovery;
 mod settings;
 
 pub use blocks::FreedBlock;
-pub use change::Deleted;
+pub use change::Held;
 pub use error::{Damage, SlotError};
 pub use format::format_tables;
 pub use geometry::SlotShape;

@@ -194,50 +194,54 @@ impl SlotHeap {
         value: &[u8],
         sequence: u64,
     ) -> Result<Placed<'_>, SlotError> {
-        self.place_while(owner, key, value, sequence, || ())
+        self.place_with(owner, key, value, sequence, || ()).map(|(placed, ())| placed)
     }
 
-    /// As [`place`](SlotHeap::place); `meanwhile` is called while the medium is at work, to ask it for what comes next.
+    /// As [`place`](SlotHeap::place), with a lock that is taken before the first fence of the record, since one behind a fence
+    /// waits for it: `lock` is called once there is room for the record, in a page that is held. It must not wait for pages.
     ///
     /// # Errors
     /// As for [`place`](SlotHeap::place).
     #[inline]
-    pub fn place_while(
+    pub fn place_with<L>(
         &self,
         owner: &mut Owner,
         key: &[u8],
         value: &[u8],
         sequence: u64,
-        meanwhile: impl FnOnce(),
-    ) -> Result<Placed<'_>, SlotError> {
+        lock: impl FnOnce() -> L,
+    ) -> Result<(Placed<'_>, L), SlotError> {
         self.check_size(key.len() as u64, value.len() as u64)?;
         if self.shape().is_some() {
-            return self.place_slot(owner, SlotContent { key, value, sequence }, meanwhile);
+            return self.place_slot(owner, SlotContent { key, value, sequence }, lock);
         }
-        meanwhile();
         if self.home_of(key.len() as u64, value.len() as u64) != Some(Home::Overflow) {
-            return self.place_entry(owner, Content { kind: EntryKind::Plain, key, body: value, sequence });
+            return self.place_entry(
+                owner,
+                Content { kind: EntryKind::Plain, key, body: value, sequence },
+                lock,
+            );
         }
         let blocks = self.write_overflow(owner, value, sequence)?;
         let body = super::overflow::descriptor(value.len() as u64, &blocks);
         let head = Content { kind: EntryKind::Overflow, key, body: &body, sequence };
-        self.place_entry(owner, head).inspect_err(|_| self.free_overflow(&blocks))
+        self.place_entry(owner, head, lock).inspect_err(|_| self.free_overflow(&blocks))
     }
 
     #[inline]
-    fn place_slot(
+    fn place_slot<L>(
         &self,
         owner: &mut Owner,
         content: SlotContent<'_>,
-        meanwhile: impl FnOnce(),
-    ) -> Result<Placed<'_>, SlotError> {
-        let mut meanwhile = Some(meanwhile);
+        lock: impl FnOnce() -> L,
+    ) -> Result<(Placed<'_>, L), SlotError> {
         loop {
             let (page, _, pen) = self.page_for(owner, false)?;
             let guard = self.lock(page);
-            let meanwhile = || meanwhile.take().map_or((), |ask| ask());
-            if let Some(slot) = self.write_slot(&guard, pen, content, meanwhile) {
-                return Ok(self.placed(guard, slot));
+            if let Some(free) = self.free_slot(&guard, pen) {
+                let locked = lock();
+                self.write_slot(&guard, pen, free, content);
+                return Ok((self.placed(guard, free.slot), locked));
             }
             drop(guard);
             self.turn_page(owner, false);
@@ -245,11 +249,12 @@ impl SlotHeap {
     }
 
     /// Writes an entry to the log of a page, or of a block that is one page if no page can hold it.
-    pub(super) fn place_entry(
+    pub(super) fn place_entry<L>(
         &self,
         owner: &mut Owner,
         content: Content<'_>,
-    ) -> Result<Placed<'_>, SlotError> {
+        lock: impl FnOnce() -> L,
+    ) -> Result<(Placed<'_>, L), SlotError> {
         let Content { kind, key, body, .. } = content;
         let len = entry_len(key.len() as u64, body.len() as u64);
         let large = !self.chunks.geometry.fits(false, len);
@@ -259,9 +264,10 @@ impl SlotHeap {
             let tail = place.tail;
             let room = self.chunks.geometry.log_len(large) - tail;
             if len <= room {
+                let locked = lock();
                 self.write_entry(&guard.page, &mut pen.buffer, (tail, room), content);
                 place.tail += len;
-                return Ok(self.placed(guard, (tail / 8) as u32));
+                return Ok((self.placed(guard, (tail / 8) as u32), locked));
             }
             let key_len = entry_len(key.len() as u64, 0);
             let pages = self.chunks.geometry.pages;
@@ -270,8 +276,9 @@ impl SlotHeap {
                 let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
                 place.step += 1;
                 place.tail = LOG_START + entry_len(0, body.len() as u64);
+                let locked = lock();
                 self.write_continued(&guard.page, &next, &mut pen.buffer, (tail, room), content);
-                return Ok(self.placed(guard, (tail / 8) as u32));
+                return Ok((self.placed(guard, (tail / 8) as u32), locked));
             }
             drop(guard);
             self.turn_page(owner, large);

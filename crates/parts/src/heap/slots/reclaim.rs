@@ -15,7 +15,6 @@ use super::log::FIRST_ENTRY;
 use super::offset::Offset;
 use super::place::{Content, Owner, Place, Placed};
 use super::{blocks::FreedBlock, locks::PageGuard};
-use crate::sync::atomic::Ordering;
 
 /// A record that has a new place, for the index.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +58,7 @@ impl SlotHeap {
     /// Free bytes of a block, if nobody writes to it and they are so many percent of it.
     fn worth(&self, block: &Block, percent: u8) -> Option<u64> {
         let capacity = self.chunks.geometry.capacity();
-        let free = capacity.saturating_sub(block.bytes.load(Ordering::Relaxed));
+        let free = capacity.saturating_sub(block.bytes());
         (block.state() == BlockState::Idle && free * 100 >= capacity * u64::from(percent)).then_some(free)
     }
 
@@ -91,8 +90,7 @@ impl SlotHeap {
     fn left_empty(&self) -> Option<u64> {
         let mut left = self.supply.left.lock();
         let block_of = |place: &Place| self.chunks.block(place.block);
-        let is_empty =
-            |place: &Place| block_of(place).is_some_and(|block| block.live.load(Ordering::Acquire) == 0);
+        let is_empty = |place: &Place| block_of(place).is_some_and(|block| block.live() == 0);
         let place = left.iter().position(is_empty).map(|place| left.swap_remove(place))?;
         block_of(&place)?.set_state(BlockState::Cleaning);
         Some(place.block)
@@ -170,7 +168,8 @@ impl SlotHeap {
                     EntryKind::Overflow => EntryKind::Overflow,
                     _ => EntryKind::Plain,
                 };
-                let placed = self.place_entry(cleaner, Content { kind, key, body, sequence })?;
+                let content = Content { kind, key, body, sequence };
+                let (placed, ()) = self.place_entry(cleaner, content, || ())?;
                 kept += u32::from(!self.exchange(
                     guard,
                     position,

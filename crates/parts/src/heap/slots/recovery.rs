@@ -215,7 +215,7 @@ impl SlotHeap {
             let Some(block) = self.chunks.block(number) else { continue };
             match block.state() {
                 BlockState::Fresh | BlockState::Free => free.push(number),
-                BlockState::Idle if block.live.load(Ordering::Acquire) == 0 => gone.push(number),
+                BlockState::Idle if block.live() == 0 => gone.push(number),
                 BlockState::Overflow if !block.named.load(Ordering::Acquire) => gone.push(number),
                 _ => {}
             }

@@ -17,7 +17,8 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// seen exactly once, whatever splits happen in between.
     pub fn next_batch(&self, _guard: &Guard<'_>, cursor: &mut Cursor, out: &mut Vec<(u64, u64)>) -> bool {
         let Some(next) = cursor.next() else { return false };
-        let (entry, _lock) = self.lock(next);
+        let segment = self.lock(next);
+        let entry = segment.entry;
         self.settle(entry.place());
         out.extend(self.entries(entry, next).map(|(_, _, word, value)| (word & !M::MARK, value)));
         cursor.pass(next, entry.depth());
@@ -38,7 +39,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         let is_counted = self.counts_all.load(Ordering::Relaxed);
         let (mut left, mut next) = (0, Some(0));
         while let Some(start) = next {
-            let (entry, mut keys) = self.lock(start);
+            let mut segment = self.lock(start);
+            let entry = segment.entry;
             self.settle(entry.place());
             let (mut kept, mut removed) = (0, 0);
             for (bucket, slot, word, value) in self.entries(entry, start) {
@@ -49,7 +51,7 @@ impl<M: NodeMemory> CcehIndex<M> {
                     removed += 1;
                 }
             }
-            *keys += if is_counted { -removed } else { kept };
+            *segment.keys += if is_counted { -removed } else { kept };
             left += kept.unsigned_abs();
             next = following(start, entry.depth());
         }

@@ -53,6 +53,7 @@ mod segment;
 mod settings;
 mod split;
 mod table;
+mod write;
 
 pub use crate::index::Cursor;
 pub use dram::DramNodes;
@@ -61,3 +62,4 @@ pub use memory::NodeMemory;
 pub use pm::{CcehRoot, CcehZoneHeader, Fields, PmNodes, format_tables};
 pub use settings::{CcehError, CcehSettings, CcehStats};
 pub use table::CcehIndex;
+pub use write::LockedSegment;

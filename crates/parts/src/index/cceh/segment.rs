@@ -42,7 +42,7 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// The buckets, by their places, in which the hash may stand; the likeliest first.
     #[inline]
-    fn window(&self, segment: u64, hash: u64) -> impl Iterator<Item = u64> {
+    pub(super) fn window(&self, segment: u64, hash: u64) -> impl Iterator<Item = u64> {
         (0..self.probe).map(move |distance| self.bucket(segment, hash, distance))
     }
 

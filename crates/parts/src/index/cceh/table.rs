@@ -1,14 +1,17 @@
 //! The index as its users see it.
 
 use super::dram::DramNodes;
-use super::entry::{EMPTY, EntryWord, Name};
+use super::entry::{EntryWord, Name};
 use super::locks::Locks;
 use super::memory::NodeMemory;
 use super::settings::{CcehError, CcehSettings, CcehStats};
 use crate::epoch::Guard;
 use crate::index::directory::{Directory, following};
-use crate::sync::{SpinGuard, point};
+use crate::sync::point;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Buckets that are asked for ahead of a change: who adds a key looks at all in which it may stand.
+const AHEAD: usize = 4;
 
 /// A CCEH index: hash to reference.
 ///
@@ -93,7 +96,7 @@ impl<M: NodeMemory> CcehIndex<M> {
     #[inline]
     pub fn prefetch_to_write(&self, hash: u64) {
         let segment = self.directory.entry(hash).place();
-        self.memory.prefetch_to_write(self.bucket(segment, hash, 0));
+        self.window(segment, hash).take(AHEAD).for_each(|bucket| self.memory.prefetch_to_write(bucket));
         self.locks.prefetch(segment);
     }
 
@@ -126,79 +129,6 @@ impl<M: NodeMemory> CcehIndex<M> {
         self.first_of_hash(self.directory.entry(hash).place(), hash)
     }
 
-    /// Adds a key that is known to be absent.
-    ///
-    /// # Errors
-    /// [`CcehError::Full`], [`CcehError::Crowded`] or [`CcehError::Space`]; the key is not added then.
-    ///
-    /// # Panics
-    /// If the reference is zero.
-    pub fn insert(&self, guard: &Guard<'_>, hash: u64, reference: u64) -> Result<(), CcehError> {
-        self.upsert(guard, hash, reference, |_| false).map(|_| ())
-    }
-
-    /// Lets the key with this hash name `new`: in place of the reference for which `matches` says yes, which it returns,
-    /// or beside all others. One lock and one look at each bucket, for a writer that need not know the old reference
-    /// beforehand. `matches` must not call the index.
-    ///
-    /// # Errors
-    /// As for [`insert`](CcehIndex::insert); nothing is changed then.
-    ///
-    /// # Panics
-    /// If the reference is zero.
-    #[inline]
-    pub fn upsert(
-        &self,
-        _guard: &Guard<'_>,
-        hash: u64,
-        new: u64,
-        mut matches: impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, CcehError> {
-        check_reference(new);
-        loop {
-            let (entry, mut keys) = self.lock(hash);
-            let search = self.search(entry, hash, &mut matches);
-            if let Some((place, old)) = search.found {
-                self.set_value(place, hash, new);
-                return Ok(Some(old));
-            }
-            if let Some(free) = search.free {
-                self.fill(free, hash, new);
-                *keys += 1;
-                return Ok(None);
-            }
-            self.split(hash, entry)?;
-        }
-    }
-
-    /// Removes the key with this hash for whose reference `matches` says yes, and returns that.
-    #[inline]
-    pub fn take(&self, _guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
-        let (entry, mut keys) = self.lock(hash);
-        let (place, old) = self.search(entry, hash, matches).found?;
-        self.set_value(place, hash, EMPTY);
-        *keys -= 1;
-        Some(old)
-    }
-
-    /// Lets the key with this hash name `new` if it still names `old`; says whether it did.
-    ///
-    /// # Panics
-    /// If `new` is zero.
-    #[inline]
-    pub fn replace(&self, _guard: &Guard<'_>, hash: u64, old: u64, new: u64) -> bool {
-        check_reference(new);
-        let (entry, _lock) = self.lock(hash);
-        let found = self.search(entry, hash, |reference| reference == old).found;
-        found.map(|(place, _)| self.set_value(place, hash, new)).is_some()
-    }
-
-    /// Removes the key with this hash if it still names `old`; says whether it did.
-    #[inline]
-    pub fn remove(&self, guard: &Guard<'_>, hash: u64, old: u64) -> bool {
-        self.take(guard, hash, |reference| reference == old).is_some()
-    }
-
     /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error: each may have to
     /// split a segment, and hardly ever two. For who may not fail later.
     ///
@@ -216,9 +146,9 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
         let (mut keys, mut next) = (0, Some(0));
         while let Some(start) = next {
-            let (entry, _lock) = self.lock(start);
-            keys += self.entries(entry, start).count() as u64;
-            next = following(start, entry.depth());
+            let segment = self.lock(start);
+            keys += self.entries(segment.entry, start).count() as u64;
+            next = following(start, segment.entry.depth());
         }
         keys
     }
@@ -245,21 +175,4 @@ impl<M: NodeMemory> CcehIndex<M> {
     pub fn growing(&self) -> bool {
         self.splitting.load(Ordering::Relaxed) != 0
     }
-
-    /// Locks the segment that `hash` belongs to.
-    #[inline]
-    pub(super) fn lock(&self, hash: u64) -> (EntryWord, SpinGuard<'_, i64>) {
-        loop {
-            let entry = self.directory.entry(hash);
-            let keys = self.locks.lock(entry.place());
-            // The segment may have split while the lock was not yet ours; then the hash may be elsewhere.
-            if self.directory.entry(hash) == entry {
-                return (entry, keys);
-            }
-        }
-    }
-}
-
-fn check_reference(reference: u64) {
-    assert!(reference != EMPTY, "zero is no reference");
 }
