@@ -147,13 +147,18 @@ fn updates_in_place_save_two_fences() {
 #[test]
 fn versions_differ_in_what_dimms_see() {
     let found = rows("11", &on_dram(&[1]));
-    let timed = ["hybrid", "unaligned", "all in DRAM"];
-    let modelled = ["hybrid, modelled", "unaligned, modelled"];
+    let timed = ["hybrid", "unaligned", "all in PM", "all in DRAM"];
+    let modelled = ["hybrid, modelled", "unaligned, modelled", "all in PM, modelled"];
     assert_eq!(names(&found), each(&[&timed[..], &modelled].concat(), &["insert", "get"]));
     assert_eq!(names(&rows("11", &on_sim())), each(&modelled, &["insert", "get"]));
     let dimms = |setting| find(&found, &format!("{setting}: insert")).dimms_per_op.expect("counted");
     assert!(dimms("hybrid, modelled") < 1.1, "{found:?}");
     assert!((1.4..1.6).contains(&dimms("unaligned, modelled")), "{found:?}");
+    let fences = |setting| find(&found, &format!("{setting}: insert")).fences_per_op.expect("counted");
+    assert!(
+        fences("all in PM, modelled") > fences("hybrid, modelled") + 0.9,
+        "the index is made durable: {found:?}"
+    );
 }
 
 #[test]

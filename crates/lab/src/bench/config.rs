@@ -3,7 +3,7 @@
 use super::error::BenchError;
 use super::ops::OpsPhase;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
-use quipu::{Design, MediumKind, NodePlace, Options, RecordForm, Setting, SlotSettings};
+use quipu::{Design, MediumKind, NodePlace, Options, RecordForm, Setting};
 use std::path::PathBuf;
 
 /// Bytes of YCSB's longest key: `user` and nineteen digits.
@@ -47,8 +47,6 @@ pub struct Config {
     pub spread: Option<(f64, f64)>,
     /// Whether every key and every value has just that size, for designs that can make use of it.
     pub fixed_sizes: bool,
-    /// Settings of designs over slots; how records stand in them follows from the sizes.
-    pub slots: SlotSettings,
     /// Whether memory of medium `dram` has persistence instructions; without them, what they cost can be seen.
     pub persists: bool,
     /// On the simulator, whether to count the DIMMs that each operation touches, for which every call is looked at.
@@ -79,7 +77,6 @@ impl Default for Config {
             value_size: 200,
             spread: None,
             fixed_sizes: true,
-            slots: SlotSettings::default(),
             persists: true,
             counts_dimms: false,
             settings: Vec::new(),
@@ -127,13 +124,19 @@ impl Config {
         for (name, value) in self.settings.iter().filter(|(name, _)| has(design, name)) {
             set(&mut options, name, value)?;
         }
+        options.slots.form = self.form(options.slots.page_size);
         Ok(options)
+    }
+
+    /// The same with this setting of designs.
+    pub(super) fn with(mut self, name: &str, value: &str) -> Config {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     fn plain_options(&self, design: Design) -> Options {
         Options {
             design: Some(design),
-            slots: SlotSettings { form: self.form(), ..self.slots },
             zone_size: self.zone_size,
             medium: Some(self.medium),
             cleaner: self.cleaner,
@@ -182,8 +185,8 @@ impl Config {
     }
 
     /// How a heap of slots stores such records: as slots if they have one size and some fit a page.
-    pub(super) fn form(&self) -> RecordForm {
-        let fits = self.record_bytes() <= u64::from(self.slots.page_size) / 4;
+    fn form(&self, page_size: u32) -> RecordForm {
+        let fits = self.record_bytes() <= u64::from(page_size) / 4;
         let varies = !self.fixed_sizes || self.spread.is_some();
         match (u16::try_from(self.key_size), u32::try_from(self.value_size)) {
             (Ok(key), Ok(value)) if !varies && fits => RecordForm::Fixed { key, value },

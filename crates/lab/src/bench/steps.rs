@@ -19,9 +19,9 @@ use crate::workload::{KeyShape, Permutation, Values};
 use quipu::{Design, RecordForm};
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::Collector;
-use quipu_parts::heap::slots::{Offset, SlotHeap, SlotSettings};
+use quipu_parts::heap::slots::{Offset, SlotHeap};
 use quipu_parts::heap::{Clock, ClockSettings};
-use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes};
+use quipu_parts::index::cceh::{CcehIndex, DramNodes};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{FormatOptions, FreeListKind, SETTINGS_LEN, Space};
 use std::error::Error;
@@ -42,7 +42,7 @@ pub fn steps(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result
     if config.designs != [Design::Viper] {
         return Err(setting("designs", "must be viper alone: steps are those of its parts"));
     }
-    if config.form() == RecordForm::Variable {
+    if config.options(Design::Viper)?.slots.form == RecordForm::Variable {
         return Err(setting("sizes", "must be those of records that fit slots"));
     }
     let phases = vec![OpsPhase::Get, OpsPhase::UpdateInPlace, OpsPhase::Remove];
@@ -82,7 +82,7 @@ impl<'a> Parts<'a> {
     fn new(config: &'a Config, progress: &'a dyn Progress) -> Result<Parts<'a>, BenchError> {
         let bytes = room(config, config.records + config.records / 8, 0);
         let region = bare(config, bytes)?;
-        let settings = SlotSettings { form: config.form(), ..config.slots };
+        let options = config.options(Design::Viper)?;
         let format = FormatOptions {
             zone_size: ZONE,
             // No store: nobody opens it as one.
@@ -97,15 +97,15 @@ impl<'a> Parts<'a> {
         let space = Space::format(region.clone(), &format).map_err(refused("create"))?;
         let certifier = Certifier::new(space.superblock().secret());
         let clock = Clock::resume(&space, CLOCK, false);
-        let (heap, _) =
-            SlotHeap::new(space, certifier, clock, settings.fitted(ZONE), 0).map_err(refused("create"))?;
+        let (heap, _) = SlotHeap::new(space, certifier, clock, options.slots.fitted(ZONE), 0)
+            .map_err(refused("create"))?;
         heap.open_blocks().map_err(refused("create"))?;
         Ok(Parts {
             config,
             progress,
             region,
             heap,
-            index: CcehIndex::in_dram(CcehSettings::dense()),
+            index: CcehIndex::in_dram(options.offset_map.shape),
             epochs: Collector::new(),
             keys: config.keys()?,
             values: config.values()?,

@@ -6,7 +6,7 @@ use super::{MODELLED, TIMED, ops, usual};
 use crate::bench::config::Config;
 use crate::bench::ops::OpsPhase;
 use crate::bench::patterns::Pattern;
-use quipu::{MediumKind, SlotSettings};
+use quipu::MediumKind;
 
 pub(super) const PATTERNS: Preset = Preset {
     figure: "1",
@@ -128,9 +128,9 @@ pub(super) const UPDATES: Preset = Preset {
 pub(super) const VERSIONS: Preset = Preset {
     figure: "11",
     section: "5.3.6",
-    title: "placement: hybrid, all in DRAM, unaligned",
-    about: "Viper (hybrid); Viper with pages moved by 2048 bytes off the DIMMs' boundaries (unaligned); Viper without flushes \
-            and fences (all in DRAM). Rows of medium sim count what six modelled DIMMs see.",
+    title: "placement: hybrid, all in PM, all in DRAM, unaligned",
+    about: "Viper (hybrid); Viper with pages moved by 2048 bytes off the DIMMs' boundaries (unaligned); Viper with its index in \
+            PM (all in PM); Viper without flushes and fences (all in DRAM). Rows of medium sim count what six modelled DIMMs see.",
     runs: versions,
     statements: &[
         Statement {
@@ -144,6 +144,18 @@ pub(super) const VERSIONS: Preset = Preset {
             paper: "above 0.99",
             unit: "times",
             ours: |rows| rows.times(("unaligned", "get"), ("hybrid", "get")),
+        },
+        Statement {
+            what: "insert, all in PM over hybrid",
+            paper: "about 0.33",
+            unit: "times",
+            ours: |rows| rows.times(("all in PM", "insert"), ("hybrid", "insert")),
+        },
+        Statement {
+            what: "get, all in PM over hybrid",
+            paper: "about 0.33",
+            unit: "times",
+            ours: |rows| rows.times(("all in PM", "get"), ("hybrid", "get")),
         },
         Statement {
             what: "insert, hybrid over all in DRAM",
@@ -164,6 +176,16 @@ pub(super) const VERSIONS: Preset = Preset {
             ours: |rows| rows.mean_us("all in DRAM", "insert", Which::Most),
         },
         Statement {
+            what: "bytes that the media write for an insert, all in PM over hybrid",
+            paper: "more",
+            unit: "times",
+            ours: |rows| {
+                let bytes =
+                    |setting| rows.value((setting, "insert"), Which::One, |row| row.media_write_bytes_per_op);
+                Some(bytes("all in PM, modelled")? / bytes("hybrid, modelled")?)
+            },
+        },
+        Statement {
             what: "DIMMs that an aligned insert is written to (3.1)",
             paper: "1",
             unit: "DIMMs",
@@ -182,10 +204,8 @@ pub(super) const VERSIONS: Preset = Preset {
 };
 
 fn versions(scale: &Scale) -> Vec<Run> {
-    let unaligned = |config: Config| {
-        let slots = SlotSettings { alignment_shift: 2048, ..config.slots };
-        Config { slots, ..config }
-    };
+    let unaligned = |config: Config| config.with("alignment-shift", "2048");
+    let all_in_pm = |config: Config| config.with("offset-map", "pm");
     let run = |setting: &str, config: Config| ops(setting, config, &[OpsPhase::Get]);
     let mut runs = Vec::new();
     if !scale.is_simulated() {
@@ -193,13 +213,15 @@ fn versions(scale: &Scale) -> Vec<Run> {
         // Without persistence instructions a pool is memory, wherever the others are.
         let dram = Config { persists: false, pool: None, medium: MediumKind::Dram, ..hybrid.clone() };
         runs.push(run("hybrid", hybrid.clone()));
-        runs.push(run("unaligned", unaligned(hybrid)));
+        runs.push(run("unaligned", unaligned(hybrid.clone())));
+        runs.push(run("all in PM", all_in_pm(hybrid)));
         runs.push(run("all in DRAM", dram));
     }
     let sim = scale.on_sim();
     let counted = usual(sim.base, sim.records);
     runs.push(run("hybrid, modelled", counted.clone()));
-    runs.push(run("unaligned, modelled", unaligned(counted)));
+    runs.push(run("unaligned, modelled", unaligned(counted.clone())));
+    runs.push(run("all in PM, modelled", all_in_pm(counted)));
     runs
 }
 

@@ -6,7 +6,7 @@ use super::usual;
 use crate::bench::config::Config;
 use crate::bench::report::Row;
 use crate::workload::Workload;
-use quipu::{Design, SlotSettings};
+use quipu::Design;
 
 pub(super) const YCSB: Preset = Preset {
     figure: "13",
@@ -94,8 +94,7 @@ pub(super) const RECLAMATION: Preset = Preset {
             seconds. On the simulator, reclamation alone.",
     runs: |scale| {
         let run = |config: Config| {
-            let slots = SlotSettings { reclaim_percent: 10, ..config.slots };
-            let config = Config { slots, ..usual(config, scale.records) };
+            let config = usual(config, scale.records).with("reclaim-percent", "10");
             Run {
                 setting: "a third deleted".to_owned(),
                 config: Config { records: scale.records, prefilled: 0, ..config },
