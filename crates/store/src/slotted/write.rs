@@ -112,7 +112,7 @@ impl<M: NodeMemory> SlotSpine<M> {
     /// Whether a word names a record of this key, which is about to be changed then.
     #[inline]
     fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
-        self.heap.prefetch(offset_of(word));
+        self.heap.prefetch_to_change(offset_of(word));
         self.heap.key_is(offset_of(word), key)
     }
 

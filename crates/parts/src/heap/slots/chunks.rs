@@ -9,7 +9,7 @@ use super::geometry::Geometry;
 use super::offset::Offset;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use quipu_medium::arch::prefetch_to_write;
+use quipu_medium::arch::{prefetch, prefetch_to_write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8};
 
@@ -132,9 +132,15 @@ impl Page<'_> {
         (self.block, self.page) == (other.block, other.page)
     }
 
-    /// Asks for what DRAM knows of it and its block.
+    /// Asks for its lock, to look at it.
     #[inline]
-    pub(super) fn prefetch_state(&self) {
+    pub(super) fn prefetch_lock(&self) {
+        prefetch(std::ptr::from_ref(self.lock));
+    }
+
+    /// Asks for its lock and what DRAM knows of its block, to change them.
+    #[inline]
+    pub(super) fn prefetch_to_change(&self) {
         prefetch_to_write(std::ptr::from_ref(self.lock));
         prefetch_to_write(std::ptr::from_ref(self.state));
     }

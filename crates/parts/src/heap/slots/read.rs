@@ -120,17 +120,32 @@ impl SlotHeap {
         self.region().equals_racing(at, key)
     }
 
-    /// Asks for the lines that a read of this record, or its release, begins with.
+    /// Asks for the lines that a read of this record begins with.
     #[inline]
     pub fn prefetch(&self, offset: Offset) {
         let Some(page) = self.chunks.page_of(offset) else { return };
-        let at = match &self.chunks.geometry.shape {
-            Some(shape) => page.at + shape.slot(offset.position()),
-            None => page.at + u64::from(offset.position()) * 8,
-        };
-        page.prefetch_state();
+        page.prefetch_lock();
         self.region().prefetch(page.at);
+        let at = self.first_byte(&page, offset.position());
         (0..AHEAD).for_each(|line| self.region().prefetch(at + line * LINE));
+    }
+
+    /// Asks for what a comparison of the record's key, and then its release, looks at.
+    #[inline]
+    pub fn prefetch_to_change(&self, offset: Offset) {
+        let Some(page) = self.chunks.page_of(offset) else { return };
+        self.region().prefetch(self.first_byte(&page, offset.position()));
+        self.region().prefetch(page.at);
+        page.prefetch_to_change();
+    }
+
+    /// Where the record at a position of a page begins.
+    #[inline]
+    fn first_byte(&self, page: &Page<'_>, position: u32) -> u64 {
+        match &self.chunks.geometry.shape {
+            Some(shape) => page.at + shape.slot(position),
+            None => page.at + u64::from(position) * 8,
+        }
     }
 
     /// Copies a record out that may be changing, but for its first `skip` bytes, which are of its key. `Ok(None)` if there is
