@@ -1,0 +1,149 @@
+//! Changing the entry of a key, under the lock of its segment.
+//!
+//! Who has something to make durable between the lock and the change takes the lock before: a locked instruction behind a fence
+//! waits until that has ended, and with it all that follows, while a plain store does not.
+
+use super::entry::{EMPTY, EntryWord};
+use super::memory::NodeMemory;
+use super::settings::CcehError;
+use super::table::CcehIndex;
+use crate::epoch::Guard;
+use crate::sync::SpinGuard;
+
+/// The segment of a hash, locked until this drops. Its holder waits for no page and for no other segment.
+#[must_use = "it is locked for a change"]
+pub struct LockedSegment<'i, M: NodeMemory> {
+    index: &'i CcehIndex<M>,
+    hash: u64,
+    pub(super) entry: EntryWord,
+    pub(super) keys: SpinGuard<'i, i64>,
+}
+
+impl<M: NodeMemory> LockedSegment<'_, M> {
+    /// As [`CcehIndex::upsert`].
+    ///
+    /// # Errors
+    /// As there; nothing is changed then.
+    ///
+    /// # Panics
+    /// If the reference is zero.
+    #[inline]
+    pub fn upsert(
+        mut self,
+        _guard: &Guard<'_>,
+        new: u64,
+        mut matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, CcehError> {
+        check_reference(new);
+        let (index, hash) = (self.index, self.hash);
+        loop {
+            let search = index.search(self.entry, hash, &mut matches);
+            if let Some((place, old)) = search.found {
+                index.set_value(place, hash, new);
+                return Ok(Some(old));
+            }
+            if let Some(free) = search.free {
+                index.fill(free, hash, new);
+                *self.keys += 1;
+                return Ok(None);
+            }
+            index.split(hash, self.entry)?;
+            drop(self);
+            self = index.lock(hash);
+        }
+    }
+
+    /// Whether an entry of the hash names `reference`.
+    #[inline]
+    pub fn names(&self, reference: u64) -> bool {
+        self.find(|found| found == reference).is_some()
+    }
+
+    /// Removes the key for whose reference `matches` says yes, and returns that.
+    #[inline]
+    pub fn take(mut self, _guard: &Guard<'_>, matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        let (place, old) = self.find(matches)?;
+        self.index.set_value(place, self.hash, EMPTY);
+        *self.keys -= 1;
+        Some(old)
+    }
+
+    #[inline]
+    fn find(&self, matches: impl FnMut(u64) -> bool) -> Option<(u64, u64)> {
+        self.index.search(self.entry, self.hash, matches).found
+    }
+}
+
+impl<M: NodeMemory> CcehIndex<M> {
+    /// Locks the segment that `hash` belongs to.
+    #[inline]
+    pub fn lock(&self, hash: u64) -> LockedSegment<'_, M> {
+        loop {
+            let entry = self.directory.entry(hash);
+            let keys = self.locks.lock(entry.place());
+            // The segment may have split while the lock was not yet ours; then the hash may be elsewhere.
+            if self.directory.entry(hash) == entry {
+                return LockedSegment { index: self, hash, entry, keys };
+            }
+        }
+    }
+
+    /// Adds a key that is known to be absent.
+    ///
+    /// # Errors
+    /// [`CcehError::Full`], [`CcehError::Crowded`] or [`CcehError::Space`]; the key is not added then.
+    ///
+    /// # Panics
+    /// If the reference is zero.
+    pub fn insert(&self, guard: &Guard<'_>, hash: u64, reference: u64) -> Result<(), CcehError> {
+        self.upsert(guard, hash, reference, |_| false).map(|_| ())
+    }
+
+    /// Lets the key with this hash name `new`: in place of the reference for which `matches` says yes, which it returns,
+    /// or beside all others. One lock and one look at each bucket, for a writer that need not know the old reference
+    /// beforehand. `matches` must not call the index.
+    ///
+    /// # Errors
+    /// As for [`insert`](CcehIndex::insert); nothing is changed then.
+    ///
+    /// # Panics
+    /// If the reference is zero.
+    #[inline]
+    pub fn upsert(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        new: u64,
+        matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, CcehError> {
+        self.lock(hash).upsert(guard, new, matches)
+    }
+
+    /// Removes the key with this hash for whose reference `matches` says yes, and returns that.
+    #[inline]
+    pub fn take(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        self.lock(hash).take(guard, matches)
+    }
+
+    /// Lets the key with this hash name `new` if it still names `old`; says whether it did.
+    ///
+    /// # Panics
+    /// If `new` is zero.
+    #[inline]
+    pub fn replace(&self, _guard: &Guard<'_>, hash: u64, old: u64, new: u64) -> bool {
+        check_reference(new);
+        let segment = self.lock(hash);
+        let found = segment.find(|reference| reference == old);
+        found.map(|(place, _)| self.set_value(place, hash, new)).is_some()
+    }
+
+    /// Removes the key with this hash if it still names `old`; says whether it did.
+    #[inline]
+    pub fn remove(&self, guard: &Guard<'_>, hash: u64, old: u64) -> bool {
+        self.take(guard, hash, |reference| reference == old).is_some()
+    }
+}
+
+fn check_reference(reference: u64) {
+    assert!(reference != EMPTY, "zero is no reference");
+}
