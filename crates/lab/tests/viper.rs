@@ -2,7 +2,8 @@
 //! number.
 
 use quipu::{
-    Client, Design, Durability, Error, ErrorKind, MediumKind, Options, RecordForm, SlotSettings, Store, Twin,
+    Client, Design, Durability, Error, ErrorKind, MediumKind, NodePlace, Options, RecordForm, SlotSettings,
+    Store, Twin,
 };
 use quipu_medium::{Pages, Region};
 use quipu_parts::space::Space;
@@ -203,4 +204,31 @@ fn iterated(twin: Option<Twin>) -> usize {
 fn blocks_that_an_iteration_will_look_into_are_not_used_again() {
     assert_eq!(iterated(None), 250);
     assert!(iterated(Some(Twin::RecycledEarly)) < 250, "a broken store keeps the promise");
+}
+
+/// A mark that is lost while the store is open: who looks for the record is told, and does not look for it for ever.
+#[test]
+fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
+    for nodes in [NodePlace::Dram, NodePlace::Pm] {
+        let mut options = Options { cleaner: false, ..fixed() };
+        options.offset_map.nodes = nodes;
+        let region = region();
+        let store = Store::create_on(region.clone(), &options).expect("a new pool");
+        let mut client = store.client();
+        client.put(&[7; 8], &value(5)).expect("room");
+        let places = (0..region.len()).step_by(8);
+        let record = places.filter(|at| region.load(*at) == 0x0707_0707_0707_0707).last().expect("the key");
+        let bits = record / 4096 * 4096 + 8;
+        assert_eq!(region.load(bits), 1, "one record");
+        region.store(bits, 0);
+        let errors = [
+            client.get(&[7; 8]).map(drop),
+            client.update_in_place(&[7; 8], 0, |old| old).map(drop),
+            client.delete(&[7; 8]),
+            client.update(&[7; 8], |_| Some(value(6))).map(drop),
+        ];
+        for error in errors.into_iter().map(|done| done.expect_err("the record is gone")) {
+            assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+        }
+    }
 }

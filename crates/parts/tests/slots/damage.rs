@@ -34,6 +34,8 @@ fn each_header_and_length_word_is_held_against_what_it_must_be() {
             (48 - 8, 1 << 40, "the header of a chunk"),
             (4096, 1 << 40, "the header of a page"),
             (4096, 4 << 8, "the header of a page"),
+            // It would say that the block is free.
+            (4096, 1 << 8, "the header of a page"),
             (4096, 1 << 16, "the header of a page"),
         ];
         let inside = match settings.form == fixed().form {

@@ -70,6 +70,7 @@ pub fn recover(region: &Region, settings: SlotSettings, reserve: usize) -> Recov
     let certifier = Certifier::new(space.superblock().secret());
     let clock = Clock::resume(&space, CLOCK, found.superblock_copy_lost);
     let (heap, mut damages) = SlotHeap::new(space, certifier, clock, settings, reserve).expect("settings");
+    heap.clock().pass(heap.newest_life());
     let mut records: BTreeMap<Vec<u8>, Location> = BTreeMap::new();
     let mut losers = Vec::new();
     let middle = heap.blocks() / 2;

@@ -187,6 +187,34 @@ impl<M: NodeMemory> SlotSpine<M> {
     }
 }
 
+/// Tells a record that is somewhere else by now from one that is damaged.
+///
+/// Nobody finds a mark cleared before the index has forgotten the place. So who is sent to the same place again and again, and never
+/// finds a record, does not race with anybody.
+#[derive(Default)]
+struct Misses {
+    place: Option<Offset>,
+    times: u32,
+}
+
+impl Misses {
+    /// There was no record at this offset, which the index had named.
+    #[cold]
+    fn note(&mut self, heap: &SlotHeap, offset: Offset) -> Result<(), Error> {
+        if self.place != Some(offset) {
+            *self = Misses { place: Some(offset), times: 0 };
+        }
+        self.times += 1;
+        if self.times < MOST_MISSES {
+            return Ok(());
+        }
+        Err(Error::damaged("a page without a record that the index names", heap.page_start(offset), 0))
+    }
+}
+
+/// Misses of one place that cannot be chance: each would need the same key to have been written there and to be gone again.
+const MOST_MISSES: u32 = 1000;
+
 /// The word by which the index names the record at an offset.
 #[inline]
 fn word_of(offset: Offset) -> u64 {

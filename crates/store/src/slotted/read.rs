@@ -1,6 +1,6 @@
 //! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock.
 
-use super::{SlotSpine, offset_of};
+use super::{Misses, SlotSpine, offset_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::cceh::NodeMemory;
@@ -25,7 +25,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
         // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
-        let mut compares = false;
+        let (mut compares, mut misses) = (false, Misses::default());
         loop {
             let is_key = |word| !compares || self.heap.key_is(offset_of(word), key);
             let Some(word) = self.index.get(guard, hash, is_key) else {
@@ -36,7 +36,7 @@ impl<M: NodeMemory> SlotSpine<M> {
                 Some(true) => return Ok(true),
                 Some(false) => compares = true,
                 // It has been superseded, deleted or moved since.
-                None => {}
+                None => misses.note(&self.heap, offset_of(word))?,
             }
         }
     }

@@ -75,8 +75,9 @@ pub(super) fn recover<M: NodeMemory>(
     if let Some(error) = findings.refused {
         return Err(error);
     }
+    findings.highest = findings.highest.max(spine.heap.newest_life());
     if findings.highest >= drawn_end(spine.heap.space().superblock().clock_ceiling.get()) {
-        return Err(SpaceError::Geometry { what: "a record has a number that no run draws" }.into());
+        return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
     }
     if holes == Holes::AreLost {
         // Nothing in a page proves its records, so nobody could tell which of them the system has lost.
@@ -181,8 +182,10 @@ impl<M: NodeMemory> SlotSpine<M> {
         if self.index.retain(|_, _| true) != findings.named {
             begin();
             self.index.retain(|hash, word| {
-                let record = self.heap.read(offset_of(word), &mut buffer);
-                record.is_ok_and(|record| record.is_some_and(|record| self.hash(record.key) == hash))
+                let offset = offset_of(word);
+                let record = self.heap.holds_records(offset).then(|| self.heap.read(offset, &mut buffer));
+                let record = record.and_then(|record| record.ok().flatten());
+                record.is_some_and(|record| self.hash(record.key) == hash)
             });
         }
         for location in std::mem::take(&mut findings.unnamed) {

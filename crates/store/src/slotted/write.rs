@@ -1,6 +1,6 @@
 //! Writing one key.
 
-use super::{Change, SlotSession, SlotSpine, offset_of, word_of};
+use super::{Change, Misses, SlotSession, SlotSpine, offset_of, word_of};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
@@ -93,6 +93,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         self.stripes.prefetch(hash);
         let _stripe = self.lock(hash);
         let guard = session.participant.pin();
+        let mut misses = Misses::default();
         loop {
             let Some(offset) = self.find(&guard, hash, key) else { return Ok(None) };
             self.begin_run();
@@ -100,6 +101,7 @@ impl<M: NodeMemory> SlotSpine<M> {
             if let Some(old) = self.heap.update_in_place(offset, at, &change)? {
                 return Ok(Some(old));
             }
+            misses.note(&self.heap, offset)?;
         }
     }
 
@@ -190,6 +192,7 @@ impl<M: NodeMemory> SlotSpine<M> {
 
     /// Deletes a key whose stripe is held, and tells whether it was there.
     fn delete(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        let mut misses = Misses::default();
         loop {
             let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
             self.begin_run();
@@ -203,6 +206,7 @@ impl<M: NodeMemory> SlotSpine<M> {
                 debug_assert!(taken.is_some(), "the segment is locked");
                 return Ok(true);
             }
+            misses.note(&self.heap, offset)?;
         }
     }
 }

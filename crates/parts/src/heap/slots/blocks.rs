@@ -9,7 +9,7 @@
 
 use super::chunks::{BlockState, Page};
 use super::error::SlotError;
-use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOG_START, page_word};
+use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
 use super::heap::SlotHeap;
 use super::place::Place;
 use super::settings::LockKind;
@@ -241,7 +241,7 @@ impl SlotHeap {
         let seed = header.seed(&self.certifier);
         let pages = geometry.blocks_per_chunk * u64::from(geometry.pages);
         for number in 0..pages {
-            let word = page_word(seed.page_tag(number), BlockKind::Pages);
+            let word = seed.page_word(number, BlockKind::Pages);
             self.write_header(base + number * geometry.page_size, word);
         }
         self.region().fence();
@@ -260,8 +260,8 @@ impl SlotHeap {
 
     /// Says of a page what it is for, whoever holds its lock byte. Durable with the next fence.
     fn set_page_word(&self, page: &Page<'_>, kind: BlockKind) {
-        let lock = self.region().load(page.at) & 0xff;
-        self.region().store(page.at, page_word(page.tag(), kind) | lock);
+        let lock = self.region().load(page.at) & LOCK_BYTE;
+        self.region().store(page.at, page.header_word(kind) | lock);
         self.region().flush(page.at, 8);
     }
 
@@ -294,8 +294,8 @@ impl SlotHeap {
             let has_lock = number == 0 || self.settings().lock == LockKind::Dram32;
             let held = has_lock.then(|| self.lock(page));
             let kind = if number == 0 { BlockKind::Free } else { BlockKind::Pages };
-            let lock = held.as_ref().map_or(0, |_| self.region().load(page.at) & 0xff);
-            self.write_header(page.at, page_word(page.tag(), kind) | lock);
+            let lock = held.as_ref().map_or(0, |_| self.region().load(page.at) & LOCK_BYTE);
+            self.write_header(page.at, page.header_word(kind) | lock);
         }
     }
 

@@ -145,9 +145,14 @@ impl Page<'_> {
         prefetch_to_write(std::ptr::from_ref(self.state));
     }
 
-    /// What the header of the page must prove itself with.
-    pub(super) fn tag(&self) -> u32 {
-        self.seed.page_tag(self.number)
+    /// The header word of the page for a block of this kind, with its lock byte clear.
+    pub(super) fn header_word(&self, kind: BlockKind) -> u64 {
+        self.seed.page_word(self.number, kind)
+    }
+
+    /// What its header word says that its block is for, if it is one of this page.
+    pub(super) fn kind_of(&self, word: u64) -> Option<BlockKind> {
+        self.seed.read_page_word(self.number, word)
     }
 
     /// What the check of an entry at this position depends on.

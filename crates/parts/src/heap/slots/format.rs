@@ -13,6 +13,8 @@ pub(super) const HEADER_LEN: u64 = 64;
 pub(super) const USED_AT: u64 = 40;
 /// Where a page's bitset or log begins, behind the header word.
 pub(super) const LOG_START: u64 = 8;
+/// The byte of a page's header word that is its lock.
+pub(super) const LOCK_BYTE: u64 = 0xff;
 /// Bytes of an entry before its key: length word and sequence number.
 pub(super) const ENTRY_HEAD: u64 = 16;
 /// Bytes of a block of overflow before the value: header word and sequence number.
@@ -93,9 +95,20 @@ impl ChunkHeader {
 pub(super) struct Seed(pub(super) u64);
 
 impl Seed {
-    /// The tag of a page, which proves that its header was written in this life and not overwritten since.
-    pub(super) fn page_tag(self, page: u64) -> u32 {
-        (mix(self.0 ^ page) >> 32) as u32
+    /// The tag of a page, which proves that its header was written in this life for a block of this kind, and is as it was written.
+    fn page_tag(self, page: u64, kind: BlockKind) -> u64 {
+        mix(self.0 ^ page ^ (kind as u64) << 32) >> 32
+    }
+
+    /// The header word of a page, with its lock byte clear.
+    pub(super) fn page_word(self, page: u64, kind: BlockKind) -> u64 {
+        self.page_tag(page, kind) << 32 | (kind as u64) << 8
+    }
+
+    /// The kind that a header word tells, if it is one of this page.
+    pub(super) fn read_page_word(self, page: u64, word: u64) -> Option<BlockKind> {
+        let kind = BlockKind::from_byte((word >> 8) as u8)?;
+        (word & !LOCK_BYTE == self.page_word(page, kind)).then_some(kind)
     }
 
     fn entry_check(self, place: u64, word: u64) -> u64 {
@@ -123,17 +136,6 @@ impl BlockKind {
             .get(usize::from(byte))
             .copied()
     }
-}
-
-/// The header word of a page, with its lock byte clear.
-pub(super) fn page_word(tag: u32, kind: BlockKind) -> u64 {
-    u64::from(tag) << 32 | (kind as u64) << 8
-}
-
-/// The kind that a header word tells, if it is one of this page.
-pub(super) fn read_page_word(word: u64, tag: u32) -> Option<BlockKind> {
-    let [_, kind, 0, 0, proof @ ..] = word.to_le_bytes() else { return None };
-    BlockKind::from_byte(kind).filter(|_| u32::from_le_bytes(proof) == tag)
 }
 
 /// What an entry of a log is.
@@ -295,15 +297,13 @@ mod tests {
         let beyond = ChunkHeader { used: 41.into(), ..header };
         assert!(full.is_valid(&certifier, ZoneId(3)) && !beyond.is_valid(&certifier, ZoneId(3)));
         let other = ChunkHeader::new(&certifier, ZoneId(3), (10, 11), 5, 40);
-        let tag = |header: &ChunkHeader| header.seed(&certifier).page_tag(0);
-        assert_ne!(tag(&header), tag(&other));
-        let word = page_word(tag(&header), BlockKind::Large);
-        assert_eq!(
-            read_page_word(word | 0x7f, tag(&header)),
-            Some(BlockKind::Large),
-            "whatever the lock byte"
-        );
-        assert_eq!(read_page_word(word, tag(&other)), None);
-        assert_eq!(read_page_word(word | 0xff00, tag(&header)), None);
+        let (seed, other) = (header.seed(&certifier), other.seed(&certifier));
+        let word = seed.page_word(7, BlockKind::Large);
+        assert_eq!(seed.read_page_word(7, word | 0x7f), Some(BlockKind::Large), "whatever the lock byte");
+        assert_eq!(seed.read_page_word(8, word), None);
+        assert_eq!(other.read_page_word(7, word), None);
+        for bit in 8..64 {
+            assert_eq!(seed.read_page_word(7, word ^ 1 << bit), None, "bit {bit}, which may tell the kind");
+        }
     }
 }

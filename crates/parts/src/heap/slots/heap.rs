@@ -25,6 +25,7 @@ pub struct SlotHeap {
     pub(super) leave: u32,
     pub(super) certifier: Certifier,
     clock: Clock,
+    newest_life: u64,
     settings: SlotSettings,
     pub(super) chunks: Chunks,
     pub(super) supply: Supply,
@@ -100,8 +101,18 @@ impl SlotHeap {
         let supply = Supply::new(reserve);
         let crossings = Crossings::default();
         let (region, leave) = (space.region().clone(), neighbor.leave);
-        let mut heap =
-            SlotHeap { space, region, leave, certifier, clock, settings, chunks, supply, crossings };
+        let mut heap = SlotHeap {
+            space,
+            region,
+            leave,
+            certifier,
+            clock,
+            newest_life: 0,
+            settings,
+            chunks,
+            supply,
+            crossings,
+        };
         let damages = heap.find_chunks(&neighbor.zones);
         Ok((heap, damages))
     }
@@ -118,7 +129,7 @@ impl SlotHeap {
                     let chunk = header.chunk.get();
                     let base = self.chunks.geometry.first_block(offset);
                     self.chunks.add(chunk, zone, base, header.seed(&self.certifier));
-                    self.clock.pass(header.life());
+                    self.newest_life = self.newest_life.max(header.life());
                     found = found.max(chunk + 1);
                 }
                 None => damages.push(Damage { what: "the header of a chunk", offset }),
@@ -154,6 +165,17 @@ impl SlotHeap {
         let missing =
             SlotError::Damaged { what: "a reference to a block that does not exist, number", offset: block };
         self.chunks.page(block, page).ok_or(missing)
+    }
+
+    /// The newest life of the chunks that were there at the start. The clock must [pass](Clock::pass) it before the first draw, if it
+    /// is a number that the clock can have drawn.
+    pub fn newest_life(&self) -> u64 {
+        self.newest_life
+    }
+
+    /// Where the page of an offset begins in the pool, to name it to people; 0 if there is no such page.
+    pub fn page_start(&self, offset: Offset) -> u64 {
+        self.chunks.page_of(offset).map_or(0, |page| page.at)
     }
 
     /// Where the count of used blocks of a chunk stands, if there is such a chunk.

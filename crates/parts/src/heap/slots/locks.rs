@@ -9,6 +9,7 @@
 
 use super::chunks::Page;
 use super::error::SlotError;
+use super::format::LOCK_BYTE;
 use super::heap::SlotHeap;
 use super::offset::Offset;
 use super::settings::LockKind;
@@ -18,8 +19,6 @@ use std::cell::Cell;
 
 /// Tries to lock a page before its offset goes on the list.
 const TRIES: u32 = 32;
-/// The byte of a page's header word that is its lock.
-const LOCK_BYTE: u64 = 0xff;
 
 /// Offsets that clients wait to see cleared.
 #[derive(Default)]

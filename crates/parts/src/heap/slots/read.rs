@@ -5,7 +5,7 @@
 
 use super::chunks::Page;
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, EntryKind, read_page_word};
+use super::format::{BlockKind, EntryKind};
 use super::heap::SlotHeap;
 use super::offset::Offset;
 use crate::sync::Waiter;
@@ -184,6 +184,6 @@ impl SlotHeap {
 
     /// What the header of a page says that its block is for, if it is one of this page.
     pub(super) fn kind_of(&self, page: &Page<'_>) -> Option<BlockKind> {
-        read_page_word(self.region().load(page.at), page.tag())
+        page.kind_of(self.region().load(page.at))
     }
 }

@@ -10,13 +10,14 @@
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, EntryKind};
+use super::format::{BlockKind, EntryKind, LOCK_BYTE};
 use super::heap::{Location, SlotHeap};
 use super::log::FIRST_ENTRY;
 use super::offset::Offset;
 use super::settings::LockKind;
 use crate::sync::atomic::Ordering;
 use quipu_medium::LINE;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A record that a scan found.
@@ -95,14 +96,20 @@ impl SlotHeap {
         damages
     }
 
+    /// Whether the block of an offset is one whose records a [scan](SlotHeap::scan) has found: not a free one, which may be given
+    /// away, nor part of a value. For who holds an index against the records before the blocks are opened.
+    pub fn holds_records(&self, offset: Offset) -> bool {
+        self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
+    }
+
     /// Makes durable what was read of a block, with the next fence, and resets locks in its pages.
     fn settle_block(&self, block: u64, kind: BlockKind) {
         for page in (0..self.chunks.geometry.pages).filter_map(|page| self.chunks.page(block, page)) {
             let has_header = page.page == 0 || matches!(kind, BlockKind::Free | BlockKind::Pages);
             if self.settings().lock == LockKind::PageByte && has_header {
                 let word = self.region().load(page.at);
-                if word & 0xff != 0 {
-                    self.region().store(page.at, word & !0xff);
+                if word & LOCK_BYTE != 0 {
+                    self.region().store(page.at, word & !LOCK_BYTE);
                 }
             }
             self.region().flush(page.at, self.chunks.geometry.page_size);
@@ -150,6 +157,10 @@ impl SlotHeap {
     fn name_blocks(&self, page: &Page<'_>, position: u32) -> Result<u64, Damage> {
         let Some(entry) = self.read_entry(page, position)? else { return Ok(0) };
         let (len, blocks) = self.read_descriptor(page, position, &entry)?;
+        // A block that is named twice would be given away twice.
+        if blocks.iter().collect::<BTreeSet<_>>().len() < blocks.len() {
+            return Err(Damage { what: "the blocks of a value", offset: page.at + u64::from(position) * 8 });
+        }
         for block in blocks.iter().filter_map(|block| self.chunks.block(*block)) {
             block.named.store(true, Ordering::Release);
         }
