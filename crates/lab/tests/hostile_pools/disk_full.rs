@@ -1,7 +1,7 @@
 //! The disk is full before the pool is: an error, not a fault, and work goes on when there is room again.
 
 use crate::victim::options;
-use quipu::{Error, ErrorKind, Options, Store};
+use quipu::{Design, Error, ErrorKind, NodePlace, Options, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{MediumError, Region};
@@ -29,11 +29,11 @@ fn disk_full(error: Option<Error>) {
     assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::Room));
 }
 
-#[test]
-fn on_the_simulator() {
+fn on_the_simulator(design: Design, nodes: NodePlace) {
     let region = Region::sim(SimOptions { len: 2 << 20, ..SimOptions::default() });
     let sim = region.simulator().unwrap().clone();
-    let options = Options { zone_size: Some(16 << 10), ..Options::default() };
+    let mut options = Options { design: Some(design), zone_size: Some(16 << 10), ..Options::default() };
+    options.offset_map.nodes = nodes;
     let mut store = Store::create_on(region.clone(), &options).unwrap();
     let mut contents = Contents::new();
     for _ in 0..3 {
@@ -48,9 +48,27 @@ fn on_the_simulator() {
     drop(store);
     let mut store = Store::open_on(region, &options).unwrap();
     verify(&mut store, &contents);
+    if design == Design::Viper {
+        // A deletion is a mark and takes no room; in a log it is a record.
+        let key = contents.keys().next().unwrap().clone();
+        store.client().delete(&key).unwrap();
+        contents.remove(&key);
+        verify(&mut store, &contents);
+    }
     sim.fail_reserve_after(u64::MAX);
     assert!(put_until_it_fails(&store, &mut contents, 200).is_none());
     verify(&mut store, &contents);
+}
+
+#[test]
+fn under_a_log() {
+    on_the_simulator(Design::Quipu, NodePlace::Dram);
+}
+
+#[test]
+fn under_slots() {
+    on_the_simulator(Design::Viper, NodePlace::Dram);
+    on_the_simulator(Design::Viper, NodePlace::Pm);
 }
 
 /// A small file system, unmounted when dropped.

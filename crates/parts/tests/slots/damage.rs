@@ -136,3 +136,25 @@ fn no_bytes_make_a_heap_panic() {
         }
     }
 }
+
+/// Every block holds records, and the disk has no room for more: what is there can be read and deleted all the same.
+#[test]
+fn a_heap_opens_on_a_full_disk() {
+    let region = region(1 << 20);
+    let settings = SlotSettings { fill_percent: 100, ..fixed() };
+    let heap = heap(&region, ZONE, settings, 0);
+    let mut owner = heap.owner(0);
+    for number in 0u64.. {
+        drop(heap.place(&mut owner, &number.to_le_bytes(), &value(number, 504), number).expect("room"));
+        if heap.usage().used_blocks == heap.blocks() {
+            break;
+        }
+    }
+    assert!(heap.blocks() > 1 && heap.zones() == 1, "no block of the first zone is left");
+    drop((owner, heap));
+    let sim = region.simulator().expect("a simulated region").clone();
+    sim.fail_reserve_after(0);
+    let recovered = recover(&region, settings, 2);
+    let (_, found) = recovered.records.first_key_value().expect("some");
+    assert!(recovered.heap.delete(found.offset).expect("sound").is_some());
+}

@@ -338,12 +338,13 @@ impl SlotHeap {
         self.region().fence();
     }
 
-    /// Fills the reserve, as far as there are blocks.
+    /// Fills the reserve, as far as there are blocks. A heap that has some does without where the disk is full.
     pub(super) fn fill_reserve(&self) -> Result<(), SlotError> {
         while self.supply.queued.load(Ordering::Acquire) < self.supply.reserve as u64 {
-            match self.take_fresh(0)? {
-                Some((block, _)) => self.supply.offer([block]),
-                None => break,
+            match self.take_fresh(0) {
+                Ok(Some((block, _))) => self.supply.offer([block]),
+                Err(error) if self.supply.allocated() == 0 => return Err(error),
+                Ok(None) | Err(_) => break,
             }
         }
         Ok(())

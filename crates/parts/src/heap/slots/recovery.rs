@@ -188,7 +188,7 @@ impl SlotHeap {
     /// in a new heap.
     ///
     /// # Errors
-    /// [`SlotError::Space`] if the disk is full.
+    /// [`SlotError::Space`] if the disk is full and the heap is new.
     pub fn open_blocks(&self) -> Result<(), SlotError> {
         let per_chunk = self.chunks.geometry.blocks_per_chunk;
         let chunks = (self.blocks() / per_chunk) as u32;
