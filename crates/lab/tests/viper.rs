@@ -232,3 +232,19 @@ fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
         }
     }
 }
+
+/// Blocks that a value fills are not garbage, whatever else they have room for.
+#[test]
+fn a_large_value_is_no_garbage() {
+    let options = Options { cleaner: false, ..options(RecordForm::Variable) };
+    let store = Store::create_on(region(), &options).expect("a new pool");
+    let mut client = store.client();
+    client.put(b"small", b"value").expect("room");
+    let garbage = store.stats().garbage_bytes;
+    let len = 300 << 10;
+    client.put(b"large", &vec![7; len]).expect("room");
+    let stats = store.stats();
+    assert!(stats.record_bytes >= len as u64 && stats.garbage_bytes <= garbage, "{stats:?}");
+    client.delete(b"large").expect("a delete");
+    assert!(store.stats().record_bytes < len as u64);
+}

@@ -115,7 +115,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         let space = self.heap.space();
         let (usage, index) = (self.heap.usage(), self.index.stats());
         let per_block = usage.capacity.checked_div(usage.allocated_blocks).unwrap_or_default();
-        let used = usage.used_blocks * per_block;
+        let (used, live) = (usage.used_blocks * per_block, usage.live_bytes + usage.value_blocks * per_block);
         let (freed, moved) = self.reclaimer.done();
         Stats {
             records: self.index.len(),
@@ -123,8 +123,8 @@ impl<M: NodeMemory> SlotSpine<M> {
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
-            record_bytes: used.max(usage.live_bytes),
-            garbage_bytes: used.saturating_sub(usage.live_bytes),
+            record_bytes: used.max(live),
+            garbage_bytes: used.saturating_sub(live),
             moved_bytes: moved,
             freed_segments: freed,
             index_bytes: index.bytes,

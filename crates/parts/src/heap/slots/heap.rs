@@ -57,6 +57,8 @@ pub struct SlotUsage {
     pub allocated_blocks: u64,
     /// Of these, blocks that were handed out and are not free.
     pub used_blocks: u64,
+    /// Of these, blocks that values fill.
+    pub value_blocks: u64,
     /// Records that count.
     pub live_records: u64,
     /// Their bytes, with sequence numbers, length words and alignment. A value that fills blocks of its own is not in it.
@@ -252,6 +254,7 @@ impl SlotHeap {
         };
         for block in (0..allocated).filter_map(|block| self.chunks.block(block)) {
             usage.used_blocks += u64::from(!matches!(block.state(), BlockState::Free | BlockState::Fresh));
+            usage.value_blocks += u64::from(block.state() == BlockState::Overflow);
             usage.live_records += block.live();
             usage.live_bytes += block.bytes();
         }
