@@ -139,3 +139,26 @@ fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
         assert!(matches!(reclaimed, Ok(Reclaimed::Freed(freed)) if freed.number() == offsets[0].block(1)));
     }
 }
+
+/// A reader has asked the index, and comes to a block that was one page when that is free again: it finds no record, and no
+/// damage.
+#[test]
+fn a_reader_that_comes_late_to_a_large_block_finds_no_record_there() {
+    let settings = SlotSettings { pages_per_block: 3, ..variable() };
+    let region = region(1 << 20);
+    let heap = heap(&region, ZONE, settings, 2);
+    let mut owner = heap.owner(0);
+    // More than a page, less than a block.
+    let offset = heap.place(&mut owner, &[7; 8], &value(7, 6000), 1).expect("room").offset();
+    drop(heap.delete(offset).expect("sound").expect("it is there"));
+    heap.leave(owner);
+    let mut cleaner = heap.cleaner(1);
+    let block = heap.victim(100).expect("it is empty");
+    let freed = heap.reclaim(&mut cleaner, block, |_| true).expect("nothing to move");
+    assert!(matches!(freed, Reclaimed::Freed(_)));
+    let mut buffer = Vec::new();
+    assert_eq!(heap.read(offset, &mut buffer).expect("no damage"), None);
+    assert_eq!(heap.read_value(offset, &[7; 8], &mut buffer).expect("no damage"), None);
+    assert!(heap.delete(offset).expect("no damage").is_none());
+    heap.leave(cleaner);
+}

@@ -314,11 +314,11 @@ impl SlotHeap {
         self.region().fence();
     }
 
-    /// Marks a block as free. Durable with the next fence.
+    /// Marks a block as free. Durable with the next fence. In DRAM it keeps its kind until it is used again: who comes late, by an
+    /// offset found before, finds its pages as they were.
     pub(super) fn mark_free(&self, block: u64) {
         if let Some(first) = self.chunks.page(block, 0) {
             self.set_page_word(&first, BlockKind::Free);
-            first.state.set_kind(BlockKind::Free);
             first.state.set_state(BlockState::Free);
         }
     }
