@@ -1,7 +1,9 @@
 //! Space comes back: blocks to clients, chunks at the end to the pool, and from a heap that is full.
 
 use crate::support::{Table, audit, fixed, heap, recover, region, value, variable};
+use quipu_medium::sim::SimArena;
 use quipu_parts::heap::slots::{Offset, Reclaimed, SlotError, SlotSettings};
+use std::collections::BTreeSet;
 
 const ZONE: u64 = 64 << 10;
 
@@ -161,4 +163,54 @@ fn a_reader_that_comes_late_to_a_large_block_finds_no_record_there() {
     assert_eq!(heap.read_value(offset, &[7; 8], &mut buffer).expect("no damage"), None);
     assert!(heap.delete(offset).expect("no damage").is_none());
     heap.leave(cleaner);
+}
+
+/// A client has published another value and waits for the page of the old one, of which reclamation makes a copy: a crash then
+/// finds three records of the key. Those with the older number go, and with them, once, the blocks of their value.
+#[test]
+fn a_crash_may_find_three_records_of_a_key() {
+    let region = region(1 << 20);
+    let sim = region.simulator().expect("a simulated region").clone();
+    let heap = heap(&region, ZONE, variable(), 2);
+    let mut owner = heap.owner(0);
+    let old = heap.place(&mut owner, &key(0), &value(1, 9000), 1).expect("room").offset();
+    let block = owner.block().expect("it writes there");
+    let mut number = 1;
+    while owner.block() == Some(block) {
+        let offset = heap.place(&mut owner, &key(number), &value(2, 504), number + 1).expect("room").offset();
+        if owner.block() == Some(block) {
+            drop(heap.delete(offset).expect("sound").expect("it is there"));
+        }
+        number += 1;
+    }
+    let mut other = heap.owner(1);
+    let new = heap.place(&mut other, &key(0), &value(3, 9000), 1000).expect("room").offset();
+    let mut cleaner = heap.cleaner(1);
+    let victim = heap.victim(50).expect("there is little in it");
+    assert_eq!(victim, block);
+    let mut crashed = None;
+    let kept = heap.reclaim(&mut cleaner, victim, |moved| {
+        assert_eq!((moved.key, moved.from), (&key(0)[..], old));
+        crashed = Some(sim.snapshot());
+        false
+    });
+    assert!(matches!(kept, Ok(Reclaimed::Kept)));
+    let crashed = crashed.expect("one record is there");
+    let region = SimArena::new().boot_process_crash(&crashed, 0);
+    let recovered = recover(&region, variable(), 2);
+    assert_eq!((recovered.records.len(), recovered.losers), (2, 2));
+    assert_eq!(recovered.records[&key(0)[..]].offset, new);
+    let mut buffer = Vec::new();
+    let record = recovered.heap.read(new, &mut buffer).expect("sound").expect("it counts");
+    assert_eq!((record.value, record.sequence), (&value(3, 9000)[..], 1000));
+    // Of three blocks that hold the new value, and the page that names it, and the page of the last filler.
+    let usage = recovered.heap.usage();
+    assert_eq!((usage.used_blocks, usage.value_blocks), (5, 3), "{usage:?}");
+    let mut owner = recovered.heap.owner(3);
+    let mut blocks = BTreeSet::new();
+    while let Ok(placed) = recovered.heap.place(&mut owner, &key(9), &value(9, 3000), 2000) {
+        drop(placed);
+        blocks.extend(owner.block());
+    }
+    assert_eq!(owner.taken(), blocks.len() as u64, "no block was given away twice");
 }

@@ -2,8 +2,8 @@
 //!
 //! The beats are those of every point store (see [`crate::spine`]), with other owners: **place** and **persist** are one step of
 //! the heap, which keeps the page of the new record locked until the old one is **released**, durably; and there are no
-//! tombstones, since a record is deleted by its mark. So nothing has to be outlived, a crash finds at most two records of a
-//! key, and the higher sequence number tells which counts.
+//! tombstones, since a record is deleted by its mark. So nothing has to be outlived, a crash finds at most an old record of a
+//! key, a copy of it and a new one, and the highest sequence number tells which counts.
 //!
 //! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release.
 //! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.

@@ -17,6 +17,7 @@
 //! | the same, behind the index | two records, the newer one named | letting the older one go |
 //! | a deletion, between mark and index | an entry that names no record | removing the entry |
 //! | a move, before or behind the index | two copies | as for puts; they are equal |
+//! | a move whose record has been replaced in the index meanwhile | two copies and a newer record, the latter named | letting the copies go |
 //!
 //! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index has durably
 //! forgotten what was there. So even an entry that names another record of the same hash tells of damage alone, and is removed
