@@ -95,14 +95,19 @@ impl<M: NodeMemory> SlotSpine<M> {
     }
 
     pub(crate) fn session(&self) -> SlotSession {
-        let mut seed = [0; 8];
-        self.region().entropy(&mut seed);
         SlotSession {
             participant: self.epochs.register(),
-            owner: self.heap.owner(u64::from_le_bytes(seed)),
+            owner: self.owner(),
             numbers: Numbers::default(),
             buffer: Vec::new(),
         }
+    }
+
+    /// A place to write, which begins blocks at pages of its own choice.
+    fn owner(&self) -> Owner {
+        let mut seed = [0; 8];
+        self.region().entropy(&mut seed);
+        self.heap.owner(u64::from_le_bytes(seed))
     }
 
     /// Makes room in a new pool.
@@ -136,7 +141,7 @@ impl<M: NodeMemory> SlotSpine<M> {
 
     /// Ends a session; its block goes on with another client.
     pub(crate) fn end(&self, session: &mut SlotSession) {
-        self.heap.leave(std::mem::replace(&mut session.owner, self.heap.owner(0)));
+        self.heap.leave(std::mem::replace(&mut session.owner, self.owner()));
     }
 
     /// Longest key and longest value, in bytes.
