@@ -34,7 +34,7 @@
 //!   48 | reserved, zero (16 bytes)                                           |
 //!
 //! page     0        1        2        3        4        5        6        7
-//!    0 | lock    | kind   | zero            | tag: proves life and place     |
+//!    0 | lock    | kind   | zero            | tag: proves life, place, kind  |
 //!    8 | slots: bitset, whole words, 1 = a record     logs: entries          |
 //!      | slots: key, value, zeros, sequence number    logs: a zero word      |
 //!
