@@ -233,6 +233,26 @@ fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
     }
 }
 
+/// A mark that is lost while the store is open, and a put that finds that place free again: the index names it already.
+#[test]
+fn a_record_that_has_lost_its_mark_is_put_again_in_its_place() {
+    let region = region();
+    let store = Store::create_on(region.clone(), &Options { cleaner: false, ..fixed() }).expect("a new pool");
+    let mut client = store.client();
+    client.put(&[7; 8], &value(5)).expect("room");
+    client.put(&[8; 8], &value(5)).expect("room");
+    let places = (0..region.len()).step_by(8);
+    let record = places.filter(|at| region.load(*at) == 0x0707_0707_0707_0707).last().expect("the key");
+    let bits = record / 4096 * 4096 + 8;
+    assert_eq!(region.load(bits), 3, "two records");
+    region.store(bits, 2);
+    // Whoever writes there next looks at the page anew.
+    client.delete(&[8; 8]).expect("a delete");
+    client.put(&[7; 8], &value(6)).expect("room");
+    assert_eq!(region.load(bits), 1, "in the first slot");
+    assert_eq!(client.get(&[7; 8]).expect("sound"), Some(value(6)));
+}
+
 /// Blocks that a value fills are not garbage, whatever else they have room for.
 #[test]
 fn a_large_value_is_no_garbage() {

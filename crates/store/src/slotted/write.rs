@@ -163,8 +163,9 @@ impl<M: NodeMemory> SlotSpine<M> {
         let (placed, segment) = self.heap.place_with(owner, key, value, sequence, lock)?;
         let is_old = |word| self.is_record_of(word, key);
         match segment.upsert(&guard, word_of(placed.offset()), is_old) {
-            Ok(Some(old)) => self.release(placed, offset_of(old))?,
-            Ok(None) => {}
+            // If it is the new one, the index named a place that was free: the mark there had been lost.
+            Ok(Some(old)) if offset_of(old) != placed.offset() => self.release(placed, offset_of(old))?,
+            Ok(_) => {}
             Err(error) => {
                 placed.withdraw()?;
                 return match error {
