@@ -15,7 +15,7 @@ use super::place::Place;
 use super::settings::LockKind;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{SpinLock, point};
+use crate::sync::{SpinGuard, SpinLock, point};
 use quipu_medium::LINE;
 use std::collections::VecDeque;
 use zerocopy::IntoBytes;
@@ -184,7 +184,7 @@ impl SlotHeap {
             let next = Next::read(word);
             let allocated = supply.allocated();
             if next.block >= allocated {
-                if self.grow(allocated)? {
+                if self.grow(supply.growth.lock(), allocated)? {
                     continue;
                 }
                 return Ok(None);
@@ -194,8 +194,8 @@ impl SlotHeap {
             if supply.next.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 let percent = u64::from(self.settings().fill_percent);
                 if (next.block + 1) * 100 > allocated * percent {
-                    // Ahead of need: if this fails, whoever needs it is told.
-                    let _ = self.grow(allocated);
+                    // Ahead of need: nobody waits for whoever is at it, and if this fails, whoever needs it is told.
+                    let _ = supply.growth.try_lock().map(|chunks| self.grow(chunks, allocated));
                 }
                 return Ok(Some((next.block, next.page)));
             }
@@ -203,8 +203,7 @@ impl SlotHeap {
     }
 
     /// Adds a chunk, unless someone has since `seen` blocks were counted. `false` if no zone is left.
-    fn grow(&self, seen: u64) -> Result<bool, SlotError> {
-        let mut chunks = self.supply.growth.lock();
+    fn grow(&self, mut chunks: SpinGuard<'_, u32>, seen: u64) -> Result<bool, SlotError> {
         if self.supply.allocated() > seen {
             return Ok(true);
         }
