@@ -7,5 +7,6 @@ pub mod cceh;
 mod cursor;
 mod directory;
 pub mod hash;
+pub mod masstree;
 
 pub use cursor::Cursor;

@@ -1,0 +1,347 @@
+//! Border nodes: slices and words, side by side, fifteen of each.
+//!
+//! What a slot holds is said by its class: the word of a key that ends in the slice, by its length there; the word of a key that
+//! goes on, whose suffix is kept beside the node; or a link to the layer in which all keys go on that share the slice.
+//! A slot is written before the permutation names it. So a key that is added to a slot which no reader can still take for that
+//! of another key takes effect with the store of the permutation, and readers need not look again.
+
+use super::arena::Node;
+use super::key::{LONGER, Piece};
+use super::nodes::{Link, Nodes};
+use super::permutation::{Permutation, SLOTS};
+use super::suffix::Suffixes;
+use super::version::Version;
+use crate::epoch::Guard;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::point;
+
+/// The class of a slot with a link; those of words are the ranks of their keys.
+pub(super) const LAYER: u8 = LONGER + 1;
+const CLASS_BITS: usize = 4;
+/// In the classes: a slot was freed that readers may still take for that of the key that it had.
+const STALE: u64 = 1 << 63;
+
+/// A border node.
+#[repr(C, align(32))]
+pub(super) struct Border {
+    pub(super) version: Version,
+    permutation: AtomicU64,
+    /// Four bits for each slot, and [`STALE`].
+    classes: AtomicU64,
+    /// The border nodes beside this one, by their numbers; zero at the ends of the layer. `next` is protected by the lock,
+    /// `prev` by that of the node that it names.
+    pub(super) next: AtomicU32,
+    pub(super) prev: AtomicU32,
+    /// The inner node above; none in a root. Protected by the lock of the parent, in a root by its own.
+    pub(super) parent: AtomicU32,
+    /// The address of a block, or zero.
+    suffixes: AtomicU64,
+    slices: [AtomicU64; SLOTS],
+    words: [AtomicU64; SLOTS],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Border>() == 288);
+
+// SAFETY: atomics are valid if all their bytes are zero, and need no drop: suffixes are freed by `Nodes`.
+unsafe impl Node for Border {
+    #[cfg(loom)]
+    fn new() -> Border {
+        Border {
+            version: Version::new(),
+            permutation: AtomicU64::new(0),
+            classes: AtomicU64::new(0),
+            next: AtomicU32::new(0),
+            prev: AtomicU32::new(0),
+            parent: AtomicU32::new(0),
+            suffixes: AtomicU64::new(0),
+            slices: Default::default(),
+            words: Default::default(),
+        }
+    }
+}
+
+/// What a border node has for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Its word.
+    Word {
+        /// Where it stands.
+        slot: usize,
+        /// The word.
+        word: u64,
+    },
+    /// The layer in which the key goes on.
+    Layer {
+        /// Where the link stands.
+        slot: usize,
+        /// A node of the layer's left edge, perhaps its root.
+        link: Link,
+    },
+    /// The word of another key that goes on after the same slice.
+    Other {
+        /// Where it stands.
+        slot: usize,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// What a slot is to hold, or holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'s> {
+    pub(super) slice: u64,
+    pub(super) class: u8,
+    pub(super) word: u64,
+    pub(super) suffix: &'s [u8],
+}
+
+impl<'s> Entry<'s> {
+    /// The entry of a key.
+    pub(super) fn of(piece: &Piece<'s>, word: u64) -> Entry<'s> {
+        Entry { slice: piece.slice, class: piece.rank, word, suffix: piece.suffix }
+    }
+
+    /// The entry of a layer.
+    pub(super) fn layer(slice: u64, link: Link) -> Entry<'s> {
+        Entry { slice, class: LAYER, word: u64::from(link.bits()), suffix: &[] }
+    }
+
+    /// Slice and rank.
+    pub(super) fn order(&self) -> (u64, u8) {
+        (self.slice, self.class.min(LONGER))
+    }
+}
+
+impl Border {
+    /// Makes an empty node of one that nobody else knows.
+    pub(super) fn clear(&self) {
+        self.permutation.store(Permutation::EMPTY.word(), Ordering::Relaxed);
+        self.classes.store(0, Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
+        self.prev.store(0, Ordering::Relaxed);
+        self.parent.store(0, Ordering::Relaxed);
+        self.suffixes.store(0, Ordering::Relaxed);
+    }
+
+    /// Which slots have keys, in which order.
+    #[inline]
+    pub(super) fn permutation(&self) -> Permutation {
+        Permutation::from_word(self.permutation.load(Ordering::Acquire))
+    }
+
+    /// Lets keys come or go. The caller holds the lock.
+    #[inline]
+    pub(super) fn publish(&self, permutation: Permutation) {
+        point();
+        self.permutation.store(permutation.word(), Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn slice(&self, slot: usize) -> u64 {
+        self.slices[slot].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn class(&self, slot: usize) -> u8 {
+        (self.classes.load(Ordering::Relaxed) >> (CLASS_BITS * slot)) as u8 & 15
+    }
+
+    #[inline]
+    pub(super) fn word(&self, slot: usize) -> u64 {
+        self.words[slot].load(Ordering::Acquire)
+    }
+
+    /// Lets a slot have another word of the same class. The caller holds the lock.
+    #[inline]
+    pub(super) fn set_word(&self, slot: usize, word: u64) {
+        self.words[slot].store(word, Ordering::Release);
+    }
+
+    /// The block's address.
+    pub(super) fn suffix_address(&self) -> u64 {
+        self.suffixes.load(Ordering::Acquire)
+    }
+
+    /// The block of suffixes, which the guard keeps.
+    #[inline]
+    fn suffixes<'g>(&self, _guard: &'g Guard<'_>) -> Option<Suffixes<'g>> {
+        // SAFETY: a block is retired after the node has stopped naming it, and is not freed while the guard is there.
+        unsafe { Suffixes::from_address(self.suffix_address()) }
+    }
+
+    /// The suffix of a slot.
+    #[inline]
+    pub(super) fn suffix<'g>(&self, guard: &'g Guard<'_>, slot: usize) -> &'g [u8] {
+        self.suffixes(guard).map_or(&[], |block| block.get(slot))
+    }
+
+    /// What a slot holds.
+    pub(super) fn entry<'g>(&self, guard: &'g Guard<'_>, slot: usize) -> Entry<'g> {
+        let class = self.class(slot);
+        let suffix = if class == LONGER { self.suffix(guard, slot) } else { &[] };
+        Entry { slice: self.slice(slot), class, word: self.word(slot), suffix }
+    }
+
+    /// What the node has for a key; without the lock, to be believed only if the version has not changed.
+    #[inline]
+    pub(super) fn search(&self, guard: &Guard<'_>, piece: &Piece<'_>) -> Found {
+        let permutation = self.permutation();
+        let classes = self.classes.load(Ordering::Relaxed);
+        // All slices are compared before the first hit is looked at: no branch depends on where it stands.
+        let same = |slot: usize| u32::from(self.slice(slot) == piece.slice) << slot;
+        let mut hits = (0..SLOTS).fold(0, |hits, slot| hits | same(slot));
+        while hits != 0 {
+            let slot = hits.trailing_zeros() as usize;
+            hits &= hits - 1;
+            let class = (classes >> (CLASS_BITS * slot)) as u8 & 15;
+            if class.min(LONGER) != piece.rank || !permutation.contains(slot) {
+                continue;
+            }
+            let word = self.word(slot);
+            if class == LAYER {
+                return Found::Layer { slot, link: Link::from_bits(word as u32) };
+            }
+            if class == LONGER && self.suffix(guard, slot) != piece.suffix {
+                return Found::Other { slot };
+            }
+            return Found::Word { slot, word };
+        }
+        Found::Nothing
+    }
+
+    /// Where a slot is whose word is this one, and no link: the likely one, or another.
+    pub(super) fn slot_of_word(&self, likely: usize, word: u64) -> Option<usize> {
+        let permutation = self.permutation();
+        let holds = |slot: &usize| {
+            self.word(*slot) == word && self.class(*slot) != LAYER && permutation.contains(*slot)
+        };
+        Some(likely).filter(holds).or_else(|| (0..SLOTS).find(holds))
+    }
+
+    /// How many keys come before this slice and rank. The caller holds the lock.
+    pub(super) fn rank(&self, permutation: Permutation, order: (u64, u8)) -> usize {
+        let before = |slot: usize| (self.slice(slot), self.class(slot).min(LONGER)) < order;
+        permutation.slots().map(|slot| usize::from(before(slot))).sum()
+    }
+
+    /// Adds an entry, for which there is a slot; returns that, and the block of suffixes that this one has replaced, to be
+    /// retired. The caller holds the lock.
+    pub(super) fn insert<'g>(
+        &self,
+        nodes: &Nodes,
+        guard: &'g Guard<'_>,
+        entry: &Entry<'_>,
+    ) -> (usize, Option<Suffixes<'g>>) {
+        let permutation = self.permutation();
+        let (after, slot) = permutation.insert(self.rank(permutation, entry.order()));
+        if self.classes.load(Ordering::Relaxed) & STALE != 0 {
+            self.mark_inserting();
+        }
+        let replaced = self.write(nodes, guard, slot, entry);
+        self.publish(after);
+        (slot, replaced)
+    }
+
+    /// Announces that slots will change their meaning. What was stale is stale no more, for who has looked before this will
+    /// look again. The caller holds the lock.
+    pub(super) fn mark_inserting(&self) {
+        self.version.mark_inserting();
+        self.forget_stale();
+    }
+
+    /// Announces that the node will be for fewer keys. The caller holds the lock.
+    pub(super) fn mark_splitting(&self) {
+        self.version.mark_splitting();
+        self.forget_stale();
+    }
+
+    fn forget_stale(&self) {
+        self.classes.store(self.classes.load(Ordering::Relaxed) & !STALE, Ordering::Relaxed);
+    }
+
+    /// Writes a slot that no reader can take for another, or after a mark; returns the block that was replaced. The caller holds
+    /// the lock.
+    fn write<'g>(
+        &self,
+        nodes: &Nodes,
+        guard: &'g Guard<'_>,
+        slot: usize,
+        entry: &Entry<'_>,
+    ) -> Option<Suffixes<'g>> {
+        let replaced = if entry.class == LONGER { self.keep(nodes, guard, slot, entry.suffix) } else { None };
+        self.set(slot, entry);
+        replaced
+    }
+
+    /// Writes all of a slot but its suffix.
+    fn set(&self, slot: usize, entry: &Entry<'_>) {
+        self.slices[slot].store(entry.slice, Ordering::Relaxed);
+        self.set_class(slot, entry.class);
+        self.set_word(slot, entry.word);
+    }
+
+    /// Lets a node that nobody else knows have these entries, in their order and in the first slots.
+    pub(super) fn fill(&self, nodes: &Nodes, entries: &[Entry<'_>]) {
+        entries.iter().enumerate().for_each(|(slot, entry)| self.set(slot, entry));
+        let longer = entries.iter().enumerate().filter(|(_, entry)| entry.class == LONGER);
+        let suffixes = longer.map(|(slot, entry)| (slot, entry.suffix));
+        if suffixes.clone().next().is_some() {
+            self.suffixes.store(nodes.new_suffixes(suffixes), Ordering::Release);
+        }
+        self.publish(Permutation::of(0..entries.len()));
+    }
+
+    /// Lets a slot that has a word have a link, after a mark. The caller holds the lock.
+    pub(super) fn set_layer(&self, slot: usize, link: Link) {
+        self.set_class(slot, LAYER);
+        self.set_word(slot, u64::from(link.bits()));
+    }
+
+    /// Where a slot's word lies, to be asked for.
+    pub(super) fn word_place(&self, slot: usize) -> *const AtomicU64 {
+        self.words.as_ptr().wrapping_add(slot)
+    }
+
+    fn set_class(&self, slot: usize, class: u8) {
+        let others = self.classes.load(Ordering::Relaxed) & !(15 << (CLASS_BITS * slot));
+        self.classes.store(others | u64::from(class) << (CLASS_BITS * slot), Ordering::Relaxed);
+    }
+
+    /// Gives a slot its suffix; returns the block that was too small for it.
+    fn keep<'g>(
+        &self,
+        nodes: &Nodes,
+        guard: &'g Guard<'_>,
+        slot: usize,
+        suffix: &[u8],
+    ) -> Option<Suffixes<'g>> {
+        let block = self.suffixes(guard);
+        if block.is_some_and(|block| block.push(slot, suffix)) {
+            return None;
+        }
+        let kept = self.permutation().slots().filter(|kept| *kept != slot && self.class(*kept) == LONGER);
+        let kept: Vec<(usize, &[u8])> = kept.map(|slot| (slot, self.suffix(guard, slot))).collect();
+        let all = kept.iter().copied().chain(std::iter::once((slot, suffix)));
+        self.suffixes.store(nodes.new_suffixes(all), Ordering::Release);
+        block
+    }
+
+    /// The block, no longer the node's, if none of its keys has a suffix. The caller holds the lock.
+    pub(super) fn drop_suffixes<'g>(&self, guard: &'g Guard<'_>) -> Option<Suffixes<'g>> {
+        let block = self.suffixes(guard)?;
+        if self.permutation().slots().any(|slot| self.class(slot) == LONGER) {
+            return None;
+        }
+        self.suffixes.store(0, Ordering::Release);
+        Some(block)
+    }
+
+    /// Takes a key out; returns how many are left. The caller holds the lock.
+    pub(super) fn remove(&self, slot: usize) -> usize {
+        let after = self.permutation().remove(slot);
+        self.classes.store(self.classes.load(Ordering::Relaxed) | STALE, Ordering::Relaxed);
+        self.publish(after);
+        after.len()
+    }
+}

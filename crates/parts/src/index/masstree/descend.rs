@@ -1,0 +1,215 @@
+//! The way down, without locks: through the inner nodes of a layer by the slice, and through the layers by the key
+//! (EuroSys'12, section 4.6.3).
+//!
+//! A reader takes the version of a child before it looks again whether the parent, which named that child, has changed. So at
+//! every moment it holds a node that was for its slice when it took the version. If that node becomes one for fewer slices
+//! after that, its version says so.
+
+use super::border::{Border, Found};
+use super::key::Piece;
+use super::nodes::Link;
+use super::tree::Masstree;
+use super::version::Seen;
+use crate::epoch::Guard;
+use crate::sync::Waiter;
+use crate::sync::atomic::Ordering;
+use std::cell::Cell;
+
+thread_local! {
+    /// Inner nodes at which this thread has looked for a child.
+    static INNER_NODES_VISITED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Inner nodes at which the calling thread has looked for a child, in all indexes since it began.
+pub fn inner_nodes_visited() -> u64 {
+    INNER_NODES_VISITED.get()
+}
+
+/// Where a lookup has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Leaf {
+    /// The border node.
+    pub(super) number: u32,
+    /// Its version, at which `found` was there.
+    pub(super) seen: Seen,
+    /// Bytes of the key before its layer.
+    pub(super) offset: usize,
+    /// What it has for the key: no layer, unless that is asked for.
+    pub(super) found: Found,
+}
+
+impl Masstree {
+    /// What the index has for a key.
+    #[inline]
+    pub(super) fn find(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
+        self.walk::<false>(guard, key)
+    }
+
+    /// What the index has for a key; with `REPAIR`, and a lock for that, links that no longer name the roots of their layers are
+    /// set right on the way.
+    #[inline]
+    pub(super) fn walk<const REPAIR: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
+        let mut waiter = Waiter::default();
+        loop {
+            let first = Link::from_bits(self.root.load(Ordering::Acquire));
+            if let Some(leaf) = self.walk_from::<REPAIR>(guard, key, first) {
+                return leaf;
+            }
+            waiter.wait();
+        }
+    }
+
+    /// Goes through the layers, beginning with the first; nothing if one of them has gone meanwhile.
+    #[inline]
+    fn walk_from<const REPAIR: bool>(&self, guard: &Guard<'_>, key: &[u8], first: Link) -> Option<Leaf> {
+        let (mut layer, mut offset) = (first, 0);
+        loop {
+            let piece = Piece::at(key, offset);
+            let (number, seen, found) = self.find_in_layer(guard, layer, &piece)?;
+            let Found::Layer { slot, link } = found else {
+                return Some(Leaf { number, seen, offset, found });
+            };
+            layer = if REPAIR { self.repair(number, seen, slot, link)? } else { link };
+            offset += super::key::SLICE;
+        }
+    }
+
+    /// What a layer has for a piece of a key, and in which border node, at which version.
+    #[inline]
+    fn find_in_layer(&self, guard: &Guard<'_>, layer: Link, piece: &Piece<'_>) -> Option<(u32, Seen, Found)> {
+        let mut waiter = Waiter::default();
+        loop {
+            let (number, mut seen) = self.descend(layer, piece.slice)?;
+            let border = self.nodes.border(number);
+            loop {
+                let found = border.search(guard, piece);
+                if !border.version.has_changed(seen) {
+                    return Some((number, seen, found));
+                }
+                let now = border.version.stable();
+                if now.has_left(seen) {
+                    break;
+                }
+                seen = now;
+            }
+            waiter.wait();
+        }
+    }
+
+    /// The border node of a layer that is for this slice, and its version; nothing if the layer has gone. `layer` is its
+    /// root, or was once.
+    #[inline]
+    pub(super) fn descend(&self, layer: Link, slice: u64) -> Option<(u32, Seen)> {
+        let mut waiter = Waiter::default();
+        loop {
+            let (mut node, mut seen) = self.root_of(layer)?;
+            let mut visited = 0;
+            while node.is_inner() {
+                visited += 1;
+                let inner = self.nodes.inner(node);
+                let child = inner.child_of(slice);
+                self.nodes.prefetch(child);
+                let child_seen = self.nodes.version(child).stable();
+                if inner.version.has_changed(seen) {
+                    let now = inner.version.stable();
+                    if now.has_left(seen) {
+                        break;
+                    }
+                    seen = now;
+                } else if child_seen.is_live() {
+                    (node, seen) = (child, child_seen);
+                } else {
+                    break;
+                }
+            }
+            INNER_NODES_VISITED.set(INNER_NODES_VISITED.get() + visited);
+            if !node.is_inner() {
+                return Some((node.number(), seen));
+            }
+            waiter.wait();
+        }
+    }
+
+    /// The root of a layer and its version, from a node that is or was its root; nothing if the layer has gone.
+    ///
+    /// What was a root once stands at the left edge of its layer, where no node goes before all do; above it is the root.
+    #[inline]
+    pub(super) fn root_of(&self, layer: Link) -> Option<(Link, Seen)> {
+        let mut node = layer;
+        loop {
+            let seen = self.nodes.version(node).stable();
+            if !seen.is_live() {
+                return None;
+            }
+            if seen.is_root() {
+                return Some((node, seen));
+            }
+            node = Link::from_bits(self.nodes.parent(node).load(Ordering::Acquire));
+        }
+    }
+
+    /// The root of the layer to which a slot has a link, after setting the link right if it is old and nobody is in the way.
+    fn repair(&self, number: u32, seen: Seen, slot: usize, link: Link) -> Option<Link> {
+        let (root, _) = self.root_of(link)?;
+        if root != link {
+            let border = self.nodes.border(number);
+            // The version is the same, so the slot has the link, or has been freed and not used again.
+            if border.version.try_lock(seen) {
+                border.set_word(slot, u64::from(root.bits()));
+                border.version.unlock();
+            }
+        }
+        Some(root)
+    }
+
+    /// The border node of a key, locked, and what it has for the key: no layer.
+    #[inline]
+    pub(super) fn lock(&self, guard: &Guard<'_>, key: &[u8]) -> (Leaf, &Border) {
+        let mut waiter = Waiter::default();
+        loop {
+            let leaf = self.walk::<true>(guard, key);
+            let border = self.nodes.border(leaf.number);
+            if let Some(now) = border.version.lock() {
+                if !now.has_left(leaf.seen) {
+                    let found = border.search(guard, &Piece::at(key, leaf.offset));
+                    if !matches!(found, Found::Layer { .. }) {
+                        return (Leaf { found, ..leaf }, border);
+                    }
+                }
+                border.version.unlock();
+            }
+            waiter.wait();
+        }
+    }
+
+    /// The first border node of a layer and its version; nothing if the layer has gone.
+    pub(super) fn leftmost(&self, layer: Link) -> Option<(u32, Seen)> {
+        let mut node = layer;
+        // The first child of a node at the left edge never changes.
+        while node.is_inner() {
+            node = self.nodes.inner(node).child(0);
+        }
+        let seen = self.nodes.version(node).stable();
+        seen.is_live().then_some((node.number(), seen))
+    }
+
+    /// Locks the parent of a locked node; nothing if that is a root.
+    pub(super) fn lock_parent(&self, node: Link) -> Option<Link> {
+        let mut waiter = Waiter::default();
+        loop {
+            let parent = Link::from_bits(self.nodes.parent(node).load(Ordering::Acquire));
+            if parent == Link::NONE {
+                return None;
+            }
+            let version = &self.nodes.inner(parent).version;
+            if version.lock().is_some() {
+                // It changes only under the lock of the parent.
+                if self.nodes.parent(node).load(Ordering::Acquire) == parent.bits() {
+                    return Some(parent);
+                }
+                version.unlock();
+            }
+            waiter.wait();
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Layers come when two keys go on after the same slice, and go when their last key does.
+//!
+//! A layer that is empty has shrunk to its left edge: one border node without a key, and above it inner nodes without a
+//! key. Whoever sees that goes down from above once more, since the slot with the link may have moved meanwhile,
+//! and takes the layer away under the lock of the node above. Locks of several layers are thus taken downwards, and nobody who
+//! holds a lock of a layer waits for one above it.
+
+use super::border::{Border, Entry, Found};
+use super::hint::Hint;
+use super::key::{LONGER, Piece, SLICE};
+use super::nodes::Link;
+use super::tree::Masstree;
+use crate::epoch::Guard;
+use crate::sync::atomic::Ordering;
+
+impl Masstree {
+    /// Lets two keys that go on after the same slice go on in a layer of their own: the one that stands in this slot, and
+    /// a new one. The node is locked, and then unlocked. Says where the new key's word stands.
+    #[cold]
+    pub(super) fn add_layer(
+        &self,
+        guard: &Guard<'_>,
+        border: &Border,
+        slot: usize,
+        piece: &Piece<'_>,
+        word: u64,
+    ) -> Hint {
+        let present = border.entry(guard, slot);
+        debug_assert!(present.class == LONGER, "a key that goes on");
+        let (link, hint) = self.new_layers((present.suffix, present.word), (piece.suffix, word));
+        border.mark_inserting();
+        border.set_layer(slot, link);
+        let unused = border.drop_suffixes(guard);
+        border.version.unlock();
+        self.nodes.retire_suffixes(guard, unused);
+        hint
+    }
+
+    /// As many layers as it takes to tell two different keys apart, which nobody else knows yet: the first one's root, and
+    /// where the second key's word stands.
+    fn new_layers(&self, (present, old): (&[u8], u64), (added, new): (&[u8], u64)) -> (Link, Hint) {
+        let (first, mut border) = self.new_root();
+        let (mut number, mut offset) = (first, 0);
+        loop {
+            let (here, there) = (Piece::at(present, offset), Piece::at(added, offset));
+            if here.order() != there.order() || here.rank != LONGER {
+                let mut entries = [Entry::of(&here, old), Entry::of(&there, new)];
+                entries.sort_unstable_by_key(Entry::order);
+                border.fill(&self.nodes, &entries);
+                border.version.unlock();
+                let slot = usize::from(here.order() < there.order());
+                return (Link::border(first), Hint::new(number, slot));
+            }
+            let (below, root) = self.new_root();
+            border.fill(&self.nodes, &[Entry::layer(here.slice, Link::border(below))]);
+            border.version.unlock();
+            (number, border) = (below, root);
+            offset += SLICE;
+        }
+    }
+
+    fn new_root(&self) -> (u32, &Border) {
+        let (number, border) = self.nodes.new_border();
+        border.version.set_root(true);
+        self.layers.fetch_add(1, Ordering::Relaxed);
+        (number, border)
+    }
+
+    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty. Returns the
+    /// border node that had the link, still locked, and the slot, which is still to be freed.
+    pub(super) fn remove_empty_layer(&self, guard: &Guard<'_>, prefix: &[u8]) -> Option<(u32, usize)> {
+        let at = prefix.len().checked_sub(SLICE)?;
+        let (leaf, border) = self.lock(guard, prefix);
+        // Not there any more if somebody else has done it.
+        let link = (leaf.offset == at).then(|| {
+            let piece = Piece { rank: LONGER, ..Piece::at(prefix, at) };
+            match border.search(guard, &piece) {
+                Found::Layer { slot, link } => Some((slot, link)),
+                _ => None,
+            }
+        });
+        if let Some((slot, link)) = link.flatten()
+            && self.bury_layer(guard, link)
+        {
+            return Some((leaf.number, slot));
+        }
+        border.version.unlock();
+        None
+    }
+
+    /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock of the node with
+    /// the link.
+    fn bury_layer(&self, guard: &Guard<'_>, layer: Link) -> bool {
+        let Some((number, _)) = self.leftmost(layer) else { return false };
+        let border = self.nodes.border(number);
+        if border.permutation().len() > 0 || border.version.lock().is_none() {
+            return false;
+        }
+        let bottom = Link::border(number);
+        let mut is_empty = border.permutation().len() == 0 && border.next.load(Ordering::Relaxed) == 0;
+        let mut top = bottom;
+        // Another border node may have been emptied and not yet be forgotten by the nodes above. Who is about to do that looks at
+        // the layer again afterwards.
+        while is_empty && let Some(parent) = self.lock_parent(top) {
+            is_empty = self.nodes.inner(parent).len() == 0;
+            top = parent;
+        }
+        let mut node = bottom;
+        loop {
+            let (version, parent) = (self.nodes.version(node), self.nodes.parent(node).load(Ordering::Relaxed));
+            if is_empty {
+                version.unlock_dead();
+                self.nodes.retire(guard, node);
+            } else {
+                version.unlock();
+            }
+            if node == top {
+                break;
+            }
+            node = Link::from_bits(parent);
+        }
+        if is_empty {
+            self.layers.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_empty
+    }
+}

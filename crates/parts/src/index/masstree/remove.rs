@@ -1,0 +1,196 @@
+//! Removing keys, and the nodes that are then empty (EuroSys'12, section 4.6.5).
+//!
+//! Nodes are not merged, but an empty one goes. The slices that it was for become its left neighbour's. So the first
+//! border node of a layer stays, and with it the left edge, until the layer is empty. If the node was the first child of its
+//! parent, its left neighbour is below another one, and the key that divides the two, somewhere above, is raised.
+
+use super::border::Found;
+use super::key::SLICE;
+use super::nodes::Link;
+use super::tree::Masstree;
+use crate::epoch::Guard;
+use crate::sync::Waiter;
+use crate::sync::atomic::Ordering;
+
+impl Masstree {
+    /// Removes a key and returns its word.
+    pub fn take(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
+        self.remove_if(guard, key, |_| true)
+    }
+
+    /// Removes a key if its word is still `old`; says whether it was.
+    pub fn remove(&self, guard: &Guard<'_>, key: &[u8], old: u64) -> bool {
+        self.remove_if(guard, key, |word| word == old).is_some()
+    }
+
+    fn remove_if(&self, guard: &Guard<'_>, key: &[u8], is_wanted: impl Fn(u64) -> bool) -> Option<u64> {
+        let (leaf, border) = self.lock(guard, key);
+        let found = match leaf.found {
+            Found::Word { slot, word } if is_wanted(word) => Some((slot, word)),
+            _ => None,
+        };
+        let Some((slot, word)) = found else {
+            border.version.unlock();
+            return None;
+        };
+        self.count(leaf.number, -1);
+        self.free_slot(guard, key, leaf.offset, leaf.number, slot);
+        Some(word)
+    }
+
+    /// Frees a slot of a locked border node, in the layer behind `offset` bytes of the key, and with it all nodes and layers that
+    /// are empty then. Unlocks the node.
+    fn free_slot(&self, guard: &Guard<'_>, key: &[u8], offset: usize, number: u32, slot: usize) {
+        let (mut offset, mut number, mut slot) = (offset, number, slot);
+        loop {
+            let border = self.nodes.border(number);
+            let left = border.remove(slot);
+            let unused = border.drop_suffixes(guard);
+            let is_first = border.prev.load(Ordering::Acquire) == 0;
+            let is_only = is_first && border.next.load(Ordering::Relaxed) == 0;
+            if left == 0 && !is_first {
+                self.remove_border(guard, number);
+            } else {
+                border.version.unlock();
+            }
+            self.nodes.retire_suffixes(guard, unused);
+            // The layer is empty perhaps, if this was its last key, or the last node of which the nodes above knew.
+            if left > 0 || is_first && !is_only || offset == 0 {
+                return;
+            }
+            let prefix = key.get(..offset).unwrap_or_default();
+            let Some(link) = self.remove_empty_layer(guard, prefix) else { return };
+            (number, slot) = link;
+            offset -= SLICE;
+        }
+    }
+
+    /// Takes an empty border node that is not the first of its layer, and is locked, out of the tree.
+    #[cold]
+    fn remove_border(&self, guard: &Guard<'_>, number: u32) {
+        self.unlink(number);
+        let bottom = Link::border(number);
+        // Nodes for which this was the only child go with it.
+        let mut top = bottom;
+        let parent = loop {
+            // There is one, since the left edge is never taken out in this way.
+            let Some(parent) = self.lock_parent(top) else { break None };
+            if self.nodes.inner(parent).len() > 0 {
+                break Some(parent);
+            }
+            top = parent;
+        };
+        if let Some(parent) = parent {
+            let inner = self.nodes.inner(parent);
+            match inner.rank_of(top) {
+                Some(0) => self.remove_first_child(parent),
+                Some(rank) => {
+                    inner.version.mark_inserting();
+                    inner.remove(rank);
+                    inner.version.unlock();
+                }
+                None => inner.version.unlock(),
+            }
+        }
+        let mut node = bottom;
+        loop {
+            let above = Link::from_bits(self.nodes.parent(node).load(Ordering::Relaxed));
+            self.nodes.version(node).unlock_dead();
+            self.nodes.retire(guard, node);
+            if node == top {
+                break;
+            }
+            node = above;
+        }
+        self.lower_root(guard);
+    }
+
+    /// Takes roots of the first layer away that have no key left: their only child becomes the root. (Other layers stay as
+    /// high as they were until they go, since links may name any node of their left edge.)
+    fn lower_root(&self, guard: &Guard<'_>) {
+        loop {
+            let root = Link::from_bits(self.root.load(Ordering::Acquire));
+            if !root.is_inner() || self.nodes.inner(root).len() > 0 {
+                return;
+            }
+            let child = self.nodes.inner(root).child(0);
+            if self.nodes.version(child).lock().is_none() {
+                return;
+            }
+            let parent = self.lock_parent(child);
+            // It may have got a key, or another root above it, before it was locked.
+            let is_needless = parent == Some(root)
+                && self.nodes.inner(root).len() == 0
+                && self.root.load(Ordering::Relaxed) == root.bits();
+            if is_needless {
+                self.nodes.parent(child).store(Link::NONE.bits(), Ordering::Relaxed);
+                self.nodes.version(child).set_root(true);
+                self.root.store(child.bits(), Ordering::Release);
+                self.nodes.version(root).unlock_dead();
+            } else if let Some(parent) = parent {
+                self.nodes.version(parent).unlock();
+            }
+            self.nodes.version(child).unlock();
+            if !is_needless {
+                return;
+            }
+            self.nodes.retire(guard, root);
+        }
+    }
+
+    /// Takes a locked border node out of the list of its layer.
+    fn unlink(&self, number: u32) {
+        let border = self.nodes.border(number);
+        let mut waiter = Waiter::default();
+        loop {
+            let before = border.prev.load(Ordering::Acquire);
+            let left = self.nodes.border(before);
+            if left.version.lock().is_some() {
+                // It changes only under the lock of the node that it names.
+                if border.prev.load(Ordering::Acquire) == before {
+                    let next = border.next.load(Ordering::Relaxed);
+                    left.next.store(next, Ordering::Release);
+                    if next != 0 {
+                        self.nodes.border(next).prev.store(before, Ordering::Release);
+                    }
+                    left.version.unlock();
+                    return;
+                }
+                left.version.unlock();
+            }
+            waiter.wait();
+        }
+    }
+
+    /// Lets an inner node, locked and with another child, forget its first child, and unlocks it. The slices of that child go to
+    /// the left: the nodes from here up to the one that divides them from their left neighbours are for fewer slices from now on,
+    /// and all of them are locked until that is done.
+    fn remove_first_child(&self, parent: Link) {
+        let inner = self.nodes.inner(parent);
+        inner.version.mark_splitting();
+        let lowest = inner.key(0);
+        let mut top = parent;
+        // It ends below the root, since the left edge is not here.
+        while let Some(above) = self.lock_parent(top) {
+            let node = self.nodes.inner(above);
+            let rank = node.rank_of(top).unwrap_or_default();
+            top = above;
+            if rank > 0 {
+                node.version.mark_inserting();
+                node.set_key(rank - 1, lowest);
+                break;
+            }
+            node.version.mark_splitting();
+        }
+        inner.remove(0);
+        let mut node = parent;
+        loop {
+            let above = Link::from_bits(self.nodes.parent(node).load(Ordering::Relaxed));
+            self.nodes.version(node).unlock();
+            if node == top {
+                break;
+            }
+            node = above;
+        }
+    }
+}

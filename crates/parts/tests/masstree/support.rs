@@ -1,0 +1,76 @@
+//! What the tests of the Masstree share: numbers that look random, and keys of awkward shapes.
+
+/// A bijection of 64-bit numbers whose outputs look random.
+pub fn mix(number: u64) -> u64 {
+    let mut x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// A sequence of such numbers.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number, below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(1);
+        mix(self.0) % limit
+    }
+}
+
+/// How the keys of a run are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Keys {
+    /// Eight bytes in random order.
+    Random8,
+    /// Eight bytes in ascending order.
+    Ascending8,
+    /// Eight bytes in descending order.
+    Descending8,
+    /// 0 to 40 bytes of zero, one and 255: many prefixes of each other, and zeros that are no padding.
+    FewBytes,
+    /// Whole slices from a handful: lengths that are multiples of eight, and many layers.
+    Slices,
+    /// One long prefix, then a random number.
+    LongPrefix,
+    /// Readable names that share slices and differ late, of various lengths.
+    Names,
+    /// 24 bytes that have nothing in common: suffixes and no layers.
+    Suffixes,
+}
+
+impl Keys {
+    pub const ALL: [Keys; 8] = [
+        Keys::Random8,
+        Keys::Ascending8,
+        Keys::Descending8,
+        Keys::FewBytes,
+        Keys::Slices,
+        Keys::LongPrefix,
+        Keys::Names,
+        Keys::Suffixes,
+    ];
+
+    /// The key of a number; several numbers may have one key.
+    pub fn key(self, number: u64) -> Vec<u8> {
+        let mut random = Random(mix(number));
+        match self {
+            Keys::Random8 => mix(number).to_be_bytes().to_vec(),
+            Keys::Ascending8 => number.to_be_bytes().to_vec(),
+            Keys::Descending8 => (u64::MAX - number).to_be_bytes().to_vec(),
+            Keys::FewBytes => {
+                let len = random.below(41);
+                let varied = random.below(4);
+                (0..len).map(|at| if at + varied < len { 0 } else { [0, 1, 255][random.below(3) as usize] }).collect()
+            }
+            Keys::Slices => {
+                let slices = random.below(6);
+                (0..slices).flat_map(|_| [0, 1, 1 << 32, u64::MAX][random.below(4) as usize].to_be_bytes()).collect()
+            }
+            Keys::LongPrefix => [&[7; 100][..], &mix(number).to_le_bytes()].concat(),
+            Keys::Names => format!("user/{}/profile/{}", number % 7, mix(number) >> (number % 60)).into_bytes(),
+            Keys::Suffixes => (0..3).flat_map(|part| mix(number * 3 + part).to_ne_bytes()).collect(),
+        }
+    }
+}
