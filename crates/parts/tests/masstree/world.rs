@@ -105,20 +105,19 @@ impl World {
     }
 
     /// Moves a key's word as a cleaner does: by the hint, and if that does not lead to it, by the key.
-    pub fn move_word(&self, participant: &Participant, number: u64) -> bool {
+    pub fn move_word(&self, participant: &Participant, number: u64) {
         let (guard, key) = (participant.pin(), &self.keys[number as usize]);
         let before = self.states[number as usize].load(Ordering::Acquire);
-        let (Some(old), _) = self.index.locate(&guard, key) else { return false };
+        let (Some(old), _) = self.index.locate(&guard, key) else { return };
         let hint = Hint::from_bits(self.hints[number as usize].load(Ordering::Relaxed));
-        let by_hint = self.index.replace_at(&guard, hint, old, old + 1);
-        let moved = by_hint || self.index.replace(&guard, key, old, old + 1);
+        let moved = self.index.replace_at(&guard, hint, old, old + 1)
+            || self.index.replace(&guard, key, old, old + 1);
         let found = self.index.get(&guard, key);
         self.expect(number, before, found);
         std::sync::atomic::fence(Ordering::Acquire);
         if before & CHANGING == 0 && self.states[number as usize].load(Ordering::Relaxed) == before {
             assert!(moved && found == Some(old + 1), "{:?} key {number} was not moved", self.shape);
         }
-        by_hint
     }
 
     /// Goes over all keys, in batches, unpinned between them.
