@@ -239,7 +239,8 @@ enum Step {
 
 fn any_key() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()];
-    let slice = prop_oneof![Just(*b"\0\0\0\0\0\0\0\0"), Just(*b"abcdefgh"), Just(*b"abcdefg\0"), any::<[u8; 8]>()];
+    let slice =
+        prop_oneof![Just(*b"\0\0\0\0\0\0\0\0"), Just(*b"abcdefgh"), Just(*b"abcdefg\0"), any::<[u8; 8]>()];
     (prop::collection::vec(slice, 0..4), prop::collection::vec(byte, 0..9))
         .prop_map(|(slices, rest)| [slices.concat(), rest].concat())
 }

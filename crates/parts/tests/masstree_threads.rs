@@ -72,18 +72,29 @@ fn keys_of_all_shapes() {
     }
 }
 
+/// How a schedule begins and what its writers do.
+#[derive(Clone, Copy)]
+struct Plan {
+    keys: u64,
+    /// Keys that are there from the start.
+    present: u64,
+    /// Operations of a writer.
+    steps: u64,
+    /// Removals among ten of these, in the first half and in the second.
+    removals: [u64; 2],
+}
+
 /// One schedule: two writers, a reader, a cleaner and a walk, over keys that share nodes and layers.
-fn schedule(shape: Keys, keys: u64, seed: u64) {
-    let world = World::new(shape, keys, seed);
+fn schedule(shape: Keys, plan: Plan, seed: u64) {
+    let world = World::new(shape, plan.keys, seed);
     let world = &world;
-    const STEPS: u64 = 50;
     let writer = |writer: u64| {
         let participant = world.collector.register();
         move || {
             let mut random = Random(seed << 32 | writer << 16);
-            for step in 0..STEPS {
+            for step in 0..plan.steps {
                 let number = random.below(world.len() / 2) * 2 + writer;
-                let removals = if step < STEPS / 2 { 2 } else { 8 };
+                let removals = plan.removals[usize::from(step >= plan.steps / 2)];
                 world.write(&participant, number, random.below(10) < removals);
             }
         }
@@ -101,27 +112,48 @@ fn schedule(shape: Keys, keys: u64, seed: u64) {
             }
         }
     };
-    // Some keys are there from the start, or all, so that removals soon empty nodes.
     let setup = world.collector.register();
-    let present = if seed.is_multiple_of(2) { world.len() } else { world.len() / 2 };
-    (0..present).for_each(|number| world.write(&setup, number, false));
+    (0..plan.present.min(world.len())).for_each(|number| world.write(&setup, number, false));
     drop(setup);
     let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![
         Box::new(writer(0)),
         Box::new(writer(1)),
-        Box::new(other(2, 2 * STEPS)),
-        Box::new(other(3, STEPS)),
+        Box::new(other(2, 2 * plan.steps)),
+        Box::new(other(3, plan.steps)),
         Box::new(other(4, 4)),
     ];
     sched::run(seed, tasks).unwrap_or_else(|error| panic!("{shape:?} seed {seed}: {error}"));
     world.check_and_clear();
 }
 
+/// Removals soon empty nodes and layers, which then come again.
 #[test]
 fn schedules_over_few_keys() {
-    for seed in 0..150 {
+    for seed in 0..120 {
         for shape in Keys::ALL {
-            schedule(shape, [24, 40, 90][seed as usize % 3], seed);
+            let keys = [24, 40, 90][seed as usize % 3];
+            let present = if seed % 2 == 0 { keys } else { keys / 2 };
+            schedule(shape, Plan { keys, present, steps: 50, removals: [2, 8] }, seed);
+        }
+    }
+}
+
+/// Insertions soon split a full inner node.
+#[test]
+fn schedules_in_which_inner_nodes_split() {
+    for seed in 0..150 {
+        for (shape, present) in [(Keys::Random8, 155), (Keys::Ascending8, 150), (Keys::LongPrefix, 155)] {
+            schedule(shape, Plan { keys: 400, present, steps: 60, removals: [0, 1] }, seed);
+        }
+    }
+}
+
+/// Removals soon leave inner nodes without children.
+#[test]
+fn schedules_in_which_inner_nodes_go() {
+    for seed in 0..100 {
+        for shape in [Keys::Random8, Keys::LongPrefix] {
+            schedule(shape, Plan { keys: 190, present: 190, steps: 400, removals: [10, 9] }, seed);
         }
     }
 }

@@ -62,14 +62,20 @@ impl Keys {
             Keys::FewBytes => {
                 let len = random.below(41);
                 let varied = random.below(4);
-                (0..len).map(|at| if at + varied < len { 0 } else { [0, 1, 255][random.below(3) as usize] }).collect()
+                (0..len)
+                    .map(|at| if at + varied < len { 0 } else { [0, 1, 255][random.below(3) as usize] })
+                    .collect()
             }
             Keys::Slices => {
                 let slices = random.below(6);
-                (0..slices).flat_map(|_| [0, 1, 1 << 32, u64::MAX][random.below(4) as usize].to_be_bytes()).collect()
+                (0..slices)
+                    .flat_map(|_| [0, 1, 1 << 32, u64::MAX][random.below(4) as usize].to_be_bytes())
+                    .collect()
             }
             Keys::LongPrefix => [&[7; 100][..], &mix(number).to_le_bytes()].concat(),
-            Keys::Names => format!("user/{}/profile/{}", number % 7, mix(number) >> (number % 60)).into_bytes(),
+            Keys::Names => {
+                format!("user/{}/profile/{}", number % 7, mix(number) >> (number % 60)).into_bytes()
+            }
             Keys::Suffixes => (0..3).flat_map(|part| mix(number * 3 + part).to_ne_bytes()).collect(),
         }
     }

@@ -26,7 +26,7 @@ pub(super) const NUMBERS: u32 = 1 << 31;
 /// Numbers that are kept for operations that have begun: each may need a few thousand nodes if its key is long.
 const RESERVE: u32 = 1 << 20;
 /// Chunks of this many bytes are worth large pages.
-const LARGE: usize = 2 << 20;
+const LARGE: usize = 128 << 10;
 
 /// A type of node, which may be made of zeros.
 ///
@@ -150,12 +150,12 @@ impl<T: Node> Arena<T> {
         u64::from(state.next) - state.free.len() as u64 - 1
     }
 
-    /// Bytes of the chunks, the list of free nodes and the table.
+    /// Bytes of the chunks and the lists of chunks and free nodes: all but the arena itself.
     pub(super) fn bytes(&self) -> u64 {
         let state = self.state.lock();
         let chunks: usize = state.chunks.iter().map(|chunk| chunk.layout.size()).sum();
         let lists = state.chunks.capacity() * size_of::<Chunk>() + state.free.capacity() * size_of::<u32>();
-        (size_of::<Arena<T>>() + chunks + lists) as u64
+        (chunks + lists) as u64
     }
 
     /// All nodes that are or were in use, for who has the arena for itself.
@@ -232,7 +232,9 @@ mod tests {
         for number in &numbers {
             assert_eq!(arena.get(*number).0.swap(u64::from(*number), Ordering::Relaxed), 0);
         }
-        assert!(numbers.iter().all(|number| arena.get(*number).0.load(Ordering::Relaxed) == u64::from(*number)));
+        assert!(
+            numbers.iter().all(|number| arena.get(*number).0.load(Ordering::Relaxed) == u64::from(*number))
+        );
         assert_eq!(arena.in_use(), 5_000);
         let used = 5_000.0 * size_of::<Word>() as f64;
         assert!((arena.bytes() as f64) < used * 1.1 + 12_000.0, "{} bytes", arena.bytes());

@@ -180,6 +180,7 @@ impl Border {
     pub(super) fn entry<'g>(&self, guard: &'g Guard<'_>, slot: usize) -> Entry<'g> {
         let class = self.class(slot);
         let suffix = if class == LONGER { self.suffix(guard, slot) } else { &[] };
+        point();
         Entry { slice: self.slice(slot), class, word: self.word(slot), suffix }
     }
 
@@ -188,6 +189,10 @@ impl Border {
     pub(super) fn search(&self, guard: &Guard<'_>, piece: &Piece<'_>) -> Found {
         let permutation = self.permutation();
         let classes = self.classes.load(Ordering::Relaxed);
+        if piece.rank == LONGER {
+            Suffixes::prefetch(self.suffixes.load(Ordering::Relaxed));
+        }
+        point();
         // All slices are compared before the first hit is looked at: no branch depends on where it stands.
         let same = |slot: usize| u32::from(self.slice(slot) == piece.slice) << slot;
         let mut hits = (0..SLOTS).fold(0, |hits, slot| hits | same(slot));
@@ -198,6 +203,7 @@ impl Border {
             if class.min(LONGER) != piece.rank || !permutation.contains(slot) {
                 continue;
             }
+            point();
             let word = self.word(slot);
             if class == LAYER {
                 return Found::Layer { slot, link: Link::from_bits(word as u32) };
@@ -277,6 +283,7 @@ impl Border {
     /// Writes all of a slot but its suffix.
     fn set(&self, slot: usize, entry: &Entry<'_>) {
         self.slices[slot].store(entry.slice, Ordering::Relaxed);
+        point();
         self.set_class(slot, entry.class);
         self.set_word(slot, entry.word);
     }

@@ -4,6 +4,7 @@ use super::arena::Node;
 use super::nodes::Link;
 use super::version::Version;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::point;
 
 /// Keys of an inner node.
 pub(super) const KEYS: usize = 15;
@@ -49,8 +50,7 @@ impl Inner {
         self.keys[rank].load(Ordering::Relaxed)
     }
 
-    /// Lets the key at this rank be another one. The caller holds the lock and has marked the node.
-    pub(super) fn set_key(&self, rank: usize, key: u64) {
+    fn set_key(&self, rank: usize, key: u64) {
         self.keys[rank].store(key, Ordering::Relaxed);
     }
 
@@ -64,7 +64,9 @@ impl Inner {
     #[inline]
     pub(super) fn child_of(&self, slice: u64) -> Link {
         let len = self.len();
-        let not_above = self.keys.iter().map(|key| usize::from(key.load(Ordering::Relaxed) <= slice)).sum::<usize>();
+        let not_above =
+            self.keys.iter().map(|key| usize::from(key.load(Ordering::Relaxed) <= slice)).sum::<usize>();
+        point();
         // The keys beyond `len` are the highest number, which counts only if the slice is that, and then all do.
         self.child(not_above.min(len))
     }
@@ -85,6 +87,7 @@ impl Inner {
         debug_assert!(keys.len() <= KEYS && children.len() == keys.len() + 1);
         let padded = keys.iter().copied().chain(std::iter::repeat(u64::MAX));
         self.keys.iter().zip(padded).for_each(|(place, key)| place.store(key, Ordering::Relaxed));
+        point();
         let places = self.children.iter().zip(children);
         places.for_each(|(place, child)| place.store(child.bits(), Ordering::Relaxed));
         self.len.store(keys.len() as u32, Ordering::Relaxed);
@@ -99,17 +102,19 @@ impl Inner {
             self.children[at + 2].store(self.child(at + 1).bits(), Ordering::Relaxed);
         }
         self.set_key(rank, key);
+        point();
         self.children[rank + 1].store(child.bits(), Ordering::Relaxed);
         self.len.store(len as u32 + 1, Ordering::Relaxed);
     }
 
-    /// Forgets a child: its slices go to its left neighbour, those of the first child to no one, for its neighbour begins
-    /// where it did. One child at least is left; the caller holds the lock and has marked the node.
+    /// Forgets a child: its slices go to the child to the left, those of the first child to the one to the right. One at least is
+    /// left; the caller holds the lock and has marked the node.
     pub(super) fn remove(&self, rank: usize) {
         let len = self.len();
         for at in rank.max(1)..len {
             self.set_key(at - 1, self.key(at));
         }
+        point();
         for at in rank..len {
             self.children[at].store(self.child(at + 1).bits(), Ordering::Relaxed);
         }

@@ -59,7 +59,10 @@ impl PartialOrd for Piece<'_> {
 /// Fewer than eight bytes as a slice.
 #[inline]
 fn padded(bytes: &[u8]) -> u64 {
-    bytes.iter().zip((0..u64::BITS).step_by(8).rev()).fold(0, |slice, (byte, shift)| slice | u64::from(*byte) << shift)
+    bytes
+        .iter()
+        .zip((0..u64::BITS).step_by(8).rev())
+        .fold(0, |slice, (byte, shift)| slice | u64::from(*byte) << shift)
 }
 
 /// Appends the bytes of a slice that a key of this rank has.

@@ -107,7 +107,8 @@ impl Masstree {
         }
         let mut node = bottom;
         loop {
-            let (version, parent) = (self.nodes.version(node), self.nodes.parent(node).load(Ordering::Relaxed));
+            let (version, parent) =
+                (self.nodes.version(node), self.nodes.parent(node).load(Ordering::Relaxed));
             if is_empty {
                 version.unlock_dead();
                 self.nodes.retire(guard, node);

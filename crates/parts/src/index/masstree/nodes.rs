@@ -121,10 +121,7 @@ impl Nodes {
     }
 
     /// The address of a block of suffixes, for a border node to name.
-    pub(super) fn new_suffixes<'s>(
-        &self,
-        suffixes: impl Iterator<Item = (usize, &'s [u8])> + Clone,
-    ) -> u64 {
+    pub(super) fn new_suffixes<'s>(&self, suffixes: impl Iterator<Item = (usize, &'s [u8])> + Clone) -> u64 {
         let block = Suffixes::new(suffixes);
         self.suffix_bytes.fetch_add(block.bytes(), Ordering::Relaxed);
         block.address()
@@ -172,9 +169,10 @@ impl Nodes {
         self.suffix_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of everything.
+    /// Bytes of everything, with the two counters that stand before what is shared.
     pub(super) fn bytes(&self) -> u64 {
-        self.borders.bytes() + self.inners.bytes() + self.suffix_bytes()
+        let own = size_of::<Nodes>() + 2 * size_of::<usize>();
+        own as u64 + self.borders.bytes() + self.inners.bytes() + self.suffix_bytes()
     }
 }
 

@@ -65,7 +65,7 @@ impl Permutation {
     /// Where the slot stands among all.
     #[inline]
     fn rank_of(self, slot: usize) -> usize {
-        let different = self.0 >> 4 ^ slot as u64 * ONES;
+        let different = (self.0 >> 4) ^ (slot as u64 * ONES);
         let any_bit = different | different >> 1 | different >> 2 | different >> 3;
         (!any_bit & ONES).trailing_zeros() as usize / 4
     }

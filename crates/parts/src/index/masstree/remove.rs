@@ -1,8 +1,9 @@
 //! Removing keys, and the nodes that are then empty (EuroSys'12, section 4.6.5).
 //!
-//! Nodes are not merged, but an empty one goes. The slices that it was for become its left neighbour's. So the first
-//! border node of a layer stays, and with it the left edge, until the layer is empty. If the node was the first child of its
-//! parent, its left neighbour is below another one, and the key that divides the two, somewhere above, is raised.
+//! Nodes are not merged, but an empty one goes, and with it the inner nodes that have no other child. Its slices become those of
+//! the next child to the left below the same parent; of a first child, those of the next to the right. No other node
+//! is for fewer slices than before, so who is on the way to one need not begin again. The first border node of a layer stays,
+//! and with it the left edge, until the layer is empty.
 
 use super::border::Found;
 use super::key::SLICE;
@@ -82,15 +83,11 @@ impl Masstree {
         };
         if let Some(parent) = parent {
             let inner = self.nodes.inner(parent);
-            match inner.rank_of(top) {
-                Some(0) => self.remove_first_child(parent),
-                Some(rank) => {
-                    inner.version.mark_inserting();
-                    inner.remove(rank);
-                    inner.version.unlock();
-                }
-                None => inner.version.unlock(),
+            inner.version.mark_inserting();
+            if let Some(rank) = inner.rank_of(top) {
+                inner.remove(rank);
             }
+            inner.version.unlock();
         }
         let mut node = bottom;
         loop {
@@ -159,38 +156,6 @@ impl Masstree {
                 left.version.unlock();
             }
             waiter.wait();
-        }
-    }
-
-    /// Lets an inner node, locked and with another child, forget its first child, and unlocks it. The slices of that child go to
-    /// the left: the nodes from here up to the one that divides them from their left neighbours are for fewer slices from now on,
-    /// and all of them are locked until that is done.
-    fn remove_first_child(&self, parent: Link) {
-        let inner = self.nodes.inner(parent);
-        inner.version.mark_splitting();
-        let lowest = inner.key(0);
-        let mut top = parent;
-        // It ends below the root, since the left edge is not here.
-        while let Some(above) = self.lock_parent(top) {
-            let node = self.nodes.inner(above);
-            let rank = node.rank_of(top).unwrap_or_default();
-            top = above;
-            if rank > 0 {
-                node.version.mark_inserting();
-                node.set_key(rank - 1, lowest);
-                break;
-            }
-            node.version.mark_splitting();
-        }
-        inner.remove(0);
-        let mut node = parent;
-        loop {
-            let above = Link::from_bits(self.nodes.parent(node).load(Ordering::Relaxed));
-            self.nodes.version(node).unlock();
-            if node == top {
-                break;
-            }
-            node = above;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Walking over the keys in their order, while the index changes.
 //!
-//! A walk copies what a border node has at one moment, hands it out, and goes to the next node. Keys move only to the right
-//! of where they were, by splits, into nodes that the walk has not reached or between one that it has copied and the one that
-//! followed it then. So a key that is there all the time is seen exactly once. If the next node has gone, its keys
-//! had before; the walk then looks from above for what comes behind the last key that it handed out.
+//! A walk copies what a border node has at one moment, hands out what comes behind the last key that it has handed out, and
+//! goes to the next node. Keys move only to the right of where they were, by splits: into nodes that the walk has not
+//! reached, or between the one that it has copied and the one that followed that then. So a key that is there all the time is
+//! seen exactly once. If the next node has gone, its keys had before, and the walk looks from above for what comes next.
 //!
 //! How far a walk has come is said by a key and not by a node. So it can rest for as long as it likes, unpinned.
 
@@ -87,8 +87,6 @@ struct Stop {
     number: u32,
     seen: Seen,
     offset: usize,
-    /// Whether the node may have keys that are not still to come.
-    is_begun: bool,
 }
 
 /// What a border node had at one moment.
@@ -148,12 +146,12 @@ impl Masstree {
             // While a node is for the slices that it was for, it is the one to go back to.
             let seen = self.nodes.border(stop.number).version.stable();
             if !seen.has_left(stop.seen) {
-                return Stop { seen, is_begun: true, ..stop };
+                return Stop { seen, ..stop };
             }
         }
         walk.above = [None; REMEMBERED];
         let Leaf { number, seen, offset, .. } = self.find(guard, &walk.cursor.key);
-        Stop { number, seen, offset, is_begun: true }
+        Stop { number, seen, offset }
     }
 
     /// Hands out what a node has for a walk. Returns the next node; nothing if that is for the cursor to say, or if the walk is
@@ -167,15 +165,14 @@ impl Masstree {
     ) -> Option<Stop> {
         let snapshot = self.snapshot(guard, &stop)?;
         self.nodes.prefetch(Link::border(snapshot.next));
-        for entry in snapshot.entries.iter().flatten() {
-            if stop.is_begun && !walk.cursor.awaits(stop.offset, entry) {
-                continue;
-            }
+        let all = snapshot.entries.iter().flatten();
+        let passed = all.clone().take_while(|entry| !walk.cursor.awaits(stop.offset, entry)).count();
+        for entry in all.skip(passed) {
             walk.cursor.go_to(stop.offset, entry);
             if entry.class == LAYER {
                 walk.above[stop.offset / SLICE % REMEMBERED] = Some(stop);
                 let (number, seen) = self.leftmost(Link::from_bits(entry.word as u32))?;
-                return Some(Stop { number, seen, offset: stop.offset + SLICE, is_begun: false });
+                return Some(Stop { number, seen, offset: stop.offset + SLICE });
             }
             visit(&walk.cursor.key, entry.word);
             walk.left -= 1;
@@ -188,7 +185,7 @@ impl Masstree {
             return None;
         }
         let seen = self.nodes.border(snapshot.next).version.stable();
-        seen.is_live().then_some(Stop { number: snapshot.next, seen, is_begun: false, ..stop })
+        seen.is_live().then_some(Stop { number: snapshot.next, seen, ..stop })
     }
 
     /// What a node has, if it is still as it was seen.
@@ -197,7 +194,9 @@ impl Masstree {
         let slots = border.permutation();
         let mut entries = [None; SLOTS];
         let places = entries.iter_mut().zip(slots.slots());
-        places.for_each(|(entry, slot)| *entry = Some(border.entry(guard, slot)));
+        // A suffix has a byte at least: without, the key was removed meanwhile, which does not change the version.
+        let is_whole = |entry: &Entry<'_>| entry.class != LONGER || !entry.suffix.is_empty();
+        places.for_each(|(entry, slot)| *entry = Some(border.entry(guard, slot)).filter(is_whole));
         let next = border.next.load(Ordering::Acquire);
         (!border.version.has_changed(stop.seen)).then_some(Snapshot { entries, next })
     }

@@ -13,11 +13,14 @@
 
 use super::permutation::SLOTS;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use quipu_medium::{LINE, arch};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 const LENGTH: usize = size_of::<u16>();
+/// Bytes of a block that are asked for at once.
+const PREFETCHED: usize = 256;
 /// Room for later suffixes: this part of the bytes in use, ...
 const SPARE_PART: usize = 3;
 /// ... but no more than this.
@@ -49,6 +52,13 @@ impl<'b> Suffixes<'b> {
     pub(super) unsafe fn from_address(address: u64) -> Option<Suffixes<'b>> {
         let header = NonNull::new(std::ptr::with_exposed_provenance_mut(address as usize))?;
         Some(Suffixes { header, block: PhantomData })
+    }
+
+    /// Asks for the first lines of the block of this address, in which the suffixes of most nodes are.
+    #[inline]
+    pub(super) fn prefetch(address: u64) {
+        let block = std::ptr::without_provenance::<u8>(address as usize);
+        (0..PREFETCHED).step_by(LINE as usize).for_each(|at| arch::prefetch(block.wrapping_add(at)));
     }
 
     /// The address, never zero.

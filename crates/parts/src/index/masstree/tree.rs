@@ -103,7 +103,10 @@ impl Masstree {
             Found::Nothing => {
                 let permutation = self.nodes.border(number).permutation();
                 // The slot to be used next; of a full node, any.
-                (None, Hint::new(number, permutation.slot(permutation.len().min(super::permutation::SLOTS - 1))))
+                (
+                    None,
+                    Hint::new(number, permutation.slot(permutation.len().min(super::permutation::SLOTS - 1))),
+                )
             }
         }
     }

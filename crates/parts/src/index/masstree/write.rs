@@ -42,7 +42,13 @@ impl Masstree {
     }
 
     /// Adds a key that is absent, at its locked border node, which is then unlocked.
-    fn add(&self, guard: &Guard<'_>, leaf: Leaf, piece: &Piece<'_>, word: u64) -> Result<Hint, MasstreeError> {
+    fn add(
+        &self,
+        guard: &Guard<'_>,
+        leaf: Leaf,
+        piece: &Piece<'_>,
+        word: u64,
+    ) -> Result<Hint, MasstreeError> {
         let border = self.nodes.border(leaf.number);
         let is_full = border.permutation().is_full();
         let other = match leaf.found {
