@@ -15,6 +15,12 @@ use crate::sync::Waiter;
 use crate::sync::atomic::Ordering;
 use std::cell::Cell;
 
+/// Counts inner nodes that the calling thread has visited.
+#[inline]
+pub(super) fn count_visited(inner_nodes: u64) {
+    INNER_NODES_VISITED.set(INNER_NODES_VISITED.get() + inner_nodes);
+}
+
 thread_local! {
     /// Inner nodes at which this thread has looked for a child.
     static INNER_NODES_VISITED: Cell<u64> = const { Cell::new(0) };
@@ -76,7 +82,12 @@ impl Masstree {
 
     /// What a layer has for a piece of a key, and in which border node, at which version.
     #[inline]
-    fn find_in_layer(&self, guard: &Guard<'_>, layer: Link, piece: &Piece<'_>) -> Option<(u32, Seen, Found)> {
+    pub(super) fn find_in_layer(
+        &self,
+        guard: &Guard<'_>,
+        layer: Link,
+        piece: &Piece<'_>,
+    ) -> Option<(u32, Seen, Found)> {
         let mut waiter = Waiter::default();
         loop {
             let (number, mut seen) = self.descend(layer, piece.slice)?;
@@ -122,7 +133,7 @@ impl Masstree {
                     break;
                 }
             }
-            INNER_NODES_VISITED.set(INNER_NODES_VISITED.get() + visited);
+            count_visited(visited);
             if !node.is_inner() {
                 return Some((node.number(), seen));
             }

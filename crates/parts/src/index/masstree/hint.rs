@@ -2,6 +2,7 @@
 //! for it.
 
 use super::border::Border;
+use super::descend::count_visited;
 use super::nodes::Link;
 use super::permutation::SLOTS;
 use super::tree::{Masstree, check_word};
@@ -86,6 +87,7 @@ impl Masstree {
                 break;
             }
             link = self.nodes.inner(link).child_of(slice);
+            count_visited(1);
         }
         self.nodes.prefetch(link);
     }

@@ -1,8 +1,9 @@
 //! Layers come when two keys go on after the same slice, and go when their last key does.
 //!
 //! A layer that is empty has shrunk to its left edge: one border node without a key, and above it inner nodes without a
-//! key. Whoever sees that goes down from above once more, since the slot with the link may have moved meanwhile,
-//! and takes the layer away under the lock of the node above. Locks of several layers are thus taken downwards, and nobody who
+//! key. Whoever sees that goes down from above once more, since the slot with the link may have moved meanwhile, and takes the
+//! layer away under the lock of the node with the link. If that node has nothing else, its layer goes with it, and so on
+//! upwards; so the locks begin at the last node that has. Locks of several layers are thus taken downwards, and nobody who
 //! holds a lock of a layer waits for one above it.
 
 use super::border::{Border, Entry, Found};
@@ -10,8 +11,22 @@ use super::hint::Hint;
 use super::key::{LONGER, Piece, SLICE};
 use super::nodes::Link;
 use super::tree::Masstree;
+use super::version::Seen;
 use crate::epoch::Guard;
+use crate::sync::Waiter;
 use crate::sync::atomic::Ordering;
+
+/// Where the link to a layer stands.
+#[derive(Clone, Copy)]
+pub(super) struct LinkPlace {
+    /// The border node, and its version when the link was seen.
+    pub(super) number: u32,
+    seen: Seen,
+    pub(super) slot: usize,
+    link: Link,
+    /// Bytes of the key before the node's layer.
+    pub(super) offset: usize,
+}
 
 impl Masstree {
     /// Lets two keys that go on after the same slice go on in a layer of their own: the one that stands in this slot, and
@@ -66,26 +81,78 @@ impl Masstree {
         (number, border)
     }
 
-    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty. Returns the
-    /// border node that had the link, still locked, and the slot, which is still to be freed.
-    pub(super) fn remove_empty_layer(&self, guard: &Guard<'_>, prefix: &[u8]) -> Option<(u32, usize)> {
-        let at = prefix.len().checked_sub(SLICE)?;
-        let (leaf, border) = self.lock(guard, prefix);
-        // Not there any more if somebody else has done it.
-        let link = (leaf.offset == at).then(|| {
-            let piece = Piece { rank: LONGER, ..Piece::at(prefix, at) };
-            match border.search(guard, &piece) {
-                Found::Layer { slot, link } => Some((slot, link)),
-                _ => None,
+    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty, and with it
+    /// those above that have nothing but the link to it. Returns the link to all of these, its node still locked and its slot
+    /// still to be freed.
+    pub(super) fn remove_empty_layer(&self, guard: &Guard<'_>, prefix: &[u8]) -> Option<LinkPlace> {
+        let mut waiter = Waiter::default();
+        loop {
+            if let Some(path) = self.path_to_layer(guard, prefix) {
+                let path = path?;
+                if self.lock_path(&path) {
+                    return self.remove_layers(guard, &path);
+                }
             }
-        });
-        if let Some((slot, link)) = link.flatten()
-            && self.bury_layer(guard, link)
-        {
-            return Some((leaf.number, slot));
+            waiter.wait();
         }
-        border.version.unlock();
-        None
+    }
+
+    /// The links that lead to a layer: the last one whose node has something else, and those behind it, the layer's own last.
+    /// Nothing within if the layer is not there; nothing if the index is changing.
+    fn path_to_layer(&self, guard: &Guard<'_>, prefix: &[u8]) -> Option<Option<Vec<LinkPlace>>> {
+        let mut path: Vec<LinkPlace> = Vec::new();
+        let mut layer = Link::from_bits(self.root.load(Ordering::Acquire));
+        for offset in (0..prefix.len()).step_by(SLICE) {
+            let piece = Piece { rank: LONGER, ..Piece::at(prefix, offset) };
+            let (number, seen, found) = self.find_in_layer(guard, layer, &piece)?;
+            let Found::Layer { slot, link } = found else { return Some(None) };
+            let is_alone = seen.is_root() && self.nodes.border(number).permutation().len() == 1;
+            if offset == 0 || !is_alone {
+                path.clear();
+            }
+            path.push(LinkPlace { number, seen, slot, link, offset });
+            layer = link;
+        }
+        Some(Some(path))
+    }
+
+    /// Locks the nodes of a path downwards; not if they are not as they were seen.
+    fn lock_path(&self, path: &[LinkPlace]) -> bool {
+        for (at, place) in path.iter().enumerate() {
+            let border = self.nodes.border(place.number);
+            let version = border.version.lock();
+            let slots = border.permutation();
+            if version == Some(place.seen) && slots.contains(place.slot) && (at == 0 || slots.len() == 1) {
+                continue;
+            }
+            if version.is_some() {
+                border.version.unlock();
+            }
+            self.unlock_path(path.get(..at).unwrap_or_default());
+            return false;
+        }
+        true
+    }
+
+    fn unlock_path(&self, path: &[LinkPlace]) {
+        path.iter().for_each(|place| self.nodes.border(place.number).version.unlock());
+    }
+
+    /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks all but the node of that
+    /// link; if it is not, unlocks all.
+    fn remove_layers(&self, guard: &Guard<'_>, path: &[LinkPlace]) -> Option<LinkPlace> {
+        let (first, behind) = path.split_first()?;
+        let last = behind.last().unwrap_or(first);
+        if !self.bury_layer(guard, last.link) {
+            self.unlock_path(path);
+            return None;
+        }
+        for place in behind {
+            self.nodes.border(place.number).version.unlock_dead();
+            self.nodes.retire(guard, Link::border(place.number));
+        }
+        self.layers.fetch_sub(behind.len() as u64, Ordering::Relaxed);
+        Some(*first)
     }
 
     /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock of the node with

@@ -6,7 +6,6 @@
 //! and with it the left edge, until the layer is empty.
 
 use super::border::Found;
-use super::key::SLICE;
 use super::nodes::Link;
 use super::tree::Masstree;
 use crate::epoch::Guard;
@@ -61,8 +60,7 @@ impl Masstree {
             }
             let prefix = key.get(..offset).unwrap_or_default();
             let Some(link) = self.remove_empty_layer(guard, prefix) else { return };
-            (number, slot) = link;
-            offset -= SLICE;
+            (number, slot, offset) = (link.number, link.slot, link.offset);
         }
     }
 

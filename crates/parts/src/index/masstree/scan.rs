@@ -7,8 +7,7 @@
 //!
 //! How far a walk has come is said by a key and not by a node. So it can rest for as long as it likes, unpinned.
 
-use super::border::{Entry, LAYER};
-use super::descend::Leaf;
+use super::border::{Entry, Found, LAYER};
 use super::key::{LONGER, Piece, SLICE, push_slice};
 use super::nodes::Link;
 use super::permutation::SLOTS;
@@ -18,9 +17,6 @@ use crate::epoch::Guard;
 use crate::sync::Waiter;
 use crate::sync::atomic::Ordering;
 use std::cmp;
-
-/// Layers to which a walk finds back without looking from above.
-const REMEMBERED: usize = 8;
 
 /// Where a walk goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,17 +37,19 @@ enum Position {
 pub struct Cursor {
     key: Vec<u8>,
     position: Position,
+    /// During a call: the nodes with the links to the layer in which the walk is and to those above, the first layer's first.
+    above: Vec<Stop>,
 }
 
 impl Cursor {
     /// A walk that begins at this key, if it is there, and else behind it.
     pub fn at(key: &[u8]) -> Cursor {
-        Cursor { key: key.to_vec(), position: Position::At }
+        Cursor { key: key.to_vec(), position: Position::At, above: Vec::new() }
     }
 
     /// A walk that begins behind this key.
     pub fn behind(key: &[u8]) -> Cursor {
-        Cursor { key: key.to_vec(), position: Position::Behind }
+        Cursor { key: key.to_vec(), position: Position::Behind, above: Vec::new() }
     }
 
     /// Whether an entry of the layer behind the first `offset` bytes is still to come.
@@ -82,7 +80,7 @@ impl Cursor {
 }
 
 /// A border node at which a walk is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Stop {
     number: u32,
     seen: Seen,
@@ -93,24 +91,6 @@ struct Stop {
 struct Snapshot<'g> {
     entries: [Option<Entry<'g>>; SLOTS],
     next: u32,
-}
-
-/// A walk during a call.
-struct Walk<'c> {
-    cursor: &'c mut Cursor,
-    /// Keys that may still be handed out.
-    left: usize,
-    /// The nodes with the links to the layer in which it is, and to those above, as far as it has come through them.
-    above: [Option<Stop>; REMEMBERED],
-}
-
-impl Walk<'_> {
-    /// The node with the link to the layer that it has left, if it came through that.
-    fn node_above(&self) -> Option<Stop> {
-        let offset = self.cursor.key.len().checked_sub(SLICE)?;
-        let stop = self.above[offset / SLICE % REMEMBERED]?;
-        (self.cursor.position == Position::BehindPrefix && stop.offset == offset).then_some(stop)
-    }
 }
 
 impl Masstree {
@@ -126,32 +106,43 @@ impl Masstree {
         limit: usize,
         mut visit: impl FnMut(&[u8], u64),
     ) -> usize {
-        let mut walk = Walk { cursor, left: limit, above: [None; REMEMBERED] };
-        let mut waiter = Waiter::default();
-        while walk.left > 0 && walk.cursor.position != Position::End {
-            let mut stop = Some(self.resume(guard, &mut walk));
+        let (mut left, mut waiter) = (limit, Waiter::default());
+        // Since the last call nodes may have become others.
+        cursor.above.clear();
+        while left > 0 && cursor.position != Position::End {
+            let mut stop = self.resume(guard, cursor);
             while let Some(at) = stop {
-                stop = self.pass(guard, &mut walk, at, &mut visit);
+                stop = self.pass(guard, cursor, at, &mut left, &mut visit);
             }
-            if matches!(walk.cursor.position, Position::At | Position::Behind) {
+            if matches!(cursor.position, Position::At | Position::Behind) {
                 waiter.wait();
             }
         }
-        limit - walk.left
+        limit - left
     }
 
-    /// The node in which a walk goes on, as its cursor says.
-    fn resume(&self, guard: &Guard<'_>, walk: &mut Walk<'_>) -> Stop {
-        if let Some(stop) = walk.node_above() {
+    /// The node in which a walk goes on, as its cursor says; nothing if a layer goes at this moment.
+    fn resume(&self, guard: &Guard<'_>, cursor: &mut Cursor) -> Option<Stop> {
+        if cursor.position == Position::BehindPrefix
+            && let Some(stop) = cursor.above.pop()
+            && stop.offset + SLICE == cursor.key.len()
+        {
             // While a node is for the slices that it was for, it is the one to go back to.
             let seen = self.nodes.border(stop.number).version.stable();
             if !seen.has_left(stop.seen) {
-                return Stop { seen, ..stop };
+                return Some(Stop { seen, ..stop });
             }
         }
-        walk.above = [None; REMEMBERED];
-        let Leaf { number, seen, offset, .. } = self.find(guard, &walk.cursor.key);
-        Stop { number, seen, offset }
+        cursor.above.clear();
+        let mut layer = Link::from_bits(self.root.load(Ordering::Acquire));
+        loop {
+            let offset = cursor.above.len() * SLICE;
+            let (number, seen, found) = self.find_in_layer(guard, layer, &Piece::at(&cursor.key, offset))?;
+            let stop = Stop { number, seen, offset };
+            let Found::Layer { link, .. } = found else { return Some(stop) };
+            cursor.above.push(stop);
+            layer = link;
+        }
     }
 
     /// Hands out what a node has for a walk. Returns the next node; nothing if that is for the cursor to say, or if the walk is
@@ -159,29 +150,30 @@ impl Masstree {
     fn pass(
         &self,
         guard: &Guard<'_>,
-        walk: &mut Walk<'_>,
+        cursor: &mut Cursor,
         stop: Stop,
+        left: &mut usize,
         visit: &mut impl FnMut(&[u8], u64),
     ) -> Option<Stop> {
         let snapshot = self.snapshot(guard, &stop)?;
         self.nodes.prefetch(Link::border(snapshot.next));
         let all = snapshot.entries.iter().flatten();
-        let passed = all.clone().take_while(|entry| !walk.cursor.awaits(stop.offset, entry)).count();
+        let passed = all.clone().take_while(|entry| !cursor.awaits(stop.offset, entry)).count();
         for entry in all.skip(passed) {
-            walk.cursor.go_to(stop.offset, entry);
+            cursor.go_to(stop.offset, entry);
             if entry.class == LAYER {
-                walk.above[stop.offset / SLICE % REMEMBERED] = Some(stop);
                 let (number, seen) = self.leftmost(Link::from_bits(entry.word as u32))?;
+                cursor.above.push(stop);
                 return Some(Stop { number, seen, offset: stop.offset + SLICE });
             }
-            visit(&walk.cursor.key, entry.word);
-            walk.left -= 1;
-            if walk.left == 0 {
+            visit(&cursor.key, entry.word);
+            *left -= 1;
+            if *left == 0 {
                 return None;
             }
         }
         if snapshot.next == 0 {
-            walk.cursor.leave_layer(stop.offset);
+            cursor.leave_layer(stop.offset);
             return None;
         }
         let seen = self.nodes.border(snapshot.next).version.stable();
