@@ -2,6 +2,7 @@
 //!
 //! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores opaque
 //! nonzero references, of 48 bits in `hash` and 64 in `cceh`, and the caller decides whether a candidate is the key it looks for.
+//! `masstree` has the keys themselves, and decides.
 
 pub mod cceh;
 mod cursor;
