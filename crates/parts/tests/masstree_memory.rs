@@ -135,3 +135,26 @@ fn what_was_given_back_is_used_again() {
     // The list of free nodes is all that may grow.
     assert!(last < first * 1.05, "{highest:?}");
 }
+
+/// Nodes that were taken out wait for everyone who was pinned then.
+#[test]
+fn nodes_are_not_used_again_under_a_reader() {
+    let collector = Collector::new();
+    let (writer, reader) = (collector.register(), collector.register());
+    let index = Masstree::new();
+    let keys = [Keys::Random8, Keys::LongPrefix, Keys::Suffixes];
+    let all = || keys.iter().flat_map(|shape| (0..3_000).map(|number| shape.key(number)));
+    all().for_each(|key| _ = index.upsert(&writer.pin(), &key, 1).expect("room"));
+    (0..3).for_each(|_| _ = writer.collect());
+    let full = index.stats();
+    let guard = reader.pin();
+    all().for_each(|key| assert!(index.take(&writer.pin(), &key).is_some()));
+    (0..3).for_each(|_| _ = writer.collect());
+    let waiting = index.stats();
+    assert_eq!((waiting.borders, waiting.inners), (full.borders, full.inners));
+    assert!(waiting.suffix_bytes >= full.suffix_bytes);
+    drop(guard);
+    (0..3).for_each(|_| _ = writer.collect());
+    let rest = index.stats();
+    assert_eq!((rest.borders, rest.inners, rest.suffix_bytes, rest.layers), (1, 0, 0, 0));
+}

@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn a_hundred_walks_from_anywhere(seed in any::<u64>(), shape in 0..8usize) {
+    fn a_hundred_walks_from_anywhere(seed in any::<u64>(), shape in 0..Keys::ALL.len()) {
         let (participant, keys) = (participant(), Keys::ALL[shape]);
         let (mut pair, mut random) = (Pair::default(), Random(seed));
         let guard = participant.pin();

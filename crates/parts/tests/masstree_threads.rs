@@ -8,6 +8,8 @@ mod support;
 mod world;
 
 use quipu_medium::sim::sched;
+use quipu_parts::epoch::Collector;
+use quipu_parts::index::masstree::{Cursor, Masstree};
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{Keys, Random};
 use world::World;
@@ -155,5 +157,72 @@ fn schedules_in_which_inner_nodes_go() {
         for shape in [Keys::Random8, Keys::LongPrefix] {
             schedule(shape, Plan { keys: 190, present: 190, steps: 400, removals: [10, 9] }, seed);
         }
+    }
+}
+
+/// Removals soon leave a layer without keys, of which two nodes were the last.
+#[test]
+fn schedules_in_which_layers_go() {
+    for seed in 0..1500 {
+        let keys = 16 + seed % 4;
+        let plan = Plan { keys, present: keys, steps: 3 * keys, removals: [10, 10 - seed % 2 * 3] };
+        schedule(Keys::OneLayer, plan, seed);
+    }
+}
+
+/// Nodes that change at once: the last keys of some are removed while those beside them split. In the end every key is where a
+/// walk passes, and where it is looked for.
+fn neighbours(nodes: u64, emptied: &[u64], split: &[u64], seed: u64) {
+    const FANOUT: u64 = 15;
+    let (index, collector) = (Masstree::new(), Collector::new());
+    let setup = collector.register();
+    let key = |number: u64| number.to_be_bytes();
+    // In ascending order they fill their nodes. Of those to be emptied the last key is left.
+    let keys_of = |node: u64| (node * FANOUT + 1..=node * FANOUT + FANOUT).map(|number| number * 100);
+    for number in (0..nodes).flat_map(keys_of) {
+        index.upsert(&setup.pin(), &key(number), number).expect("room");
+    }
+    for number in emptied.iter().flat_map(|node| keys_of(*node).take(FANOUT as usize - 1)) {
+        assert_eq!(index.take(&setup.pin(), &key(number)), Some(number));
+    }
+    let new_keys_of = |node: u64| keys_of(node).skip(3).take(3).map(|number| number + 1);
+    let change = |number: u64, is_new: bool| {
+        let (participant, index) = (collector.register(), &index);
+        move || {
+            let guard = participant.pin();
+            if is_new {
+                index.upsert(&guard, &key(number), number).expect("room");
+            } else {
+                assert_eq!(index.take(&guard, &key(number)), Some(number), "seed {seed}");
+            }
+            assert_eq!(index.get(&guard, &key(number)).is_some(), is_new, "seed {seed}");
+        }
+    };
+    let mut tasks: Vec<Box<dyn FnOnce() + '_>> = Vec::new();
+    for last in emptied.iter().filter_map(|node| keys_of(*node).last()) {
+        tasks.push(Box::new(change(last, false)));
+    }
+    for node in split {
+        let works: Vec<_> = new_keys_of(*node).map(|number| change(number, true)).collect();
+        tasks.push(Box::new(|| works.into_iter().for_each(|work| work())));
+    }
+    sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let kept = (0..nodes).filter(|node| !emptied.contains(node)).flat_map(keys_of);
+    let mut expected: Vec<u64> = kept.chain(split.iter().flat_map(|node| new_keys_of(*node))).collect();
+    expected.sort_unstable();
+    let mut seen = Vec::new();
+    index.next_batch(&setup.pin(), &mut Cursor::default(), usize::MAX, |_, word| seen.push(word));
+    assert_eq!(seen, expected, "seed {seed}");
+    assert!(expected.iter().all(|number| index.get(&setup.pin(), &key(*number)) == Some(*number)));
+}
+
+#[test]
+fn schedules_of_neighbours() {
+    for seed in 0..300 {
+        neighbours(5, &[1, 3], &[0, 2], seed);
+        neighbours(5, &[1, 2], &[0, 3], seed);
+        // The root of two nodes goes, or gets a third.
+        neighbours(2, &[1], &[0], seed);
+        neighbours(3, &[1, 2], &[0], seed);
     }
 }

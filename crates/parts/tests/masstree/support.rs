@@ -34,6 +34,8 @@ pub enum Keys {
     Slices,
     /// One long prefix, then a random number.
     LongPrefix,
+    /// One slice in common, then a random one.
+    OneLayer,
     /// Readable names that share slices and differ late, of various lengths.
     Names,
     /// 24 bytes that have nothing in common: suffixes and no layers.
@@ -41,13 +43,14 @@ pub enum Keys {
 }
 
 impl Keys {
-    pub const ALL: [Keys; 8] = [
+    pub const ALL: [Keys; 9] = [
         Keys::Random8,
         Keys::Ascending8,
         Keys::Descending8,
         Keys::FewBytes,
         Keys::Slices,
         Keys::LongPrefix,
+        Keys::OneLayer,
         Keys::Names,
         Keys::Suffixes,
     ];
@@ -73,6 +76,7 @@ impl Keys {
                     .collect()
             }
             Keys::LongPrefix => [&[7; 100][..], &mix(number).to_le_bytes()].concat(),
+            Keys::OneLayer => [*b"in front", mix(number).to_le_bytes()].concat(),
             Keys::Names => {
                 format!("user/{}/profile/{}", number % 7, mix(number) >> (number % 60)).into_bytes()
             }

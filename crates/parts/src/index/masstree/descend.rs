@@ -193,15 +193,14 @@ impl Masstree {
         }
     }
 
-    /// The first border node of a layer and its version; nothing if the layer has gone.
-    pub(super) fn leftmost(&self, layer: Link) -> Option<(u32, Seen)> {
+    /// The first border node of a layer, or of one that has gone.
+    pub(super) fn leftmost(&self, layer: Link) -> u32 {
         let mut node = layer;
         // The first child of a node at the left edge never changes.
         while node.is_inner() {
             node = self.nodes.inner(node).child(0);
         }
-        let seen = self.nodes.version(node).stable();
-        seen.is_live().then_some((node.number(), seen))
+        node.number()
     }
 
     /// Locks the parent of a locked node; nothing if that is a root.

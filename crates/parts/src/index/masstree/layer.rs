@@ -158,7 +158,7 @@ impl Masstree {
     /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock of the node with
     /// the link.
     fn bury_layer(&self, guard: &Guard<'_>, layer: Link) -> bool {
-        let Some((number, _)) = self.leftmost(layer) else { return false };
+        let number = self.leftmost(layer);
         let border = self.nodes.border(number);
         if border.permutation().len() > 0 || border.version.lock().is_none() {
             return false;

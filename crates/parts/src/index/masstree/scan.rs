@@ -3,7 +3,8 @@
 //! A walk copies what a border node has at one moment, hands out what comes behind the last key that it has handed out, and
 //! goes to the next node. Keys move only to the right of where they were, by splits: into nodes that the walk has not
 //! reached, or between the one that it has copied and the one that followed that then. So a key that is there all the time is
-//! seen exactly once. If the next node has gone, its keys had before, and the walk looks from above for what comes next.
+//! seen exactly once. A node that has been taken out of the tree is empty, and still leads on to the right; if its whole layer
+//! has gone, to the end of that.
 //!
 //! How far a walk has come is said by a key and not by a node. So it can rest for as long as it likes, unpinned.
 
@@ -127,11 +128,8 @@ impl Masstree {
             && let Some(stop) = cursor.above.pop()
             && stop.offset + SLICE == cursor.key.len()
         {
-            // While a node is for the slices that it was for, it is the one to go back to.
-            let seen = self.nodes.border(stop.number).version.stable();
-            if !seen.has_left(stop.seen) {
-                return Some(Stop { seen, ..stop });
-            }
+            // What was to come then is there still, or to the right of it.
+            return Some(self.stop(stop.number, stop.offset));
         }
         cursor.above.clear();
         let mut layer = Link::from_bits(self.root.load(Ordering::Acquire));
@@ -162,9 +160,9 @@ impl Masstree {
         for entry in all.skip(passed) {
             cursor.go_to(stop.offset, entry);
             if entry.class == LAYER {
-                let (number, seen) = self.leftmost(Link::from_bits(entry.word as u32))?;
+                let first = self.leftmost(Link::from_bits(entry.word as u32));
                 cursor.above.push(stop);
-                return Some(Stop { number, seen, offset: stop.offset + SLICE });
+                return Some(self.stop(first, stop.offset + SLICE));
             }
             visit(&cursor.key, entry.word);
             *left -= 1;
@@ -176,8 +174,12 @@ impl Masstree {
             cursor.leave_layer(stop.offset);
             return None;
         }
-        let seen = self.nodes.border(snapshot.next).version.stable();
-        seen.is_live().then_some(Stop { number: snapshot.next, seen, ..stop })
+        Some(self.stop(snapshot.next, stop.offset))
+    }
+
+    /// A stop at this node as it is now.
+    fn stop(&self, number: u32, offset: usize) -> Stop {
+        Stop { number, seen: self.nodes.border(number).version.stable(), offset }
     }
 
     /// What a node has, if it is still as it was seen.
