@@ -171,12 +171,12 @@ fn schedules_in_which_layers_go() {
 }
 
 /// Nodes that change at once: the last keys of some are removed while those beside them split. In the end every key is where a
-/// walk passes, and where it is looked for.
-fn neighbours(nodes: u64, emptied: &[u64], split: &[u64], seed: u64) {
+/// walk passes, and where it is looked for; and a layer without keys has gone.
+fn neighbours(front: &[u8], nodes: u64, emptied: &[u64], split: &[u64], seed: u64) {
     const FANOUT: u64 = 15;
     let (index, collector) = (Masstree::new(), Collector::new());
     let setup = collector.register();
-    let key = |number: u64| number.to_be_bytes();
+    let key = |number: u64| [front, &number.to_be_bytes()].concat();
     // In ascending order they fill their nodes. Of those to be emptied the last key is left.
     let keys_of = |node: u64| (node * FANOUT + 1..=node * FANOUT + FANOUT).map(|number| number * 100);
     for number in (0..nodes).flat_map(keys_of) {
@@ -214,15 +214,21 @@ fn neighbours(nodes: u64, emptied: &[u64], split: &[u64], seed: u64) {
     index.next_batch(&setup.pin(), &mut Cursor::default(), usize::MAX, |_, word| seen.push(word));
     assert_eq!(seen, expected, "seed {seed}");
     assert!(expected.iter().all(|number| index.get(&setup.pin(), &key(*number)) == Some(*number)));
+    assert_eq!(index.stats().layers, u64::from(!front.is_empty() && !expected.is_empty()), "seed {seed}");
 }
 
 #[test]
 fn schedules_of_neighbours() {
     for seed in 0..300 {
-        neighbours(5, &[1, 3], &[0, 2], seed);
-        neighbours(5, &[1, 2], &[0, 3], seed);
-        // The root of two nodes goes, or gets a third.
-        neighbours(2, &[1], &[0], seed);
-        neighbours(3, &[1, 2], &[0], seed);
+        for front in [&b""[..], b"in front"] {
+            neighbours(front, 5, &[1, 3], &[0, 2], seed);
+            neighbours(front, 5, &[1, 2], &[0, 3], seed);
+            // The root of two nodes goes, or gets a third.
+            neighbours(front, 2, &[1], &[0], seed);
+            neighbours(front, 3, &[1, 2], &[0], seed);
+            // Nothing is left.
+            neighbours(front, 2, &[0, 1], &[], seed);
+            neighbours(front, 3, &[0, 1, 2], &[], seed);
+        }
     }
 }

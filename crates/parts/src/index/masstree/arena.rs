@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 /// Chunks of one size are `1 << STEPS_LOG2`.
 const STEPS_LOG2: u32 = 4;
 /// Nodes of the smallest chunks, as a power of two.
-const SMALLEST_LOG2: u32 = 4;
+const SMALLEST_LOG2: u32 = if cfg!(loom) { 0 } else { 4 };
 /// Chunks there can be.
 const CHUNKS: usize = place(NUMBERS - 1).0 + 1;
 /// Numbers are below this.
