@@ -7,7 +7,7 @@
 //!
 //! The simulator switches threads at the points it is told of and shows every one the same memory. What a processor may
 //! reorder it cannot show; `loom` can. Code that takes its atomics from [`atomic`] is checked by it when the crate is
-//! built with `--cfg loom` (`tests/loom_epoch.rs`, `tests/loom_stripes.rs`).
+//! built with `--cfg loom` (`tests/loom_epoch.rs`, `tests/loom_stripes.rs`, `tests/loom_masstree.rs`).
 
 pub use quipu_medium::sim::sched::point;
 

@@ -199,7 +199,7 @@ fn neighbours(front: &[u8], nodes: u64, emptied: &[u64], split: &[u64], seed: u6
         }
     };
     let mut tasks: Vec<Box<dyn FnOnce() + '_>> = Vec::new();
-    for last in emptied.iter().filter_map(|node| keys_of(*node).last()) {
+    for last in emptied.iter().filter_map(|node| keys_of(*node).next_back()) {
         tasks.push(Box::new(change(last, false)));
     }
     for node in split {
@@ -230,5 +230,47 @@ fn schedules_of_neighbours() {
             neighbours(front, 2, &[0, 1], &[], seed);
             neighbours(front, 3, &[0, 1, 2], &[], seed);
         }
+    }
+}
+
+/// The last keys of a layer below another are removed while keys come in that layer, in the one above, and in the first: the
+/// layers go if they are empty, and not else.
+#[test]
+fn schedules_of_layers_that_hang_on_each_other() {
+    let name = |slices: &[&[u8]], rest: &str| [slices.concat(), rest.as_bytes().to_vec()].concat();
+    let (outer, inner) = (&b"outer..."[..], &b"inner..."[..]);
+    let doomed = [name(&[outer, inner], "one"), name(&[outer, inner], "two")];
+    let added =
+        [name(&[outer], "a"), name(&[outer, inner], "a"), name(&[outer], "later and longer"), name(&[], "a")];
+    for seed in 0..6_000u64 {
+        let (index, collector) = (Masstree::new(), Collector::new());
+        let setup = collector.register();
+        for (key, word) in doomed.iter().zip(1..) {
+            index.upsert(&setup.pin(), key, word).expect("room");
+        }
+        assert_eq!(index.stats().layers, 2);
+        let remover = || {
+            let (participant, index, doomed) = (collector.register(), &index, &doomed);
+            move || doomed.iter().for_each(|key| assert!(index.take(&participant.pin(), key).is_some()))
+        };
+        let mut tasks: Vec<Box<dyn FnOnce() + '_>> = vec![Box::new(remover())];
+        // Which of the others come depends on the seed.
+        let comes = |number: &usize| ((seed / 8) >> number).is_multiple_of(2);
+        for number in (0..added.len()).filter(comes) {
+            let (participant, index, key) = (collector.register(), &index, &added[number]);
+            tasks.push(Box::new(move || {
+                let guard = participant.pin();
+                index.upsert(&guard, key, 10 + number as u64).expect("room");
+                assert_eq!(index.get(&guard, key), Some(10 + number as u64), "seed {seed}");
+            }));
+        }
+        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let guard = setup.pin();
+        for (number, key) in added.iter().enumerate() {
+            let expected = comes(&number).then_some(10 + number as u64);
+            assert_eq!(index.get(&guard, key), expected, "seed {seed} {number}");
+        }
+        added.iter().for_each(|key| _ = index.take(&guard, key));
+        assert_eq!((index.len(), index.stats().layers), (0, 0), "seed {seed}");
     }
 }

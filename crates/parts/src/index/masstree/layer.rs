@@ -83,14 +83,19 @@ impl Masstree {
 
     /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty, and with it
     /// those above that have nothing but the link to it. Returns the link to all of these, its node still locked and its slot
-    /// still to be freed.
-    pub(super) fn remove_empty_layer(&self, guard: &Guard<'_>, prefix: &[u8]) -> Option<LinkPlace> {
+    /// still to be freed; the nodes are to be retired.
+    pub(super) fn remove_empty_layer(
+        &self,
+        guard: &Guard<'_>,
+        prefix: &[u8],
+        removed: &mut Vec<Link>,
+    ) -> Option<LinkPlace> {
         let mut waiter = Waiter::default();
         loop {
             if let Some(path) = self.path_to_layer(guard, prefix) {
                 let path = path?;
                 if self.lock_path(&path) {
-                    return self.remove_layers(guard, &path);
+                    return self.remove_layers(&path, removed);
                 }
             }
             waiter.wait();
@@ -140,16 +145,16 @@ impl Masstree {
 
     /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks all but the node of that
     /// link; if it is not, unlocks all.
-    fn remove_layers(&self, guard: &Guard<'_>, path: &[LinkPlace]) -> Option<LinkPlace> {
+    fn remove_layers(&self, path: &[LinkPlace], removed: &mut Vec<Link>) -> Option<LinkPlace> {
         let (first, behind) = path.split_first()?;
         let last = behind.last().unwrap_or(first);
-        if !self.bury_layer(guard, last.link) {
+        if !self.bury_layer(last.link, removed) {
             self.unlock_path(path);
             return None;
         }
         for place in behind {
             self.nodes.border(place.number).version.unlock_dead();
-            self.nodes.retire(guard, Link::border(place.number));
+            removed.push(Link::border(place.number));
         }
         self.layers.fetch_sub(behind.len() as u64, Ordering::Relaxed);
         Some(*first)
@@ -157,7 +162,7 @@ impl Masstree {
 
     /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock of the node with
     /// the link.
-    fn bury_layer(&self, guard: &Guard<'_>, layer: Link) -> bool {
+    fn bury_layer(&self, layer: Link, removed: &mut Vec<Link>) -> bool {
         let number = self.leftmost(layer);
         let border = self.nodes.border(number);
         if border.permutation().len() > 0 || border.version.lock().is_none() {
@@ -178,7 +183,7 @@ impl Masstree {
                 (self.nodes.version(node), self.nodes.parent(node).load(Ordering::Relaxed));
             if is_empty {
                 version.unlock_dead();
-                self.nodes.retire(guard, node);
+                removed.push(node);
             } else {
                 version.unlock();
             }

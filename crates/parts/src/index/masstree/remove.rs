@@ -6,6 +6,7 @@
 //! and with it the left edge, until the layer is empty.
 
 use super::border::Found;
+use super::descend::Leaf;
 use super::nodes::Link;
 use super::tree::Masstree;
 use crate::epoch::Guard;
@@ -34,14 +35,17 @@ impl Masstree {
             return None;
         };
         self.count(leaf.number, -1);
-        self.free_slot(guard, key, leaf.offset, leaf.number, slot);
+        let mut removed = Vec::new();
+        self.free_slot(guard, key, &leaf, slot, &mut removed);
+        // Without a lock: this may have to release what others have retired.
+        removed.into_iter().for_each(|node| self.nodes.retire(guard, node));
         Some(word)
     }
 
-    /// Frees a slot of a locked border node, in the layer behind `offset` bytes of the key, and with it all nodes and layers that
-    /// are empty then. Unlocks the node.
-    fn free_slot(&self, guard: &Guard<'_>, key: &[u8], offset: usize, number: u32, slot: usize) {
-        let (mut offset, mut number, mut slot) = (offset, number, slot);
+    /// Frees a slot of the locked border node of a key, and with it all nodes and layers that are empty then: these nodes are to be
+    /// retired. Unlocks the node.
+    fn free_slot(&self, guard: &Guard<'_>, key: &[u8], leaf: &Leaf, slot: usize, removed: &mut Vec<Link>) {
+        let (mut offset, mut number, mut slot) = (leaf.offset, leaf.number, slot);
         loop {
             let border = self.nodes.border(number);
             let left = border.remove(slot);
@@ -49,7 +53,7 @@ impl Masstree {
             let is_first = border.prev.load(Ordering::Acquire) == 0;
             let is_only = is_first && border.next.load(Ordering::Relaxed) == 0;
             if left == 0 && !is_first {
-                self.remove_border(guard, number);
+                self.remove_border(number, removed);
             } else {
                 border.version.unlock();
             }
@@ -59,14 +63,14 @@ impl Masstree {
                 return;
             }
             let prefix = key.get(..offset).unwrap_or_default();
-            let Some(link) = self.remove_empty_layer(guard, prefix) else { return };
+            let Some(link) = self.remove_empty_layer(guard, prefix, removed) else { return };
             (number, slot, offset) = (link.number, link.slot, link.offset);
         }
     }
 
     /// Takes an empty border node that is not the first of its layer, and is locked, out of the tree.
     #[cold]
-    fn remove_border(&self, guard: &Guard<'_>, number: u32) {
+    fn remove_border(&self, number: u32, removed: &mut Vec<Link>) {
         self.unlink(number);
         let bottom = Link::border(number);
         // Nodes for which this was the only child go with it.
@@ -91,18 +95,18 @@ impl Masstree {
         loop {
             let above = Link::from_bits(self.nodes.parent(node).load(Ordering::Relaxed));
             self.nodes.version(node).unlock_dead();
-            self.nodes.retire(guard, node);
+            removed.push(node);
             if node == top {
                 break;
             }
             node = above;
         }
-        self.lower_root(guard);
+        self.lower_root(removed);
     }
 
     /// Takes roots of the first layer away that have no key left: their only child becomes the root. (Other layers stay as
     /// high as they were until they go, since links may name any node of their left edge.)
-    fn lower_root(&self, guard: &Guard<'_>) {
+    fn lower_root(&self, removed: &mut Vec<Link>) {
         loop {
             let root = Link::from_bits(self.root.load(Ordering::Acquire));
             if !root.is_inner() || self.nodes.inner(root).len() > 0 {
@@ -129,7 +133,7 @@ impl Masstree {
             if !is_needless {
                 return;
             }
-            self.nodes.retire(guard, root);
+            removed.push(root);
         }
     }
 
