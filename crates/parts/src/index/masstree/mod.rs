@@ -13,7 +13,7 @@
 //!
 //! Keys are byte strings of up to 65 535 bytes, in the order of their bytes. They are in the index wholly: no record is read to
 //! decide whether a key is there. What a key leads to is an opaque word other than zero. With random keys of eight bytes
-//! a key costs 30 bytes of DRAM, with ascending ones 21, and with random ones of 24 bytes 62 (`tests/masstree_memory.rs`).
+//! a key costs 30 bytes of DRAM, with ascending ones 22, and with random ones of 24 bytes 62 (`tests/masstree_memory.rs`).
 //!
 //! # Readers and writers
 //!
