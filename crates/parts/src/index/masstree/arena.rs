@@ -1,8 +1,8 @@
 //! Where nodes of one type come from: a number names a node for ever, and a node that was given back is only ever used as
 //! one of its type again (ATC'22 section 3.1, "same-typed").
 //!
-//! So whoever has a number, however old, torn or invented, can look at what it names: it is a node, perhaps one of another key, or of
-//! none. The memory itself is given back with the arena.
+//! So whoever has a number, however old, torn or invented, can look at what it names: it is a node, perhaps one of another key,
+//! or of none. The memory itself is given back with the arena.
 //!
 //! Nodes lie in chunks of zeroed memory that grow with the arena: eight of a size, then eight of twice that size. So no more
 //! than an eighth of the memory waits for nodes to come, and a number leads to its node by a few instructions and a table that

@@ -1,9 +1,9 @@
 //! Border nodes: slices and words, side by side, fifteen of each.
 //!
-//! What a slot holds is said by its class: the word of a key that ends in the slice, by its length there; the word of a key that
-//! goes on, whose suffix is kept beside the node; or a link to the layer in which all keys go on that share the slice.
-//! A slot is written before the permutation names it. So a key that is added to a slot which no reader can still take for that
-//! of another key takes effect with the store of the permutation, and readers need not look again.
+//! What a slot holds is said by its class: the word of a key that ends in the slice, by its length there; the word of a key
+//! that goes on, whose suffix is kept beside the node; or a link to the layer in which all keys go on that share the slice. A
+//! slot is written before the permutation names it. So a key that is added to a slot which no reader can still take for that of
+//! another key takes effect with the store of the permutation, and readers need not look again.
 
 use super::arena::Node;
 use super::key::{LONGER, Piece};
@@ -266,8 +266,8 @@ impl Border {
         self.classes.store(self.classes.load(Ordering::Relaxed) & !STALE, Ordering::Relaxed);
     }
 
-    /// Writes a slot that no reader can take for another, or after a mark; returns the block that was replaced. The caller holds
-    /// the lock.
+    /// Writes a slot that no reader can take for another, or after a mark; returns the block that was replaced. The caller
+    /// holds the lock.
     fn write<'g>(
         &self,
         nodes: &Nodes,

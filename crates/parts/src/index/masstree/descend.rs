@@ -51,8 +51,8 @@ impl Masstree {
         self.walk::<false>(guard, key)
     }
 
-    /// What the index has for a key; with `REPAIR`, and a lock for that, links that no longer name the roots of their layers are
-    /// set right on the way.
+    /// What the index has for a key; with `REPAIR`, and a lock for that, links that no longer name the roots of their layers
+    /// are set right on the way.
     #[inline]
     pub(super) fn walk<const REPAIR: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
         let mut waiter = Waiter::default();

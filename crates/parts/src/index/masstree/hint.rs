@@ -50,8 +50,8 @@ impl Masstree {
     /// the next one, where a split takes half of a node. Says whether it did; if not, look for the key by
     /// [`replace`](Masstree::replace).
     ///
-    /// Looks at two nodes at most, no inner ones, and no key. `old` has been the word of one key and of no other for as long as the
-    /// caller is pinned, which makes it proof enough.
+    /// Looks at two nodes at most, no inner ones, and no key. `old` has been the word of one key and of no other for as long as
+    /// the caller is pinned, which makes it proof enough.
     ///
     /// # Panics
     /// If `new` is zero.

@@ -107,8 +107,8 @@ impl Inner {
         self.len.store(len as u32 + 1, Ordering::Relaxed);
     }
 
-    /// Forgets a child: its slices go to the child to the left, those of the first child to the one to the right. One at least is
-    /// left; the caller holds the lock and has marked the node.
+    /// Forgets a child: its slices go to the child to the left, those of the first child to the one to the right. One at least
+    /// is left; the caller holds the lock and has marked the node.
     pub(super) fn remove(&self, rank: usize) {
         let len = self.len();
         for at in rank.max(1)..len {

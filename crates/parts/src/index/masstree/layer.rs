@@ -81,9 +81,9 @@ impl Masstree {
         (number, border)
     }
 
-    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty, and with it
-    /// those above that have nothing but the link to it. Returns the link to all of these, its node still locked and its slot
-    /// still to be freed; the nodes are to be retired.
+    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty, and with
+    /// it those above that have nothing but the link to it. Returns the link to all of these, its node still locked and its
+    /// slot still to be freed; the nodes are to be retired.
     pub(super) fn remove_empty_layer(
         &self,
         guard: &Guard<'_>,
@@ -143,8 +143,8 @@ impl Masstree {
         path.iter().for_each(|place| self.nodes.border(place.number).version.unlock());
     }
 
-    /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks all but the node of that
-    /// link; if it is not, unlocks all.
+    /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks all but the node of
+    /// that link; if it is not, unlocks all.
     fn remove_layers(&self, path: &[LinkPlace], removed: &mut Vec<Link>) -> Option<LinkPlace> {
         let (first, behind) = path.split_first()?;
         let last = behind.last().unwrap_or(first);
@@ -171,8 +171,8 @@ impl Masstree {
         let bottom = Link::border(number);
         let mut is_empty = border.permutation().len() == 0 && border.next.load(Ordering::Relaxed) == 0;
         let mut top = bottom;
-        // Another border node may have been emptied and not yet be forgotten by the nodes above. Who is about to do that looks at
-        // the layer again afterwards.
+        // Another border node may have been emptied and not yet be forgotten by the nodes above. Who is about to do that looks
+        // at the layer again afterwards.
         while is_empty && let Some(parent) = self.lock_parent(top) {
             is_empty = self.nodes.inner(parent).len() == 0;
             top = parent;

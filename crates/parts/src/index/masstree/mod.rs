@@ -17,26 +17,26 @@
 //!
 //! # Readers and writers
 //!
-//! Readers lock nothing. A version stands in each node, and a reader looks at it before and after ([`version`]). Down the
-//! tree it takes the version of the child before it looks again at that of the parent ([`descend`]).
+//! Readers lock nothing. A version stands in each node, and a reader looks at it before and after (`version.rs`). Down the
+//! tree it takes the version of the child before it looks again at that of the parent (`descend.rs`).
 //!
-//! Writers lock the border node. That is all there is to a new word for a key, to a key that finds a free slot and to a removal, each
-//! of which takes effect by one store ([`permutation`]). Splits lock upwards, the child before its parent, and so does the
-//! removal of an empty node, after the border node to its left. Layers are removed from above, downwards; nobody who holds a
-//! lock of a layer waits for one above it. So no two wait for each other.
+//! Writers lock the border node. That is all there is to a new word for a key, to a key that finds a free slot and to a
+//! removal, each of which takes effect by one store (`permutation.rs`). Splits lock upwards, the child before its parent, and
+//! so does the removal of an empty node, after the border node to its left. Layers are removed from above, downwards; nobody
+//! who holds a lock of a layer waits for one above it. So no two wait for each other.
 //!
 //! # Numbers instead of pointers
 //!
-//! Nodes are named by numbers of 31 bits, and a bit for their type. Links take half the room, and a number may be kept outside of
-//! the index: it always leads to a node of its type, whose version lets nobody lock it unless it is in use ([`arena`]). That
-//! is what a [`Hint`] is made of: with it, a cleaner replaces a word without looking for its key ([`hint`], ATC'22 section
-//! 3.1). A node that has been taken out of the tree is used again after all who were pinned then have gone.
+//! Nodes are named by numbers of 31 bits, and a bit for their type. Links take half the room, and a number may be kept outside
+//! of the index: it always leads to a node of its type, whose version lets nobody lock it unless it is in use (`arena.rs`).
+//! That is what a [`Hint`] is made of: with it, a cleaner replaces a word without looking for its key (`hint.rs`, ATC'22
+//! section 3.1). A node that has been taken out of the tree is used again after all who were pinned then have gone.
 //!
 //! # Deviations from the paper
 //!
 //! - Who meets a split begins again at the root of the layer, instead of going to the right along the border nodes. So a
 //!   node need not know which slices it is for, and may come to be for more on either side.
-//! - The slices of an empty first child go to the right, so that nothing changes above its parent ([`remove`]).
+//! - The slices of an empty first child go to the right, so that nothing changes above its parent (`remove.rs`).
 //! - Making a layer counts as a change of the node, instead of a third state of the slot.
 //! - All suffixes of a node are in one block; the paper has a block inside of the node as well.
 //! - Inner nodes are searched without a branch that depends on the keys, so that lookups that follow each other overlap.

@@ -1,9 +1,9 @@
 //! Removing keys, and the nodes that are then empty (EuroSys'12, section 4.6.5).
 //!
-//! Nodes are not merged, but an empty one goes, and with it the inner nodes that have no other child. Its slices become those of
-//! the next child to the left below the same parent; of a first child, those of the next to the right. No other node
-//! is for fewer slices than before, so who is on the way to one need not begin again. The first border node of a layer stays,
-//! and with it the left edge, until the layer is empty.
+//! Nodes are not merged, but an empty one goes, and with it the inner nodes that have no other child. Its slices become those
+//! of the next child to the left below the same parent; of a first child, those of the next to the right. No other node is for
+//! fewer slices than before, so who is on the way to one need not begin again. The first border node of a layer stays, and with
+//! it the left edge, until the layer is empty.
 
 use super::border::Found;
 use super::descend::Leaf;
@@ -42,8 +42,8 @@ impl Masstree {
         Some(word)
     }
 
-    /// Frees a slot of the locked border node of a key, and with it all nodes and layers that are empty then: these nodes are to be
-    /// retired. Unlocks the node.
+    /// Frees a slot of the locked border node of a key, and with it all nodes and layers that are empty then: these nodes are
+    /// to be retired. Unlocks the node.
     fn free_slot(&self, guard: &Guard<'_>, key: &[u8], leaf: &Leaf, slot: usize, removed: &mut Vec<Link>) {
         let (mut offset, mut number, mut slot) = (leaf.offset, leaf.number, slot);
         loop {

@@ -101,8 +101,8 @@ impl Masstree {
         }
     }
 
-    /// Splits a full inner node, locked and marked, to which `right` is added behind the child at `rank`; returns the key between
-    /// the halves and the new one, locked and marked.
+    /// Splits a full inner node, locked and marked, to which `right` is added behind the child at `rank`; returns the key
+    /// between the halves and the new one, locked and marked.
     fn split_inner(&self, node: Link, rank: usize, slice: u64, right: Link, ascending: bool) -> (u64, Link) {
         let inner = self.nodes.inner(node);
         let keys: [u64; KEYS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {

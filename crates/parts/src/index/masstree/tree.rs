@@ -92,8 +92,8 @@ impl Masstree {
         }
     }
 
-    /// The word of a key, if it is there, and where that stands or most likely would; without locks. What a writer asks before it
-    /// writes the record that is to carry the hint.
+    /// The word of a key, if it is there, and where that stands or most likely would; without locks. What a writer asks before
+    /// it writes the record that is to carry the hint.
     #[inline]
     pub fn locate(&self, guard: &Guard<'_>, key: &[u8]) -> (Option<u64>, Hint) {
         let Leaf { number, found, .. } = self.find(guard, key);

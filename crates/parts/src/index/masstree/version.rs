@@ -6,9 +6,9 @@
 //!
 //! A reader takes the word while it is neither *inserting* nor *splitting*, reads the node, and looks at the word again: if
 //! only the lock has changed, what it read belongs together. A writer locks, marks what it is about to do, changes the
-//! node, and unlocks, which counts what was marked. *Splitting* says that the keys that this node is for have become fewer: who was
-//! on the way to it for a key has to begin again above. *Inserting* says that something in it has moved: reading it again is
-//! enough. Changes that take effect with a single word need no mark.
+//! node, and unlocks, which counts what was marked. *Splitting* says that the keys that this node is for have become fewer: who
+//! was on the way to it for a key has to begin again above. *Inserting* says that something in it has moved: reading it again
+//! is enough. Changes that take effect with a single word need no mark.
 //!
 //! All bits zero is a node that nobody has used yet. A node that is not *live* cannot be locked, so whoever takes it into
 //! use again is alone with it; and the counters go on from one use to the next, so a version never comes back.
