@@ -5,9 +5,11 @@
 //! `masstree` has the keys themselves, and decides.
 
 pub mod cceh;
+mod chain;
 mod cursor;
 mod directory;
 pub mod hash;
 pub mod masstree;
 
+pub use chain::{Fields, IndexRoot};
 pub use cursor::Cursor;

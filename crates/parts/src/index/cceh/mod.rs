@@ -59,7 +59,7 @@ pub use crate::index::Cursor;
 pub use dram::DramNodes;
 pub use entry::Name;
 pub use memory::NodeMemory;
-pub use pm::{CcehRoot, CcehZoneHeader, Fields, PmNodes, format_tables};
+pub use pm::{CcehRoot, PmNodes, format_tables};
 pub use settings::{CcehError, CcehSettings, CcehStats};
 pub use table::CcehIndex;
 pub use write::LockedSegment;

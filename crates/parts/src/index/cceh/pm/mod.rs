@@ -62,5 +62,5 @@ mod layout;
 mod nodes;
 mod open;
 
-pub use layout::{CcehRoot, CcehZoneHeader, Fields, format_tables};
+pub use layout::{CcehRoot, format_tables};
 pub use nodes::PmNodes;

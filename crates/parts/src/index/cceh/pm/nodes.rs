@@ -1,17 +1,16 @@
 //! [`PmNodes`]: allocating segments in zones, and the words of those in use.
 
-use super::layout::{Carving, CcehZoneHeader, NAMES, NEXT};
+use super::layout::{self, Carving, NAMES};
 use crate::index::cceh::entry::{EMPTY, Name};
 use crate::index::cceh::memory::NodeMemory;
 use crate::index::cceh::settings::{CcehError, CcehSettings};
+use crate::index::chain::Chain;
 use crate::index::directory::DEPTH_MAX;
-use crate::record::{Certifier, LifeKey};
-use crate::space::{Space, ZoneId};
+use crate::record::LifeKey;
+use crate::space::ZoneId;
 use crate::sync::SpinLock;
 use quipu_medium::{Region, WORD};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use zerocopy::IntoBytes;
 
 /// Where the check stands in the word of a name, whose other bits are those of [`Name::word`].
 const CHECK_SHIFT: u32 = 8;
@@ -22,16 +21,12 @@ const _: () = assert!(DEPTH_MAX + CHECK_SHIFT + CHECK_MASK.count_ones() <= u64::
 
 /// Memory of an index in PM.
 pub struct PmNodes {
-    pub(super) space: Arc<Space>,
+    pub(super) chain: Chain,
     pub(super) region: Region,
-    pub(super) certifier: Certifier,
     /// What the index contributes to the checks of its names.
     pub(super) key: LifeKey,
     pub(super) settings: CcehSettings,
     pub(super) carving: Carving,
-    pub(super) nonce: u64,
-    /// Zones that the index leaves free for others.
-    pub(super) leave: u32,
     pub(super) zones: SpinLock<Zones>,
     /// What [`repair`](NodeMemory::repair) clears: words, and segments that are free then.
     pub(super) unfinished: SpinLock<Vec<(u64, Option<u64>)>>,
@@ -51,7 +46,7 @@ pub(super) struct Zones {
 impl PmNodes {
     /// The word that names a segment, at this place.
     fn name_word(&self, name: Name, place: u64) -> u64 {
-        let check = self.certifier.check(self.key, place, &name.word().to_le_bytes());
+        let check = self.chain.certifier.check(self.key, place, &name.word().to_le_bytes());
         name.word() | check << CHECK_SHIFT & CHECK_MASK
     }
 
@@ -62,9 +57,8 @@ impl PmNodes {
 
     /// Writes header and names of a zone, not yet durable. A fence follows.
     pub(super) fn write_head(&self, zone: ZoneId, number: u32, names: impl Iterator<Item = Name>) {
-        let start = self.space.zone_offset(zone);
-        let header = CcehZoneHeader::new(&self.certifier, zone, self.nonce, number, self.settings);
-        let mut head = header.as_bytes().to_vec();
+        let start = self.chain.space.zone_offset(zone);
+        let mut head = self.chain.header(zone, number, layout::shape(self.settings), 0).to_vec();
         for name in names {
             let word = self.name_word(name, start + head.len() as u64);
             head.extend(word.to_le_bytes());
@@ -81,7 +75,7 @@ impl PmNodes {
 
     /// Notes a zone with the segments in it that are free.
     pub(super) fn note(&self, zones: &mut Zones, zone: ZoneId, is_free: impl Fn(u64) -> bool) {
-        let start = self.space.zone_offset(zone);
+        let start = self.chain.space.zone_offset(zone);
         zones.chain.push(zone);
         zones.starts.insert(start);
         let free = (0..self.carving.segments).rev().filter(|segment| is_free(*segment));
@@ -98,8 +92,8 @@ impl PmNodes {
 
     /// A zone, not yet committed.
     pub(super) fn take_zone(&self) -> Result<ZoneId, CcehError> {
-        let full = CcehError::Full { zones: self.space.zone_count() };
-        self.space.get_zone(None, self.leave)?.ok_or(full)
+        let full = CcehError::Full { zones: self.chain.space.zone_count() };
+        self.chain.take_zone()?.ok_or(full)
     }
 
     /// Takes another zone: durably linked when this returns, and committed.
@@ -107,11 +101,7 @@ impl PmNodes {
         let zone = self.take_zone()?;
         self.write_head(zone, zones.chain.len() as u32, std::iter::empty());
         let last = zones.chain.last().expect("an index has a first zone");
-        let link = self.space.zone_offset(*last) + NEXT;
-        self.region.store(link, u64::from(zone.0) + 1);
-        // The fence covers the head as well; which of the two comes first makes no difference before the commit.
-        self.region.persist(link, WORD);
-        self.space.commit_zone(zone);
+        self.chain.link(*last, zone);
         self.note(zones, zone, |_| true);
         Ok(())
     }
@@ -201,6 +191,6 @@ impl NodeMemory for PmNodes {
     }
 
     fn pm_bytes(&self) -> u64 {
-        self.zones.lock().chain.len() as u64 * self.space.zone_size()
+        self.zones.lock().chain.len() as u64 * self.chain.space.zone_size()
     }
 }

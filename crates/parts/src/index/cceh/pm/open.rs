@@ -1,19 +1,18 @@
 //! Creating an index in PM, and finding it again after whatever has happened.
 
-use super::layout::{Carving, CcehRoot, CcehZoneHeader, NAMES, NEXT};
+use super::layout::{self, Carving, CcehRoot, MAGIC, NAMES};
 use super::nodes::{PmNodes, Zones};
 use crate::index::cceh::entry::{EMPTY, Name};
 use crate::index::cceh::memory::NodeMemory;
 use crate::index::cceh::settings::{CcehError, CcehSettings};
 use crate::index::cceh::table::CcehIndex;
+use crate::index::chain::{Chain, Linked};
 use crate::index::directory::{deepest, following};
-use crate::record::Certifier;
-use crate::space::{Space, SpaceError, ZoneId};
+use crate::space::{Space, SpaceError};
 use crate::sync::SpinLock;
 use quipu_medium::WORD;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zerocopy::{FromZeros, IntoBytes};
 
 impl CcehIndex<PmNodes> {
     /// An empty index in zones of `space`, of which it always leaves `leave` free. Settings out of range are brought
@@ -28,10 +27,8 @@ impl CcehIndex<PmNodes> {
         leave: u32,
         keep: impl FnOnce(CcehRoot),
     ) -> Result<CcehIndex<PmNodes>, CcehError> {
-        let mut nonce = 0u64;
-        space.region().entropy(nonce.as_mut_bytes());
         let mut settings = settings.in_range();
-        let nodes = PmNodes::new(space.clone(), settings, nonce, leave)?;
+        let nodes = PmNodes::new(Chain::create(space.clone(), MAGIC, leave), settings)?;
         settings.initial_depth = settings.initial_depth.min(nodes.carving.segments.ilog2());
         let zone = nodes.take_zone()?;
         nodes.write_head(zone, 0, settings.initial_names());
@@ -42,7 +39,7 @@ impl CcehIndex<PmNodes> {
             .iter()
             .for_each(|(_, place)| nodes.write_words(*place, &settings.empty_segment(PmNodes::MARK)));
         nodes.region.fence();
-        keep(CcehRoot::new(zone, nonce));
+        keep(CcehRoot::new(zone, nodes.chain.nonce));
         space.commit_zone(zone);
         let used = segments.len() as u64;
         nodes.note(&mut nodes.zones.lock(), zone, |segment| segment >= used);
@@ -83,19 +80,15 @@ struct Named {
 }
 
 impl PmNodes {
-    fn new(space: Arc<Space>, settings: CcehSettings, nonce: u64, leave: u32) -> Result<PmNodes, CcehError> {
-        let (segment, zone) = (settings.segment_bytes(), space.zone_size());
+    fn new(chain: Chain, settings: CcehSettings) -> Result<PmNodes, CcehError> {
+        let (segment, zone) = (settings.segment_bytes(), chain.space.zone_size());
         let carving = Carving::new(zone, settings).ok_or(CcehError::SegmentTooLarge { segment, zone })?;
-        let certifier = Certifier::new(space.superblock().secret());
         Ok(PmNodes {
-            region: space.region().clone(),
-            key: certifier.life_key(0, nonce),
-            certifier,
-            space,
+            region: chain.region.clone(),
+            key: chain.certifier.life_key(0, chain.nonce),
+            chain,
             settings,
             carving,
-            nonce,
-            leave,
             zones: SpinLock::default(),
             unfinished: SpinLock::default(),
         })
@@ -121,18 +114,14 @@ impl PmNodes {
         root: CcehRoot,
         leave: u32,
     ) -> Result<(PmNodes, Vec<(Name, u64)>), CcehError> {
-        if !space.check_zone(root.zone()) {
-            return Err(CcehError::Absent);
-        }
-        let certifier = Certifier::new(space.superblock().secret());
-        let header = header(&space, &certifier, root.zone(), root.nonce(), 0)?;
-        let nodes = PmNodes::new(space, header.settings().in_range(), root.nonce(), leave)?;
-        let (zones, dangling) = nodes.follow(root.zone())?;
+        let chain = Chain::new(space, MAGIC, root.nonce(), leave);
+        let (zones, dangling) = chain.follow(root.zone())?.ok_or(CcehError::Absent)?;
+        let nodes = PmNodes::new(chain, layout::settings(zones[0].shape))?;
         let named = nodes.read_names(&zones)?;
         let Partition { segments, orphans } = partition(named)?;
         let mut noted = Zones::default();
-        for zone in zones {
-            let names = nodes.space.zone_offset(zone) + NAMES;
+        for Linked { zone, .. } in zones {
+            let names = nodes.chain.space.zone_offset(zone) + NAMES;
             nodes.note(&mut noted, zone, |segment| nodes.region.load(names + segment * WORD) == EMPTY);
         }
         let orphans = orphans.into_iter().map(|Orphan { place, named }| (named, Some(place)));
@@ -142,33 +131,11 @@ impl PmNodes {
         Ok((nodes, segments))
     }
 
-    /// The chain of zones from the first, and where it ends with a link to a zone that was not committed any more. What is
-    /// read is durable then.
-    fn follow(&self, first: ZoneId) -> Result<(Vec<ZoneId>, Option<u64>), CcehError> {
-        let mut zones = vec![first];
-        loop {
-            let number = zones.len() as u32;
-            let link = self.space.zone_offset(zones[zones.len() - 1]) + NEXT;
-            let Some(next) = self.region.load(link).checked_sub(1) else { return Ok((zones, None)) };
-            let damaged = SpaceError::Damaged { what: "the chain of the index's zones", offset: link };
-            let Ok(next) = u32::try_from(next).map(ZoneId) else { return Err(damaged.into()) };
-            if self.space.checked_zone_offset(next).is_none() {
-                return Err(damaged.into());
-            }
-            if !self.space.check_zone(next) {
-                return Ok((zones, Some(link)));
-            }
-            // The number of a zone in the chain is part of its header, so no chain returns to a zone.
-            header(&self.space, &self.certifier, next, self.nonce, number)?;
-            zones.push(next);
-        }
-    }
-
     /// The names of all segments, durable.
-    fn read_names(&self, zones: &[ZoneId]) -> Result<Vec<Named>, CcehError> {
+    fn read_names(&self, zones: &[Linked]) -> Result<Vec<Named>, CcehError> {
         let mut found = Vec::new();
-        for zone in zones {
-            let start = self.space.zone_offset(*zone);
+        for Linked { zone, .. } in zones {
+            let start = self.chain.space.zone_offset(*zone);
             self.region.flush(start, self.carving.first);
             for segment in 0..self.carving.segments {
                 let named = start + NAMES + segment * WORD;
@@ -185,24 +152,6 @@ impl PmNodes {
         }
         self.region.fence();
         Ok(found)
-    }
-}
-
-/// The header of a zone, if it proves itself; durable once a fence follows.
-fn header(
-    space: &Space,
-    certifier: &Certifier,
-    zone: ZoneId,
-    nonce: u64,
-    number: u32,
-) -> Result<CcehZoneHeader, CcehError> {
-    let offset = space.zone_offset(zone);
-    let mut header = CcehZoneHeader::new_zeroed();
-    space.region().read_racing(offset, header.as_mut_bytes());
-    if header.is_valid(certifier, zone, nonce, number) {
-        Ok(header)
-    } else {
-        Err(SpaceError::Damaged { what: "the header of a zone of the index", offset }.into())
     }
 }
 
