@@ -8,10 +8,12 @@
 
 #[path = "cceh/crash.rs"]
 mod crash;
+mod crashes;
 #[path = "cceh/support.rs"]
 mod support;
 
-use crash::{Findings, History, Model, Subject, Twin, at_each_operation, get, hash_of, open, reference};
+use crash::{Subject, Twin, get, hash_of, open, reference};
+use crashes::{Findings, History, Known, Model, at_each_operation};
 use quipu_medium::sim::{Fault, SimArena, sched};
 use quipu_parts::epoch::Collector;
 use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings, NodeMemory};
@@ -203,7 +205,7 @@ fn fences_that_do_nothing_are_noticed() {
     let mut model = Model::new();
     for key in 0..30 {
         index.insert(&guard, hash_of(key), reference(key, 0)).expect("room");
-        model.insert(key, crash::Known { now: Some(reference(key, 0)), next: None });
+        model.insert(key, Known { now: Some(reference(key, 0)), next: None });
     }
     findings.explore(&sim.snapshot(), &Subject { root, settings: steep(), twin: Twin::Sound }, &model, 1, 20);
     assert!(!findings.violations.take().is_empty());

@@ -8,6 +8,7 @@ pub mod cceh;
 mod chain;
 mod cursor;
 mod directory;
+pub mod fastfair;
 pub mod hash;
 pub mod masstree;
 

@@ -1,16 +1,14 @@
-//! The oracle of the crash tests: what every key may be after a crash, and whether a crash image agrees.
+//! The oracle of the crash tests of the CCEH index: whether a crash image agrees with what every key may be.
 
+use super::crashes::{self, Answers, Known, Model, Way};
 use super::support::mix;
 use quipu_medium::Region;
-use quipu_medium::sim::{Event, Sim, SimArena, Snapshot};
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::cceh::{
     CcehError, CcehIndex, CcehRoot, CcehSettings, Cursor, Name, NodeMemory, PmNodes,
 };
 use quipu_parts::space::{Space, ZoneId};
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::Mutex;
 
@@ -140,78 +138,12 @@ pub fn open(
     Ok(CcehIndex::over(Nodes { nodes, twin, held: Mutex::new(None) }, settings, &segments))
 }
 
-/// What a key is known to be, or to become.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
-    /// Acknowledged, or answered to a reader.
-    pub now: Option<u64>,
-    /// What a write that has not returned makes of it.
-    pub next: Option<Option<u64>>,
-}
-
-/// What those who use the index know of each key.
-pub type Model = BTreeMap<u64, Known>;
-
-/// What happened to the keys of a run.
-#[derive(Default)]
-pub struct History {
-    pub model: RefCell<Model>,
-    /// What each key was or was about to be, in order.
-    values: RefCell<BTreeMap<u64, Vec<Option<u64>>>>,
-}
-
-impl History {
-    fn known(&self, key: u64) -> Known {
-        self.model.borrow().get(&key).copied().unwrap_or_default()
-    }
-
-    /// What a key is for who alone writes it.
-    pub fn now(&self, key: u64) -> Option<u64> {
-        self.known(key).now
-    }
-
-    /// A write of a key.
-    pub fn write<T>(&self, key: u64, next: Option<u64>, act: impl FnOnce() -> T) -> T {
-        self.values.borrow_mut().entry(key).or_insert_with(|| vec![None]).push(next);
-        let known = Known { next: Some(next), ..self.known(key) };
-        self.model.borrow_mut().insert(key, known);
-        let result = act();
-        self.model.borrow_mut().insert(key, Known { now: next, next: None });
-        result
-    }
-
-    /// A read of a key: it answers what the key was at some time meanwhile, which is known from then on.
-    pub fn read(&self, key: u64, act: impl FnOnce() -> Option<u64>) {
-        let written = self.values.borrow().get(&key).map_or(0, Vec::len);
-        let in_flight = usize::from(self.known(key).next.is_some());
-        let answer = act();
-        let values = self.values.borrow();
-        let meanwhile =
-            values.get(&key).map_or(&[None][..], |all| &all[written.saturating_sub(1 + in_flight)..]);
-        assert!(meanwhile.contains(&answer), "key {key} is answered to be {answer:?}, and was {meanwhile:?}");
-        // An answer that was also true before the write in flight proves nothing of that.
-        let is_new = meanwhile.iter().filter(|value| **value == answer).count() == 1;
-        if is_new && Some(answer) == self.known(key).next {
-            self.model.borrow_mut().insert(key, Known { now: answer, next: None });
-        }
-    }
-}
-
 /// A pool and what is in it.
 #[derive(Clone, Copy)]
 pub struct Subject {
     pub root: CcehRoot,
     pub settings: CcehSettings,
     pub twin: Twin,
-}
-
-/// Ways to ask an index what a key is, each of which must make durable what it answers.
-#[derive(Clone, Copy, Debug)]
-enum Way {
-    Lookup,
-    Walk,
-    /// By replacing what it may be with itself, which succeeds if it is that.
-    Change,
 }
 
 fn walk(index: &CcehIndex<Nodes>, guard: &Guard<'_>) -> Vec<u64> {
@@ -241,49 +173,9 @@ fn ask(
     }
 }
 
-/// Opens a crash image and holds it against the model; `reads` takes what it answers, as it answers.
-fn verify(
-    region: &Region,
-    subject: &Subject,
-    model: &Model,
-    way: Way,
-    reads: &RefCell<BTreeMap<u64, Option<u64>>>,
-) -> Result<(), String> {
-    let (space, _) = Space::open(region.clone()).map_err(|error| error.to_string())?;
-    let space = Arc::new(space);
-    let index =
-        open(&space, subject.root, subject.settings, subject.twin).map_err(|error| error.to_string())?;
-    let collector = Collector::new();
-    let participant = collector.register();
-    let guard = participant.pin();
-    let mut present = Vec::new();
-    let walked = if matches!(way, Way::Walk) { walk(&index, &guard) } else { Vec::new() };
-    for (key, known) in model {
-        let found = ask(&index, &guard, way, &walked, *key, known);
-        reads.borrow_mut().insert(*key, found);
-        if found != known.now && Some(found) != known.next {
-            return Err(format!("key {key} is {found:?}, and should be {known:?}, by {way:?}"));
-        }
-        present.extend(found);
-    }
-    let walked = walk(&index, &guard);
-    present.sort_unstable();
-    if walked != present {
-        return Err(format!("a walk gives {walked:?} where {way:?} gives {present:?}"));
-    }
-    if index.len() != present.len() as u64 {
-        return Err(format!("{} keys are counted, {} found", index.len(), present.len()));
-    }
-    let zones = space.audit().map_err(|error| error.to_string())?.zones;
-    if (zones.gotten, zones.committed) != (0, index.memory().zones() as u64) {
-        return Err(format!("{zones:?}, and the index has {} zones", index.memory().zones()));
-    }
-    Ok(())
-}
-
 /// What an index that works on after a crash must hold, and what is not its own.
 #[derive(Clone, Default)]
-struct Expected {
+pub struct Expected {
     references: BTreeMap<u64, u64>,
     foreign: Vec<ZoneId>,
 }
@@ -307,17 +199,11 @@ impl Expected {
     }
 
     /// First others take zones, then keys are changed, then keys are added until segments split.
-    fn work_on(
-        &mut self,
-        region: &Region,
-        subject: &Subject,
-        model: &Model,
-        round: u64,
-    ) -> Result<(), String> {
+    fn work_on(&mut self, region: &Region, root: CcehRoot, model: &Model, round: u64) -> Result<(), String> {
         let collector = Collector::new();
         let participant = collector.register();
         let guard = participant.pin();
-        let (space, index) = open_sound(region, subject.root)?;
+        let (space, index) = open_sound(region, root)?;
         if round == 0 {
             for key in model.keys() {
                 self.references.extend(get(&index, &guard, *key).map(|found| (*key, found)));
@@ -356,89 +242,53 @@ fn open_sound(region: &Region, root: CcehRoot) -> Result<(Arc<Space>, CcehIndex<
     Ok((space, index))
 }
 
-/// Calls `each` before every operation of `act` on the medium.
-pub fn at_each_operation(region: &Region, mut each: impl FnMut(&Snapshot) + 'static, act: impl FnOnce()) {
-    let sim = region.simulator().expect("simulated").clone();
-    sim.set_observer(Some(Box::new(move |sim: &Sim, _: Event| each(&sim.snapshot()))));
-    act();
-    sim.set_observer(None);
-}
+impl crashes::Subject for Subject {
+    type Expected = Expected;
 
-/// What an exploration has found so far.
-#[derive(Clone, Default)]
-pub struct Findings {
-    arena: Rc<RefCell<SimArena>>,
-    pub states: Rc<Cell<usize>>,
-    pub violations: Rc<RefCell<Vec<String>>>,
-}
-
-impl Findings {
-    fn note(&self, result: Result<(), String>) {
-        self.states.set(self.states.get() + 1);
-        self.violations.borrow_mut().extend(result.err());
-    }
-
-    /// The image of a crash point in which nothing arrived that need not have.
-    pub fn glance(&self, snapshot: &Snapshot, subject: &Subject, model: &Model, seed: u64) {
-        let region = self.arena.borrow_mut().boot(snapshot, &snapshot.nothing(), seed);
-        self.note(verify(&region, subject, model, Way::Lookup, &RefCell::default()));
-    }
-
-    /// So many images of a crash point, of crashes while it is being recovered and read, and of a power failure after the
-    /// process alone has died.
-    pub fn explore(&self, snapshot: &Snapshot, subject: &Subject, model: &Model, seed: u64, budget: usize) {
-        for image in snapshot.images(seed, budget) {
-            self.go_on(|| self.arena.borrow_mut().boot(snapshot, &image, seed), subject, model, seed, 3);
-        }
-        if seed.is_multiple_of(3) {
-            let boot = || self.arena.borrow_mut().boot_process_crash(snapshot, seed);
-            self.go_on(boot, subject, model, seed, 1);
-        }
-    }
-
-    /// Recovers, and works on, be it after that or at once.
-    fn go_on(&self, boot: impl Fn() -> Region, subject: &Subject, model: &Model, seed: u64, every: usize) {
-        let region = boot();
-        self.recover(&region, subject, model, seed, every);
-        let region = if seed.is_multiple_of(2) { boot() } else { region };
-        self.note(self.work_on(&region, subject, model, seed));
-    }
-
-    /// The pool works on, and the power fails once more, at the end of a round.
-    fn work_on(&self, region: &Region, subject: &Subject, model: &Model, seed: u64) -> Result<(), String> {
-        let mut expected = Expected::default();
-        for round in 0..3 {
-            expected.work_on(region, subject, model, round)?;
-            if round == seed / 9 % 3 {
-                let during = region.simulator().expect("simulated").snapshot();
-                let region = self.arena.borrow_mut().boot(&during, &during.nothing(), seed);
-                let (space, index) = open_sound(&region, subject.root)?;
-                let collector = Collector::new();
-                expected.check(&space, &index, &collector.register().pin())?;
+    fn verify(&self, region: &Region, model: &Model, way: Way, answers: &Answers) -> Result<(), String> {
+        let (space, _) = Space::open(region.clone()).map_err(|error| error.to_string())?;
+        let space = Arc::new(space);
+        let index = open(&space, self.root, self.settings, self.twin).map_err(|error| error.to_string())?;
+        let collector = Collector::new();
+        let participant = collector.register();
+        let guard = participant.pin();
+        let mut present = Vec::new();
+        let walked = if matches!(way, Way::Walk) { walk(&index, &guard) } else { Vec::new() };
+        for (key, known) in model {
+            let found = ask(&index, &guard, way, &walked, *key, known);
+            answers.borrow_mut().insert(*key, found);
+            if found != known.now && Some(found) != known.next {
+                return Err(format!("key {key} is {found:?}, and should be {known:?}, by {way:?}"));
             }
+            present.extend(found);
+        }
+        let walked = walk(&index, &guard);
+        present.sort_unstable();
+        if walked != present {
+            return Err(format!("a walk gives {walked:?} where {way:?} gives {present:?}"));
+        }
+        if index.len() != present.len() as u64 {
+            return Err(format!("{} keys are counted, {} found", index.len(), present.len()));
+        }
+        let zones = space.audit().map_err(|error| error.to_string())?.zones;
+        if (zones.gotten, zones.committed) != (0, index.memory().zones() as u64) {
+            return Err(format!("{zones:?}, and the index has {} zones", index.memory().zones()));
         }
         Ok(())
     }
 
-    /// Verifies, and crashes at every so many operations on the way; what was answered before must then still be true.
-    fn recover(&self, region: &Region, subject: &Subject, model: &Model, seed: u64, every: usize) {
-        let reads = Rc::new(RefCell::new(BTreeMap::new()));
-        let crashes = Rc::new(RefCell::new(Vec::new()));
-        let (answered, noted) = (reads.clone(), crashes.clone());
-        let way = [Way::Lookup, Way::Walk, Way::Change][(seed / 3 % 3) as usize];
-        let note =
-            move |during: &Snapshot| noted.borrow_mut().push((during.clone(), answered.borrow().clone()));
-        at_each_operation(region, note, || self.note(verify(region, subject, model, way, &reads)));
-        let sim = region.simulator().expect("simulated");
-        crashes.borrow_mut().push((sim.snapshot(), reads.borrow().clone()));
-        let crashes = crashes.take();
-        for (during, answers) in crashes.iter().rev().step_by(every) {
-            let mut model = model.clone();
-            model.extend(answers.iter().map(|(key, now)| (*key, Known { now: *now, next: None })));
-            for image in during.images(seed, 3) {
-                let region = self.arena.borrow_mut().boot(during, &image, seed);
-                self.note(verify(&region, subject, &model, way, &RefCell::default()));
-            }
-        }
+    fn work_on(
+        &self,
+        expected: &mut Expected,
+        region: &Region,
+        model: &Model,
+        round: u64,
+    ) -> Result<(), String> {
+        expected.work_on(region, self.root, model, round)
+    }
+
+    fn check(&self, expected: &Expected, region: &Region) -> Result<(), String> {
+        let (space, index) = open_sound(region, self.root)?;
+        expected.check(&space, &index, &Collector::new().register().pin())
     }
 }

@@ -1,0 +1,341 @@
+//! Nodes: how they lie in PM, and how they are read while somebody changes them.
+//!
+//! ```text
+//! node         0    meta 8         bits 0..=7 level, from 0 at the leaves; bits 8..=63 a constant
+//!              8    leftmost 8     of an inner node, the child for keys below the first separator
+//!              16   link           the lowest key that is not the node's, then the sibling that has it
+//!              32   next link      the same; if its second word is not zero, it counts and the other one does not
+//!              48   29 entries     key word, then value word or child
+//! second word  bit 63              whether the key word before it names chunks
+//!              bits 0..=62         value, or number of a node; of an entry, 0 if it holds nothing
+//! ```
+//!
+//! Entries stand in order, with holes among them. An entry that holds nothing and whose second word is zero ends the node: there
+//! is nothing behind it.
+//!
+//! # Reading without a lock
+//!
+//! A writer changes an entry in three steps: no value, the new key, the new value. So no key ever stands beside a value that is
+//! not its own, and a reader that finds the same value before and after it has read the key has read an entry that was
+//! there. A writer that makes room copies entry by entry to the next position, beginning beside a hole, so each is at all
+//! times in one of two neighbouring positions or in both. Who reads in the direction of the move misses none, and drops
+//! the second of two equal keys. The paper has two equal pointers for this (section 3.1), and then needs pointers that
+//! differ; values may be equal here.
+
+use super::arena::Arena;
+use super::key::{Key, Stored};
+use super::settings::{Result, damaged};
+use super::shift::Locked;
+use super::state::{Seen, State};
+use super::words::Words;
+use quipu_medium::{LINE, WORD};
+use std::cmp::Ordering;
+
+/// Bytes of a node, as published (FAST'18, section 5.2).
+pub(super) const NODE: u64 = 512;
+/// Bits of a hint that say a position.
+pub(super) const SLOT_BITS: u32 = 5;
+/// Entries of a node.
+pub(super) const SLOTS: usize = ((NODE - FIRST) / ENTRY) as usize;
+
+const META: u64 = 0;
+pub(super) const LEFTMOST: u64 = WORD;
+pub(super) const LINK: u64 = 2 * WORD;
+pub(super) const NEXT_LINK: u64 = 4 * WORD;
+const FIRST: u64 = 6 * WORD;
+pub(super) const ENTRY: u64 = 2 * WORD;
+/// Words of a node.
+pub(super) const NODE_WORDS: usize = (NODE / WORD) as usize;
+
+/// The bit of a second word that says what the key word is.
+pub(super) const KEPT: u64 = 1 << 63;
+/// The second word of an entry that holds nothing, with more to come behind it.
+pub(super) const HOLE: u64 = KEPT;
+/// The second word of one with nothing behind it.
+pub(super) const END: u64 = 0;
+/// The second word of a link to no node, where it must say so.
+pub(super) const NO_LINK: u64 = KEPT;
+
+/// What the upper bits of a meta word are.
+const TAG: u64 = 0x0051_4646_4e4f_4445 << 8;
+const LEVEL_MASK: u64 = 0xFF;
+/// No tree is higher.
+const LEVEL_MAX: u32 = 40;
+
+const _: () = {
+    assert!(SLOTS == 29 && SLOTS <= 1 << SLOT_BITS && FIRST + SLOTS as u64 * ENTRY == NODE);
+    // No entry lies in two lines, and both links lie in the first.
+    assert!(
+        LINE.is_multiple_of(ENTRY)
+            && FIRST.is_multiple_of(ENTRY)
+            && FIRST <= LINE
+            && NODE.is_multiple_of(LINE)
+    );
+};
+
+/// The first word of a node of this level.
+pub(super) fn meta(level: u32) -> u64 {
+    TAG | u64::from(level)
+}
+
+/// The word of a node that an entry's key stands in.
+pub(super) fn entry_word(slot: usize) -> usize {
+    ((FIRST + slot as u64 * ENTRY) / WORD) as usize
+}
+
+/// A key and what is named under it, in a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) slot: usize,
+    pub(super) key: Stored,
+    /// A value or a child.
+    pub(super) value: u64,
+}
+
+/// What an entry's second word is, with this key before it.
+pub(super) fn second_word(key: Stored, value: u64) -> u64 {
+    value | if key.is_kept { KEPT } else { 0 }
+}
+
+/// Where keys go that are not the node's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    /// The lowest of them.
+    pub(super) key: Stored,
+    /// The sibling.
+    pub(super) node: u64,
+}
+
+/// What a search in a node has found.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    pub(super) entry: Option<Entry>,
+    /// A higher key stands in the node, so this key is its own if it is anybody's.
+    pub(super) is_bounded: bool,
+}
+
+/// What stands in one position.
+enum Position {
+    Entry(Entry),
+    Hole,
+    End,
+}
+
+/// A node.
+pub(super) struct Node<'a, W> {
+    pub(super) arena: &'a Arena<W>,
+    pub(super) number: u64,
+    /// Its first byte.
+    pub(super) place: u64,
+    pub(super) state: &'a State,
+}
+
+impl<W> Clone for Node<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Node<'_, W> {}
+
+impl<'a, W: Words> Node<'a, W> {
+    #[inline]
+    pub(super) fn load(&self, at: u64) -> u64 {
+        self.arena.words.load(self.place + at)
+    }
+
+    /// Where the key of an entry stands.
+    #[inline]
+    pub(super) fn at(slot: usize) -> u64 {
+        FIRST + slot as u64 * ENTRY
+    }
+
+    /// The level.
+    #[inline]
+    pub(super) fn level(&self) -> Result<u32> {
+        let meta = self.load(META);
+        let level = (meta & LEVEL_MASK) as u32;
+        if meta & !LEVEL_MASK != TAG || level > LEVEL_MAX {
+            return damaged("a node of the index", self.place);
+        }
+        Ok(level)
+    }
+
+    /// The node, which somebody named as one of this level.
+    #[inline]
+    pub(super) fn of_level(self, level: u32) -> Result<Node<'a, W>> {
+        if self.load(META) == meta(level) { Ok(self) } else { damaged("a node of the index", self.place) }
+    }
+
+    pub(super) fn leftmost(&self) -> u64 {
+        self.load(LEFTMOST)
+    }
+
+    /// Takes the lock.
+    pub(super) fn lock(self) -> Locked<'a, W> {
+        self.state.lock();
+        Locked::new(self)
+    }
+
+    /// Takes the lock if nobody has it.
+    pub(super) fn try_lock(self) -> Option<Locked<'a, W>> {
+        self.state.try_lock().then(|| Locked::new(self))
+    }
+
+    /// Asks for the line of an entry, and for that of the state.
+    pub(super) fn prefetch(&self, slot: usize) {
+        self.arena.words.prefetch(self.place + Self::at(slot));
+        quipu_medium::arch::prefetch_to_write(std::ptr::from_ref(self.state));
+    }
+
+    /// What stands in a position.
+    #[inline]
+    fn position(&self, slot: usize) -> Position {
+        let at = Self::at(slot);
+        let mut second = self.load(at + WORD);
+        loop {
+            let value = second & !KEPT;
+            if value == 0 {
+                return if second == END { Position::End } else { Position::Hole };
+            }
+            let word = self.load(at);
+            let again = self.load(at + WORD);
+            if again == second {
+                let key = Stored { word, is_kept: second & KEPT != 0 };
+                return Position::Entry(Entry { slot, key, value });
+            }
+            second = again;
+        }
+    }
+
+    /// The entry in a position, if there is one.
+    #[inline]
+    pub(super) fn entry(&self, slot: usize) -> Option<Entry> {
+        match self.position(slot) {
+            Position::Entry(entry) => Some(entry),
+            Position::Hole | Position::End => None,
+        }
+    }
+
+    /// Calls `each` with the entries, in order or, if somebody moves them to the left, in reverse, until it says no.
+    #[inline]
+    fn walk(&self, is_left: bool, mut each: impl FnMut(Entry) -> Result<bool>) -> Result<()> {
+        for slot in 0..SLOTS {
+            let slot = if is_left { SLOTS - 1 - slot } else { slot };
+            match self.position(slot) {
+                Position::Entry(entry) if !each(entry)? => break,
+                Position::End if !is_left => break,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for a key.
+    #[inline]
+    pub(super) fn search(&self, key: &Key<'_>, seen: Seen) -> Result<Search> {
+        let mut search = Search { entry: None, is_bounded: false };
+        let is_left = seen.is_left();
+        self.walk(is_left, |entry| {
+            if key.is_likely(entry.key) {
+                let is_equal = !entry.key.is_kept || self.arena.compare(key, entry.key)? == Ordering::Equal;
+                search.entry = is_equal.then_some(entry);
+                return Ok(!is_equal);
+            }
+            // Keys in chunks are not read for this: they would cost more than they save.
+            if let (Key::Word(word), false) = (key, entry.key.is_kept) {
+                search.is_bounded |= entry.key.word > *word;
+                return Ok(is_left || !search.is_bounded);
+            }
+            Ok(true)
+        })?;
+        Ok(search)
+    }
+
+    /// Of an inner node, the child for a key, and whether there is a separator above it. What is read while the node changes
+    /// may be a child further to the left, from which links lead on.
+    pub(super) fn route(&self, key: &Key<'_>) -> Result<(u64, bool)> {
+        if let Key::Word(_) = key {
+            let (mut child, mut is_bounded) = (self.leftmost(), false);
+            self.walk(false, |entry| {
+                is_bounded = self.arena.compare(key, entry.key)? == Ordering::Less;
+                if !is_bounded {
+                    child = entry.value;
+                }
+                Ok(!is_bounded)
+            })?;
+            return Ok((child, is_bounded));
+        }
+        let entries = self.entries();
+        let behind = self.rank(&entries, key)?;
+        let child = behind.checked_sub(1).map_or_else(|| self.leftmost(), |last| entries[last].value);
+        Ok((child, behind < entries.len()))
+    }
+
+    /// How many of the entries have keys up to this one; each of those before the last was in order with it when it was read.
+    pub(super) fn rank(&self, entries: &[Entry], key: &Key<'_>) -> Result<usize> {
+        let (mut low, mut high) = (0, entries.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.arena.compare(key, entries[middle].key)? {
+                Ordering::Less => high = middle,
+                Ordering::Equal | Ordering::Greater => low = middle + 1,
+            }
+        }
+        Ok(low)
+    }
+
+    /// All entries, in order.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.entries_of(false)
+    }
+
+    /// All entries, in order, of a node that somebody may be changing.
+    pub(super) fn entries_seen(&self, seen: Seen) -> Vec<Entry> {
+        let mut entries = self.entries_of(seen.is_left());
+        if seen.is_left() {
+            entries.reverse();
+        }
+        entries.dedup_by_key(|entry| entry.key);
+        entries
+    }
+
+    fn entries_of(&self, is_left: bool) -> Vec<Entry> {
+        let mut entries = Vec::with_capacity(SLOTS);
+        let end = self.walk(is_left, |entry| {
+            entries.push(entry);
+            Ok(true)
+        });
+        debug_assert!(end.is_ok(), "nothing that is called here fails");
+        entries
+    }
+
+    /// Where higher keys go.
+    #[inline]
+    pub(super) fn link(&self) -> Option<Link> {
+        loop {
+            let next = self.load(NEXT_LINK + WORD);
+            let at = if next == 0 { LINK } else { NEXT_LINK };
+            let (second, word) = (self.load(at + WORD), self.load(at));
+            // The first link changes only while the second one counts.
+            if self.load(NEXT_LINK + WORD) == next && self.load(at + WORD) == second {
+                let (key, node) = (Stored { word, is_kept: second & KEPT != 0 }, second & !KEPT);
+                return (node != 0).then_some(Link { key, node });
+            }
+        }
+    }
+
+    /// The sibling that has this key, if this node does not.
+    #[inline]
+    pub(super) fn sibling_for(&self, key: &Key<'_>) -> Result<Option<Link>> {
+        let Some(link) = self.link() else { return Ok(None) };
+        let is_behind = self.arena.compare(key, link.key)? != Ordering::Less;
+        Ok(is_behind.then_some(link))
+    }
+
+    /// Makes the node durable for a reader, who acts on what it has read of it.
+    #[cold]
+    pub(super) fn help(&self) {
+        self.arena.words.help(self.place, NODE);
+    }
+}

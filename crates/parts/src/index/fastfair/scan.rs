@@ -1,0 +1,168 @@
+//! Walking over keys in order, while the index changes; and for a recovery that compares the index with the records.
+//!
+//! A leaf is copied at one moment, and the walk goes on from where its keys end, which it remembers as a key. So a key that is
+//! present from the first call to the last is seen exactly once, whatever splits and removals happen in between.
+
+use super::key::{Key, KeyBuf};
+use super::node::{Entry, Link};
+use super::settings::Result;
+use super::tree::FastFairIndex;
+use super::words::Words;
+use crate::epoch::Guard;
+use std::cmp::Ordering;
+
+/// How far a walk has come.
+#[derive(Clone, Debug)]
+pub struct ScanCursor {
+    from: KeyBuf,
+    /// The key itself has been seen.
+    is_behind: bool,
+    finished: bool,
+}
+
+impl ScanCursor {
+    /// Before the first key that is not lower than this one.
+    pub fn from(key: &[u8]) -> ScanCursor {
+        let from = match Key::new(key) {
+            Ok(key) => key.to_buf(),
+            // Longer than any key: the first one behind it is the first behind its beginning.
+            Err(_) => KeyBuf::Bytes(key[..super::settings::KEY_MAX].to_vec()),
+        };
+        let is_behind = key.len() > super::settings::KEY_MAX;
+        ScanCursor { from, is_behind, finished: false }
+    }
+}
+
+impl Default for ScanCursor {
+    fn default() -> ScanCursor {
+        ScanCursor::from(&[])
+    }
+}
+
+impl<W: Words> FastFairIndex<W> {
+    /// Calls `each` with the next keys and their values, in order, at most `limit` of them, and those of one leaf; false, without a
+    /// call, at the end. What `each` is told is durable.
+    ///
+    /// # Errors
+    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
+    pub fn next_batch(
+        &self,
+        guard: &Guard<'_>,
+        cursor: &mut ScanCursor,
+        limit: usize,
+        mut each: impl FnMut(&[u8], u64),
+    ) -> Result<bool> {
+        let mut left = limit.max(1);
+        while !cursor.finished && left == limit.max(1) {
+            let (entries, link) = self.read_leaf(guard, &cursor.from.as_key())?;
+            let mut next = match link {
+                Some(link) => Some(self.arena.key(link.key)?),
+                None => None,
+            };
+            let mut is_behind = false;
+            for entry in entries {
+                let order = self.arena.compare(&cursor.from.as_key(), entry.key)?;
+                if order == Ordering::Greater || order == Ordering::Equal && cursor.is_behind {
+                    continue;
+                }
+                let key = self.arena.key(entry.key)?;
+                key.with_bytes(|bytes| each(bytes, entry.value));
+                left -= 1;
+                if left == 0 {
+                    (next, is_behind) = (Some(key), true);
+                    break;
+                }
+            }
+            match next {
+                Some(key) => (cursor.from, cursor.is_behind) = (key, is_behind),
+                None => cursor.finished = true,
+            }
+        }
+        Ok(left < limit.max(1))
+    }
+
+    /// The entries of the leaf of a key, and where the keys behind them are; durable, and all there at one moment.
+    fn read_leaf(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<(Vec<Entry>, Option<Link>)> {
+        let (_, (mut entries, link)) = self.read(guard, key, |node, seen| {
+            let entries = node.entries_seen(seen);
+            let link = node.link();
+            let is_behind = match link {
+                Some(link) => self.arena.compare(key, link.key)? != Ordering::Less,
+                None => false,
+            };
+            Ok((link.filter(|_| is_behind), (entries, link)))
+        })?;
+        if let Some(link) = link {
+            let high = self.arena.key(link.key)?;
+            let mut own = 0;
+            for entry in &entries {
+                // What a split under way is about to take from here comes with the sibling.
+                if self.arena.compare(&high.as_key(), entry.key)? != Ordering::Greater {
+                    break;
+                }
+                own += 1;
+            }
+            entries.truncate(own);
+        }
+        Ok((entries, link))
+    }
+
+    /// Keys that a walk finds.
+    pub(super) fn count_keys(&self, guard: &Guard<'_>) -> Result<u64> {
+        let (mut keys, mut next) = (0, Some(KeyBuf::Bytes(Vec::new())));
+        while let Some(from) = next {
+            let (entries, link) = self.read_leaf(guard, &from.as_key())?;
+            keys += entries.len() as u64;
+            next = match link {
+                Some(link) => Some(self.arena.key(link.key)?),
+                None => None,
+            };
+        }
+        Ok(keys)
+    }
+
+    /// Ends a recovery: removes the keys for which `keep` says no, and returns how many are left. From then on
+    /// [`len`](FastFairIndex::len) costs nothing. Nobody else uses the index; `keep` must not call it.
+    ///
+    /// # Errors
+    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index; some keys may have been removed then.
+    pub fn retain(&self, guard: &Guard<'_>, mut keep: impl FnMut(&[u8], u64) -> bool) -> Result<u64> {
+        let (mut cursor, mut left) = (ScanCursor::default(), 0);
+        let mut dropped: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let more = self.next_batch(guard, &mut cursor, usize::MAX, |key, value| {
+                if keep(key, value) {
+                    left += 1;
+                } else {
+                    dropped.push(key.to_vec());
+                }
+            })?;
+            for key in dropped.drain(..) {
+                self.take(guard, &key)?;
+            }
+            if !more {
+                break;
+            }
+        }
+        self.count.set(left);
+        Ok(left)
+    }
+
+    /// Nodes in use on each level, leaves first: reads a line of each.
+    ///
+    /// # Errors
+    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
+    pub fn nodes_by_level(&self, _guard: &Guard<'_>) -> Result<Vec<u64>> {
+        let mut levels = Vec::new();
+        for level in 0..=self.top_level()? {
+            let mut node = self.descend(&Key::MIN, level)?;
+            let (mut nodes, mut hops) = (1, super::tree::Hops::default());
+            while let Some(link) = node.link() {
+                node = hops.follow(node, link, level)?;
+                nodes += 1;
+            }
+            levels.push(nodes);
+        }
+        Ok(levels)
+    }
+}

@@ -1,0 +1,201 @@
+//! Growth: failure-atomic in-place rebalance (FAST'18, section 3.3), and the completion of what a crash has interrupted.
+//!
+//! A node that is full gives its upper half to a sibling. The sibling is written whole before anyone can find it; then the
+//! link of the node changes, which is the split; then the parent is told. Between these the sibling is found through the
+//! link, and if a crash or a full pool keeps the parent from being told, the first writer who comes through the link tells it.
+//!
+//! A separator is where its child's keys begin, exactly and for ever; so a parent that does not have it does not have the child,
+//! and telling it twice is noticed.
+
+use super::blob::chunks_for;
+use super::key::{Key, KeyBuf, Stored};
+use super::kit::Kit;
+use super::node::{Entry, LEFTMOST, LINK, Link, NODE_WORDS, entry_word, meta, second_word};
+use super::settings::Result;
+use super::shift::Locked;
+use super::tree::FastFairIndex;
+use super::words::Words;
+use crate::epoch::Guard;
+use crate::index::chain::HEAD;
+use crate::sync::point;
+use quipu_medium::WORD;
+use std::cmp;
+use std::sync::atomic::Ordering;
+
+/// How a split went.
+pub(super) enum Split {
+    /// Keys from the separator on are the sibling's.
+    Done { separator: KeyBuf, right: u64 },
+    /// It needs a node, and so many chunks.
+    Needs { chunks: usize },
+}
+
+/// The words of a node that nobody knows yet.
+pub(super) struct Draft([u64; NODE_WORDS]);
+
+impl Draft {
+    pub(super) fn new(level: u32, leftmost: u64, link: Option<Link>) -> Draft {
+        let mut words = [0; NODE_WORDS];
+        words[0] = meta(level);
+        words[(LEFTMOST / WORD) as usize] = leftmost;
+        if let Some(Link { key, node }) = link {
+            words[(LINK / WORD) as usize] = key.word;
+            words[(LINK / WORD) as usize + 1] = second_word(key, node);
+        }
+        Draft(words)
+    }
+
+    /// Entries, packed.
+    pub(super) fn with(mut self, entries: impl IntoIterator<Item = (Stored, u64)>) -> Draft {
+        for (slot, (key, value)) in entries.into_iter().enumerate() {
+            let at = entry_word(slot);
+            self.0[at] = key.word;
+            self.0[at + 1] = second_word(key, value);
+        }
+        self
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+impl<W: Words> FastFairIndex<W> {
+    /// Splits a full node, in which `key` has found no room.
+    pub(super) fn split(
+        &self,
+        node: &Locked<'_, W>,
+        kit: &mut Kit<'_, W>,
+        key: &Key<'_>,
+        level: u32,
+    ) -> Result<Split> {
+        let (entries, link) = (node.entries(), node.link());
+        let last = entries[entries.len() - 1];
+        // Keys that come in order fill nodes for good, and leave nothing to share.
+        let is_last = link.is_none() && self.arena.compare(key, last.key)? == cmp::Ordering::Greater;
+        let middle = if is_last { entries.len() - 1 } else { entries.len() / 2 };
+        let first: Entry = entries[middle];
+        let separator = self.arena.key(first.key)?;
+        // A leaf's separator needs a copy of the key; an inner node's moves up to the link.
+        let chunks = match &separator {
+            KeyBuf::Bytes(bytes) if level == 0 => chunks_for(bytes.len()),
+            _ => 0,
+        };
+        if !kit.has(1, chunks) {
+            return Ok(Split::Needs { chunks });
+        }
+        let link_key = match &separator {
+            KeyBuf::Bytes(bytes) if level == 0 => kit.keep_copy(bytes)?,
+            _ => first.key,
+        };
+        let Some(right) = kit.take_node() else { return Ok(Split::Needs { chunks }) };
+        let (leftmost, moving) = match level {
+            0 => (0, &entries[middle..]),
+            _ => (first.value, &entries[middle + 1..]),
+        };
+        let moving = moving.iter().map(|entry| (entry.key, entry.value));
+        self.place(right, Draft::new(level, leftmost, link).with(moving))?;
+        point();
+        node.set_link(Some(Link { key: link_key, node: right }));
+        // Not before: a hint must not lead to a node that a crash could still take out of the tree.
+        self.arena.node(right, node.place)?.state.settle();
+        point();
+        node.truncate(first.slot);
+        self.splits.fetch_add(1, Ordering::Relaxed);
+        Ok(Split::Done { separator, right })
+    }
+
+    /// Writes a node, durably, to which nothing leads yet.
+    fn place(&self, number: u64, draft: Draft) -> Result<()> {
+        let node = self.arena.node(number, self.arena.first_zone())?;
+        self.arena.words.write(node.place, &draft.to_bytes());
+        self.arena.words.fence();
+        Ok(())
+    }
+
+    /// [`complete`](FastFairIndex::complete), unless there is no room for it: then somebody else will.
+    pub(super) fn complete_if_room(
+        &self,
+        guard: &Guard<'_>,
+        level: u32,
+        separator: &Key<'_>,
+        child: u64,
+    ) -> Result<()> {
+        match self.complete(guard, level, separator, child) {
+            Err(error) if error.is_full() => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Tells the parent, on this level, of a child whose keys begin with the separator, if it does not know. Nothing is locked.
+    pub(super) fn complete(
+        &self,
+        guard: &Guard<'_>,
+        level: u32,
+        separator: &Key<'_>,
+        child: u64,
+    ) -> Result<()> {
+        let mut kit = Kit::new(self, guard);
+        while self.top_level()? < level {
+            kit.fill(1, 0)?;
+            if kit.key(separator).is_none() {
+                kit.keep_key(separator)?;
+            }
+            if self.grow(&mut kit, level, separator, child)? {
+                return Ok(());
+            }
+        }
+        loop {
+            let parent = self.lock(guard, separator, level)?;
+            // Whoever takes a child out of the tree has the parent's lock until it is retired.
+            let is_gone = self.arena.node(child, parent.place)?.state.before().is_retired();
+            let entries = parent.entries();
+            let behind = parent.rank(&entries, separator)?;
+            let before = behind.checked_sub(1).map(|last| entries[last]);
+            let is_known = match before {
+                Some(entry) => self.arena.compare(separator, entry.key)? == cmp::Ordering::Equal,
+                None => parent.leftmost() == child,
+            };
+            if is_gone || is_known {
+                return Ok(());
+            }
+            let Some(stored) = kit.key(separator) else {
+                drop(parent);
+                kit.keep_key(separator)?;
+                continue;
+            };
+            if parent.has_room() {
+                parent.add(before.map_or(0, |entry| entry.slot + 1), stored, child);
+                kit.use_key();
+                return Ok(());
+            }
+            match self.split(&parent, &mut kit, separator, level)? {
+                Split::Done { separator, right } => {
+                    drop(parent);
+                    self.complete_if_room(guard, level + 1, &separator.as_key(), right)?;
+                }
+                Split::Needs { chunks } => {
+                    drop(parent);
+                    kit.fill(1, chunks)?;
+                }
+            }
+        }
+    }
+
+    /// Gives the tree another level, above the root and its sibling; false if somebody has.
+    fn grow(&self, kit: &mut Kit<'_, W>, level: u32, separator: &Key<'_>, child: u64) -> Result<bool> {
+        let _growing = self.growing.lock();
+        if self.top_level()? >= level {
+            return Ok(false);
+        }
+        let (Some(stored), Some(root)) = (kit.key(separator), kit.take_node()) else { return Ok(false) };
+        let old = self.top.load(Ordering::Relaxed);
+        self.place(root, Draft::new(level, old, None).with([(stored, child)]))?;
+        let head = self.arena.first_zone() + HEAD;
+        self.arena.words.store(head, root);
+        self.arena.words.persist(head, WORD);
+        self.top.store(root, Ordering::Release);
+        kit.use_key();
+        Ok(true)
+    }
+}

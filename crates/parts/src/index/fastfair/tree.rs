@@ -1,0 +1,254 @@
+//! The index as its readers see it.
+
+use super::arena::Arena;
+use super::count::Count;
+use super::key::Key;
+use super::node::{Entry, Link, Node};
+use super::settings::{FastFairStats, Hint, Located, Result, damaged};
+use super::shift::Locked;
+use super::sweep::Sweep;
+use super::words::{PmWords, Words};
+use crate::epoch::Guard;
+use crate::space::ZoneId;
+use crate::sync::SpinLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A FAST&FAIR index: key to value, in order of the keys.
+///
+/// All methods may be called by many threads at once, except that two must not write the same key at the same time; replacing by
+/// value ([`replace`](FastFairIndex::replace) and its kin) may run beside the writer of the key. Guards keep
+/// nodes and chunks from being used again while somebody is on the way to them.
+pub struct FastFairIndex<W: Words = PmWords> {
+    pub(super) arena: Arc<Arena<W>>,
+    /// Number of the root, as it stands in PM.
+    pub(super) top: AtomicU64,
+    /// Held while the tree gets another level.
+    pub(super) growing: SpinLock<()>,
+    pub(super) count: Count,
+    pub(super) sweep: SpinLock<Sweep>,
+    pub(super) splits: AtomicU64,
+    pub(super) removals: AtomicU64,
+    /// What [`repair`](FastFairIndex::repair) clears: the link to a zone that was not committed.
+    pub(super) dangling: SpinLock<Option<u64>>,
+}
+
+impl<W: Words> FastFairIndex<W> {
+    /// An index over nodes that are there, the root of which has this number.
+    pub(super) fn over(arena: Arena<W>, top: u64, sweep: Sweep) -> FastFairIndex<W> {
+        FastFairIndex {
+            arena: Arc::new(arena),
+            top: AtomicU64::new(top),
+            growing: SpinLock::default(),
+            count: Count::new(sweep.is_done()),
+            sweep: SpinLock::new(sweep),
+            splits: AtomicU64::new(0),
+            removals: AtomicU64::new(0),
+            dangling: SpinLock::default(),
+        }
+    }
+
+    /// The value of a key; without locks. The answer, yes or no, is durable.
+    ///
+    /// # Errors
+    /// [`FastFairError::KeyTooLong`](super::FastFairError::KeyTooLong), or
+    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
+    #[inline]
+    pub fn get(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
+        Ok(self.find(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
+    }
+
+    /// Like [`get`](FastFairIndex::get), with a hint that leads back here.
+    ///
+    /// # Errors
+    /// As for [`get`](FastFairIndex::get).
+    pub fn locate(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Located> {
+        let key = Key::new(key)?;
+        let (node, entry) = self.find(guard, &key)?;
+        let slot = match entry {
+            Some(entry) => entry.slot,
+            // Good enough for a hint: nobody keeps the entries where they are.
+            None => {
+                let entries = node.entries();
+                let behind = node.rank(&entries, &key)?;
+                behind.checked_sub(1).map_or(0, |last| entries[last].slot)
+            }
+        };
+        Ok(Located { value: entry.map(|entry| entry.value), hint: Hint::new(node.number, slot) })
+    }
+
+    /// Whether this value stands under this key, durably or not. Changes nothing, makes nothing durable, and is for who has the
+    /// index for itself: all that may be asked of one that has been [examined](FastFairIndex::examine) only.
+    ///
+    /// # Errors
+    /// As for [`get`](FastFairIndex::get).
+    pub fn names(&self, key: &[u8], value: u64) -> Result<bool> {
+        let key = Key::new(key)?;
+        let mut node = self.descend(&key, 0)?;
+        let mut hops = Hops::default();
+        loop {
+            let search = node.search(&key, node.state.before())?;
+            match node.sibling_for(&key)? {
+                Some(link) => node = hops.follow(node, link, 0)?,
+                None => return Ok(search.entry.is_some_and(|entry| entry.value == value)),
+            }
+        }
+    }
+
+    /// Asks the processor for the lines that a lookup or a change by this hint will need.
+    #[inline]
+    pub fn prefetch(&self, hint: Hint) {
+        if let Some(node) = self.arena.find_node(hint.node()) {
+            node.prefetch(hint.slot());
+        }
+    }
+
+    /// Keys in the index: exact when nobody writes. After an index has been opened this walks over all leaves, until somebody has
+    /// [retained](FastFairIndex::retain).
+    ///
+    /// # Errors
+    /// As for [`get`](FastFairIndex::get).
+    pub fn len(&self, guard: &Guard<'_>) -> Result<u64> {
+        match self.count.get() {
+            Some(keys) => Ok(keys),
+            None => self.count_keys(guard),
+        }
+    }
+
+    /// Whether there is no key; as [`len`](FastFairIndex::len).
+    ///
+    /// # Errors
+    /// As for [`get`](FastFairIndex::get).
+    pub fn is_empty(&self, guard: &Guard<'_>) -> Result<bool> {
+        Ok(self.len(guard)? == 0)
+    }
+
+    /// What the index occupies and has done.
+    pub fn stats(&self) -> FastFairStats {
+        use super::arena::Kind;
+        let zones = self.arena.zones().len() as u64;
+        FastFairStats {
+            bytes: self.arena.dram_bytes() + self.count.bytes(),
+            pm_bytes: zones * self.arena.chain.space.zone_size(),
+            levels: self.top_level().map_or(0, |level| level + 1),
+            splits: self.splits.load(Ordering::Relaxed),
+            removals: self.removals.load(Ordering::Relaxed),
+            free_nodes: self.arena.free(Kind::Nodes),
+            free_chunks: self.arena.free(Kind::Chunks),
+            is_swept: self.sweep.lock().is_done(),
+        }
+    }
+
+    /// Zones of the pool that the index takes, for who tells their owners apart.
+    pub fn zones(&self) -> Vec<ZoneId> {
+        self.arena.zones()
+    }
+
+    /// The level of the root.
+    pub(super) fn top_level(&self) -> Result<u32> {
+        self.top_node()?.level()
+    }
+
+    pub(super) fn top_node(&self) -> Result<Node<'_, W>> {
+        self.arena.node(self.top.load(Ordering::Acquire), self.arena.first_zone())
+    }
+
+    /// The node on this level to which a key leads; its own, or one to the left of that. There is such a level.
+    ///
+    /// Inner nodes are read as they are, whoever changes them: a separator and its child belong together whenever they are
+    /// seen, and a child whose separator is not above the key is never to the right of the key's own node.
+    #[inline]
+    pub(super) fn descend(&self, key: &Key<'_>, level: u32) -> Result<Node<'_, W>> {
+        let mut node = self.top_node()?;
+        let mut at = node.level()?;
+        let mut hops = Hops::default();
+        while at > level {
+            let (child, is_bounded) = node.route(key)?;
+            let link = if is_bounded { None } else { node.sibling_for(key)? };
+            if let Some(link) = link {
+                node = hops.follow(node, link, at)?;
+                continue;
+            }
+            at -= 1;
+            node = self.arena.node(child, node.place)?.of_level(at)?;
+        }
+        if at == level { Ok(node) } else { damaged("the root of the index", node.place) }
+    }
+
+    /// The leaf of a key and its entry there, if it has one, both durable.
+    #[inline]
+    pub(super) fn find(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<(Node<'_, W>, Option<Entry>)> {
+        let (leaf, entry) = self.read(guard, key, |node, seen| {
+            let search = node.search(key, seen)?;
+            let is_own = seen.is_quiet() && (search.entry.is_some() || search.is_bounded);
+            // The link is read last: what a split takes away is gone from here only after the link has changed.
+            let link = if is_own { None } else { node.sibling_for(key)? };
+            Ok((link, search.entry))
+        })?;
+        Ok((leaf, entry))
+    }
+
+    /// Reads the leaf of a key without a lock: `look` gets nodes until one says that no sibling has the key. What it
+    /// has read of that one, and of those on the way, is durable, and was there at one moment.
+    #[inline]
+    pub(super) fn read<T>(
+        &self,
+        _guard: &Guard<'_>,
+        key: &Key<'_>,
+        mut look: impl FnMut(&Node<'_, W>, super::state::Seen) -> Result<(Option<Link>, T)>,
+    ) -> Result<(Node<'_, W>, T)> {
+        'root: loop {
+            let mut node = self.descend(key, 0)?;
+            let mut hops = Hops::default();
+            loop {
+                let seen = node.state.before();
+                if seen.is_retired() {
+                    // Whoever led here has been changed before the node was retired.
+                    continue 'root;
+                }
+                let (link, found) = look(&node, seen)?;
+                if node.state.after() != seen {
+                    continue;
+                }
+                if !seen.is_quiet() {
+                    let idle = if seen.is_settled() { None } else { node.try_lock() };
+                    if let Some(locked) = idle {
+                        self.settle(&locked)?;
+                        continue;
+                    }
+                    node.help();
+                }
+                match link {
+                    Some(link) => node = hops.follow(node, link, 0)?,
+                    None => return Ok((node, found)),
+                }
+            }
+        }
+    }
+
+    /// Settles a node, unless somebody has done it, or taken it out of the tree.
+    pub(super) fn settle(&self, locked: &Locked<'_, W>) -> Result<()> {
+        let seen = locked.state.before();
+        if seen.is_settled() || seen.is_retired() { Ok(()) } else { locked.settle() }
+    }
+}
+
+/// Steps from sibling to sibling: no more than there are nodes, or the links of a damaged index go round in a circle.
+#[derive(Default)]
+pub(super) struct Hops(u64);
+
+impl Hops {
+    /// The sibling of `node`, of its level.
+    pub(super) fn follow<'a, W: Words>(
+        &mut self,
+        node: Node<'a, W>,
+        link: Link,
+        level: u32,
+    ) -> Result<Node<'a, W>> {
+        self.0 += 1;
+        if self.0 > node.arena.nodes_max() {
+            return damaged("the links of a level of the index", node.place);
+        }
+        node.arena.node(link.node, node.place)?.of_level(level)
+    }
+}

@@ -1,0 +1,79 @@
+//! The seam between the algorithm and the medium: all that the index does to bytes in PM.
+
+use quipu_medium::Region;
+
+/// The words of a pool. A place is an offset in it.
+///
+/// One implementation is what stores use, [`PmWords`]; the others are broken on purpose, for tests that must notice.
+pub trait Words: Send + Sync + 'static {
+    /// Loads a word (acquire).
+    fn load(&self, place: u64) -> u64;
+
+    /// Stores a word (release). Stores to one line arrive in their order.
+    fn store(&self, place: u64, word: u64);
+
+    /// Writes bytes that nobody can find, past the caches. A fence follows.
+    fn write(&self, place: u64, bytes: &[u8]);
+
+    /// Starts writing back every line that the range touches.
+    fn flush(&self, place: u64, len: u64);
+
+    /// Waits until this thread's flushes and writes are durable.
+    fn fence(&self);
+
+    /// Makes so many bytes durable before it returns.
+    fn persist(&self, place: u64, len: u64) {
+        self.flush(place, len);
+        self.fence();
+    }
+
+    /// The same for a reader, who makes durable what another may have left undone.
+    fn help(&self, place: u64, len: u64) {
+        self.persist(place, len);
+    }
+
+    /// Asks for a line ahead of its use.
+    fn prefetch(&self, place: u64);
+}
+
+/// The words of a region.
+pub struct PmWords(pub(super) Region);
+
+impl PmWords {
+    /// The words of this region.
+    pub fn new(region: Region) -> PmWords {
+        PmWords(region)
+    }
+}
+
+impl Words for PmWords {
+    #[inline]
+    fn load(&self, place: u64) -> u64 {
+        self.0.load(place)
+    }
+
+    #[inline]
+    fn store(&self, place: u64, word: u64) {
+        self.0.store(place, word);
+    }
+
+    #[inline]
+    fn write(&self, place: u64, bytes: &[u8]) {
+        self.0.write_nt(place, bytes);
+    }
+
+    #[inline]
+    fn flush(&self, place: u64, len: u64) {
+        self.0.flush(place, len);
+    }
+
+    #[inline]
+    fn fence(&self) {
+        self.0.fence();
+    }
+
+    #[inline]
+    fn prefetch(&self, place: u64) {
+        self.0.prefetch(place);
+    }
+}

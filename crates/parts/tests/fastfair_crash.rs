@@ -1,0 +1,313 @@
+//! Crashes of a FAST&FAIR index at every operation on the medium, in many of the states that each may leave: while keys come and
+//! go, entries shift, nodes split and are removed, references are replaced by the batch, and zones are added; during
+//! recovery; during creation; and a power failure after a crash of the process.
+//!
+//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not, whole; a walk finds
+//! the same as lookups, in order; every node, chunk and zone is in use or free; and it works on. Broken twins show that the oracle
+//! can say no.
+
+#[path = "fastfair/crash.rs"]
+mod crash;
+mod crashes;
+#[path = "fastfair/support.rs"]
+#[expect(dead_code, reason = "crashes are simulated")]
+mod support;
+
+use crash::{Subject, Twin, open, reference};
+use crashes::{Findings, History, Known, Model, at_each_operation};
+use quipu_medium::sim::{Fault, SimArena, sched};
+use quipu_parts::epoch::Collector;
+use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairRoot, FastFairStats};
+use quipu_parts::space::Space;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use support::{Keys, create, format, mix};
+
+const LEN: u64 = 256 << 10;
+const ZONE: u64 = 4 << 10;
+
+#[derive(Clone, Copy)]
+struct Plan {
+    keys: Keys,
+    twin: Twin,
+    seed: u64,
+    /// Keys that are there before the exploration begins.
+    residents: u64,
+    /// Keys of each writer; the lowest are among the residents.
+    own: u64,
+    writers: u64,
+    readers: u64,
+    steps: u64,
+    /// Removes the residents from the last to the first, and does nothing else.
+    drains: bool,
+    /// Images of a crash point; 0 for one glance at it.
+    budget: usize,
+}
+
+/// One writer over a leaf that is nearly full, with the code as it is.
+fn plan(keys: Keys, seed: u64) -> Plan {
+    Plan {
+        keys,
+        twin: Twin::Sound,
+        seed,
+        residents: 26,
+        own: 50,
+        writers: 1,
+        readers: 0,
+        steps: 36,
+        drains: false,
+        budget: 6,
+    }
+}
+
+/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every operation.
+/// Returns states, violations, and what the index has done.
+fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
+    let space = format(LEN, ZONE, plan.seed);
+    let (first, root) = create(&space);
+    let collector = Collector::new();
+    let history = Rc::new(History::default());
+    {
+        let participant = collector.register();
+        for key in 0..plan.residents {
+            let insert = || first.insert(&participant.pin(), &plan.keys.of(key), reference(key, 0));
+            history.write(key, Some(reference(key, 0)), insert).expect("room");
+        }
+    }
+    drop(first);
+    let index = open(&space, root, plan.twin).expect("just created");
+    let subject = Subject { root, keys: plan.keys, twin: plan.twin };
+    let findings = Findings::default();
+    let (known, found, point) = (history.clone(), findings.clone(), Cell::new(plan.seed));
+    let writer = |task: u64| {
+        let (participant, index, history) = (collector.register(), &index, &*history);
+        move || {
+            for step in 1..=plan.steps {
+                participant.collect();
+                let guard = participant.pin();
+                let draw = mix(plan.seed ^ task << 32 ^ step);
+                let any = draw % plan.own * plan.writers + task;
+                let key = if plan.drains { plan.residents - step } else { any };
+                let (old, new, bytes) = (history.now(key), reference(key, step), plan.keys.of(key));
+                match (old, draw >> 32 & 3) {
+                    (Some(old), way) if way == 0 || plan.drains => {
+                        let remove = || index.remove(&guard, &bytes, old);
+                        assert!(history.write(key, None, remove).expect("sound"));
+                    }
+                    (Some(old), 3) => {
+                        let replace = || {
+                            let hint = index.locate(&guard, &bytes).expect("sound").hint;
+                            let at = index.replace_at_unflushed(&guard, hint, old, new);
+                            let by_key = || index.replace_unflushed(&guard, &bytes, old, new).expect("sound");
+                            let replaced = at.or_else(by_key).expect("nobody else writes this key");
+                            index.persist_all([replaced]);
+                        };
+                        history.write(key, Some(new), replace);
+                    }
+                    _ => {
+                        let upsert = || index.upsert(&guard, &bytes, new);
+                        assert_eq!(history.write(key, Some(new), upsert).expect("room").old, old);
+                    }
+                }
+            }
+        }
+    };
+    let reader = |task: u64| {
+        let (participant, index, history) = (collector.register(), &index, &*history);
+        move || {
+            for step in 0..plan.steps * 2 {
+                let guard = participant.pin();
+                let key = mix(plan.seed ^ task << 40 ^ step) % (plan.own * plan.writers);
+                history.read(key, || index.get(&guard, &plan.keys.of(key)).expect("sound"));
+            }
+        }
+    };
+    at_each_operation(
+        space.region(),
+        move |snapshot| {
+            point.set(point.get() + 1);
+            let model = known.model.borrow().clone();
+            match plan.budget {
+                0 => found.glance(snapshot, &subject, &model, point.get()),
+                budget => found.explore(snapshot, &subject, &model, point.get(), budget),
+            }
+        },
+        || {
+            let writers = (0..plan.writers).map(|task| Box::new(writer(task)) as Box<dyn FnOnce() + '_>);
+            let readers = (0..plan.readers).map(|task| Box::new(reader(task)) as Box<dyn FnOnce() + '_>);
+            sched::run(plan.seed, writers.chain(readers).collect()).expect("the run ends");
+        },
+    );
+    let violations = findings.violations.take();
+    (findings.states.get(), violations, index.stats())
+}
+
+fn assert_sound(plan: Plan) -> (usize, FastFairStats) {
+    let (states, violations, stats) = run(plan);
+    assert_eq!(violations, Vec::<String>::new(), "{:?}, seed {}", plan.keys, plan.seed);
+    (states, stats)
+}
+
+#[test]
+fn one_writer_survives_a_crash_at_any_operation() {
+    for keys in [Keys::Words, Keys::Rising, Keys::Mixed] {
+        let (states, stats) = assert_sound(plan(keys, 11));
+        assert!(states > 2_000, "{states} states explore too little");
+        assert!(stats.splits > 0, "{keys:?} did not split");
+    }
+}
+
+#[test]
+fn leaves_that_go_survive_a_crash_at_any_operation() {
+    for keys in [Keys::Rising, Keys::Mixed] {
+        let drain = Plan { residents: 62, steps: 62, drains: true, budget: 2, ..plan(keys, 7919) };
+        let (_, stats) = assert_sound(drain);
+        assert!(stats.removals > 0, "{keys:?}: {stats:?}");
+    }
+}
+
+#[test]
+fn inner_nodes_that_split_and_go_survive_a_crash_at_any_operation() {
+    // As many as one inner node has room for, and as many more as need two.
+    for (keys, few, many) in [(Keys::Rising, 835, 850), (Keys::Long, 560, 640)] {
+        let base = Plan { budget: 0, ..plan(keys, 5) };
+        let (_, stats) = assert_sound(Plan { residents: few, own: few + 120, steps: 60, ..base });
+        assert_eq!(stats.levels, 3, "{keys:?}: {stats:?}");
+        let (_, stats) = assert_sound(Plan { residents: many, steps: 100, drains: true, ..base });
+        assert!(stats.removals > 1, "{keys:?}: {stats:?}");
+    }
+}
+
+#[test]
+fn several_writers_survive_a_crash_at_any_operation() {
+    for seed in 0..4 {
+        let keys = [Keys::Words, Keys::Mixed][seed as usize % 2];
+        assert_sound(Plan { writers: 3, own: 16, steps: 12, budget: 3, ..plan(keys, seed * 7907) });
+    }
+}
+
+#[test]
+fn what_readers_were_told_survives_a_crash() {
+    for seed in 0..4 {
+        let keys = [Keys::Words, Keys::Mixed][seed as usize % 2];
+        let readers =
+            Plan { writers: 2, readers: 2, own: 18, steps: 10, budget: 3, ..plan(keys, seed * 104_729) };
+        assert_sound(readers);
+    }
+}
+
+/// What takes a rare order of steps to go wrong is looked for in many orders.
+#[test]
+fn many_schedules_survive_the_worst_crash() {
+    for seed in 0..24 {
+        let base = Plan { budget: 0, residents: 27, ..plan(Keys::Words, seed * 3571) };
+        assert_sound(Plan { own: 3, readers: 3, steps: 12, ..base });
+        assert_sound(Plan { own: 10, writers: 4, readers: 1, steps: 8, ..base });
+    }
+}
+
+/// Every twin is convicted by the message for its own fault.
+#[test]
+fn broken_twins_are_convicted() {
+    for (twin, message) in [
+        (Twin::ShiftNotFlushed, "should be"),
+        (Twin::NoFlush, "should be"),
+        (Twin::NoHelp, "should be"),
+        (Twin::NoFence, "should be"),
+    ] {
+        let is_convicted = (0..8).any(|seed| {
+            let readers = if twin == Twin::NoHelp { 3 } else { 0 };
+            let base = Plan { twin, readers, own: 4, residents: 4, steps: 16, ..plan(Keys::Words, seed) };
+            let plan = if readers == 0 { Plan { own: 24, residents: 16, ..base } } else { base };
+            run(plan).1.iter().any(|violation| violation.contains(message))
+        });
+        assert!(is_convicted, "{twin:?} passes for sound");
+    }
+}
+
+/// A medium that leaves out fences is a twin of every step that needs one.
+#[test]
+fn fences_that_do_nothing_are_noticed() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(LEN, ZONE, 5);
+    let (index, root) = create(&space);
+    let findings = Findings::default();
+    let sim = space.region().simulator().expect("simulated").clone();
+    sim.set_fault(Some(Fault::FenceOmitted { every: 1 }));
+    let mut model = Model::new();
+    for key in 0..60 {
+        index.insert(&guard, &Keys::Words.of(key), reference(key, 0)).expect("room");
+        model.insert(key, Known { now: Some(reference(key, 0)), next: None });
+    }
+    let subject = Subject { root, keys: Keys::Words, twin: Twin::Sound };
+    findings.explore(&sim.snapshot(), &subject, &model, 1, 20);
+    assert!(!findings.violations.take().is_empty());
+}
+
+/// A crash during creation leaves no index or an empty one, and no zone without an owner; whether the root is kept in the pool
+/// or in another place, where keeping it makes nothing else durable.
+#[test]
+fn a_crash_during_creation_leaks_nothing() {
+    for elsewhere in [false, true] {
+        let space = format(LEN, ZONE, 2);
+        let region = space.region().clone();
+        let arena = RefCell::new(SimArena::new());
+        let (seen, kept) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Cell::new(None)));
+        let (noted, there) = (seen.clone(), kept.clone());
+        let mut point = 0;
+        at_each_operation(
+            &region,
+            move |snapshot| {
+                point += 1;
+                for image in snapshot.images(point, 40) {
+                    let region = arena.borrow_mut().boot(snapshot, &image, point);
+                    let space = Arc::new(Space::open(region).expect("a pool").0);
+                    let root = if elsewhere { there.get() } else { root_in(&space) };
+                    noted.borrow_mut().push(created(&space, root));
+                }
+            },
+            || {
+                let keep = |root: FastFairRoot| match elsewhere {
+                    true => kept.set(Some(root)),
+                    false => space.update_superblock(|superblock| {
+                        superblock.settings[..FastFairRoot::LEN].copy_from_slice(&root.to_bytes());
+                    }),
+                };
+                drop(FastFairIndex::create(space.clone(), 0, keep).expect("room"));
+            },
+        );
+        for answer in ["no root", "no zone", "empty"] {
+            assert!(seen.borrow().contains(&answer), "no crash left {answer}");
+        }
+    }
+}
+
+fn root_in(space: &Space) -> Option<FastFairRoot> {
+    let mut bytes = [0; FastFairRoot::LEN];
+    bytes.copy_from_slice(&space.superblock().settings[..FastFairRoot::LEN]);
+    (bytes != [0; FastFairRoot::LEN]).then(|| FastFairRoot::from_bytes(bytes))
+}
+
+/// What has been created, and that there is nothing else.
+fn created(space: &Arc<Space>, root: Option<FastFairRoot>) -> &'static str {
+    match root.map(|root| FastFairIndex::open(space.clone(), root, 0)) {
+        Some(Ok(index)) => {
+            let collector = Collector::new();
+            assert!(index.is_empty(&collector.register().pin()).expect("sound"));
+            assert_eq!(index.zones(), space.committed_zones());
+            "empty"
+        }
+        Some(Err(FastFairError::Absent)) => {
+            assert_eq!(space.committed_zones(), vec![]);
+            "no zone"
+        }
+        Some(Err(error)) => panic!("{error}"),
+        None => {
+            assert_eq!(space.committed_zones(), vec![]);
+            "no root"
+        }
+    }
+}
