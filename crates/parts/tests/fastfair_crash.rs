@@ -27,6 +27,16 @@ use support::{Keys, create, format, mix};
 const LEN: u64 = 256 << 10;
 const ZONE: u64 = 4 << 10;
 
+/// What a writer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    All,
+    /// Adds the keys behind the residents.
+    Fill,
+    /// Removes the residents, from the highest key to the lowest.
+    Drain,
+}
+
 #[derive(Clone, Copy)]
 struct Plan {
     keys: Keys,
@@ -39,8 +49,7 @@ struct Plan {
     writers: u64,
     readers: u64,
     steps: u64,
-    /// Removes the residents from the last to the first, and does nothing else.
-    drains: bool,
+    work: Work,
     /// Images of a crash point; 0 for one glance at it.
     budget: usize,
 }
@@ -56,7 +65,7 @@ fn plan(keys: Keys, seed: u64) -> Plan {
         writers: 1,
         readers: 0,
         steps: 36,
-        drains: false,
+        work: Work::All,
         budget: 6,
     }
 }
@@ -75,6 +84,8 @@ fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
             history.write(key, Some(reference(key, 0)), insert).expect("room");
         }
     }
+    let mut highest: Vec<u64> = (0..plan.residents).collect();
+    highest.sort_by_key(|key| std::cmp::Reverse(plan.keys.of(*key)));
     drop(first);
     let index = open(&space, root, plan.twin).expect("just created");
     let subject = Subject { root, keys: plan.keys, twin: plan.twin };
@@ -82,16 +93,20 @@ fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
     let (known, found, point) = (history.clone(), findings.clone(), Cell::new(plan.seed));
     let writer = |task: u64| {
         let (participant, index, history) = (collector.register(), &index, &*history);
+        let highest = &highest;
         move || {
             for step in 1..=plan.steps {
                 participant.collect();
                 let guard = participant.pin();
                 let draw = mix(plan.seed ^ task << 32 ^ step);
-                let any = draw % plan.own * plan.writers + task;
-                let key = if plan.drains { plan.residents - step } else { any };
+                let key = match plan.work {
+                    Work::All => draw % plan.own * plan.writers + task,
+                    Work::Fill => plan.residents + step,
+                    Work::Drain => highest[step as usize - 1],
+                };
                 let (old, new, bytes) = (history.now(key), reference(key, step), plan.keys.of(key));
                 match (old, draw >> 32 & 3) {
-                    (Some(old), way) if way == 0 || plan.drains => {
+                    (Some(old), way) if way == 0 || plan.work == Work::Drain => {
                         let remove = || index.remove(&guard, &bytes, old);
                         assert!(history.write(key, None, remove).expect("sound"));
                     }
@@ -161,7 +176,7 @@ fn one_writer_survives_a_crash_at_any_operation() {
 #[test]
 fn leaves_that_go_survive_a_crash_at_any_operation() {
     for keys in [Keys::Rising, Keys::Mixed] {
-        let drain = Plan { residents: 62, steps: 62, drains: true, budget: 2, ..plan(keys, 7919) };
+        let drain = Plan { residents: 62, steps: 62, work: Work::Drain, budget: 2, ..plan(keys, 7919) };
         let (_, stats) = assert_sound(drain);
         assert!(stats.removals > 0, "{keys:?}: {stats:?}");
     }
@@ -169,14 +184,30 @@ fn leaves_that_go_survive_a_crash_at_any_operation() {
 
 #[test]
 fn inner_nodes_that_split_and_go_survive_a_crash_at_any_operation() {
-    // As many as one inner node has room for, and as many more as need two.
-    for (keys, few, many) in [(Keys::Rising, 835, 850), (Keys::Long, 560, 640)] {
+    for keys in [Keys::Rising, Keys::Long] {
+        let enough = keys_for_two_inner_nodes(keys);
         let base = Plan { budget: 0, ..plan(keys, 5) };
-        let (_, stats) = assert_sound(Plan { residents: few, own: few + 120, steps: 60, ..base });
+        let fill = Plan { residents: enough - 4, work: Work::Fill, steps: 8, budget: 1, ..base };
+        let (_, stats) = assert_sound(fill);
         assert_eq!(stats.levels, 3, "{keys:?}: {stats:?}");
-        let (_, stats) = assert_sound(Plan { residents: many, steps: 100, drains: true, ..base });
+        let drain = Plan { residents: enough + 2, work: Work::Drain, steps: 40, ..base };
+        let (_, stats) = assert_sound(drain);
         assert!(stats.removals > 1, "{keys:?}: {stats:?}");
     }
+}
+
+/// So many that the root has no room for another leaf.
+fn keys_for_two_inner_nodes(keys: Keys) -> u64 {
+    let space = format(LEN, ZONE, 1);
+    let (index, _) = create(&space);
+    let collector = Collector::new();
+    let participant = collector.register();
+    let mut count = 0;
+    while index.stats().levels < 3 {
+        index.insert(&participant.pin(), &keys.of(count), reference(count, 0)).expect("room");
+        count += 1;
+    }
+    count
 }
 
 #[test]
