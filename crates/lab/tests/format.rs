@@ -40,6 +40,11 @@ fn built() -> BTreeMap<String, Fields> {
             .into_iter()
             .map(|(name, fields)| (name.to_string(), owned(fields))),
     );
+    tables.extend(
+        quipu_parts::index::fastfair::format_tables()
+            .into_iter()
+            .map(|(name, fields)| (name.to_string(), owned(fields))),
+    );
     tables.insert("RecordHeader".into(), owned(quipu_parts::record::format_table()));
     tables.insert("LargeHead".into(), owned(quipu_parts::heap::values::format_table()));
     tables.insert("SegmentHeader".into(), owned(quipu_parts::heap::segments::format_table()));

@@ -187,7 +187,7 @@ fn inner_nodes_that_split_and_go_survive_a_crash_at_any_operation() {
     for keys in [Keys::Rising, Keys::Long] {
         let enough = keys_for_two_inner_nodes(keys);
         let base = Plan { budget: 0, ..plan(keys, 5) };
-        let fill = Plan { residents: enough - 4, work: Work::Fill, steps: 8, budget: 1, ..base };
+        let fill = Plan { residents: enough - 4, work: Work::Fill, steps: 8, ..base };
         let (_, stats) = assert_sound(fill);
         assert_eq!(stats.levels, 3, "{keys:?}: {stats:?}");
         let drain = Plan { residents: enough + 2, work: Work::Drain, steps: 40, ..base };

@@ -271,14 +271,14 @@ fn rows(index: &FastFairIndex, keys: Keys, seed: u64) {
         move || {
             for round in 0..2 {
                 for n in 0..ROW {
-                    let key = LOW + if seed % 2 == 0 { task * ROW + n } else { 2 * n + task };
+                    let key = LOW + if seed.is_multiple_of(2) { task * ROW + n } else { 2 * n + task };
                     assert!(
                         index.remove(&participant.pin(), &keys.of(key), key * VERSIONS + 1).expect("sound")
                     );
                 }
                 participant.collect();
                 for n in 0..ROW * (1 - round) {
-                    let key = LOW + if seed % 2 == 0 { task * ROW + n } else { 2 * n + task };
+                    let key = LOW + if seed.is_multiple_of(2) { task * ROW + n } else { 2 * n + task };
                     insert(index, &participant.pin(), keys, key);
                 }
             }

@@ -95,6 +95,13 @@ pub(super) struct Linked {
     pub(super) shape: Shape,
 }
 
+/// The zones of an index that was found.
+pub(super) struct Found {
+    pub(super) zones: Vec<Linked>,
+    /// Where the chain ends with a link to a zone that was not committed any more: the link, which a repair has to clear.
+    pub(super) dangling: Option<u64>,
+}
+
 /// Taking, linking and finding the zones of one index.
 pub(super) struct Chain {
     pub(super) space: Arc<Space>,
@@ -172,9 +179,8 @@ impl Chain {
         }
     }
 
-    /// The zones from the first, and, where the chain ends with a link to a zone that was not committed any more, the place of
-    /// that link, which a repair has to clear. `None` if the first one is not committed.
-    pub(super) fn follow(&self, first: ZoneId) -> Result<Option<(Vec<Linked>, Option<u64>)>, SpaceError> {
+    /// The zones from the first on; `None` if that is not committed.
+    pub(super) fn follow(&self, first: ZoneId) -> Result<Option<Found>, SpaceError> {
         if !self.space.check_zone(first) {
             return Ok(None);
         }
@@ -182,14 +188,16 @@ impl Chain {
         loop {
             let number = zones.len() as u32;
             let link = self.space.zone_offset(zones[zones.len() - 1].zone) + NEXT;
-            let Some(next) = self.region.load(link).checked_sub(1) else { return Ok(Some((zones, None))) };
+            let Some(next) = self.region.load(link).checked_sub(1) else {
+                return Ok(Some(Found { zones, dangling: None }));
+            };
             let damaged = SpaceError::Damaged { what: "the chain of the index's zones", offset: link };
             let Ok(next) = u32::try_from(next).map(ZoneId) else { return Err(damaged) };
             if self.space.checked_zone_offset(next).is_none() {
                 return Err(damaged);
             }
             if !self.space.check_zone(next) {
-                return Ok(Some((zones, Some(link))));
+                return Ok(Some(Found { zones, dangling: Some(link) }));
             }
             // The number of a zone in the chain is part of its header, so no chain returns to a zone.
             zones.push(Linked { zone: next, shape: self.shape(next, number)? });

@@ -62,12 +62,14 @@ impl Words for BrokenWords {
     }
 
     fn persist(&self, place: u64, len: u64) {
-        // Of an insertion, an entry that begins or ends a line was copied over the line's edge.
-        let is_at_edge = len == 16 && (place % 64 == 0 || place % 64 == 48);
-        match self.twin {
-            Twin::NoFlush => {}
-            Twin::ShiftNotFlushed if is_at_edge => {}
-            _ => self.words.persist(place, len),
+        if self.twin != Twin::NoFlush {
+            self.words.persist(place, len);
+        }
+    }
+
+    fn leave(&self, place: u64, len: u64) {
+        if self.twin != Twin::ShiftNotFlushed {
+            self.persist(place, len);
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) const END: u64 = 0;
 pub(super) const NO_LINK: u64 = KEPT;
 
 /// What the upper bits of a meta word are.
-const TAG: u64 = 0x0051_4646_4e4f_4445 << 8;
+const TAG: u64 = u64::from_le_bytes(*b"\0QFFNODE");
 const LEVEL_MASK: u64 = 0xFF;
 /// No tree is higher.
 const LEVEL_MAX: u32 = 40;

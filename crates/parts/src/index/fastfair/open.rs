@@ -7,7 +7,7 @@ use super::sweep::Sweep;
 use super::tree::FastFairIndex;
 use super::words::{PmWords, Words};
 use crate::index::IndexRoot;
-use crate::index::chain::{Chain, Fields, HEAD, header_fields, root_fields};
+use crate::index::chain::{Chain, Fields, Found, HEAD, header_fields, root_fields};
 use crate::space::Space;
 use quipu_medium::WORD;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl<W: Words> FastFairIndex<W> {
         leave: u32,
     ) -> Result<FastFairIndex<W>> {
         let chain = Chain::new(space, MAGIC, root.nonce(), leave);
-        let (zones, dangling) = chain.follow(root.zone())?.ok_or(FastFairError::Absent)?;
+        let Found { zones, dangling } = chain.follow(root.zone())?.ok_or(FastFairError::Absent)?;
         let arena = new_arena(words, chain)?;
         for linked in &zones {
             let Some(kind) = Kind::of(linked.shape) else {

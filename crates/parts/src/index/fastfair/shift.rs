@@ -92,7 +92,7 @@ impl<'a, W: Words> Locked<'a, W> {
             self.write(to, entry.key, entry.value);
         }
         if Self::line(from) != Self::line(to) {
-            self.persist(Node::<W>::at(to), ENTRY);
+            self.arena.words.leave(self.place + Node::<W>::at(to), ENTRY);
         }
     }
 

@@ -27,6 +27,11 @@ pub trait Words: Send + Sync + 'static {
         self.fence();
     }
 
+    /// The same for a line that a shift leaves, before what has been copied to it is overwritten where it came from.
+    fn leave(&self, place: u64, len: u64) {
+        self.persist(place, len);
+    }
+
     /// The same for a reader, who makes durable what another may have left undone.
     fn help(&self, place: u64, len: u64) {
         self.persist(place, len);

@@ -6,7 +6,7 @@ use crate::index::cceh::entry::{EMPTY, Name};
 use crate::index::cceh::memory::NodeMemory;
 use crate::index::cceh::settings::{CcehError, CcehSettings};
 use crate::index::cceh::table::CcehIndex;
-use crate::index::chain::{Chain, Linked};
+use crate::index::chain::{Chain, Found, Linked};
 use crate::index::directory::{deepest, following};
 use crate::space::{Space, SpaceError};
 use crate::sync::SpinLock;
@@ -115,7 +115,7 @@ impl PmNodes {
         leave: u32,
     ) -> Result<(PmNodes, Vec<(Name, u64)>), CcehError> {
         let chain = Chain::new(space, MAGIC, root.nonce(), leave);
-        let (zones, dangling) = chain.follow(root.zone())?.ok_or(CcehError::Absent)?;
+        let Found { zones, dangling } = chain.follow(root.zone())?.ok_or(CcehError::Absent)?;
         let nodes = PmNodes::new(chain, layout::settings(zones[0].shape))?;
         let named = nodes.read_names(&zones)?;
         let Partition { segments, orphans } = partition(named)?;
