@@ -114,6 +114,16 @@ pub(super) struct Search {
     pub(super) is_bounded: bool,
 }
 
+/// How far a look at the entries has come.
+struct Passed {
+    /// The entry at which it ended.
+    at: Option<usize>,
+    /// The last one before that whose key word is lower.
+    last: Option<usize>,
+    /// Whether there are keys in chunks before that.
+    is_mixed: bool,
+}
+
 /// What stands in one position.
 enum Position {
     Entry(Entry),
@@ -231,11 +241,48 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(())
     }
 
+    /// Passes the entries whose key words are below this one, and those that are kept in chunks, as far as a look without care
+    /// can tell.
+    #[inline]
+    fn pass(&self, word: u64) -> Passed {
+        let mut passed = Passed { at: None, last: None, is_mixed: false };
+        for slot in 0..SLOTS {
+            let second = self.load(Self::at(slot) + WORD);
+            if second == END {
+                break;
+            }
+            if second & KEPT != 0 {
+                passed.is_mixed |= second != HOLE;
+                continue;
+            }
+            if self.load(Self::at(slot)) >= word {
+                passed.at = Some(slot);
+                break;
+            }
+            passed.last = Some(slot);
+        }
+        passed
+    }
+
     /// Looks for a key.
     #[inline]
     pub(super) fn search(&self, key: &Key<'_>, seen: Seen) -> Result<Search> {
         let mut search = Search { entry: None, is_bounded: false };
         let is_left = seen.is_left();
+        if let (Key::Word(word), false) = (key, is_left) {
+            // What was passed was lower, be it what stood there before or what came from the left and was passed there too. Only
+            // the entry at which this ends is looked at with care.
+            match self.pass(*word).at.map(|slot| self.entry(slot)) {
+                None => return Ok(search),
+                Some(Some(entry)) if !entry.key.is_kept && entry.key.word >= *word => {
+                    search.is_bounded = entry.key.word > *word;
+                    search.entry = (!search.is_bounded).then_some(entry);
+                    return Ok(search);
+                }
+                // It is being changed: with more care.
+                Some(_) => {}
+            }
+        }
         self.walk(is_left, |entry| {
             if key.is_likely(entry.key) {
                 let is_equal = !entry.key.is_kept || self.arena.compare(key, entry.key)? == Ordering::Equal;
@@ -254,22 +301,35 @@ impl<'a, W: Words> Node<'a, W> {
 
     /// Of an inner node, the child for a key, and whether there is a separator above it. What is read while the node changes
     /// may be a child further to the left, from which links lead on.
+    #[inline]
     pub(super) fn route(&self, key: &Key<'_>) -> Result<(u64, bool)> {
-        if let Key::Word(_) = key {
-            let (mut child, mut is_bounded) = (self.leftmost(), false);
-            self.walk(false, |entry| {
-                is_bounded = self.arena.compare(key, entry.key)? == Ordering::Less;
-                if !is_bounded {
-                    child = entry.value;
-                }
-                Ok(!is_bounded)
-            })?;
-            return Ok((child, is_bounded));
+        if let Key::Word(word) = key
+            && let Some(routed) = self.route_word(*word)
+        {
+            return Ok(routed);
         }
         let entries = self.entries();
         let behind = self.rank(&entries, key)?;
         let child = behind.checked_sub(1).map_or_else(|| self.leftmost(), |last| entries[last].value);
         Ok((child, behind < entries.len()))
+    }
+
+    /// The same among separators that are not kept in chunks, unless somebody changes one of those that count.
+    #[inline]
+    fn route_word(&self, word: u64) -> Option<(u64, bool)> {
+        let Passed { at, last, is_mixed: false } = self.pass(word) else { return None };
+        let careful = |slot| self.entry(slot).filter(|entry| !entry.key.is_kept);
+        if let Some(entry) = at.map(careful) {
+            let entry = entry.filter(|entry| entry.key.word >= word)?;
+            if entry.key.word == word {
+                return Some((entry.value, false));
+            }
+        }
+        let child = match last {
+            Some(slot) => careful(slot).filter(|entry| entry.key.word < word)?.value,
+            None => self.leftmost(),
+        };
+        Some((child, at.is_some()))
     }
 
     /// How many of the entries have keys up to this one; each of those before the last was in order with it when it was read.
