@@ -8,6 +8,7 @@
 
 #[path = "cceh/crash.rs"]
 mod crash;
+#[expect(dead_code, reason = "each test looks in its own way")]
 mod crashes;
 #[path = "cceh/support.rs"]
 mod support;

@@ -37,6 +37,17 @@ enum Work {
     Drain,
 }
 
+/// How a crash point is looked at.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    /// The image in which nothing arrived that need not have.
+    Glance,
+    /// So many images.
+    Skim(usize),
+    /// So many images, crashes during their recovery, and work after it.
+    Explore(usize),
+}
+
 #[derive(Clone, Copy)]
 struct Plan {
     keys: Keys,
@@ -50,8 +61,7 @@ struct Plan {
     readers: u64,
     steps: u64,
     work: Work,
-    /// Images of a crash point; 0 for one glance at it.
-    budget: usize,
+    look: Look,
 }
 
 /// One writer over a leaf that is nearly full, with the code as it is.
@@ -66,7 +76,7 @@ fn plan(keys: Keys, seed: u64) -> Plan {
         readers: 0,
         steps: 36,
         work: Work::All,
-        budget: 6,
+        look: Look::Explore(6),
     }
 }
 
@@ -102,7 +112,7 @@ fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
                 let key = match plan.work {
                     Work::All => draw % plan.own * plan.writers + task,
                     Work::Fill => plan.residents + step,
-                    Work::Drain => highest[step as usize - 1],
+                    Work::Drain => highest[((step - 1) * plan.writers + task) as usize],
                 };
                 let (old, new, bytes) = (history.now(key), reference(key, step), plan.keys.of(key));
                 match (old, draw >> 32 & 3) {
@@ -143,9 +153,10 @@ fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
         move |snapshot| {
             point.set(point.get() + 1);
             let model = known.model.borrow().clone();
-            match plan.budget {
-                0 => found.glance(snapshot, &subject, &model, point.get()),
-                budget => found.explore(snapshot, &subject, &model, point.get(), budget),
+            match plan.look {
+                Look::Glance => found.glance(snapshot, &subject, &model, point.get()),
+                Look::Skim(budget) => found.skim(snapshot, &subject, &model, point.get(), budget),
+                Look::Explore(budget) => found.explore(snapshot, &subject, &model, point.get(), budget),
             }
         },
         || {
@@ -176,8 +187,20 @@ fn one_writer_survives_a_crash_at_any_operation() {
 #[test]
 fn leaves_that_go_survive_a_crash_at_any_operation() {
     for keys in [Keys::Rising, Keys::Mixed] {
-        let drain = Plan { residents: 62, steps: 62, work: Work::Drain, budget: 2, ..plan(keys, 7919) };
+        let drain =
+            Plan { residents: 62, steps: 62, work: Work::Drain, look: Look::Explore(2), ..plan(keys, 7919) };
         let (_, stats) = assert_sound(drain);
+        assert!(stats.removals > 0, "{keys:?}: {stats:?}");
+    }
+}
+
+#[test]
+fn leaves_that_go_under_readers_and_writers_survive_a_crash() {
+    for seed in 0..6 {
+        let keys = [Keys::Rising, Keys::Mixed][seed as usize % 2];
+        let base =
+            Plan { residents: 64, writers: 2, readers: 2, own: 32, steps: 32, ..plan(keys, seed * 31) };
+        let (_, stats) = assert_sound(Plan { work: Work::Drain, look: Look::Skim(2), ..base });
         assert!(stats.removals > 0, "{keys:?}: {stats:?}");
     }
 }
@@ -186,7 +209,7 @@ fn leaves_that_go_survive_a_crash_at_any_operation() {
 fn inner_nodes_that_split_and_go_survive_a_crash_at_any_operation() {
     for keys in [Keys::Rising, Keys::Long] {
         let enough = keys_for_two_inner_nodes(keys);
-        let base = Plan { budget: 0, ..plan(keys, 5) };
+        let base = Plan { look: Look::Skim(4), ..plan(keys, 5) };
         let fill = Plan { residents: enough - 4, work: Work::Fill, steps: 8, ..base };
         let (_, stats) = assert_sound(fill);
         assert_eq!(stats.levels, 3, "{keys:?}: {stats:?}");
@@ -214,7 +237,13 @@ fn keys_for_two_inner_nodes(keys: Keys) -> u64 {
 fn several_writers_survive_a_crash_at_any_operation() {
     for seed in 0..4 {
         let keys = [Keys::Words, Keys::Mixed][seed as usize % 2];
-        assert_sound(Plan { writers: 3, own: 16, steps: 12, budget: 3, ..plan(keys, seed * 7907) });
+        assert_sound(Plan {
+            writers: 3,
+            own: 16,
+            steps: 12,
+            look: Look::Explore(3),
+            ..plan(keys, seed * 7907)
+        });
     }
 }
 
@@ -222,8 +251,14 @@ fn several_writers_survive_a_crash_at_any_operation() {
 fn what_readers_were_told_survives_a_crash() {
     for seed in 0..4 {
         let keys = [Keys::Words, Keys::Mixed][seed as usize % 2];
-        let readers =
-            Plan { writers: 2, readers: 2, own: 18, steps: 10, budget: 3, ..plan(keys, seed * 104_729) };
+        let readers = Plan {
+            writers: 2,
+            readers: 2,
+            own: 18,
+            steps: 10,
+            look: Look::Explore(3),
+            ..plan(keys, seed * 104_729)
+        };
         assert_sound(readers);
     }
 }
@@ -232,7 +267,7 @@ fn what_readers_were_told_survives_a_crash() {
 #[test]
 fn many_schedules_survive_the_worst_crash() {
     for seed in 0..24 {
-        let base = Plan { budget: 0, residents: 27, ..plan(Keys::Words, seed * 3571) };
+        let base = Plan { look: Look::Glance, residents: 27, ..plan(Keys::Words, seed * 3571) };
         assert_sound(Plan { own: 3, readers: 3, steps: 12, ..base });
         assert_sound(Plan { own: 10, writers: 4, readers: 1, steps: 8, ..base });
     }

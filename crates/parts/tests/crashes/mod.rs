@@ -124,6 +124,14 @@ impl Findings {
         self.note(subject.verify(&region, model, Way::Lookup, &Answers::default()));
     }
 
+    /// So many images of a crash point, and nothing that comes after it.
+    pub fn skim(&self, snapshot: &Snapshot, subject: &impl Subject, model: &Model, seed: u64, budget: usize) {
+        for image in snapshot.images(seed, budget) {
+            let region = self.arena.borrow_mut().boot(snapshot, &image, seed);
+            self.note(subject.verify(&region, model, Way::Lookup, &Answers::default()));
+        }
+    }
+
     /// So many images of a crash point, of crashes while it is being recovered and read, and of a power failure after the
     /// process alone has died.
     pub fn explore(

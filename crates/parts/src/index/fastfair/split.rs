@@ -194,6 +194,7 @@ impl<W: Words> FastFairIndex<W> {
         let head = self.arena.first_zone() + HEAD;
         self.arena.words.store(head, root);
         self.arena.words.persist(head, WORD);
+        self.arena.node(root, head)?.state.settle();
         self.top.store(root, Ordering::Release);
         kit.use_key();
         Ok(true)
