@@ -205,6 +205,39 @@ fn leaves_that_go_under_readers_and_writers_survive_a_crash() {
     }
 }
 
+/// A split leaves the upper entries where they were until they are durably gone. Were they not, their chunks could be another
+/// key's by the time of a crash, and that key would be there twice.
+#[test]
+fn a_key_is_not_found_where_another_was_kept_before() {
+    let key = |number: u64| format!("a key of more than eight bytes: {number:06}").into_bytes();
+    let collector = Collector::new();
+    let participant = collector.register();
+    let space = format(LEN, ZONE, 3);
+    let (index, root) = create(&space);
+    // Not in order, so that the leaf is shared evenly.
+    for number in (0..30).map(|n| 1000 + n * 7 % 30) {
+        index.insert(&participant.pin(), &key(number), number).expect("room");
+    }
+    assert_eq!(index.stats().splits, 1);
+    for number in 1018..1030 {
+        assert_eq!(index.take(&participant.pin(), &key(number)).expect("sound"), Some(number));
+    }
+    (0..8).for_each(|_| _ = participant.collect());
+    // So many that the last line which is written is full, and says nothing of where the node ends.
+    for number in 0..7 {
+        index.insert(&participant.pin(), &key(number), number + 1).expect("room");
+    }
+    let sim = space.region().simulator().expect("simulated").clone();
+    let snapshot = sim.snapshot();
+    for image in snapshot.images(1, 20) {
+        let region = SimArena::new().boot(&snapshot, &image, 1);
+        let index = FastFairIndex::open(Arc::new(Space::open(region).expect("a pool").0), root, 0)
+            .expect("the index");
+        let audit = index.audit(&participant.pin()).expect("in order");
+        assert_eq!(audit.keys, 7 + 18);
+    }
+}
+
 #[test]
 fn inner_nodes_that_split_and_go_survive_a_crash_at_any_operation() {
     for keys in [Keys::Rising, Keys::Long] {

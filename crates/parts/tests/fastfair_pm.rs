@@ -288,6 +288,41 @@ fn room_of_earlier_runs_is_found_again() {
     }
 }
 
+/// A walk for free units under which keys move to nodes that it has passed: what they are kept in must not be free.
+#[test]
+fn what_moves_during_a_sweep_is_not_free() {
+    let key = |number: u64| format!("a key of more than eight bytes: {number:06}").into_bytes();
+    for seed in 0..8 {
+        let space = quick(4 << 20, ZONE);
+        let (index, root) = create(&space);
+        for number in 0..4_000 {
+            index.insert(&participant().pin(), &key(number), number + 1).expect("room");
+        }
+        drop(index);
+        let space = reopen(space);
+        let index = FastFairIndex::open(space.clone(), root, 0).expect("the index");
+        let collector = Collector::new();
+        let participant = collector.register();
+        {
+            // Nothing comes back while this is pinned, so every key that is added moves the walk on.
+            let _all = participant.pin();
+            for block in 0..30u64 {
+                let first = mix(seed << 8 | block) % 39 * 100;
+                for number in first..first + 100 {
+                    index.take(&participant.pin(), &key(number)).expect("sound");
+                }
+                index.insert(&participant.pin(), &key(100_000 + block), 7).expect("room");
+            }
+        }
+        index.sweep(&participant.pin()).expect("sound");
+        (0..8).for_each(|_| _ = participant.collect());
+        let (audit, stats) = (index.audit(&participant.pin()).expect("sound"), index.stats());
+        assert!(stats.removals > 10, "{stats:?}");
+        assert_eq!(audit.nodes + stats.free_nodes, audit.nodes_all, "seed {seed}: {audit:?} {stats:?}");
+        assert_eq!(audit.chunks + stats.free_chunks, audit.chunks_all, "seed {seed}: {audit:?} {stats:?}");
+    }
+}
+
 /// What a recovery does that compares the index with the records.
 #[test]
 fn keys_that_are_not_kept_are_durably_gone() {

@@ -254,6 +254,37 @@ fn scheduled_threads() {
     }
 }
 
+/// Readers of what a split moves, in many orders of steps: what they look for is in one of the two leaves at all times.
+#[test]
+fn readers_of_a_leaf_that_splits() {
+    let collector = Collector::new();
+    for seed in 0..1_500 {
+        let space = format(64 << 10, 4 << 10, seed);
+        let (index, _) = create(&space);
+        let key = |number: u64| number.to_be_bytes();
+        // Not in order, so that the leaf is shared evenly; and full.
+        for number in (0..29).map(|n| 2 * (n * 7 % 29)) {
+            index.insert(&collector.register().pin(), &key(number), number + 1).expect("room");
+        }
+        let (index, collector) = (&index, &collector);
+        let reader = |task: u64| {
+            move || {
+                let participant = collector.register();
+                for step in 0..4 {
+                    let number = 56 - 2 * (mix(seed << 8 | task << 4 | step) % 12);
+                    let found = index.get(&participant.pin(), &key(number)).expect("sound");
+                    assert_eq!(found, Some(number + 1), "seed {seed}");
+                }
+            }
+        };
+        let writer = move || _ = index.insert(&collector.register().pin(), &key(33), 1).expect("room");
+        let tasks: Vec<Box<dyn FnOnce() + '_>> =
+            vec![Box::new(writer), Box::new(reader(0)), Box::new(reader(1)), Box::new(reader(2))];
+        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(index.stats().splits, 1);
+    }
+}
+
 /// One schedule in which rows of keys come and go, so that leaves and inner nodes leave the tree under readers and a walk.
 fn rows(index: &FastFairIndex, keys: Keys, seed: u64) {
     const ROW: u64 = 90;

@@ -111,9 +111,6 @@ impl<W: Words> FastFairIndex<W> {
         let Some(old_link) = left.link() else { return Ok(Removal::No) };
         let new_link = node.link();
         let mut chunks = self.arena.chunks_of(old_link.key)?;
-        if let Some(link) = new_link {
-            self.arena.know_kept(link.key)?;
-        }
         let low = self.arena.key(old_link.key)?;
         if let Some(position) = pointer {
             chunks.extend(self.arena.chunks_of(entries[position].key)?);

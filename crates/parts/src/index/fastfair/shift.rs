@@ -177,8 +177,9 @@ impl<'a, W: Words> Locked<'a, W> {
             self.finish_link(self.load(NEXT_LINK), second);
         }
         let link = self.link();
-        let mut last: Option<Stored> = None;
+        let (mut last, mut is_ended): (Option<Stored>, _) = (None, false);
         for slot in 0..SLOTS {
+            is_ended |= self.load(Node::<W>::at(slot) + WORD) == END;
             let Some(entry) = self.entry(slot) else { continue };
             let is_behind = match link {
                 Some(link) => {
@@ -187,7 +188,7 @@ impl<'a, W: Words> Locked<'a, W> {
                 }
                 None => false,
             };
-            if is_behind || last == Some(entry.key) {
+            if is_ended || is_behind || last == Some(entry.key) {
                 self.store(Node::<W>::at(slot) + WORD, HOLE);
                 is_changed = true;
             } else {

@@ -5,8 +5,9 @@
 //! all levels from the root's down, each from left to right, and settles every node, so it also finishes what a crash has
 //! interrupted in nodes that nobody has come to.
 //!
-//! What is in use at the restart and stays so is met: a node that splits gives its entries to one further to the right. What is
-//! allocated, freed, or moved out of the walk's way meanwhile is noted by whoever does that.
+//! What is in use at the restart and stays so is met: a node that splits gives its entries to one further to the right, and the
+//! walk remembers a key, so it comes again to a node that has taken over from the next one. What is allocated or freed
+//! meanwhile is noted by whoever does that.
 
 use super::arena::Kind;
 use super::key::KeyBuf;
