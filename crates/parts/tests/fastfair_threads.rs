@@ -285,6 +285,107 @@ fn readers_of_a_leaf_that_splits() {
     }
 }
 
+/// Writers on their way to a leaf that goes, and is used again for others: in many orders of steps.
+#[test]
+fn writers_on_the_way_to_a_leaf_that_goes() {
+    const SIDE: u64 = 1_000;
+    let collector = Collector::new();
+    let mut removals = 0;
+    for seed in 0..2_000 {
+        let space = format(64 << 10, 4 << 10, seed);
+        let (index, _) = create(&space);
+        let key = |number: u64| number.to_be_bytes();
+        // Three leaves, full but for the last, which has two keys.
+        for number in 0..58 {
+            index.insert(&collector.register().pin(), &key(number * 100), number + 1).expect("room");
+        }
+        let (index, collector) = (&index, &collector);
+        let remover = move || {
+            let participant = collector.register();
+            for number in [57, 56] {
+                assert!(index.remove(&participant.pin(), &key(number * 100), number + 1).expect("sound"));
+            }
+            (0..3).for_each(|_| _ = participant.collect());
+            // These split the first leaf, and so use a node.
+            for number in 0..3 {
+                index.insert(&participant.pin(), &key(number * 100 + 50), SIDE).expect("room");
+            }
+        };
+        let adder = move || {
+            let participant = collector.register();
+            for number in 0..2 {
+                index.insert(&participant.pin(), &key(5_650 + number), SIDE).expect("room");
+                let found = index.get(&participant.pin(), &key(5_650 + number)).expect("sound");
+                assert_eq!(found, Some(SIDE), "seed {seed}");
+            }
+        };
+        let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![Box::new(remover), Box::new(adder)];
+        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let audit = index.audit(&collector.register().pin()).expect("sound");
+        assert_eq!(audit.keys, 56 + 5, "seed {seed}");
+        removals += index.stats().removals;
+    }
+    assert!(removals > 100, "{removals} removals");
+}
+
+/// A leaf that is split off, filled, emptied and gone before the one who split it has told the parent.
+#[test]
+fn a_leaf_that_goes_before_its_parent_is_told() {
+    let collector = Collector::new();
+    for seed in 0..3_000 {
+        let space = format(64 << 10, 4 << 10, seed);
+        let (index, _) = create(&space);
+        let key = |number: u64| number.to_be_bytes();
+        // The last of three leaves is full, and gives its last key to a fourth.
+        for number in 0..85 {
+            index.insert(&collector.register().pin(), &key(number), number + 1).expect("room");
+        }
+        let (index, collector) = (&index, &collector);
+        let adder = move || _ = index.insert(&collector.register().pin(), &key(85), 86).expect("room");
+        let remover = move || {
+            let removed = index.remove(&collector.register().pin(), &key(84), 85);
+            assert!(removed.expect("sound"));
+        };
+        let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![Box::new(adder), Box::new(remover)];
+        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let audit = index.audit(&collector.register().pin());
+        assert_eq!(audit.unwrap_or_else(|error| panic!("seed {seed}: {error}")).keys, 85);
+    }
+}
+
+/// Walks that are held up between finding an entry and reading its key: chunks are nobody else's before they are done.
+#[test]
+fn chunks_under_a_walk_are_not_used_again() {
+    let collector = Collector::new();
+    for seed in 0..400 {
+        let space = format(64 << 10, 4 << 10, seed);
+        let (index, _) = create(&space);
+        let key = |number: u64| format!("a key of more than eight bytes: {number:06}").into_bytes();
+        for number in 0..6 {
+            index.insert(&collector.register().pin(), &key(number), number + 1).expect("room");
+        }
+        let (index, collector) = (&index, &collector);
+        let walker = move || {
+            let participant = collector.register();
+            for _ in 0..4 {
+                let mut cursor = ScanCursor::default();
+                let each = |bytes: &[u8], value: u64| assert_eq!(bytes, key(value - 1), "seed {seed}");
+                while index.next_batch(&participant.pin(), &mut cursor, 100, each).expect("sound") {}
+            }
+        };
+        let writer = move || {
+            let participant = collector.register();
+            for number in 0..12 {
+                assert!(index.remove(&participant.pin(), &key(number), number + 1).expect("sound"));
+                (0..3).for_each(|_| _ = participant.collect());
+                index.insert(&participant.pin(), &key(number + 6), number + 7).expect("room");
+            }
+        };
+        let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![Box::new(writer), Box::new(walker)];
+        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
 /// One schedule in which rows of keys come and go, so that leaves and inner nodes leave the tree under readers and a walk.
 fn rows(index: &FastFairIndex, keys: Keys, seed: u64) {
     const ROW: u64 = 90;

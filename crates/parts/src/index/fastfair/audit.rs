@@ -8,6 +8,7 @@ use super::tree::{FastFairIndex, Hops};
 use super::words::Words;
 use crate::epoch::Guard;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// What a walk over all of an index has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct FastFairAudit {
 }
 
 impl<W: Words> FastFairIndex<W> {
-    /// Walks over all nodes, and proves that keys are in order, each in the node that has it. Nobody writes meanwhile. When all
+    /// Walks over all nodes, and proves that keys are in order, each in the node that has it, and that parents name nodes of the tree. Nobody writes meanwhile. When all
     /// units are [known](FastFairIndex::sweep) and nothing waits for readers, those not in the tree are
     /// [free](super::FastFairStats).
     ///
@@ -37,13 +38,22 @@ impl<W: Words> FastFairIndex<W> {
             chunks_all: self.arena.capacity(Kind::Chunks),
             ..FastFairAudit::default()
         };
-        for level in 0..=self.top_level()? {
+        let mut named = BTreeSet::new();
+        for level in (0..=self.top_level()?).rev() {
             let mut node = self.descend(&Key::MIN, level)?;
             let (mut last, mut hops) = (None, Hops::default());
+            let mut unseen = std::mem::take(&mut named);
             loop {
-                self.audit_node(node, level, &mut last, &mut audit)?;
+                unseen.remove(&node.number);
+                self.audit_node(node, level, &mut last, &mut audit, &mut named)?;
                 let Some(link) = node.link() else { break };
                 node = hops.follow(node, link, level)?;
+            }
+            if let Some(child) = unseen.pop_first() {
+                return damaged(
+                    "a parent of a node that is not in the tree",
+                    self.arena.node(child, node.place)?.place,
+                );
             }
         }
         Ok(audit)
@@ -55,6 +65,7 @@ impl<W: Words> FastFairIndex<W> {
         level: u32,
         last: &mut Option<KeyBuf>,
         audit: &mut FastFairAudit,
+        named: &mut BTreeSet<u64>,
     ) -> Result<()> {
         audit.nodes += 1;
         let (entries, link) = (node.entries(), node.link());
@@ -64,6 +75,9 @@ impl<W: Words> FastFairIndex<W> {
             let children = std::iter::once(node.leftmost()).chain(entries.iter().map(|entry| entry.value));
             for child in children {
                 self.arena.node(child, node.place)?.of_level(level - 1)?;
+                if !named.insert(child) {
+                    return damaged("a second parent of a node", node.place);
+                }
             }
         }
         for entry in &entries {
