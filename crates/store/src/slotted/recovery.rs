@@ -42,6 +42,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Blocks that a thread scans at a time.
 const PIECE: u64 = 64;
 
+/// Records whose misses in the index overlap.
+const AHEAD: usize = 16;
+
 /// Findings of all scanning threads.
 #[derive(Default)]
 struct Findings {
@@ -55,6 +58,41 @@ struct Findings {
     /// Why the index could not take a record.
     refused: Option<Error>,
     highest: u64,
+}
+
+/// Records that a scan has found last, whose lines of the index are on their way.
+#[derive(Default)]
+struct Ahead {
+    ring: [Option<Waiting>; AHEAD],
+    /// Where the one stands that waits longest, once all places are taken.
+    next: usize,
+    /// The one that has left.
+    left: Option<Waiting>,
+}
+
+struct Waiting {
+    location: Location,
+    hash: u64,
+    key: Vec<u8>,
+}
+
+impl Ahead {
+    /// Takes a record in, and hands out the one that has waited longest, if there are so many.
+    fn exchange(&mut self, found: FoundSlot<'_>, hash: u64) -> Option<&Waiting> {
+        // Its key's memory goes to the next.
+        let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
+        key.clear();
+        key.extend_from_slice(found.key);
+        let waiting = Waiting { location: found.location, hash, key };
+        self.left = self.ring[self.next].replace(waiting);
+        self.next = (self.next + 1) % AHEAD;
+        self.left.as_ref()
+    }
+
+    /// Those that still wait.
+    fn rest(&self) -> impl Iterator<Item = &Waiting> {
+        self.ring.iter().flatten()
+    }
 }
 
 fn place_of(damage: slots::Damage) -> DamagedPlace {
@@ -133,7 +171,13 @@ fn scan_all<M: NodeMemory>(
             let scanned = piece.end - piece.start;
             let guard = participant.pin();
             let mut findings = Findings::default();
-            let damage = spine.heap.scan(piece, |found| spine.note(&guard, found, &mut findings));
+            let mut ahead = Ahead::default();
+            let damage = spine.heap.scan(piece, |found| {
+                let hash = spine.hash(found.key);
+                spine.index.prefetch_to_write(hash);
+                spine.note(&guard, ahead.exchange(found, hash), &mut findings);
+            });
+            ahead.rest().for_each(|waiting| spine.note(&guard, Some(waiting), &mut findings));
             findings.damage.extend(damage.into_iter().map(place_of));
             all.lock().merge(findings);
             let done = done.fetch_add(scanned, Ordering::Relaxed) + scanned;
@@ -157,13 +201,14 @@ impl Findings {
 
 impl<M: NodeMemory> SlotSpine<M> {
     /// Lets an index in DRAM name this record; notes what one in the pool says of it.
-    fn note(&self, guard: &Guard<'_>, found: FoundSlot<'_>, findings: &mut Findings) {
-        let FoundSlot { location, key, .. } = found;
+    fn note(&self, guard: &Guard<'_>, waiting: Option<&Waiting>, findings: &mut Findings) {
+        let Some(Waiting { location, hash, key }) = waiting else { return };
+        let location = *location;
         findings.records += 1;
         findings.highest = findings.highest.max(location.sequence);
         if M::MARK == 0 {
-            self.adopt(guard, location, key, findings);
-        } else if self.index.names(self.hash(key), word_of(location.offset)) {
+            self.adopt(guard, location, *hash, key, findings);
+        } else if self.index.names(*hash, word_of(location.offset)) {
             findings.named += 1;
         } else {
             findings.unnamed.push(location);
@@ -192,7 +237,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         for location in std::mem::take(&mut findings.unnamed) {
             begin();
             let Some(record) = self.heap.read(location.offset, &mut buffer)? else { continue };
-            self.adopt(&guard, location, record.key, findings);
+            self.adopt(&guard, location, self.hash(record.key), record.key, findings);
             if let Some(Error::PoolFull { .. }) = findings.refused {
                 findings.refused = None;
                 findings.losers.push((location, None));
@@ -202,8 +247,7 @@ impl<M: NodeMemory> SlotSpine<M> {
     }
 
     /// Lets the index name this record, unless it names one of the same key that counts instead.
-    fn adopt(&self, guard: &Guard<'_>, location: Location, key: &[u8], findings: &mut Findings) {
-        let hash = self.hash(key);
+    fn adopt(&self, guard: &Guard<'_>, location: Location, hash: u64, key: &[u8], findings: &mut Findings) {
         let _stripe = self.lock(hash);
         let is_key = |word| self.heap.key_is(offset_of(word), key);
         let Some(word) = self.index.get(guard, hash, is_key) else {
