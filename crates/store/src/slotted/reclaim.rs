@@ -243,8 +243,8 @@ impl<M: NodeMemory> SlotSpine<M> {
         }
     }
 
-    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool of so many zones is full then.
-    /// The caller is not pinned.
+    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool of so many zones is
+    /// full then. The caller is not pinned.
     #[cold]
     pub(super) fn make_index_space(&self, session: &mut SlotSession, zones: u32) -> Result<(), Error> {
         self.end(session);

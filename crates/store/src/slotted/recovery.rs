@@ -99,8 +99,8 @@ fn place_of(damage: slots::Damage) -> DamagedPlace {
     DamagedPlace { what: damage.what.into(), offset: damage.offset, len: 0 }
 }
 
-/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open. `progress` is told the blocks done and
-/// in all.
+/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open.
+/// `progress` is told the blocks done and in all.
 pub(super) fn recover<M: NodeMemory>(
     spine: &SlotSpine<M>,
     damage: Vec<slots::Damage>,

@@ -197,15 +197,15 @@ impl<M: NodeMemory> SlotSpine<M> {
         loop {
             let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
             self.begin_run();
-            let Some(held) = self.heap.hold(offset) else { continue };
-            // Locked before the fence, as for a put.
-            let segment = self.index.lock(hash);
-            let is_old = |word| word == word_of(offset);
-            // If it does not name the record, that has moved since.
-            if segment.names(word_of(offset)) && held.delete()? {
-                let taken = segment.take(guard, is_old);
-                debug_assert!(taken.is_some(), "the segment is locked");
-                return Ok(true);
+            if let Some(held) = self.heap.hold(offset) {
+                // Locked before the fence, as for a put.
+                let segment = self.index.lock(hash);
+                // If it does not name the record, that has moved since.
+                if segment.names(word_of(offset)) && held.delete()? {
+                    let taken = segment.take(guard, |word| word == word_of(offset));
+                    debug_assert!(taken.is_some(), "the segment is locked");
+                    return Ok(true);
+                }
             }
             misses.note(&self.heap, offset)?;
         }

@@ -26,9 +26,9 @@ pub struct FastFairAudit {
 }
 
 impl<W: Words> FastFairIndex<W> {
-    /// Walks over all nodes, and proves that keys are in order, each in the node that has it, and that parents name nodes of the tree. Nobody writes meanwhile. When all
-    /// units are [known](FastFairIndex::sweep) and nothing waits for readers, those not in the tree are
-    /// [free](super::FastFairStats).
+    /// Walks over all nodes, and proves that keys are in order, each in the node that has it, and that parents name nodes of
+    /// the tree. Nobody writes meanwhile. When all units are [known](FastFairIndex::sweep) and nothing waits for readers, those
+    /// not in the tree are [free](super::FastFairStats).
     ///
     /// # Errors
     /// [`FastFairError::Space`](super::FastFairError::Space) where it is not so.
