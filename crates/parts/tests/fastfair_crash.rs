@@ -14,12 +14,12 @@ mod crashes;
 mod support;
 
 use crash::{Subject, Twin, open, reference};
-use crashes::{Findings, History, Known, Model, at_each_operation};
+use crashes::{Findings, History, Known, Model, at_each_operation, creation};
 use quipu_medium::sim::{Fault, SimArena, sched};
 use quipu_parts::epoch::Collector;
-use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairRoot, FastFairStats};
+use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairStats};
 use quipu_parts::space::Space;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use support::{Keys, create, format, mix};
@@ -346,67 +346,18 @@ fn fences_that_do_nothing_are_noticed() {
     assert!(!findings.violations.take().is_empty());
 }
 
-/// A crash during creation leaves no index or an empty one, and no zone without an owner; whether the root is kept in the pool
-/// or in another place, where keeping it makes nothing else durable.
 #[test]
 fn a_crash_during_creation_leaks_nothing() {
-    for elsewhere in [false, true] {
-        let space = format(LEN, ZONE, 2);
-        let region = space.region().clone();
-        let arena = RefCell::new(SimArena::new());
-        let (seen, kept) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Cell::new(None)));
-        let (noted, there) = (seen.clone(), kept.clone());
-        let mut point = 0;
-        at_each_operation(
-            &region,
-            move |snapshot| {
-                point += 1;
-                for image in snapshot.images(point, 40) {
-                    let region = arena.borrow_mut().boot(snapshot, &image, point);
-                    let space = Arc::new(Space::open(region).expect("a pool").0);
-                    let root = if elsewhere { there.get() } else { root_in(&space) };
-                    noted.borrow_mut().push(created(&space, root));
-                }
-            },
-            || {
-                let keep = |root: FastFairRoot| match elsewhere {
-                    true => kept.set(Some(root)),
-                    false => space.update_superblock(|superblock| {
-                        superblock.settings[..FastFairRoot::LEN].copy_from_slice(&root.to_bytes());
-                    }),
-                };
-                drop(FastFairIndex::create(space.clone(), 0, keep).expect("room"));
-            },
-        );
-        for answer in ["no root", "no zone", "empty"] {
-            assert!(seen.borrow().contains(&answer), "no crash left {answer}");
-        }
-    }
-}
-
-fn root_in(space: &Space) -> Option<FastFairRoot> {
-    let mut bytes = [0; FastFairRoot::LEN];
-    bytes.copy_from_slice(&space.superblock().settings[..FastFairRoot::LEN]);
-    (bytes != [0; FastFairRoot::LEN]).then(|| FastFairRoot::from_bytes(bytes))
-}
-
-/// What has been created, and that there is nothing else.
-fn created(space: &Arc<Space>, root: Option<FastFairRoot>) -> &'static str {
-    match root.map(|root| FastFairIndex::open(space.clone(), root, 0)) {
-        Some(Ok(index)) => {
-            let collector = Collector::new();
-            assert!(index.is_empty(&collector.register().pin()).expect("sound"));
-            assert_eq!(index.zones(), space.committed_zones());
-            "empty"
-        }
-        Some(Err(FastFairError::Absent)) => {
-            assert_eq!(space.committed_zones(), vec![]);
-            "no zone"
-        }
-        Some(Err(error)) => panic!("{error}"),
-        None => {
-            assert_eq!(space.committed_zones(), vec![]);
-            "no root"
-        }
-    }
+    creation::leaks_nothing(
+        || format(LEN, ZONE, 2),
+        |space, keep| drop(FastFairIndex::create(space.clone(), 0, keep).expect("room")),
+        |space, root| match FastFairIndex::open(space.clone(), root, 0) {
+            Err(FastFairError::Absent) => None,
+            index => {
+                let index = index.expect("sound");
+                assert!(index.is_empty(&Collector::new().register().pin()).expect("sound"));
+                Some(index.zones())
+            }
+        },
+    );
 }

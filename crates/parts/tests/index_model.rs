@@ -1,16 +1,13 @@
 //! The hash index against a map, one thread: random operations over hashes that are random, or chosen to hurt.
 
+#[path = "shared/mix.rs"]
+mod numbers;
+
+use numbers::mix;
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::hash::{Cursor, HashIndex, HashIndexSettings};
 use std::collections::{HashMap, HashSet};
-
-fn mix(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
 
 /// How the hashes of a run are made from keys.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,17 +1,14 @@
 //! The hash index under several threads: a present key is always found, an iteration sees it exactly once, and
 //! per key reads never go back, whatever splits and displacements happen meanwhile.
 
+#[path = "shared/mix.rs"]
+mod numbers;
+
+use numbers::mix;
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::hash::{Cursor, HashIndex, HashIndexSettings};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-fn mix(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
 
 const VERSIONS: u64 = 1 << 24;
 

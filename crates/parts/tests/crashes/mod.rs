@@ -1,5 +1,7 @@
 //! What crash tests of indexes share: what every key may be after a crash, and which crashes are looked at.
 
+pub mod creation;
+
 use quipu_medium::Region;
 use quipu_medium::sim::{Event, Sim, SimArena, Snapshot};
 use std::cell::{Cell, RefCell};

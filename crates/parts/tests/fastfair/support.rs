@@ -1,18 +1,17 @@
 //! What the tests of the FAST&FAIR index share: pools, and keys of every kind.
 
-use quipu_medium::sim::SimOptions;
-use quipu_medium::{Node, Pages, Region};
-use quipu_parts::index::fastfair::{FastFairIndex, FastFairRoot};
-use quipu_parts::space::{FormatOptions, FreeListKind, SETTINGS_LEN, Space};
-use std::sync::Arc;
+#[path = "../shared/mix.rs"]
+mod numbers;
+#[path = "../shared/pool.rs"]
+mod pool;
 
-/// A bijection of 64-bit numbers whose outputs look random.
-pub fn mix(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
+pub use numbers::mix;
+pub use pool::format;
+use pool::format_in;
+use quipu_medium::{Pages, Region};
+use quipu_parts::index::fastfair::{FastFairIndex, FastFairRoot};
+use quipu_parts::space::Space;
+use std::sync::Arc;
 
 /// How keys are made of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,29 +52,10 @@ impl Keys {
     }
 }
 
-fn options(zone_size: u64) -> FormatOptions {
-    FormatOptions {
-        zone_size,
-        design: 1,
-        settings: [0; SETTINGS_LEN],
-        pools: vec![],
-        nodes: vec![Node(0)],
-        free_list: FreeListKind::Volatile,
-        secret: [3; 32],
-        boot_id: [0; 16],
-    }
-}
-
-/// A simulated pool of so many bytes with zones of so many.
-pub fn format(len: u64, zone_size: u64, seed: u64) -> Arc<Space> {
-    let region = Region::sim(SimOptions { len, seed, ..SimOptions::default() });
-    Arc::new(Space::format(region, &options(zone_size)).expect("room for a pool"))
-}
-
 /// A pool in plain memory, which is quick.
 pub fn quick(len: u64, zone_size: u64) -> Arc<Space> {
     let region = Region::dram(len, Pages::Ordinary).expect("memory");
-    Arc::new(Space::format(region, &options(zone_size)).expect("room for a pool"))
+    format_in(region, zone_size)
 }
 
 /// A new index in a pool, with its root.
