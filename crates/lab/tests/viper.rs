@@ -206,6 +206,13 @@ fn blocks_that_an_iteration_will_look_into_are_not_used_again() {
     assert!(iterated(Some(Twin::RecycledEarly)) < 250, "a broken store keeps the promise");
 }
 
+/// Where the bitset of the page begins that has the record of a key.
+fn bitset_of(region: &Region, key: [u8; 8]) -> u64 {
+    let places = (0..region.len()).step_by(8);
+    let record = places.filter(|at| region.load(*at) == u64::from_le_bytes(key)).last().expect("the key");
+    record / 4096 * 4096 + 8
+}
+
 /// A mark that is lost while the store is open: who looks for the record is told, and does not look for it for ever.
 #[test]
 fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
@@ -216,9 +223,7 @@ fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
         let store = Store::create_on(region.clone(), &options).expect("a new pool");
         let mut client = store.client();
         client.put(&[7; 8], &value(5)).expect("room");
-        let places = (0..region.len()).step_by(8);
-        let record = places.filter(|at| region.load(*at) == 0x0707_0707_0707_0707).last().expect("the key");
-        let bits = record / 4096 * 4096 + 8;
+        let bits = bitset_of(&region, [7; 8]);
         assert_eq!(region.load(bits), 1, "one record");
         region.store(bits, 0);
         let errors = [
@@ -241,9 +246,7 @@ fn a_record_that_has_lost_its_mark_is_put_again_in_its_place() {
     let mut client = store.client();
     client.put(&[7; 8], &value(5)).expect("room");
     client.put(&[8; 8], &value(5)).expect("room");
-    let places = (0..region.len()).step_by(8);
-    let record = places.filter(|at| region.load(*at) == 0x0707_0707_0707_0707).last().expect("the key");
-    let bits = record / 4096 * 4096 + 8;
+    let bits = bitset_of(&region, [7; 8]);
     assert_eq!(region.load(bits), 3, "two records");
     region.store(bits, 2);
     // Whoever writes there next looks at the page anew.
