@@ -2,7 +2,7 @@
 //!
 //! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores opaque
 //! nonzero references, of 48 bits in `hash` and 64 in `cceh`, and the caller decides whether a candidate is the key it looks for.
-//! `masstree` has the keys themselves, and decides.
+//! `masstree` has the keys themselves, and decides. What all of them offer a store over logs is [`Index`].
 
 pub mod cceh;
 mod chain;
@@ -11,6 +11,8 @@ mod directory;
 pub mod fastfair;
 pub mod hash;
 pub mod masstree;
+mod seam;
 
 pub use chain::{Fields, IndexRoot};
 pub use cursor::Cursor;
+pub use seam::{Index, IndexError, IndexStats, Key, OrderedIndex, Repointed};

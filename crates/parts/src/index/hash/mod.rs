@@ -52,6 +52,7 @@
 mod displace;
 mod image;
 mod iterate;
+mod offer;
 mod overflow;
 mod probe;
 mod segment;

@@ -1,0 +1,134 @@
+//! What the hash index offers a store over logs: words that are bare references, no errors, and no hints.
+
+use super::slot::REFERENCE_BITS;
+use super::{Cursor, HashIndex};
+use crate::epoch::Guard;
+use crate::index::{Index, IndexError, IndexStats, Key, Repointed};
+use crate::space::ZoneId;
+
+impl Index for HashIndex {
+    const WORD_BITS: u32 = REFERENCE_BITS;
+    const DURABLE: bool = false;
+    const HINTS: bool = false;
+
+    type Cursor = Cursor;
+    type Unflushed = ();
+
+    #[inline]
+    fn prefetch(&self, key: Key<'_>) {
+        self.prefetch(key.hash);
+    }
+
+    #[inline]
+    fn prefetch_to_write(&self, key: Key<'_>) {
+        self.prefetch_to_write(key.hash);
+    }
+
+    #[inline]
+    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
+        self.candidate(guard, key.hash)
+    }
+
+    #[inline(always)]
+    fn get(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, IndexError> {
+        Ok(self.get(guard, key.hash, matches))
+    }
+
+    fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
+        Ok(self.get(guard, key.hash, |found| found == word).is_some())
+    }
+
+    fn hint(&self, _guard: &Guard<'_>, _key: Key<'_>) -> Result<Option<u64>, IndexError> {
+        Ok(None)
+    }
+
+    #[inline]
+    fn make_room(&self, _guard: &Guard<'_>, _keys: usize, _key_len: usize) -> Result<(), IndexError> {
+        Ok(())
+    }
+
+    #[inline]
+    fn upsert(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        new: u64,
+        matches: impl FnMut(u64) -> bool,
+        rehash: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>, IndexError> {
+        Ok(self.upsert(guard, key.hash, new, matches, rehash))
+    }
+
+    #[inline]
+    fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError> {
+        Ok(self.replace(guard, key.hash, old, new))
+    }
+
+    #[inline]
+    fn take(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, IndexError> {
+        Ok(self.take(guard, key.hash, matches))
+    }
+
+    #[inline]
+    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) {
+        self.prefetch_to_write(key.hash);
+    }
+
+    #[inline]
+    fn repoint(
+        &self,
+        guard: &Guard<'_>,
+        _hint: Option<u64>,
+        key: Key<'_>,
+        old: u64,
+        new: u64,
+    ) -> Result<Option<Repointed<()>>, IndexError> {
+        let done = self.replace(guard, key.hash, old, new);
+        Ok(done.then_some(Repointed { unflushed: (), by_hint: false }))
+    }
+
+    fn persist(&self, unflushed: &mut Vec<()>) {
+        unflushed.clear();
+    }
+
+    fn next_batch(
+        &self,
+        guard: &Guard<'_>,
+        cursor: &mut Cursor,
+        out: &mut Vec<u64>,
+    ) -> Result<bool, IndexError> {
+        Ok(self.next_batch(guard, cursor, out))
+    }
+
+    fn len(&self, _guard: &Guard<'_>) -> Result<u64, IndexError> {
+        Ok(self.len())
+    }
+
+    fn stats(&self) -> IndexStats {
+        let stats = self.stats();
+        IndexStats {
+            bytes: stats.bytes,
+            pm_bytes: 0,
+            splits: stats.splits,
+            records_read: stats.records_read_by_splits,
+        }
+    }
+
+    fn growing(&self) -> bool {
+        self.growing()
+    }
+
+    fn zones(&self) -> Vec<ZoneId> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,229 @@
+//! The seam between a store over logs and its index: what every index offers, whatever it looks for and wherever it is.
+//!
+//! A store over logs walks one path (locate, place, persist, publish, release) with any index. What differs is
+//! said by the constants of [`Index`]: whether a word has room for the size of its record, whether the index survives a crash by itself,
+//! whether it knows where an entry stands. They are constants, so that each store is compiled for its index.
+//!
+//! # Words
+//!
+//! An index keeps a word other than zero for each key: the lowest [`WORD_BITS`](Index::WORD_BITS) bits of 64 are the store's, and the others are the
+//! index's own. Two keys never have the same word at the same time, which makes a word proof of its entry.
+//!
+//! # Who may do what
+//!
+//! Two must not [upsert](Index::upsert) or [take](Index::take) one key at the same time: the store holds the key's lock.
+//! [Replacing](Index::replace) a word compares it first, and needs no lock: that is how a cleaner lets the index name its copies.
+
+use crate::epoch::Guard;
+use crate::record::Certifier;
+use crate::space::{SpaceError, ZoneId};
+
+/// A key as indexes look for it: by its hash, or by its bytes in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'k> {
+    /// The key.
+    pub bytes: &'k [u8],
+    /// What [`Index::key_hash`] says of it.
+    pub hash: u64,
+}
+
+/// Where the old word of a key was replaced by a cleaner.
+#[derive(Debug)]
+pub struct Repointed<U> {
+    /// What is to be given to [`Index::persist`].
+    pub unflushed: U,
+    /// The hint led to it, so that no inner node was read.
+    pub by_hint: bool,
+}
+
+/// What an index occupies and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexStats {
+    /// Bytes of DRAM.
+    pub bytes: u64,
+    /// Bytes of zones in PM.
+    pub pm_bytes: u64,
+    /// Nodes or segments split since it was made or opened.
+    pub splits: u64,
+    /// Records that were read for the sake of splits.
+    pub records_read: u64,
+}
+
+/// Why an index cannot take a key or answer. Nothing has been changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// It had to grow, and there is no zone left for it.
+    #[error("none of the {zones} zones of the pool is left for the index; create a larger pool")]
+    Full {
+        /// Zones of the pool.
+        zones: u32,
+    },
+    /// Its memory cannot be used, or it holds what no run of it leaves there.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// Any other of its own reasons, in its words.
+    #[error("{0}")]
+    Other(Box<str>),
+}
+
+/// See the module's documentation.
+pub trait Index: Send + Sync + 'static {
+    /// Bits of a word that are the store's: those of a plain reference, or 62.
+    const WORD_BITS: u32;
+    /// Whether it is found again after a crash as it was: then each change but [`repoint`](Index::repoint) is durable when it returns, and so is
+    /// whatever it answers.
+    const DURABLE: bool;
+    /// Whether it has hints: numbers of 48 bits that say where an entry most likely stands.
+    const HINTS: bool;
+
+    /// How far a walk over all words has come.
+    type Cursor: Default + Send;
+    /// A word that was replaced and is not durable yet.
+    type Unflushed: Send;
+
+    /// The hash of a key, by which its writers exclude each other too. An index that keeps no keys but hashes takes one that tells
+    /// keys of eight bytes apart by itself.
+    #[inline]
+    fn key_hash(certifier: &Certifier, key: &[u8]) -> u64 {
+        certifier.key_hash(key)
+    }
+
+    /// Asks for what a lookup of the key reads.
+    fn prefetch(&self, key: Key<'_>);
+
+    /// Asks for what a change of the key reads and writes.
+    fn prefetch_to_write(&self, key: Key<'_>);
+
+    /// The word that most likely is the key's, to prefetch its record.
+    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64>;
+
+    /// The word of a key. `matches` says whether a word is the key's, where the index cannot tell by itself; it may be shown one
+    /// that has just been replaced, whose record the guard keeps.
+    ///
+    /// # Errors
+    /// [`IndexError::Space`] for a damaged index.
+    fn get(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, IndexError>;
+
+    /// Whether a key has this word. Flushes nothing and waits for nobody.
+    ///
+    /// # Errors
+    /// As for [`get`](Index::get).
+    fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError>;
+
+    /// Where the key's entry stands or would be put; `None` without [`HINTS`](Index::HINTS).
+    ///
+    /// # Errors
+    /// As for [`get`](Index::get).
+    fn hint(&self, guard: &Guard<'_>, key: Key<'_>) -> Result<Option<u64>, IndexError>;
+
+    /// Makes sure, as far as other callers leave it so, that so many keys can be added without [`IndexError::Full`].
+    ///
+    /// # Errors
+    /// [`IndexError::Full`] or [`IndexError::Space`].
+    fn make_room(&self, guard: &Guard<'_>, keys: usize, key_len: usize) -> Result<(), IndexError>;
+
+    /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the index had to ask. `rehash`
+    /// tells the hash of a word's key, for an index that has used up the bits it keeps.
+    ///
+    /// # Errors
+    /// Any [`IndexError`]; nothing is changed then.
+    fn upsert(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        new: u64,
+        matches: impl FnMut(u64) -> bool,
+        rehash: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>, IndexError>;
+
+    /// Lets the key have `new` if it still has `old`; says whether it did.
+    ///
+    /// # Errors
+    /// As for [`get`](Index::get).
+    fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError>;
+
+    /// Removes a key and returns its word, for which `matches` said yes if the index had to ask.
+    ///
+    /// # Errors
+    /// As for [`get`](Index::get).
+    fn take(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, IndexError>;
+
+    /// Asks for what [`repoint`](Index::repoint) needs.
+    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>);
+
+    /// As [`replace`](Index::replace), where the hint says if that is right, and not durable before
+    /// [`persist`](Index::persist). `None` if the key has another word.
+    ///
+    /// # Errors
+    /// As for [`get`](Index::get).
+    fn repoint(
+        &self,
+        guard: &Guard<'_>,
+        hint: Option<u64>,
+        key: Key<'_>,
+        old: u64,
+        new: u64,
+    ) -> Result<Option<Repointed<Self::Unflushed>>, IndexError>;
+
+    /// Makes durable what was repointed, with one fence for all, and empties the list. Without [`DURABLE`](Index::DURABLE) it does
+    /// nothing else.
+    fn persist(&self, unflushed: &mut Vec<Self::Unflushed>);
+
+    /// Adds the words of the next few entries; `false` at the end. Words of keys that are there all the time are told once each.
+    ///
+    /// # Errors
+    /// As for [`get`](Index::get).
+    fn next_batch(
+        &self,
+        guard: &Guard<'_>,
+        cursor: &mut Self::Cursor,
+        out: &mut Vec<u64>,
+    ) -> Result<bool, IndexError>;
+
+    /// Keys; exact when nobody writes.
+    ///
+    /// # Errors
+    /// As for [`get`](Index::get).
+    fn len(&self, guard: &Guard<'_>) -> Result<u64, IndexError>;
+
+    /// What it occupies and has done.
+    fn stats(&self) -> IndexStats;
+
+    /// Whether it is growing at this moment.
+    fn growing(&self) -> bool;
+
+    /// Zones of the pool that it has.
+    fn zones(&self) -> Vec<ZoneId>;
+}
+
+/// An index that keeps its keys in the order of their bytes.
+pub trait OrderedIndex: Index {
+    /// How far a walk in order has come.
+    type Scan: Send;
+
+    /// A walk that begins with the first key that is not lower than this one.
+    fn scan_from(&self, key: &[u8]) -> Self::Scan;
+
+    /// Tells the next keys with their words, in order, at most `limit`; `false`, without a call, at the end.
+    ///
+    /// # Errors
+    /// As for [`Index::get`].
+    fn next_in_order(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut Self::Scan,
+        limit: usize,
+        each: impl FnMut(&[u8], u64),
+    ) -> Result<bool, IndexError>;
+}
