@@ -3,6 +3,7 @@
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::spine::{Batch, Spine};
 use quipu_parts::heap::segments::{Found, ScanError};
+use quipu_parts::index::Index;
 use quipu_parts::record::{Kind, RecordView};
 use std::collections::BTreeSet;
 
@@ -32,7 +33,10 @@ impl CheckReport {
 }
 
 /// Checks a store that nobody else uses.
-pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+pub(crate) fn check<I: Index>(
+    spine: &Spine<I>,
+    progress: &dyn Fn(usize, usize),
+) -> Result<CheckReport, Error> {
     // What is gone and only waits for readers is no leak.
     spine.give_back();
     let space = spine.heap.space();
@@ -92,7 +96,7 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
     let guard = session.pin();
     let mut batch = Batch::default();
     let (mut keys, mut values) = (0, 0);
-    while let Some(record) = spine.next_record(&guard, &mut batch) {
+    while let Some(record) = spine.next_record(&guard, &mut batch)? {
         keys += 1;
         match record.kind() {
             Kind::Value => {}
@@ -107,13 +111,14 @@ pub(crate) fn check(spine: &Spine, progress: &dyn Fn(usize, usize)) -> Result<Ch
             }
             _ => complain("the index names a record that is no value".into(), 0, 0),
         }
-        match spine.locate::<true>(&guard, spine.heap.certifier().key_hash(record.key), record.key) {
+        match spine.locate::<true>(&guard, spine.key(record.key))? {
             Some(located) if std::ptr::eq(located.record.value, record.value) => {}
             _ => complain("the index names two records of one key".into(), 0, 0),
         }
     }
-    if keys != spine.index.len() {
-        complain(format!("the index counts {} keys and holds {keys}", spine.index.len()), 0, 0);
+    let counted = spine.index.len(&guard)?;
+    if keys != counted {
+        complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
     }
     for zone in unnamed {
         let what = "a zone of a large value that no key has: it leaks".into();

@@ -5,10 +5,9 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::slotted::{SlotSession, Slots, with_slots};
-use crate::spine::{Change, Session, Spine};
+use crate::spine::{Change, Logs, Session, with_logs};
 use quipu_medium::Region;
 use quipu_parts::record::{Content, Kind};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// One thread's access to a [`Store`](crate::Store): create one for each thread.
@@ -22,16 +21,16 @@ pub struct Client {
 
 /// The walk of the store's design, and what the client owns on it.
 enum Access {
-    Log { spine: Arc<Spine>, session: Session },
+    Log { logs: Logs, session: Session },
     Slots { slots: Slots, session: SlotSession },
 }
 
 impl Client {
     pub(crate) fn new(engine: &Engine) -> Client {
         let access = match engine.clone() {
-            Engine::Log(spine) => {
-                let session = spine.session(spine.region().current_node());
-                Access::Log { spine, session }
+            Engine::Log(logs) => {
+                let session = with_logs!(&logs, spine => spine.session(spine.region().current_node()));
+                Access::Log { logs, session }
             }
             Engine::Slots(slots) => {
                 let session = with_slots!(&slots, spine => spine.session());
@@ -58,7 +57,9 @@ impl Client {
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         match &mut self.access {
-            Access::Log { spine, session } => spine.write_blind(session, &Content::value(key, value)),
+            Access::Log { logs, session } => {
+                with_logs!(logs, spine => spine.write_blind(session, &Content::value(key, value)))
+            }
             Access::Slots { slots, session } => with_slots!(slots, spine => spine.put(session, key, value)),
         }
     }
@@ -69,12 +70,12 @@ impl Client {
     /// # Errors
     /// As for [`put`](Client::put).
     pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
-        let Access::Log { spine, session } = &mut self.access else {
+        let Access::Log { logs, session } = &mut self.access else {
             return Err(Error::Unsupported { what: "expiry" });
         };
         // Zero stands for "never" in a record.
         let content = Content { kind: Kind::Value, key, value, expires: time.max(1) };
-        spine.write_blind(session, &content)
+        with_logs!(logs, spine => spine.write_blind(session, &content))
     }
 
     /// Gives `key` this value for a while, to the millisecond; see [`put_until`](Client::put_until).
@@ -104,8 +105,8 @@ impl Client {
     /// As for [`get`](Client::get).
     pub fn expiry(&self, key: &[u8]) -> Result<Option<Option<u64>>, Error> {
         match &self.access {
-            Access::Log { spine, session } => {
-                let expires = spine.expiry(&session.pin(), key);
+            Access::Log { logs, session } => {
+                let expires = with_logs!(logs, spine => spine.expiry(&session.pin(), key))?;
                 Ok(expires.map(|time| (time != 0).then_some(time)))
             }
             Access::Slots { .. } => Ok(self.get(key)?.map(|_| None)),
@@ -137,19 +138,14 @@ impl Client {
     /// ```
     #[inline]
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        let (spine, guard) = match &self.access {
-            Access::Log { spine, session } => (spine, session.pin()),
-            Access::Slots { slots, session } => {
-                return with_slots!(slots, spine => spine.get_into(&session.pin(), key, out));
+        match &self.access {
+            Access::Log { logs, session } => {
+                with_logs!(logs, spine => spine.get_into(&session.pin(), key, out))
             }
-        };
-        out.clear();
-        match spine.get(&guard, key) {
-            Some(record) if record.is_large() => spine.append_large(&guard, &record, out)?,
-            Some(record) => out.extend_from_slice(record.value),
-            None => return Ok(false),
+            Access::Slots { slots, session } => {
+                with_slots!(slots, spine => spine.get_into(&session.pin(), key, out))
+            }
         }
-        Ok(true)
     }
 
     /// Reads many keys at once, several times faster than one by one, because their cache misses overlap. `each` is
@@ -174,7 +170,9 @@ impl Client {
         each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
         match &self.access {
-            Access::Log { spine, session } => spine.get_many(&session.pin(), keys, each),
+            Access::Log { logs, session } => {
+                with_logs!(logs, spine => spine.get_many(&session.pin(), keys, each))
+            }
             Access::Slots { slots, session } => {
                 with_slots!(slots, spine => spine.get_many(&session.pin(), keys, each))
             }
@@ -189,7 +187,7 @@ impl Client {
     /// on the way, the pairs before the one that failed are written.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
         match &mut self.access {
-            Access::Log { spine, session } => spine.put_many(session, pairs),
+            Access::Log { logs, session } => with_logs!(logs, spine => spine.put_many(session, pairs)),
             Access::Slots { slots, session } => with_slots!(slots, spine => spine.put_many(session, pairs)),
         }
     }
@@ -213,7 +211,7 @@ impl Client {
     /// ```
     pub fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
         match &mut self.access {
-            Access::Log { spine, session } => spine.write_batch(session, batch),
+            Access::Log { logs, session } => with_logs!(logs, spine => spine.write_batch(session, batch)),
             Access::Slots { .. } => Err(Error::Unsupported { what: "atomic batches" }),
         }
     }
@@ -236,7 +234,9 @@ impl Client {
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
         match &mut self.access {
-            Access::Log { spine, session } => spine.write_blind(session, &Content::tombstone(key)),
+            Access::Log { logs, session } => {
+                with_logs!(logs, spine => spine.write_blind(session, &Content::tombstone(key)))
+            }
             Access::Slots { slots, session } => {
                 with_slots!(slots, spine => spine.remove(session, key).map(drop))
             }
@@ -260,9 +260,9 @@ impl Client {
     #[inline]
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
         match &mut self.access {
-            Access::Log { spine, session } => {
+            Access::Log { logs, session } => {
                 let decide = |old: Option<&[u8]>| (Change::Delete, old.is_some());
-                spine.modify::<false, &[u8], _>(session, key, decide)
+                with_logs!(logs, spine => spine.modify::<false, &[u8], _>(session, key, decide))
             }
             Access::Slots { slots, session } => with_slots!(slots, spine => spine.remove(session, key)),
         }
@@ -374,7 +374,9 @@ impl Client {
         decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Error> {
         match &mut self.access {
-            Access::Log { spine, session } => spine.modify::<WHOLE, V, T>(session, key, decide),
+            Access::Log { logs, session } => {
+                with_logs!(logs, spine => spine.modify::<WHOLE, V, T>(session, key, decide))
+            }
             Access::Slots { slots, session } => {
                 with_slots!(slots, spine => spine.modify(session, key, decide))
             }
@@ -383,7 +385,7 @@ impl Client {
 
     fn region(&self) -> &Region {
         match &self.access {
-            Access::Log { spine, .. } => spine.region(),
+            Access::Log { logs, .. } => with_logs!(logs, spine => spine.region()),
             Access::Slots { slots, .. } => with_slots!(slots, spine => spine.region()),
         }
     }
@@ -402,7 +404,7 @@ impl Client {
     /// ```
     pub fn pin(&self) -> Guard<'_> {
         match &self.access {
-            Access::Log { spine, session } => Guard::of_log(spine, session.pin()),
+            Access::Log { logs, session } => Guard::of_log(logs, session.pin()),
             Access::Slots { slots, session } => Guard::of_slots(slots, session.pin()),
         }
     }
@@ -411,7 +413,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         match &mut self.access {
-            Access::Log { spine, session } => spine.end(session),
+            Access::Log { logs, session } => with_logs!(logs, spine => spine.end(session)),
             Access::Slots { slots, session } => with_slots!(slots, spine => spine.end(session)),
         }
     }

@@ -5,7 +5,7 @@ use crate::check::{self, CheckReport};
 use crate::checkpoint;
 use crate::error::Error;
 use crate::slotted::{self, Slots, with_slots};
-use crate::spine::Spine;
+use crate::spine::{Logs, with_logs};
 use crate::stats::Stats;
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::space::Space;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) enum Engine {
     /// Records in segments that are logs.
-    Log(Arc<Spine>),
+    Log(Logs),
     /// Records in slots of pages.
     Slots(Slots),
 }
@@ -23,7 +23,7 @@ pub(crate) enum Engine {
 impl Engine {
     pub(crate) fn space(&self) -> &Space {
         match self {
-            Engine::Log(spine) => spine.heap.space(),
+            Engine::Log(logs) => with_logs!(logs, spine => spine.heap.space()),
             Engine::Slots(slots) => with_slots!(slots, spine => spine.heap().space()),
         }
     }
@@ -35,7 +35,7 @@ impl Engine {
     /// Who shares it, itself included.
     pub(crate) fn owners(&self) -> usize {
         match self {
-            Engine::Log(spine) => Arc::strong_count(spine),
+            Engine::Log(logs) => logs.owners(),
             Engine::Slots(slots) => slots.owners(),
         }
     }
@@ -43,7 +43,7 @@ impl Engine {
     /// Where its cleaner is called.
     pub(crate) fn bell(&self) -> &Arc<Bell> {
         match self {
-            Engine::Log(spine) => spine.compactor.bell(),
+            Engine::Log(logs) => with_logs!(logs, spine => spine.compactor.bell()),
             Engine::Slots(slots) => with_slots!(slots, spine => spine.bell()),
         }
     }
@@ -51,7 +51,7 @@ impl Engine {
     /// A piece of the cleaner's work.
     pub(crate) fn clean_ahead(&self) -> Progress {
         match self {
-            Engine::Log(spine) => spine.clean_ahead(),
+            Engine::Log(logs) => with_logs!(logs, spine => spine.clean_ahead()),
             Engine::Slots(slots) => with_slots!(slots, spine => spine.clean_ahead()),
         }
     }
@@ -59,7 +59,7 @@ impl Engine {
     /// Longest key and longest value, in bytes.
     pub(crate) fn limits(&self) -> (u64, u64) {
         match self {
-            Engine::Log(spine) => (spine.key_limit(), spine.value_limit()),
+            Engine::Log(logs) => with_logs!(logs, spine => (spine.key_limit(), spine.value_limit())),
             Engine::Slots(slots) => with_slots!(slots, spine => spine.limits()),
         }
     }
@@ -67,7 +67,7 @@ impl Engine {
     /// Whether the index or the heap is growing at this moment.
     pub(crate) fn growing(&self) -> bool {
         match self {
-            Engine::Log(spine) => spine.index.growing() || spine.heap.growing(),
+            Engine::Log(logs) => with_logs!(logs, spine => spine.index.growing() || spine.heap.growing()),
             Engine::Slots(slots) => {
                 with_slots!(slots, spine => spine.index().growing() || spine.heap().growing())
             }
@@ -77,7 +77,7 @@ impl Engine {
     /// Whether space is being won back at this moment.
     pub(crate) fn compacting(&self) -> bool {
         match self {
-            Engine::Log(spine) => spine.compactor.is_busy(),
+            Engine::Log(logs) => with_logs!(logs, spine => spine.compactor.is_busy()),
             Engine::Slots(slots) => with_slots!(slots, spine => spine.is_reclaiming()),
         }
     }
@@ -85,14 +85,16 @@ impl Engine {
     /// Wins all space back that there is; segments or blocks that became free, and bytes that had to move.
     pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
         match self {
-            Engine::Log(spine) => spine.compact().map(|done| (done.segments, done.moved)),
+            Engine::Log(logs) => {
+                with_logs!(logs, spine => spine.compact().map(|done| (done.segments, done.moved)))
+            }
             Engine::Slots(slots) => with_slots!(slots, spine => spine.compact()),
         }
     }
 
     pub(crate) fn stats(&self) -> Stats {
         match self {
-            Engine::Log(spine) => spine.stats(),
+            Engine::Log(logs) => with_logs!(logs, spine => spine.stats()),
             Engine::Slots(slots) => with_slots!(slots, spine => spine.stats()),
         }
     }
@@ -100,17 +102,15 @@ impl Engine {
     /// Proves everything. The caller has the store for itself.
     pub(crate) fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
         match self {
-            Engine::Log(spine) => check::check(spine, progress),
+            Engine::Log(logs) => with_logs!(logs, spine => check::check(spine, progress)),
             Engine::Slots(slots) => with_slots!(slots, spine => slotted::check(spine, progress)),
         }
     }
 
     /// Leaves the pool so that the next open knows that nothing is missing. The caller has the store for itself.
     pub(crate) fn close(&self) -> Result<(), Error> {
-        if let Engine::Log(spine) = self {
-            spine.settle_all(&spine.epochs.register().pin());
-            spine.give_back();
-            spine.heap.seal_idle();
+        if let Engine::Log(logs) = self {
+            with_logs!(logs, spine => spine.retire());
         }
         let space = self.space();
         if let Engine::Slots(slots) = self
@@ -120,7 +120,7 @@ impl Engine {
         }
         if !space.superblock().is_clean() {
             let checkpoint = match self {
-                Engine::Log(spine) => checkpoint::save(spine).unwrap_or_default(),
+                Engine::Log(Logs::Quipu(spine)) => checkpoint::save(spine).unwrap_or_default(),
                 Engine::Slots(_) => Default::default(),
             };
             self.write_back()?;

@@ -2,6 +2,7 @@
 
 use quipu_medium::MediumError;
 use quipu_parts::heap::segments::HeapError;
+use quipu_parts::index::IndexError;
 use quipu_parts::space::{Space, SpaceError};
 
 /// What went wrong. Nothing was changed unless the variant says so.
@@ -210,6 +211,16 @@ impl From<SpaceError> for Error {
         match error {
             SpaceError::Medium(error) => Error::Medium(error),
             error => Error::Space(error),
+        }
+    }
+}
+
+impl From<IndexError> for Error {
+    fn from(error: IndexError) -> Error {
+        match error {
+            IndexError::Full { zones } => Error::PoolFull { zones },
+            IndexError::Space(error) => error.into(),
+            other => Error::Option(other.to_string()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::slotted::{SlotBatch, Slots, with_slots};
-use crate::spine::{Batch, Spine};
+use crate::spine::{Logs, with_logs};
 use quipu_parts::epoch;
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ pub struct Guard<'c> {
 }
 
 impl<'c> Guard<'c> {
-    pub(crate) fn of_log(spine: &'c Spine, pinned: epoch::Guard<'c>) -> Guard<'c> {
-        Guard { spine: Pinned::Log(spine), pinned }
+    pub(crate) fn of_log(logs: &'c Logs, pinned: epoch::Guard<'c>) -> Guard<'c> {
+        Guard { spine: Pinned::Log(logs), pinned }
     }
 
     pub(crate) fn of_slots(slots: &'c Slots, pinned: epoch::Guard<'c>) -> Guard<'c> {
@@ -26,7 +26,7 @@ impl<'c> Guard<'c> {
 /// The walk that a guard keeps pinned.
 #[derive(Clone, Copy)]
 enum Pinned<'c> {
-    Log(&'c Spine),
+    Log(&'c Logs),
     Slots(&'c Slots),
 }
 
@@ -38,10 +38,10 @@ impl Guard<'_> {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Error> {
         match self.spine {
-            Pinned::Log(spine) => {
-                let record = spine.get(&self.pinned, key);
+            Pinned::Log(logs) => with_logs!(logs, spine => {
+                let record = spine.get(&self.pinned, key)?;
                 record.map(|record| spine.value(&self.pinned, &record)).transpose()
-            }
+            }),
             Pinned::Slots(slots) => {
                 let mut value = Vec::new();
                 let found = with_slots!(slots, spine => spine.get_into(&self.pinned, key, &mut value))?;
@@ -53,50 +53,36 @@ impl Guard<'_> {
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
     /// written meanwhile appears at most once, with a value that it had.
     pub fn iter(&self) -> Iter<'_> {
-        let place = match self.spine {
-            Pinned::Log(spine) => {
+        let pairs: Pairs<'_> = match self.spine {
+            Pinned::Log(logs) => with_logs!(logs, spine => {
                 spine.settle_all(&self.pinned);
-                Place::Log(spine, Batch::default())
+                Box::new(spine.pairs(&self.pinned))
+            }),
+            Pinned::Slots(slots) => {
+                let mut batch = SlotBatch::default();
+                let next = move || {
+                    let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));
+                    found.map(|(key, value)| (key.into(), value.into()))
+                };
+                Box::new(std::iter::from_fn(next))
             }
-            Pinned::Slots(slots) => Place::Slots(slots, SlotBatch::default()),
         };
-        Iter { pinned: &self.pinned, place }
+        Iter { pairs }
     }
 }
 
+type Pairs<'g> = Box<dyn Iterator<Item = (Cow<'g, [u8]>, Cow<'g, [u8]>)> + 'g>;
+
 /// Iteration over a pinned store; see [`Guard::iter`].
 pub struct Iter<'g> {
-    pinned: &'g epoch::Guard<'g>,
-    place: Place<'g>,
-}
-
-/// How far an iteration has come.
-enum Place<'g> {
-    Log(&'g Spine, Batch),
-    Slots(&'g Slots, SlotBatch),
+    pairs: Pairs<'g>,
 }
 
 impl<'g> Iterator for Iter<'g> {
     type Item = (Cow<'g, [u8]>, Cow<'g, [u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (spine, batch) = match &mut self.place {
-            Place::Log(spine, batch) => (*spine, batch),
-            Place::Slots(slots, batch) => {
-                let (key, value) = with_slots!(slots, spine => spine.next_record(self.pinned, batch))?;
-                return Some((key.into(), value.into()));
-            }
-        };
-        loop {
-            let record = spine.next_record(self.pinned, batch)?;
-            if spine.has_expired(&record) {
-                continue;
-            }
-            // As a record that leaves the pool, a value that does is left out; `Client::get` says so.
-            if let Ok(value) = spine.value(self.pinned, &record) {
-                return Some((Cow::Borrowed(record.key), value));
-            }
-        }
+        self.pairs.next()
     }
 }
 

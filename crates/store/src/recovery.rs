@@ -18,6 +18,8 @@ use crate::spine::{Spine, TOMBSTONE, tagged};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo, Shard};
+use quipu_parts::index::hash::HashIndex;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
@@ -67,7 +69,7 @@ pub(crate) fn drawn_end(ceiling: u64) -> u64 {
 }
 
 /// Records whose index lines are fetched together.
-const BATCH: usize = 16;
+const AT_ONCE: usize = 16;
 
 /// Findings of all scanning threads.
 #[derive(Default)]
@@ -86,6 +88,8 @@ pub(crate) struct Findings {
     /// Zones of large values; once the heads are judged, those that no head names.
     values: Vec<ZoneId>,
     newer: Option<String>,
+    /// Why the index could not take a record.
+    failure: Option<Error>,
     /// The highest number of the clock, of records and of lives.
     highest: u64,
 }
@@ -100,7 +104,11 @@ struct Pending<'a> {
 }
 
 /// Opens a pool that was closed from what its checkpoint told.
-pub(crate) fn resume(spine: &mut Spine, loaded: Loaded, mut space: SpaceRecovery) -> RecoveryReport {
+pub(crate) fn resume(
+    spine: &mut Spine<HashIndex>,
+    loaded: Loaded,
+    mut space: SpaceRecovery,
+) -> RecoveryReport {
     let segments = loaded.adopt(spine);
     spine.heap.space().repair(&mut space);
     RecoveryReport {
@@ -114,14 +122,14 @@ pub(crate) fn resume(spine: &mut Spine, loaded: Loaded, mut space: SpaceRecovery
 
 /// Builds the index of a pool that was just mapped, and settles what a crash left open. `progress` is told the
 /// segments done and in all.
-pub(crate) fn recover(
-    spine: &Spine,
+pub(crate) fn recover<I: Index>(
+    spine: &Spine<I>,
     threads: usize,
     holes: Holes,
     mut space: SpaceRecovery,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<RecoveryReport, Error> {
-    let mut findings = scan_all(spine, threads, holes, progress);
+    let mut findings = scan_all(spine, threads, holes, progress)?;
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });
     }
@@ -147,12 +155,12 @@ pub(crate) fn recover(
         Holes::AreLost => findings.report.lost = std::mem::take(&mut findings.damage),
     }
     // A scan that stops at a hole would not see all.
-    let is_needless = |(info, end): &(SegmentInfo, u64)| {
-        *end == FIRST_RECORD || (holes == Holes::AreDamage && spine.is_needless(info))
-    };
-    (findings.needless, findings.open) =
-        std::mem::take(&mut findings.open).into_iter().partition(is_needless);
-    spine.drop_tombstones();
+    for (info, end) in std::mem::take(&mut findings.open) {
+        let needless = end == FIRST_RECORD || (holes == Holes::AreDamage && spine.is_needless(&info)?);
+        let list = if needless { &mut findings.needless } else { &mut findings.open };
+        list.push((info, end));
+    }
+    spine.drop_tombstones()?;
     spine.heap.clock().pass(findings.highest);
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
@@ -163,12 +171,12 @@ pub(crate) fn recover(
 
 /// Lets the index name the latest of all records that prove themselves. Nothing is changed. `progress` is told the segments
 /// done and in all.
-pub(crate) fn scan_all(
-    spine: &Spine,
+pub(crate) fn scan_all<I: Index>(
+    spine: &Spine<I>,
     threads: usize,
     holes: Holes,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Findings {
+) -> Result<Findings, Error> {
     let zones = spine.heap.space().committed_zones();
     let next = AtomicUsize::new(0);
     let all = SpinLock::new(Findings::default());
@@ -179,14 +187,18 @@ pub(crate) fn scan_all(
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(zone) = zones.get(i) else { break };
             let mut findings = Findings::default();
-            spine.scan_zone(&participant.pin(), shard, *zone, holes, &mut findings);
+            let scanned = spine.scan_zone(&participant.pin(), shard, *zone, holes, &mut findings);
+            findings.failure = scanned.err();
             all.lock().merge(findings);
             progress(i + 1, zones.len());
         }
     });
     let mut findings = std::mem::take(&mut *all.lock());
-    spine.judge_values(&mut findings);
-    findings
+    if let Some(error) = findings.failure.take() {
+        return Err(error);
+    }
+    spine.judge_values(&mut findings)?;
+    Ok(findings)
 }
 
 impl Findings {
@@ -201,11 +213,12 @@ impl Findings {
         self.heads.extend(other.heads);
         self.values.extend(other.values);
         self.newer = self.newer.take().or(other.newer);
+        self.failure = self.failure.take().or(other.failure);
         self.highest = self.highest.max(other.highest);
     }
 }
 
-impl Spine {
+impl<I: Index> Spine<I> {
     fn scan_zone(
         &self,
         guard: &Guard<'_>,
@@ -213,13 +226,13 @@ impl Spine {
         zone: ZoneId,
         holes: Holes,
         findings: &mut Findings,
-    ) {
+    ) -> Result<(), Error> {
         let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
         if let Some(life) = unsafe { self.heap.value_life(zone) } {
             findings.highest = findings.highest.max(life);
             findings.values.push(zone);
-            return;
+            return Ok(());
         }
         // SAFETY: as above.
         let mut scan = match unsafe { self.heap.scan(zone) } {
@@ -238,13 +251,16 @@ impl Spine {
             // SAFETY: as above.
             scan = unsafe { self.heap.scan_without_end(zone) }.ok();
         }
-        let Some(mut scan) = scan else { return findings.headless.push(zone) };
+        let Some(mut scan) = scan else {
+            findings.headless.push(zone);
+            return Ok(());
+        };
         if holes != Holes::AreDamage {
             scan = scan.past_holes();
         }
         findings.report.segments += 1;
         findings.highest = findings.highest.max(scan.info().life_number);
-        let mut batch: Vec<Pending<'_>> = Vec::with_capacity(BATCH);
+        let mut batch: Vec<Pending<'_>> = Vec::with_capacity(AT_ONCE);
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
@@ -255,18 +271,21 @@ impl Spine {
                         self.heap.note_garbage(shard, reference, record.header.record_len());
                         continue;
                     }
-                    let hash = self.heap.certifier().key_hash(record.key);
-                    if record.is_large() && !self.note_head(scan.info(), hash, reference, &record, findings) {
+                    let key = self.key(record.key);
+                    if record.is_large()
+                        && !self.note_head(scan.info(), key.hash, reference, &record, findings)
+                    {
                         self.heap.note_garbage(shard, reference, record.header.record_len());
                         continue;
                     }
-                    self.index.prefetch(hash);
+                    self.index.prefetch(key);
                     if record.expires != 0 {
                         self.heap.note_expiring(reference, record.header.record_len(), record.expires);
                     }
-                    batch.push(Pending { sealed: scan.info().sealed_end.is_some(), hash, reference, record });
-                    if batch.len() == BATCH {
-                        batch.drain(..).for_each(|pending| self.adopt(guard, shard, pending));
+                    let sealed = scan.info().sealed_end.is_some();
+                    batch.push(Pending { sealed, hash: key.hash, reference, record });
+                    if batch.len() == AT_ONCE {
+                        batch.drain(..).try_for_each(|pending| self.adopt(guard, shard, pending))?;
                     }
                 }
                 Ok(Some(Found::Frame { reference, sequence })) => {
@@ -289,17 +308,18 @@ impl Spine {
                         break;
                     }
                     findings.newer = Some(what);
-                    return;
+                    return Ok(());
                 }
                 Err(_) => break,
             }
         }
-        batch.drain(..).for_each(|pending| self.adopt(guard, shard, pending));
+        batch.drain(..).try_for_each(|pending| self.adopt(guard, shard, pending))?;
         if scan.info().sealed_end.is_none() {
             findings.open.push((scan.info(), scan.offset()));
         } else {
             findings.sealed.push(scan.info());
         }
+        Ok(())
     }
 
     /// Notes the head of a large value, and tells whether its zones prove that they hold it.
@@ -316,14 +336,13 @@ impl Spine {
         let zones = value.and_then(|value| unsafe { value.proved_zones() });
         let is_proved = zones.is_some();
         let (sequence, len) = (record.header.sequence.get(), record.header.record_len());
-        let zones = zones.ok_or_else(|| record.key.to_vec());
         findings.heads.push(FoundHead { hash, reference, segment, len, sequence, zones });
         is_proved
     }
 
     /// Lets the index name this record, unless it names a later one of the same key. A copy that compaction made says the
     /// same as its original; but that of a record that had expired is a tombstone, which is final.
-    fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) {
+    fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) -> Result<(), Error> {
         let Pending { sealed, hash, reference, record } = pending;
         let tagged = tagged(reference, record.kind());
         // A record that has expired says what a tombstone says. Not a large one: a tombstone of its number may have outlived
@@ -335,11 +354,14 @@ impl Spine {
         // Of a record and a copy that says the same, the one in a sealed segment: if compaction was cut off, what it had not
         // finished then holds nothing that is needed.
         let rank = |record: &RecordView<'_>, sealed| (record.header.sequence.get(), is_final(record), sealed);
+        let key = Key { bytes: record.key, hash };
         let _stripe = self.lock(guard, hash);
-        match self.locate::<false>(guard, hash, record.key) {
-            None => self.index.insert(guard, hash, tagged.word(), &|word| self.rehash(word)),
+        match self.locate::<false>(guard, key)? {
+            None => {
+                self.index.upsert(guard, key, tagged.word(), |_| false, &|word| self.rehash(word))?;
+            }
             Some(old) if rank(&old.record, false) < rank(&record, sealed) => {
-                let done = self.index.replace(guard, hash, old.reference.word(), tagged.word());
+                let done = self.index.replace(guard, key, old.reference.word(), tagged.word())?;
                 debug_assert!(done, "the key is locked");
                 if old.reference.tag() != TOMBSTONE {
                     self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
@@ -351,46 +373,48 @@ impl Spine {
         if tagged.tag() == TOMBSTONE {
             self.heap.note_tombstone(shard, reference, record.header.record_len());
         }
+        Ok(())
     }
 
     /// Whether the index names nothing in this segment, tombstones included. It then need not be kept: in a full pool, a run
     /// that dies soon after compaction took the last zone would otherwise leave none to the next.
-    fn is_needless(&self, info: &SegmentInfo) -> bool {
+    fn is_needless(&self, info: &SegmentInfo) -> Result<bool, Error> {
         let participant = self.epochs.register();
         let guard = participant.pin();
         // SAFETY: as in `scan_zone`.
-        let Ok(mut scan) = (unsafe { self.heap.scan(info.zone) }) else { return false };
+        let Ok(mut scan) = (unsafe { self.heap.scan(info.zone) }) else { return Ok(false) };
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
-                    let hash = self.heap.certifier().key_hash(record.key);
-                    let names = |word| Reference::from_word(word).with_tag(0) == reference;
-                    if self.index.get(&guard, hash, names).is_some() {
-                        return false;
+                    let word = tagged(reference, record.kind()).word();
+                    if self.index.names(&guard, self.key(record.key), word)? {
+                        return Ok(false);
                     }
                 }
                 Ok(Some(Found::Frame { .. })) => {}
-                Ok(None) => return true,
-                Ok(Some(Found::Gap { .. })) | Err(_) => return false,
+                Ok(None) => return Ok(true),
+                Ok(Some(Found::Gap { .. })) | Err(_) => return Ok(false),
             }
         }
     }
 
     /// Takes the tombstones that won out of the index: a reader needs none, absence says the same.
-    pub(crate) fn drop_tombstones(&self) {
+    pub(crate) fn drop_tombstones(&self) -> Result<(), Error> {
         let participant = self.epochs.register();
-        let mut cursor = quipu_parts::index::hash::Cursor::default();
+        let mut cursor = I::Cursor::default();
         let mut words = Vec::new();
         loop {
             let guard = participant.pin();
-            let more = self.index.next_batch(&guard, &mut cursor, &mut words);
+            let more = self.index.next_batch(&guard, &mut cursor, &mut words)?;
             for word in words.drain(..) {
-                if Reference::from_word(word).tag() == TOMBSTONE {
-                    self.index.remove(&guard, self.rehash(word), word);
+                if Reference::from_word(word).tag() == TOMBSTONE
+                    && let Some(record) = self.record_of(&guard, word)
+                {
+                    self.index.take(&guard, self.key(record.key), |found| found == word)?;
                 }
             }
             if !more {
-                return;
+                return Ok(());
             }
         }
     }

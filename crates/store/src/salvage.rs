@@ -10,6 +10,7 @@ use crate::recovery::{self, Findings, Holes};
 use crate::spine::{Batch, Spine, TOMBSTONE};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::FIRST_RECORD;
+use quipu_parts::index::Index;
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::SpaceError;
 use std::collections::BTreeMap;
@@ -54,21 +55,21 @@ struct Legible {
 
 /// Copies what proves itself of the pool of `spine`, whose index is still empty. `wrong` is what its metadata was found
 /// guilty of.
-pub(crate) fn salvage(
-    spine: &Spine,
+pub(crate) fn salvage<I: Index>(
+    spine: &Spine<I>,
     wrong: &[SpaceError],
     threads: usize,
     into: &mut Client,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SalvageReport, Error> {
-    let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress);
+    let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress)?;
     let session = spine.session(None);
-    let lost = lost_keys(spine, &session.pin(), &findings);
-    spine.drop_tombstones();
+    let lost = lost_keys(spine, &session.pin(), &findings)?;
+    spine.drop_tombstones()?;
     let guard = session.pin();
     let mut batch = Batch::default();
     let mut keys = 0;
-    while let Some(record) = spine.next_record(&guard, &mut batch) {
+    while let Some(record) = spine.next_record(&guard, &mut batch)? {
         if !spine.has_expired(&record) {
             let value = spine.value(&guard, &record)?;
             match record.expires {
@@ -87,7 +88,11 @@ pub(crate) fn salvage(
 }
 
 /// Compares what is legible where nothing proves itself with what does elsewhere.
-fn lost_keys(spine: &Spine, guard: &Guard<'_>, findings: &Findings) -> Vec<LostKey> {
+fn lost_keys<I: Index>(
+    spine: &Spine<I>,
+    guard: &Guard<'_>,
+    findings: &Findings,
+) -> Result<Vec<LostKey>, Error> {
     let mut legible = BTreeMap::new();
     for (info, offset, len) in &findings.holes {
         read(spine, spine.heap.space().zone_offset(info.zone) + offset, *len, &mut legible);
@@ -97,7 +102,10 @@ fn lost_keys(spine: &Spine, guard: &Guard<'_>, findings: &Findings) -> Vec<LostK
         read(spine, space.zone_offset(*zone) + FIRST_RECORD, space.zone_size() - FIRST_RECORD, &mut legible);
     }
     let verdict = |(key, Legible { sequence, is_deletion }): (Vec<u8>, Legible)| {
-        let proved = spine.locate::<false>(guard, spine.heap.certifier().key_hash(&key), &key);
+        let proved = match spine.locate::<false>(guard, spine.key(&key)) {
+            Ok(proved) => proved,
+            Err(error) => return Some(Err(error)),
+        };
         let instead = match proved {
             Some(proved) if proved.record.header.sequence.get() >= sequence => return None,
             Some(proved) if proved.reference.tag() != TOMBSTONE && is_deletion => Instead::DeletedValue,
@@ -105,14 +113,14 @@ fn lost_keys(spine: &Spine, guard: &Guard<'_>, findings: &Findings) -> Vec<LostK
             _ if is_deletion => return None,
             _ => Instead::Nothing,
         };
-        Some(LostKey { key, instead })
+        Some(Ok(LostKey { key, instead }))
     };
     legible.into_iter().filter_map(verdict).collect()
 }
 
 /// Notes the latest of what looks like a record in these bytes: a known kind, lengths that fit, and a sequence number that
 /// the pool's clock may have drawn, which few other bytes look like.
-fn read(spine: &Spine, start: u64, len: u64, legible: &mut BTreeMap<Vec<u8>, Legible>) {
+fn read<I: Index>(spine: &Spine<I>, start: u64, len: u64, legible: &mut BTreeMap<Vec<u8>, Legible>) {
     let ceiling = spine.heap.space().superblock().clock_ceiling.get();
     let len = len.min(spine.region().len().saturating_sub(start));
     // SAFETY: the pool is only read, by this thread now that the scan is over.

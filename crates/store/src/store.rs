@@ -12,7 +12,7 @@ use crate::recovery::{self, Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
 use crate::settings::Setting;
 use crate::slotted::Slots;
-use crate::spine::{Compactor, Spine, workers_of};
+use crate::spine::{Compactor, Logs, Spine, workers_of};
 use crate::stats::Stats;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::epoch::Collector;
@@ -123,7 +123,7 @@ impl Store {
         };
         let space = Space::format(region, &format)?;
         let engine = match design {
-            Design::Quipu => Engine::Log(Arc::new(build_new(space, options)?)),
+            Design::Quipu => Engine::Log(Logs::Quipu(Arc::new(build_new(space, options)?))),
             Design::Viper => {
                 let clock = clock_of(&space, options, false);
                 Engine::Slots(Slots::create(space, clock, options)?)
@@ -338,7 +338,7 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
                 Some(loaded) => recovery::resume(&mut spine, loaded, found),
                 None => recovery::recover(&spine, threads, holes, found, progress)?,
             };
-            (Engine::Log(Arc::new(spine)), recovery)
+            (Engine::Log(Logs::Quipu(Arc::new(spine))), recovery)
         }
         Design::Viper => {
             let clock = clock_of(&space, options, found.superblock_copy_lost);
@@ -369,7 +369,7 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
 }
 
 /// The spine of a new pool of design `quipu`.
-fn build_new(space: Space, options: &Options) -> Result<Spine, Error> {
+fn build_new(space: Space, options: &Options) -> Result<Spine<HashIndex>, Error> {
     let zones = space.zone_count();
     if zones < reserve_of(zones) + 1 {
         return Err(Error::no_room_in(&space));
@@ -377,7 +377,7 @@ fn build_new(space: Space, options: &Options) -> Result<Spine, Error> {
     Ok(build(space, options, false))
 }
 
-fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
+fn build(space: Space, options: &Options, copy_lost: bool) -> Spine<HashIndex> {
     let testing = &options.testing;
     let mut certifier = Certifier::new(space.superblock().secret());
     if testing.twin == Some(Twin::LifeLeftOut) {
@@ -395,6 +395,7 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine {
         index: HashIndex::new(index),
         stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),
         epochs,
+        publishes_late: true,
         twin: testing.twin,
     }
 }

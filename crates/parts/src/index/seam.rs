@@ -74,6 +74,8 @@ pub trait Index: Send + Sync + 'static {
     /// Whether it is found again after a crash as it was: then each change but [`repoint`](Index::repoint) is durable when it returns, and so is
     /// whatever it answers.
     const DURABLE: bool;
+    /// Whether no change of it fails, so that one may be left to whoever comes later.
+    const NEVER_FAILS: bool;
     /// Whether it has hints: numbers of 48 bits that say where an entry most likely stands.
     const HINTS: bool;
 

@@ -22,7 +22,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Makes it the state of the store, and returns the number of segments.
-    pub(crate) fn adopt(self, spine: &mut Spine) -> usize {
+    pub(crate) fn adopt(self, spine: &mut Spine<HashIndex>) -> usize {
         spine.index = self.index;
         self.states.iter().for_each(|state| spine.heap.restore(state));
         self.states.len()
@@ -30,7 +30,7 @@ impl Loaded {
 }
 
 /// Reads the checkpoint of a pool that is being opened. `None` if there is none to be believed.
-pub(crate) fn load(spine: &Spine, threads: usize) -> Option<Loaded> {
+pub(crate) fn load(spine: &Spine<HashIndex>, threads: usize) -> Option<Loaded> {
     let superblock = spine.heap.space().superblock();
     let believes_all = spine.twin == Some(Twin::StaleCheckpoint);
     let entry = if believes_all { superblock.checkpoint } else { superblock.checkpoint()? };

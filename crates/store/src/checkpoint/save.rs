@@ -3,12 +3,13 @@
 use super::chain::Writer;
 use super::layout::{SegmentEntry, Summary};
 use crate::spine::Spine;
+use quipu_parts::index::hash::HashIndex;
 use quipu_parts::space::CheckpointEntry;
 use zerocopy::IntoBytes;
 
 /// Writes a checkpoint of a store that nobody uses any more, durably, and returns the name by which the superblock must
 /// call it. `None` if there is to be none.
-pub(crate) fn save(spine: &Spine) -> Option<CheckpointEntry> {
+pub(crate) fn save(spine: &Spine<HashIndex>) -> Option<CheckpointEntry> {
     let space = spine.heap.space();
     if spine.index.stats().strays > 0 {
         return None;

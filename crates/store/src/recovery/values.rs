@@ -6,11 +6,13 @@
 //! supersedes is damage.
 
 use super::{DamagedPlace, Findings};
+use crate::error::Error;
 use crate::spine::{Spine, TOMBSTONE};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::SegmentInfo;
 use quipu_parts::heap::values::ValueZones;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::space::ZoneId;
 
 /// The head of a large value, found in a segment.
@@ -21,13 +23,13 @@ pub(super) struct FoundHead {
     /// Bytes of the record.
     pub(super) len: u64,
     pub(super) sequence: u64,
-    /// Its zones, if they prove that they hold its value; its key if not.
-    pub(super) zones: Result<ValueZones, Vec<u8>>,
+    /// Its zones, if they prove that they hold its value.
+    pub(super) zones: Option<ValueZones>,
 }
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Decides about every head and every zone of a value, once all records have been seen.
-    pub(super) fn judge_values(&self, findings: &mut Findings) {
+    pub(super) fn judge_values(&self, findings: &mut Findings) -> Result<(), Error> {
         let participant = self.epochs.register();
         let guard = participant.pin();
         let mut is_named = vec![false; self.heap.space().zone_count() as usize];
@@ -36,14 +38,16 @@ impl Spine {
         };
         for head in std::mem::take(&mut findings.heads) {
             let word = head.reference.word();
+            let Some(record) = self.record_of(&guard, word) else { continue };
+            let key = Key { bytes: record.key, hash: head.hash };
             let is_lost = match &head.zones {
-                Err(key) => !self.is_superseded(&guard, &head, key),
-                Ok(_) if self.index.get(&guard, head.hash, |named| named == word).is_none() => false,
+                None => !self.is_superseded(&guard, &head, key)?,
+                Some(_) if !self.index.names(&guard, key, word)? => false,
                 // Two heads of one value: whoever wrote the second was no store.
-                Ok(zones) => zones.iter().filter(|zone| !name(*zone)).count() != 0,
+                Some(zones) => zones.iter().filter(|zone| !name(*zone)).count() != 0,
             };
             if is_lost {
-                self.index.remove(&guard, head.hash, word);
+                self.index.take(&guard, key, |named| named == word)?;
                 let (what, offset) = ("a large value".into(), self.heap.resolve(head.reference));
                 findings.damage.push(DamagedPlace { what, offset, len: head.len });
                 let in_segment = head.reference.offset(self.heap.zone_shift());
@@ -51,16 +55,17 @@ impl Spine {
             }
         }
         findings.values.retain(|zone| is_named.get(zone.0 as usize) == Some(&false));
+        Ok(())
     }
 
     /// Whether a later write of the head's key was found.
-    fn is_superseded(&self, guard: &Guard<'_>, head: &FoundHead, key: &[u8]) -> bool {
-        let found = self.locate::<false>(guard, head.hash, key);
-        found.is_some_and(|found| {
+    fn is_superseded(&self, guard: &Guard<'_>, head: &FoundHead, key: Key<'_>) -> Result<bool, Error> {
+        let found = self.locate::<false>(guard, key)?;
+        Ok(found.is_some_and(|found| {
             let (sequence, is_deletion) =
                 (found.record.header.sequence.get(), found.reference.tag() == TOMBSTONE);
             // The copy of a head that had expired is a tombstone of its number.
             sequence > head.sequence || (sequence == head.sequence && is_deletion)
-        })
+        }))
     }
 }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, Use};
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::Content;
 use quipu_parts::stripes::{Parked, StripeGuard};
 
@@ -25,7 +26,7 @@ impl Locks<'_> {
     }
 }
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Locks the stripes of up to [`BATCH`] hashes, in rising order, each by the first of the keys that share it.
     pub(super) fn lock_all(&self, guard: &Guard<'_>, hashes: &[u64]) -> Locks<'_> {
         let mut by_stripe = [0; BATCH];
@@ -119,7 +120,7 @@ impl Spine {
         let mut hashes = [0; BATCH];
         for (hash, (key, _)) in hashes.iter_mut().zip(pairs) {
             *hash = self.hash(key);
-            self.index.prefetch_to_write(*hash);
+            self.index.prefetch_to_write(Key { bytes: key, hash: *hash });
         }
         let locks = self.lock_all(&guard, &hashes[..pairs.len()]);
         self.drop_revoked(writer);
@@ -146,7 +147,7 @@ impl Spine {
         for (i, new) in written.iter().enumerate() {
             if let Some(new) = new {
                 let parked = Parked { hash: hashes[i], word: new.word() };
-                self.publish_blind(&guard, writer.shard, parked, pairs[i].0);
+                self.publish(&guard, writer.shard, parked, pairs[i].0, None).map_err(|error| (i, error))?;
             }
         }
         failure.map_or(Ok(()), Err)

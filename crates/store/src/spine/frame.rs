@@ -10,10 +10,11 @@ use crate::batch::WriteBatch;
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::heap::segments::Use;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Kind, frame_len};
 use quipu_parts::stripes::Parked;
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Carries out a batch; it is durable when this returns.
     pub(crate) fn write_batch(&self, session: &mut Session, batch: &WriteBatch) -> Result<(), Error> {
         for content in batch.contents() {
@@ -34,9 +35,9 @@ impl Spine {
         let count = batch.len();
         let mut hashes = Vec::with_capacity(count);
         for content in batch.contents() {
-            let hash = self.hash(content.key);
-            self.index.prefetch_to_write(hash);
-            hashes.push(hash);
+            let key: Key<'_> = self.key(content.key);
+            self.index.prefetch_to_write(key);
+            hashes.push(key.hash);
         }
         let Session { participant, writer, .. } = session;
         let is_deletion = batch.contents().all(|content| content.kind == Kind::Tombstone);
@@ -71,7 +72,7 @@ impl Spine {
             let new = frame.plus(places[i]);
             self.count(writer.shard, new, &content);
             let parked = Parked { hash: hashes[i], word: tagged(new, content.kind).word() };
-            self.publish_blind(&guard, writer.shard, parked, content.key);
+            self.publish(&guard, writer.shard, parked, content.key, None)?;
         }
         if is_deletion {
             self.heap.share_reserve(&mut writer.segment);

@@ -5,10 +5,12 @@
 //! record's lines arrive, each while another write is on its way to the medium, so nothing waits for them. A client that
 //! writes no more publishes nothing more; whoever looks for those keys does it.
 
-use super::{Session, Spine};
+use super::{Located, Session, Spine};
+use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::stripes::Parked;
 
@@ -50,7 +52,7 @@ impl Lag {
     }
 }
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Publishes the oldest write of this client that is still parked.
     #[inline]
     pub(super) fn finish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
@@ -60,7 +62,7 @@ impl Spine {
             // Equal words of equal hashes are one record: places are reused only after what was parked in them was published,
             // and two keys with one keyed hash of 64 bits do not meet.
             if parked == own {
-                self.publish_blind(guard, shard, parked, key);
+                self.publish_late(guard, shard, parked, key);
             } else {
                 self.publish_parked(guard, parked);
             }
@@ -72,7 +74,8 @@ impl Spine {
     pub(super) fn prefetch_old(&self, guard: &Guard<'_>, lag: &Lag) {
         let youngest = &lag.entries[(lag.oldest + DEPTH - 1) % DEPTH];
         let Some(parked) = youngest.parked else { return };
-        if let Some(word) = self.index.candidate(guard, parked.hash) {
+        let key = Key { bytes: &youngest.key, hash: parked.hash };
+        if let Some(word) = self.index.candidate(guard, key) {
             let offset = self.heap.resolve(Reference::from_word(word));
             self.region().prefetch(offset);
             self.region().prefetch(offset + HEADER + youngest.key.len() as u64 - 1);
@@ -107,25 +110,42 @@ impl Spine {
         // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
         let record = unsafe { RecordView::published_key(self.region(), offset) };
         let record = record.expect("a client parked a record of this pool");
-        self.publish_blind(guard, Shard::default(), parked, record.key);
+        self.publish_late(guard, Shard::default(), parked, record.key);
     }
 
-    /// Lets readers see a durable record, and releases the one before it. The key's stripe is held, or being published.
     #[inline]
-    pub(super) fn publish_blind(&self, guard: &Guard<'_>, shard: Shard, parked: Parked, key: &[u8]) {
-        let new = Reference::from_word(parked.word);
+    fn publish_late(&self, guard: &Guard<'_>, shard: Shard, parked: Parked, key: &[u8]) {
+        let published = self.publish(guard, shard, parked, key, None);
+        published.expect("only a store whose index never fails publishes late");
+    }
+
+    /// Lets readers see a durable record, and releases the one before it, most likely `known`. The key's stripe is held, or
+    /// being published.
+    #[inline]
+    pub(super) fn publish(
+        &self,
+        guard: &Guard<'_>,
+        shard: Shard,
+        placed: Parked,
+        key: &[u8],
+        known: Option<Located<'_>>,
+    ) -> Result<(), Error> {
+        let new = Reference::from_word(placed.word);
         let mut old = None;
         let matches = |word| {
-            old = self.named::<false>(guard, word, key);
+            let is_known = known.filter(|known| known.reference.word() == word);
+            old = is_known.or_else(|| self.named::<false>(guard, word, key));
             old.is_some()
         };
+        let key = Key { bytes: key, hash: placed.hash };
         if new.tag() == TOMBSTONE {
-            self.index.take(guard, parked.hash, matches);
+            self.index.take(guard, key, matches)?;
         } else {
-            self.index.upsert(guard, parked.hash, new.word(), matches, &|word| self.rehash(word));
+            self.index.upsert(guard, key, new.word(), matches, &|word| self.rehash(word))?;
         }
         if let Some(old) = old {
             self.release(guard, shard, &old);
         }
+        Ok(())
     }
 }

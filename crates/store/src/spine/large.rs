@@ -13,14 +13,15 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{Shard, Use};
 use quipu_parts::heap::values::{NewValue, ValueZones};
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind, RecordView, padded};
-use quipu_parts::stripes::StripeGuard;
+use quipu_parts::stripes::{Parked, StripeGuard};
 use std::borrow::Cow;
 
 /// Longest value of any pool. Its head, with zones of 64 KiB and more, is still short.
 const VALUE_MAX: u64 = 1 << 30;
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Longest value that stands in its record: a quarter of a segment. A larger one has zones of its own.
     #[inline]
     pub(crate) fn inline_limit(&self) -> u64 {
@@ -98,7 +99,7 @@ impl Spine {
         guard: &Guard<'_>,
         writer: &mut Writer,
         stripe: &StripeGuard<'_>,
-        hash: u64,
+        key: Key<'_>,
         old: Option<Located<'_>>,
         content: &Content<'_>,
     ) -> Result<(), Error> {
@@ -107,8 +108,8 @@ impl Spine {
         self.with_zones(new, content, |head| {
             self.prepare(writer, head)?;
             let new = self.place(writer, stripe, head);
-            self.persist_and_publish(guard, writer.shard, hash, old, new, Kind::Large);
-            Ok(())
+            let placed = Parked { hash: key.hash, word: new.word() };
+            self.persist_and_publish(guard, writer.shard, placed, key.bytes, old)
         })
     }
 

@@ -16,11 +16,13 @@ mod compact;
 mod frame;
 mod lag;
 mod large;
+mod logs;
 mod read;
 mod write;
 
 pub(crate) use compact::{Compactor, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
+pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;
 pub(crate) use write::Change;
 
@@ -32,17 +34,19 @@ use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
 use quipu_parts::heap::{Numbers, Reference};
-use quipu_parts::index::hash::HashIndex;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{EXPIRY_FIELD, Encoder, HEADER, RecordView};
 use quipu_parts::stripes::{StripeGuard, Stripes};
 
 /// The parts of one open store.
-pub(crate) struct Spine {
+pub(crate) struct Spine<I> {
     pub(crate) heap: LogHeap,
-    pub(crate) index: HashIndex,
+    pub(crate) index: I,
     pub(crate) stripes: Stripes,
     pub(crate) epochs: Collector,
     pub(crate) compactor: Compactor,
+    /// Whether blind writes publish late (see [`lag`]): only if the index never fails.
+    pub(crate) publishes_late: bool,
     pub(crate) twin: Option<Twin>,
 }
 
@@ -85,7 +89,7 @@ pub(crate) struct Located<'g> {
 /// Longest key that any record can hold: its length takes 16 bits.
 const KEY_MAX: u64 = u16::MAX as u64;
 
-impl Spine {
+impl<I: Index> Spine<I> {
     pub(crate) fn region(&self) -> &Region {
         self.heap.region()
     }
@@ -103,15 +107,25 @@ impl Spine {
         }
     }
 
+    /// Publishes, gives back and seals all that there is, for a store that nobody uses any more.
+    pub(crate) fn retire(&self) {
+        self.settle_all(&self.epochs.register().pin());
+        self.give_back();
+        self.heap.seal_idle();
+    }
+
     /// Sizes and counts, exact when nobody is writing.
     pub(crate) fn stats(&self) -> Stats {
-        self.settle_all(&self.epochs.register().pin());
+        let participant = self.epochs.register();
+        let guard = participant.pin();
+        self.settle_all(&guard);
         let space = self.heap.space();
         let index = self.index.stats();
         let bytes = self.heap.usage();
         let compacted = self.compactor.done();
         Stats {
-            records: self.index.len(),
+            // Damage, which every other call reports.
+            records: self.index.len(&guard).unwrap_or_default(),
             pool_bytes: self.region().len(),
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
@@ -124,9 +138,9 @@ impl Spine {
             freed_segments: compacted.segments,
             value_bytes: self.heap.zones_of_values() * space.zone_size(),
             index_bytes: index.bytes,
-            index_pm_bytes: 0,
+            index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,
-            index_records_read: index.records_read_by_splits,
+            index_records_read: index.records_read,
         }
     }
 
@@ -169,9 +183,15 @@ impl Spine {
         self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))
     }
 
+    /// The key as its index looks for it.
+    #[inline]
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key { bytes, hash: self.hash(bytes) }
+    }
+
     #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
-        self.heap.certifier().key_hash(key)
+        I::key_hash(self.heap.certifier(), key)
     }
 
     /// The hash of the key in a record, for an index that has used up the bits it keeps.

@@ -4,8 +4,9 @@ use super::{Located, Spine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::index::hash::Cursor;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
+use std::borrow::Cow;
 
 /// Keys whose misses overlap in `get_many`.
 const BATCH: usize = 32;
@@ -14,28 +15,33 @@ const BATCH: usize = 32;
 const AHEAD: u64 = 4;
 
 /// References of one piece of the index, for iteration.
-#[derive(Default)]
-pub(crate) struct Batch {
-    cursor: Cursor,
+pub(crate) struct Batch<I: Index> {
+    cursor: I::Cursor,
     words: Vec<u64>,
     next: usize,
 }
 
-impl Spine {
+impl<I: Index> Default for Batch<I> {
+    fn default() -> Batch<I> {
+        Batch { cursor: I::Cursor::default(), words: Vec::new(), next: 0 }
+    }
+}
+
+impl<I: Index> Spine<I> {
     /// The record that the index holds for `key`: whole, or the header and the key alone.
     #[inline]
     pub(crate) fn locate<'g, const WHOLE: bool>(
         &'g self,
         guard: &'g Guard<'_>,
-        hash: u64,
-        key: &[u8],
-    ) -> Option<Located<'g>> {
+        key: Key<'_>,
+    ) -> Result<Option<Located<'g>>, Error> {
         let mut found = None;
-        self.index.get(guard, hash, |word| {
-            found = self.named::<WHOLE>(guard, word, key);
+        let word = self.index.get(guard, key, |word| {
+            found = self.named::<WHOLE>(guard, word, key.bytes);
             found.is_some()
-        });
-        found
+        })?;
+        // An index that knows its keys has not asked.
+        Ok(found.or_else(|| self.named::<WHOLE>(guard, word?, key.bytes)))
     }
 
     /// The record that a word of the index names, if it is the key's.
@@ -59,19 +65,42 @@ impl Spine {
         (record.key == key).then_some(Located { reference, record })
     }
 
+    /// The record that a word of the index names, but for its value.
+    pub(crate) fn record_of<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
+        let offset = self.heap.resolve(Reference::from_word(word));
+        // SAFETY: as in `named`.
+        unsafe { RecordView::published_key(self.region(), offset) }
+    }
+
     /// The record of `key`, in place.
     #[inline(always)]
-    pub(crate) fn get<'g>(&'g self, guard: &'g Guard<'_>, key: &[u8]) -> Option<RecordView<'g>> {
-        let hash = self.hash(key);
-        self.settle(guard, hash);
-        self.find(guard, hash, key)
+    pub(crate) fn get<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: &[u8],
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        let key = self.key(key);
+        self.settle(guard, key.hash);
+        self.find(guard, key)
+    }
+
+    /// Copies the value of `key` into `out`, replacing what was there; whether there is one.
+    #[inline(always)]
+    pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        out.clear();
+        match self.get(guard, key)? {
+            Some(record) if record.is_large() => self.append_large(guard, &record, out)?,
+            Some(record) => out.extend_from_slice(record.value),
+            None => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// The record of a key whose stripe is settled, unless it has expired.
     #[inline(always)]
-    fn find<'g>(&'g self, guard: &'g Guard<'_>, hash: u64, key: &[u8]) -> Option<RecordView<'g>> {
-        let located = self.locate::<true>(guard, hash, key)?;
-        (!self.has_expired(&located.record)).then_some(located.record)
+    fn find<'g>(&'g self, guard: &'g Guard<'_>, key: Key<'_>) -> Result<Option<RecordView<'g>>, Error> {
+        let record = self.locate::<true>(guard, key)?.map(|located| located.record);
+        Ok(record.filter(|record| !self.has_expired(record)))
     }
 
     /// Whether the time of a record has passed: it is as good as a tombstone then.
@@ -86,11 +115,11 @@ impl Spine {
     }
 
     /// When the value of `key` expires, in milliseconds since 1970, or 0 for never; `None` if there is no value.
-    pub(crate) fn expiry(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
-        let hash = self.hash(key);
-        self.settle(guard, hash);
-        let located = self.locate::<false>(guard, hash, key)?;
-        (!self.has_expired(&located.record)).then_some(located.record.expires)
+    pub(crate) fn expiry(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>, Error> {
+        let key = self.key(key);
+        self.settle(guard, key.hash);
+        let record = self.locate::<false>(guard, key)?.map(|located| located.record);
+        Ok(record.filter(|record| !self.has_expired(record)).map(|record| record.expires))
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.
@@ -100,24 +129,24 @@ impl Spine {
         keys: &[K],
         mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let mut hashes = [0; BATCH];
+        let mut wanted = [Key { bytes: &[], hash: 0 }; BATCH];
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.hash(key.as_ref());
-                self.index.prefetch(*hash);
+            for (place, key) in wanted.iter_mut().zip(keys) {
+                *place = self.key(key.as_ref());
+                self.index.prefetch(*place);
             }
-            for hash in &hashes[..keys.len()] {
-                if let Some(word) = self.index.candidate(guard, *hash) {
+            for key in &wanted[..keys.len()] {
+                if let Some(word) = self.index.candidate(guard, *key) {
                     let offset = self.heap.resolve(Reference::from_word(word));
                     for line in 0..AHEAD {
                         self.region().prefetch(offset + line * quipu_medium::LINE);
                     }
                 }
             }
-            for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
-                self.settle(guard, *hash);
+            for (i, key) in wanted[..keys.len()].iter().enumerate() {
+                self.settle(guard, key.hash);
                 let position = batch * BATCH + i;
-                match self.find(guard, *hash, key.as_ref()) {
+                match self.find(guard, *key)? {
                     Some(record) if record.is_large() => {
                         each(position, Some(&self.assemble(guard, &record)?));
                     }
@@ -128,25 +157,44 @@ impl Spine {
         Ok(())
     }
 
+    /// All keys with their values, in no order; as [`crate::Guard::iter`].
+    pub(crate) fn pairs<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+    ) -> impl Iterator<Item = (Cow<'g, [u8]>, Cow<'g, [u8]>)> {
+        let mut batch = Batch::default();
+        std::iter::from_fn(move || {
+            loop {
+                // As a record that leaves the pool, a value that cannot be read is left out; `Client::get` says so.
+                let record = self.next_record(guard, &mut batch).ok()??;
+                if !self.has_expired(&record)
+                    && let Ok(value) = self.value(guard, &record)
+                {
+                    return Some((Cow::Borrowed(record.key), value));
+                }
+            }
+        })
+    }
+
     /// The next record of an iteration in no order, expired or not. Every key present throughout appears exactly once.
     pub(crate) fn next_record<'g>(
         &'g self,
         guard: &'g Guard<'_>,
-        batch: &mut Batch,
-    ) -> Option<RecordView<'g>> {
+        batch: &mut Batch<I>,
+    ) -> Result<Option<RecordView<'g>>, Error> {
         loop {
             while let Some(word) = batch.words.get(batch.next) {
                 batch.next += 1;
                 let offset = self.heap.resolve(Reference::from_word(*word));
                 // SAFETY: as in `locate`; the guard has been pinned since before the words were copied.
                 if let Some(record) = unsafe { RecordView::published(self.region(), offset) } {
-                    return Some(record);
+                    return Ok(Some(record));
                 }
             }
             batch.words.clear();
             batch.next = 0;
-            if !self.index.next_batch(guard, &mut batch.cursor, &mut batch.words) {
-                return None;
+            if !self.index.next_batch(guard, &mut batch.cursor, &mut batch.words)? {
+                return Ok(None);
             }
         }
     }

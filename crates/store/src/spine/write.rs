@@ -8,6 +8,7 @@ use quipu_medium::Node;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
+use quipu_parts::index::Index;
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::stripes::{Parked, StripeGuard};
 
@@ -34,7 +35,7 @@ impl From<Error> for Refusal {
     }
 }
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Gives a key this value, or deletes it with [`Kind::Tombstone`], whatever it was.
     ///
     /// The order of the steps is that of a processor that waits at its first locked instruction until the last write has
@@ -52,32 +53,39 @@ impl Spine {
     /// The same for what has been checked to fit a record, with no look at how much room is left.
     #[inline]
     pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
-        let Content { kind, key, .. } = *content;
-        let hash = self.hash(key);
-        self.index.prefetch_to_write(hash);
-        self.stripes.prefetch(hash);
+        let kind = content.kind;
+        let key = self.key(content.key);
+        self.index.prefetch_to_write(key);
+        self.stripes.prefetch(key.hash);
         let Session { participant, writer, lag } = session;
         let (guard, stripe) = loop {
             while let Err(error) = self.prepare(writer, content) {
                 self.make_space_or(error, writer, (content.record_len(), 0), purpose_of(kind))?;
             }
             let guard = participant.pin();
-            self.finish_oldest(&guard, writer.shard, lag);
-            let stripe = self.lock(&guard, hash);
+            if self.publishes_late {
+                self.finish_oldest(&guard, writer.shard, lag);
+            }
+            let stripe = self.lock(&guard, key.hash);
             if !self.drop_revoked(writer) {
                 break (guard, stripe);
             }
         };
         let new = self.place(writer, &stripe, content);
-        self.prefetch_old(&guard, lag);
-        let parked = Parked { hash, word: tagged(new, kind).word() };
-        lag.note(parked, key);
-        drop(guard);
-        if self.twin == Some(Twin::PublishBeforePersist) {
-            stripe.park(parked, || ());
-            self.region().fence();
+        let parked = Parked { hash: key.hash, word: tagged(new, kind).word() };
+        if self.publishes_late {
+            self.prefetch_old(&guard, lag);
+            lag.note(parked, key.bytes);
+            drop(guard);
+            if self.twin == Some(Twin::PublishBeforePersist) {
+                stripe.park(parked, || ());
+                self.region().fence();
+            } else {
+                stripe.park(parked, || self.region().fence());
+            }
         } else {
-            stripe.park(parked, || self.region().fence());
+            self.persist_and_publish(&guard, writer.shard, parked, key.bytes, None)?;
+            drop(stripe);
         }
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
@@ -118,12 +126,12 @@ impl Spine {
         decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Refusal> {
         let Session { participant, writer, .. } = session;
-        let hash = self.hash(key);
-        self.index.prefetch_to_write(hash);
+        let key = self.key(key);
+        self.index.prefetch_to_write(key);
         let guard = participant.pin();
-        let stripe = self.lock(&guard, hash);
+        let stripe = self.lock(&guard, key.hash);
         self.drop_revoked(writer);
-        let old = self.locate::<WHOLE>(&guard, hash, key);
+        let old = self.locate::<WHOLE>(&guard, key)?;
         let seen = old.as_ref().map(|located| &located.record).filter(|record| !self.has_expired(record));
         let (change, outcome) = match seen {
             Some(record) if WHOLE && record.is_large() => decide(Some(&self.assemble(&guard, record)?)),
@@ -131,21 +139,22 @@ impl Spine {
         };
         let content = match &change {
             Change::Keep => return Ok(outcome),
-            Change::Put(value) => Content::value(key, value.as_ref()),
+            Change::Put(value) => Content::value(key.bytes, value.as_ref()),
             Change::Delete if seen.is_none() => return Ok(outcome),
-            Change::Delete => Content::tombstone(key),
+            Change::Delete => Content::tombstone(key.bytes),
         };
         let purpose = purpose_of(content.kind);
         if self.is_large(content.value) {
             let refused = |error| Refusal { error, wanted: self.wanted(&content), purpose };
-            let replaced = self.replace_by_large(&guard, writer, &stripe, hash, old, &content);
+            let replaced = self.replace_by_large(&guard, writer, &stripe, key, old, &content);
             return replaced.map(|()| outcome).map_err(refused);
         }
         let kind = content.kind;
         let refused = |error| Refusal { error, wanted: (content.record_len(), 0), purpose };
         self.prepare(writer, &content).map_err(refused)?;
         let new = self.place(writer, &stripe, &content);
-        self.persist_and_publish(&guard, writer.shard, hash, old, new, kind);
+        let parked = Parked { hash: key.hash, word: tagged(new, kind).word() };
+        self.persist_and_publish(&guard, writer.shard, parked, key.bytes, old)?;
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
         }
@@ -266,49 +275,23 @@ impl Spine {
         sequence
     }
 
-    /// Makes the placed record durable, then lets readers see it.
+    /// Makes the placed record durable, then lets readers see it. The key's stripe is held.
     #[inline]
     pub(super) fn persist_and_publish(
         &self,
         guard: &Guard<'_>,
         shard: Shard,
-        hash: u64,
+        placed: Parked,
+        key: &[u8],
         old: Option<Located<'_>>,
-        new: Reference,
-        kind: Kind,
-    ) {
+    ) -> Result<(), Error> {
         if self.twin == Some(Twin::PublishBeforePersist) {
-            self.publish(guard, shard, hash, old, new, kind);
+            self.publish(guard, shard, placed, key, old)?;
             self.region().fence();
+            Ok(())
         } else {
             self.region().fence();
-            self.publish(guard, shard, hash, old, new, kind);
-        }
-    }
-
-    /// Lets readers see the new record in place of the old one, and releases that.
-    #[inline]
-    pub(super) fn publish(
-        &self,
-        guard: &Guard<'_>,
-        shard: Shard,
-        hash: u64,
-        old: Option<Located<'_>>,
-        new: Reference,
-        kind: Kind,
-    ) {
-        match old {
-            Some(old) => {
-                let word = old.reference.word();
-                let done = match kind {
-                    Kind::Tombstone => self.index.remove(guard, hash, word),
-                    _ => self.index.replace(guard, hash, word, new.word()),
-                };
-                debug_assert!(done, "the key is locked, so nobody else replaced its reference");
-                self.release(guard, shard, &old);
-            }
-            None if kind == Kind::Tombstone => {}
-            None => self.index.insert(guard, hash, new.word(), &|word| self.rehash(word)),
+            self.publish(guard, shard, placed, key, old)
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::space::ZoneId;
 impl Index for HashIndex {
     const WORD_BITS: u32 = REFERENCE_BITS;
     const DURABLE: bool = false;
+    const NEVER_FAILS: bool = true;
     const HINTS: bool = false;
 
     type Cursor = Cursor;

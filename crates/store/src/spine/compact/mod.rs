@@ -35,6 +35,7 @@ use crate::background::Bell;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Position, Use};
 use quipu_parts::heap::values::ValueZones;
+use quipu_parts::index::Index;
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock};
 use std::collections::VecDeque;
@@ -195,7 +196,7 @@ impl Compactor {
     }
 }
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Gives all zones back that no reader can reach any more, and the compactor's own segments to others.
     pub(crate) fn give_back(&self) {
         // Who waits for a zone gets one when another has ended, and the last is left when there is one beside it.

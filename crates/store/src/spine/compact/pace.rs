@@ -7,6 +7,7 @@ use crate::options::Twin;
 use crate::patience::Patience;
 use crate::spine::{Spine, Writer};
 use quipu_parts::heap::segments::Use;
+use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
 
 /// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
@@ -21,7 +22,7 @@ const HELPERS_SHARE: u32 = 2;
 const TOMBSTONE_SHARE: u64 = 16;
 const ASKED_TOMBSTONE_SHARE: u64 = 256;
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Makes some room ahead of a write, if little is left. The caller holds no lock.
     #[inline]
     pub(in crate::spine) fn relieve(&self) -> Result<(), Error> {

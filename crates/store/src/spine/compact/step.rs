@@ -9,6 +9,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{Candidate, Found, LastLine, Position, Use};
 use quipu_parts::heap::values::ValueZones;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
@@ -19,7 +20,7 @@ use std::sync::atomic::Ordering;
 /// turn comes.
 const CHOSEN_DIVISOR: usize = 64;
 
-impl Spine {
+impl<I: Index> Spine<I> {
     /// Moves the next few records of a victim that meets the demand. `false` if there is none.
     pub(super) fn compact_step(&self, demand: &Demand) -> Result<bool, Error> {
         let mut waiter = Waiter::default();
@@ -171,15 +172,17 @@ impl Spine {
     ) -> Result<u64, Error> {
         let mut hashes = [0; BATCH];
         for (hash, (_, record)) in hashes.iter_mut().zip(batch) {
-            *hash = self.hash(record.key);
-            self.index.prefetch_to_write(*hash);
+            let key = self.key(record.key);
+            self.index.prefetch_to_write(key);
+            *hash = key.hash;
         }
         let _locks = self.lock_all(guard, &hashes[..batch.len()]);
         let mut turns = [const { Turn::Stays }; BATCH];
         let mut moved = 0;
         let mut outcome = Ok(());
         for (i, (reference, record)) in batch.iter().enumerate() {
-            let content = match self.fate(guard, victim, hashes[i], *reference, record) {
+            let key = Key { bytes: record.key, hash: hashes[i] };
+            let content = match self.fate(guard, victim, key, *reference, record)? {
                 Fate::Dead => continue,
                 Fate::Forgotten => {
                     turns[i] = Turn::Leaves;
@@ -204,15 +207,17 @@ impl Spine {
         }
         self.region().fence();
         for (i, (old, record)) in batch.iter().enumerate() {
+            let key = Key { bytes: record.key, hash: hashes[i] };
             let done = match turns[i] {
                 Turn::Stays => continue,
                 Turn::Leaves => {
                     if record.is_large() {
                         expired.extend(self.zones_of(guard, record));
                     }
-                    self.index.remove(guard, hashes[i], old.word())
+                    let word = old.word();
+                    self.index.take(guard, key, |named| named == word)?.is_some()
                 }
-                Turn::Names(copy) => self.index.replace(guard, hashes[i], old.word(), copy.word()),
+                Turn::Names(copy) => self.index.replace(guard, key, old.word(), copy.word())?,
             };
             debug_assert!(done, "the key is locked");
             self.heap.note_garbage(writer.shard, *old, record.header.record_len());
@@ -225,28 +230,26 @@ impl Spine {
         &self,
         guard: &Guard<'_>,
         victim: ZoneId,
-        hash: u64,
+        key: Key<'_>,
         reference: Reference,
         record: &RecordView<'r>,
-    ) -> Fate<'r> {
-        let is_named = || self.index.get(guard, hash, |word| word == reference.word()).is_some();
+    ) -> Result<Fate<'r>, Error> {
+        let is_named = self.index.names(guard, key, reference.word())?;
         let may_go = || {
             self.twin == Some(Twin::TombstoneDroppedEarly)
                 || self.heap.outlived(record.header.sequence.get(), victim)
         };
-        match record.kind() {
-            Kind::Value | Kind::Large if !is_named() => Fate::Dead,
+        Ok(match record.kind() {
+            Kind::Value | Kind::Large if !is_named => Fate::Dead,
             kind @ (Kind::Value | Kind::Large) if !self.has_expired(record) => {
                 let RecordView { key, value, expires, .. } = *record;
                 Fate::Moves(Content { kind, key, value, expires })
             }
             Kind::Value | Kind::Large if may_go() => Fate::Forgotten,
-            Kind::Tombstone if may_go() || self.locate::<false>(guard, hash, record.key).is_some() => {
-                Fate::Dead
-            }
+            Kind::Tombstone if may_go() || self.locate::<false>(guard, key)?.is_some() => Fate::Dead,
             Kind::Value | Kind::Large | Kind::Tombstone => Fate::Moves(Content::tombstone(record.key)),
             Kind::Frame | Kind::Void => Fate::Dead,
-        }
+        })
     }
 }
 

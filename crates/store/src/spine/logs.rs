@@ -1,0 +1,29 @@
+//! An open store over logs, by its index: the walk is the same, and compiled for each.
+
+use super::Spine;
+use quipu_parts::index::hash::HashIndex;
+use std::sync::Arc;
+
+/// An open store over logs.
+#[derive(Clone)]
+pub(crate) enum Logs {
+    /// Design `quipu`.
+    Quipu(Arc<Spine<HashIndex>>),
+}
+
+/// Does the same with each.
+macro_rules! with_logs {
+    ($logs:expr, $spine:ident => $act:expr) => {
+        match $logs {
+            $crate::spine::Logs::Quipu($spine) => $act,
+        }
+    };
+}
+pub(crate) use with_logs;
+
+impl Logs {
+    /// Who shares it, itself included.
+    pub(crate) fn owners(&self) -> usize {
+        with_logs!(self, spine => Arc::strong_count(spine))
+    }
+}
