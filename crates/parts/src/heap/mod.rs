@@ -9,4 +9,4 @@ mod clock;
 mod reference;
 
 pub use clock::{Clock, ClockSettings, Numbers};
-pub use reference::Reference;
+pub use reference::{Reference, SizedReference};

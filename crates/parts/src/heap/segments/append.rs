@@ -75,7 +75,7 @@ impl LogHeap {
     ) -> Reference {
         encoder.complete_frame(self.certifier(), segment.life);
         let frame = self.append(shard, segment, encoder, sequence, LastLine::Written);
-        self.note_garbage(shard, frame, HEADER);
+        self.note_dead(shard, frame, HEADER);
         frame
     }
 

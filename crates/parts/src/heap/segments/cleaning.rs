@@ -126,35 +126,17 @@ impl LogHeap {
     pub fn forget(&self, zone: ZoneId) {
         self.usage.forget(zone);
         self.expiries.forget(zone);
+        if let Some(dead) = &self.dead {
+            dead.forget(zone);
+        }
         self.lives.end(zone);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::heap::segments::test_heap::heap;
     use crate::heap::segments::{Shard, Use};
-    use crate::heap::{Clock, ClockSettings};
-    use crate::record::Certifier;
-    use crate::space::{FormatOptions, FreeListKind, Space};
-    use quipu_medium::{Node, Pages, Region};
-
-    fn heap() -> LogHeap {
-        let options = FormatOptions {
-            zone_size: 16 << 10,
-            design: 1,
-            settings: [0; _],
-            pools: Vec::new(),
-            nodes: vec![Node(0)],
-            free_list: FreeListKind::Persistent,
-            secret: [1; 32],
-            boot_id: [7; 16],
-        };
-        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
-        let space = Space::format(region, &options).expect("a new pool");
-        let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
-        LogHeap::new(space, Certifier::new(&[1; 32]), clock, 2)
-    }
 
     /// Many victims are chosen at a time. One that a client filled before its turn came would be copied for nothing.
     #[test]

@@ -1,6 +1,7 @@
 //! [`LogHeap`]: opening segments, appending records, sealing.
 
 use super::append::OpenSegment;
+use super::dead::DeadBits;
 use super::expiry::Expiries;
 use super::header::{self, END_MARK, FIRST_RECORD, Role, SegmentHeader};
 use super::lives::Lives;
@@ -53,7 +54,7 @@ pub enum Use {
 const _: () = assert!(FIRST_RECORD.is_multiple_of(LINE), "segments begin with whole lines");
 
 /// Bytes of a record with a key of one byte and no value.
-const SHORTEST_RECORD: u64 = padded(HEADER + 1);
+pub(super) const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 
 /// Zones that only compaction may take.
 const MOVING: u32 = 1;
@@ -68,6 +69,8 @@ pub struct LogHeap {
     pub(super) usage: Usage,
     pub(super) expiries: Expiries,
     pub(super) lives: Lives,
+    /// If cleaners are to know which records are dead.
+    pub(super) dead: Option<DeadBits>,
     /// Segments that clients have left. Who ends a segment of its own, or takes one away, does it under this lock.
     pub(super) idle: SpinLock<Vec<OpenSegment>>,
     /// Who frees a segment, or asks which are gone: one whose zone is not durably free is not gone yet.
@@ -95,6 +98,7 @@ impl LogHeap {
             usage,
             expiries,
             lives,
+            dead: None,
             idle: SpinLock::new(Vec::new()),
             ending: SpinLock::new(()),
             opening: AtomicU32::new(0),

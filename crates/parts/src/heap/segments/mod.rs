@@ -23,12 +23,15 @@
 
 mod append;
 mod cleaning;
+mod dead;
 mod expiry;
 mod header;
 mod lives;
 mod log;
 mod scan;
 mod state;
+#[cfg(test)]
+mod test_heap;
 mod usage;
 
 pub use append::{LastLine, OpenSegment};

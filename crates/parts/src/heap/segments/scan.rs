@@ -79,11 +79,12 @@ impl Position {
 
 /// A walk over a segment's records in the order they were written.
 pub struct Scan<'a> {
-    heap: &'a LogHeap,
-    info: SegmentInfo,
+    pub(super) heap: &'a LogHeap,
+    pub(super) info: SegmentInfo,
     bytes: &'a [u8],
     position: Position,
     past_holes: bool,
+    live_only: bool,
 }
 
 impl LogHeap {
@@ -104,7 +105,7 @@ impl LogHeap {
             return Err(ScanError::EndMark);
         }
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end };
-        Ok(Scan { heap: self, info, bytes, position: Position::START, past_holes: false })
+        Ok(Scan::new(self, info, bytes))
     }
 
     /// Starts a walk over all that can be proved in a segment whose end mark is damaged.
@@ -119,7 +120,7 @@ impl LogHeap {
         let (header, bytes) = unsafe { self.header(zone) }?;
         let life = header.life_key(self.certifier());
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end: None };
-        Ok(Scan { heap: self, info, bytes, position: Position::START, past_holes: true })
+        Ok(Scan::new(self, info, bytes).past_holes())
     }
 
     /// The header of a segment and the bytes of its zone.
@@ -177,10 +178,21 @@ impl LogHeap {
 }
 
 impl<'a> Scan<'a> {
+    fn new(heap: &'a LogHeap, info: SegmentInfo, bytes: &'a [u8]) -> Scan<'a> {
+        Scan { heap, info, bytes, position: Position::START, past_holes: false, live_only: false }
+    }
+
     /// Takes an invalid record of an open segment for a gap too, if a valid one follows anywhere: for a pool whose pages
     /// reached the disk in no order, where the first invalid record need not be the tail.
     pub fn past_holes(self) -> Scan<'a> {
         Scan { past_holes: true, ..self }
+    }
+
+    /// Leaves out the records that the heap [knows to be dead](LogHeap::is_dead), for a cleaner: their bytes are not even
+    /// proved, so damage in their keys and values goes unnoticed. What is not known to be dead is proved like all else, and
+    /// damage never hides it: a length that leads beyond what is dead is reported as a [`Gap`](Found::Gap).
+    pub fn live_only(self) -> Scan<'a> {
+        Scan { live_only: true, ..self }
     }
 
     /// Goes on where an earlier walk over the segment stood.
@@ -203,6 +215,21 @@ impl<'a> Scan<'a> {
         self.position.next
     }
 
+    /// Where the records end at the latest.
+    fn end(&self) -> u64 {
+        self.info.sealed_end.unwrap_or(self.bytes.len() as u64)
+    }
+
+    /// The bytes from here to the end.
+    pub(super) fn ahead(&self) -> Option<&'a [u8]> {
+        self.bytes.get(self.offset() as usize..self.end() as usize)
+    }
+
+    /// Goes on so many bytes further on, within what is [ahead](Scan::ahead).
+    pub(super) fn pass_over(&mut self, len: u64) {
+        self.position.next += len;
+    }
+
     fn certified(&self, offset: u64, end: u64) -> Result<RecordView<'a>, RecordError> {
         let bytes = self.bytes.get(offset as usize..end as usize).unwrap_or_default();
         RecordView::certified(bytes, self.heap.certifier(), self.info.life, offset)
@@ -214,6 +241,19 @@ impl<'a> Scan<'a> {
     /// [`ScanError::Unknown`] for a record that a newer version wrote.
     #[inline]
     pub fn advance(&mut self) -> Result<Option<Found<'a>>, ScanError> {
+        while self.live_only {
+            self.skip_dead();
+            match self.prove()? {
+                // It may have died just now, or is one of a frame that others keep alive.
+                Some(Found::Record { reference, .. }) if self.heap.is_dead(reference) => {}
+                found => return Ok(found),
+            }
+        }
+        self.prove()
+    }
+
+    #[inline]
+    fn prove(&mut self) -> Result<Option<Found<'a>>, ScanError> {
         let Position { next: offset, frame_end } = self.position;
         if offset < frame_end {
             return match RecordView::member(&self.bytes[offset as usize..frame_end as usize]) {
@@ -221,7 +261,7 @@ impl<'a> Scan<'a> {
                 None => Err(ScanError::Unknown { offset, kind: Kind::Frame as u8, flags: 0 }),
             };
         }
-        let end = self.info.sealed_end.unwrap_or(self.bytes.len() as u64);
+        let end = self.end();
         if offset >= end {
             return Ok(None);
         }

@@ -1,0 +1,25 @@
+//! A small heap for the tests of this folder.
+
+use super::log::LogHeap;
+use crate::heap::{Clock, ClockSettings};
+use crate::record::Certifier;
+use crate::space::{FormatOptions, FreeListKind, Space};
+use quipu_medium::{Node, Pages, Region};
+
+/// A heap of 16 KiB segments in a new pool of 1 MiB.
+pub(super) fn heap() -> LogHeap {
+    let options = FormatOptions {
+        zone_size: 16 << 10,
+        design: 1,
+        settings: [0; _],
+        pools: Vec::new(),
+        nodes: vec![Node(0)],
+        free_list: FreeListKind::Persistent,
+        secret: [1; 32],
+        boot_id: [7; 16],
+    };
+    let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+    let space = Space::format(region, &options).expect("a new pool");
+    let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
+    LogHeap::new(space, Certifier::new(&[1; 32]), clock, 2)
+}
