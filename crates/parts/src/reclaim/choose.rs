@@ -7,8 +7,9 @@
 //! Implementation of a Log-Structured File System", TOCS 1992, section 3.6). To take the one with the least live bytes
 //! always is right only if all keys are written alike. With two exceptions:
 //! - Tombstones are live until every segment that is older than they are is gone (rule 4.6 of the design), so when they
-//!   are many the oldest segments go first, whatever they hold. That helps none that is younger than a segment which
-//!   cannot be cleaned; those do not count.
+//!   are many the oldest segments go first, whatever they hold: those that hold back the lowest numbers, be it for their age
+//!   or because they may have copies of older records. That helps none that is younger than a segment which cannot be cleaned;
+//!   those do not count.
 //! - A segment that was sealed before it was full, as each end of a run does, holds room that nobody can use. It alone is
 //!   not worth a copy, which would only move it; but two whose records fit into one segment are. And if nothing else gives
 //!   anything, one alone is worth it for who needs a place and finds none: behind the copies there is one.
@@ -28,7 +29,7 @@ pub struct Terms {
     pub least: u64,
     /// Room in the segment that records would move to.
     pub room: u64,
-    /// The lowest life of all segments that are no candidates.
+    /// From which number on segments that are no candidates hold tombstones.
     pub oldest_other: u64,
     /// Bytes of tombstones that may stay before the oldest segments are cleaned for their sake.
     pub tombstones: u64,
@@ -42,7 +43,7 @@ pub fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Vec<Candi
     if may_go.map(|candidate| candidate.tombstones).sum::<u64>() > terms.tombstones {
         // Unless the oldest is all that there is: then its tombstones have nobody left to outlive. Only one, since what
         // becomes of the others depends on what becomes of it.
-        return candidates.iter().min_by_key(|candidate| candidate.life).copied().into_iter().collect();
+        return candidates.iter().min_by_key(|candidate| candidate.oldest).copied().into_iter().collect();
     }
     let mut least_live = [u64::MAX; 2];
     for candidate in candidates {
@@ -107,7 +108,8 @@ mod tests {
 
     fn candidate(life: u64, written: u64, garbage: u64, tombstones: u64) -> Candidate {
         let (expired, unused) = (0, 1000 - written);
-        Candidate { zone: ZoneId(life as u32), life, written, garbage, expired, tombstones, unused }
+        let (zone, oldest) = (ZoneId(life as u32), life);
+        Candidate { zone, life, oldest, written, garbage, expired, tombstones, unused }
     }
 
     fn first(candidates: &[Candidate], terms: &Terms) -> Option<Candidate> {
@@ -185,5 +187,17 @@ mod tests {
         // But not if they have to stay because of one that cannot be cleaned.
         let chosen = first(&candidates, &Terms { oldest_other: 8, ..TERMS });
         assert_eq!(chosen.map(|chosen| chosen.life), Some(5));
+    }
+
+    /// It holds them all, but what tombstones it has itself are as young as it is.
+    #[test]
+    fn a_young_segment_with_copies_of_older_records_counts_as_old_for_what_it_holds() {
+        let young = Candidate { oldest: 2, ..candidate(9, 1000, 0, 0) };
+        let candidates = [candidate(3, 1000, 900, 700), young];
+        assert_eq!(first(&candidates, &TERMS), Some(young));
+        let young = Candidate { oldest: 2, ..candidate(9, 1000, 0, 700) };
+        let candidates = [candidate(3, 1000, 900, 0), young];
+        let chosen = first(&candidates, &Terms { oldest_other: 8, ..TERMS });
+        assert_eq!(chosen, Some(candidates[0]), "they have to stay");
     }
 }

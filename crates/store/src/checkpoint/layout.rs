@@ -7,9 +7,12 @@ use quipu_parts::space::ZoneId;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Version that this release writes, and the only one that it believes. It advances with the layout, and with every kind
-/// or flag of records that is added: who believes a checkpoint looks at no record, and could not refuse one.
-const VERSION: u32 = 1;
+/// Version that this release writes. It advances with the layout, and with every kind or flag of records that is added: who
+/// believes a checkpoint looks at no record, and could not refuse one.
+const VERSION: u32 = 2;
+
+/// The oldest version that this release believes. What was added since is zero there, and says so.
+const OLDEST_VERSION: u32 = 1;
 
 const MAGIC: [u8; 4] = *b"QCKP";
 /// Ends the chain: no zone has this number.
@@ -51,7 +54,9 @@ pub(super) struct SegmentEntry {
     written: U64,
     garbage: U64,
     tombstones: U64,
-    reserved_b: [u8; 24],
+    /// Zero if it is the life.
+    oldest: U64,
+    reserved_b: [u8; 16],
     /// Bytes and last time of each step.
     expiring: [[U64; 2]; EXPIRY_STEPS],
 }
@@ -85,7 +90,9 @@ impl ZoneHead {
 
     /// Whether it says that it is the head of this zone, in a checkpoint of this run.
     pub(super) fn is_of(&self, run: u64, zone: ZoneId) -> bool {
-        let ours = self.magic == MAGIC && self.version == VERSION && self.reserved == [0; 24];
+        let ours = self.magic == MAGIC
+            && (OLDEST_VERSION..=VERSION).contains(&self.version.get())
+            && self.reserved == [0; 24];
         ours && self.run == run && self.zone == zone.0
     }
 
@@ -136,8 +143,8 @@ impl Summary {
 impl SegmentEntry {
     /// The entry of a segment.
     pub(super) fn new(state: &SegmentState) -> SegmentEntry {
-        let SegmentState { zone, life, bytes: RecordBytes { written, garbage, tombstones }, expiring } =
-            *state;
+        let SegmentState { zone, life, oldest, bytes, expiring } = *state;
+        let RecordBytes { written, garbage, tombstones } = bytes;
         SegmentEntry {
             zone: zone.0.into(),
             kind: RECORDS,
@@ -146,7 +153,8 @@ impl SegmentEntry {
             written: written.into(),
             garbage: garbage.into(),
             tombstones: tombstones.into(),
-            reserved_b: [0; 24],
+            oldest: if oldest < life { oldest } else { 0 }.into(),
+            reserved_b: [0; 16],
             expiring: expiring.map(|Expiring { bytes, last }| [bytes.into(), last.into()]),
         }
     }
@@ -158,12 +166,19 @@ impl SegmentEntry {
             garbage: self.garbage.get(),
             tombstones: self.tombstones.get(),
         };
-        let known = self.kind == RECORDS && self.reserved_a == [0; 3] && self.reserved_b == [0; 24];
+        let known = self.kind == RECORDS && self.reserved_a == [0; 3] && self.reserved_b == [0; 16];
         let expiring = self.expiring.map(|[bytes, last]| Expiring { bytes: bytes.get(), last: last.get() });
         let most = expiring.iter().map(|step| step.bytes).fold(bytes.written.max(bytes.garbage), u64::max);
-        let sound = most.max(bytes.tombstones) <= zone_size;
-        let state = SegmentState { zone: ZoneId(self.zone.get()), life: self.life.get(), bytes, expiring };
-        (known && sound).then_some(state)
+        let life = self.life.get();
+        let oldest = if self.oldest == 0 { life } else { self.oldest.get() };
+        let sound = most.max(bytes.tombstones) <= zone_size && oldest <= life;
+        (known && sound).then_some(SegmentState {
+            zone: ZoneId(self.zone.get()),
+            life,
+            oldest,
+            bytes,
+            expiring,
+        })
     }
 }
 
@@ -203,11 +218,32 @@ pub fn checkpoint_tables() -> Vec<(&'static str, Fields)> {
                 ("written", offset_of!(SegmentEntry, written), 8),
                 ("garbage", offset_of!(SegmentEntry, garbage), 8),
                 ("tombstones", offset_of!(SegmentEntry, tombstones), 8),
-                ("reserved_b", offset_of!(SegmentEntry, reserved_b), 24),
+                ("oldest", offset_of!(SegmentEntry, oldest), 8),
+                ("reserved_b", offset_of!(SegmentEntry, reserved_b), 16),
                 ("expiring", offset_of!(SegmentEntry, expiring), 128),
             ],
         ),
     ];
     tables.extend(image_tables());
     tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_tells_the_state_that_it_was_made_of() {
+        let bytes = RecordBytes { written: 900, garbage: 50, tombstones: 7 };
+        let expiring = std::array::from_fn(|i| Expiring { bytes: i as u64, last: 1 << i });
+        let state = |oldest| SegmentState { zone: ZoneId(3), life: 70, oldest, bytes, expiring };
+        for state in [state(70), state(69), state(1)] {
+            assert_eq!(SegmentEntry::new(&state).state(1000), Some(state));
+            assert_eq!(SegmentEntry::new(&state).state(899), None, "more than a zone has room for");
+        }
+        // What version 1 wrote.
+        assert_eq!(SegmentEntry::new(&state(70)).oldest, 0);
+        let later = SegmentEntry { oldest: 71.into(), ..SegmentEntry::new(&state(70)) };
+        assert_eq!(later.state(1000), None, "a segment holds all that is younger than it is");
+    }
 }

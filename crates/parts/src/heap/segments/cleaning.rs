@@ -5,6 +5,7 @@ use super::append::OpenSegment;
 use super::log::LogHeap;
 use super::scan::SegmentInfo;
 use super::usage::{Candidate, RecordBytes};
+use crate::heap::Reference;
 use crate::space::ZoneId;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +16,7 @@ impl LogHeap {
         self.lives.seal(info.zone);
     }
 
-    /// The segments that nobody appends to, for the choice of a victim, and the lowest life of all others.
+    /// The segments that nobody appends to, for the choice of a victim, and the number from which on others hold tombstones.
     pub fn candidates(&self) -> (Vec<Candidate>, u64) {
         let idle: Vec<ZoneId> = self.idle.lock().iter().map(|segment| segment.zone).collect();
         let now = self.region().now();
@@ -24,7 +25,8 @@ impl LogHeap {
             // A record that expires may be superseded as well, and counted twice then.
             let expired = self.expiries.expired(zone, now).min(written - garbage.min(written));
             let unused = if is_sealed { self.longest_record().saturating_sub(written) } else { 0 };
-            Candidate { zone, life, written, garbage, expired, tombstones, unused }
+            let oldest = self.lives.oldest((zone, life));
+            Candidate { zone, life, oldest, written, garbage, expired, tombstones, unused }
         };
         let mut candidates: Vec<_> = self.lives.sealed().map(|sealed| candidate(sealed, true)).collect();
         let mut oldest = u64::MAX;
@@ -32,7 +34,7 @@ impl LogHeap {
             if idle.contains(&zone) {
                 candidates.push(candidate((zone, life), false));
             } else {
-                oldest = oldest.min(life);
+                oldest = oldest.min(self.lives.oldest((zone, life)));
             }
         }
         (candidates, oldest)
@@ -103,10 +105,24 @@ impl LogHeap {
         segment.life_number < self.revoked.load(Ordering::Acquire)
     }
 
-    /// Whether every segment that was opened before this number was drawn is durably gone, but for one.
+    /// Lets the segment of a record hold all tombstones that are numbered `from` or above: it may have a record that is older
+    /// than these and that a cleaner copied there after they were drawn.
+    ///
+    /// For cleaners, of a copy that was placed and that the index will not name, with the number of the copy; before its
+    /// original can be freed. For recovery, of each record that another one of its key supersedes, with the number of that, the
+    /// same or higher; the segment need not be [registered](LogHeap::register) yet. The argument is in the documentation of
+    /// `lives.rs`.
+    pub fn hold_tombstones(&self, reference: Reference, from: u64) {
+        self.lives.hold(reference.zone(self.zone_shift()), from);
+    }
+
+    /// Whether a tombstone of this number may go, with the segment `but` that it is in: no other segment holds it, since every
+    /// one that was opened before this number was drawn, or in which an older record may stand as a copy, is durably gone.
+    /// Asked when it is decided, of all records of `but`, whether the index names their copies, and what lost was
+    /// [noted](LogHeap::hold_tombstones): an older record of the key may be among them.
     pub fn outlived(&self, sequence: u64, but: ZoneId) -> bool {
         let _gone_durably = self.ending.lock();
-        self.lives.oldest_but(but).is_none_or(|life| life > sequence)
+        self.lives.oldest_but(but).is_none_or(|oldest| oldest > sequence)
     }
 
     /// Takes a segment out of the choice: it is being given up, or cannot be read.
@@ -135,6 +151,7 @@ impl LogHeap {
 
 #[cfg(test)]
 mod tests {
+    use crate::heap::Reference;
     use crate::heap::segments::test_heap::heap;
     use crate::heap::segments::{Shard, Use};
 
@@ -157,5 +174,41 @@ mod tests {
         assert!(!heap.claim(&stale));
         let [fresh] = heap.candidates().0[..] else { panic!("it was sealed") };
         assert!(heap.claim(&fresh));
+    }
+
+    /// A copy that lost against a deletion is older than its segment. The tombstone has to outlive it.
+    #[test]
+    fn a_copy_that_lost_holds_the_tombstone_that_is_older_than_its_segment() {
+        let heap = heap();
+        let open = || {
+            let mut segment = None;
+            heap.make_room(&mut segment, 100, None, Use::Put).expect("room");
+            segment.expect("a segment was made")
+        };
+        let (victim, copied, tombstone) = (open(), heap.draw(), heap.draw());
+        let (target, other) = (open(), open());
+        let copy = Reference::new(target.zone, 64, heap.zone_shift());
+        assert!(!heap.outlived(tombstone, other.zone), "its original is there");
+        heap.hold_tombstones(copy, copied);
+        heap.free(victim.zone);
+        assert!(!heap.outlived(tombstone, other.zone));
+        assert!(heap.outlived(tombstone, target.zone), "both go");
+        assert!(heap.outlived(copied - 1, other.zone), "that was drawn before");
+        // While someone may append to it, it holds them against the choice of a victim as well.
+        assert_eq!(heap.candidates(), (vec![], copied));
+        let (zone, life) = (target.zone, target.life_number);
+        heap.leave(target);
+        heap.leave(other);
+        heap.seal_idle();
+        let states = heap.states().expect("all are sealed");
+        let oldest = heap.candidates().0.iter().map(|candidate| candidate.oldest).collect::<Vec<_>>();
+        assert_eq!(oldest, states.iter().map(|state| state.oldest).collect::<Vec<_>>());
+        heap.free(zone);
+        assert!(heap.outlived(tombstone, victim.zone));
+        // The next run of a pool that was closed.
+        let state = states.into_iter().find(|state| state.zone == zone).expect("it was one of them");
+        assert_eq!((state.life, state.oldest), (life, copied));
+        heap.restore(&state);
+        assert!(!heap.outlived(tombstone, victim.zone));
     }
 }

@@ -1,7 +1,30 @@
 //! Which zones are segments, how old they are, and whether they may be cleaned: in DRAM, rebuilt by recovery.
 //!
 //! A segment is registered before its first record and forgotten after its zone is durably free. So whoever has read a
-//! record knows that its segment is registered, and the lowest life of all tells which tombstones may go.
+//! record knows that its segment is registered, and the numbers here tell which tombstones may go. A segment *holds* the
+//! tombstones that are numbered from its life on, or from a lower number that was noted for it; one that no segment holds may go.
+//!
+//! # Why no tombstone goes early
+//!
+//! It may go when no older record of its key can be anywhere (rule 4.6 of the design). Let its number be `t`. A record that
+//! drew its number before `t` was drawn was written to a segment that had been opened before: its life is below `t`, so it
+//! holds `t`. There are copies as well, which keep the numbers of their originals. A cleaner copies what it takes for live; it
+//! locks no key meanwhile and makes no copy void (PACMAN section 3.3), so a copy that is older than `t` may come to stand in
+//! a segment that was opened after `t` was drawn.
+//! - *It loses*, if the index names something else by the time at which it is to name the copy. The cleaner then notes the
+//!   number of the copy for the copy's segment, which holds `t` from then on.
+//! - *It wins* under the lock of the key, under which writers draw their numbers and publish. Whatever was drawn before had been
+//!   published, so the copy would have lost; so `t` is drawn after, when the copy's segment had been opened. A cleaner that
+//!   takes no lock, or a writer that publishes after it let go of it, cannot count on this: there, whoever publishes `t` notes it
+//!   for the segment of the record that it supersedes, before it unpins its guard.
+//! - *It is not decided yet:* then its original is in the victim still, which holds `t` for one of these reasons (it may be a
+//!   copy too), and is not freed before the last of its copies is decided. But who asks for a tombstone of a victim leaves that
+//!   victim out, since both would go together. So it has to ask after the last of the victim's copies is decided.
+//! - *A crash forgets what was noted:* recovery finds all records, and notes for each that another one supersedes, in
+//!   its segment, the number of the other. Of two with one number, an original and its copy, one supersedes the other.
+//!   A clean close writes what was noted into the checkpoint.
+//!
+//! What was noted goes with the segment, and that is among the first to be cleaned when tombstones are many.
 
 use crate::space::ZoneId;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +39,14 @@ const WITHDRAWN: u64 = 1 << 62;
 /// See the module's documentation.
 pub(super) struct Lives {
     words: Box<[AtomicU64]>,
+    /// From which number on a segment holds tombstones, if that is below its life.
+    holds: Box<[AtomicU64]>,
 }
 
 impl Lives {
     pub(super) fn new(zones: u32) -> Lives {
-        Lives { words: (0..zones).map(|_| AtomicU64::new(NONE)).collect() }
+        let none = || (0..zones).map(|_| AtomicU64::new(NONE)).collect();
+        Lives { words: none(), holds: none() }
     }
 
     fn word(&self, zone: ZoneId) -> &AtomicU64 {
@@ -30,6 +56,16 @@ impl Lives {
     /// A segment begins, open.
     pub(super) fn begin(&self, zone: ZoneId, life: u64) {
         self.word(zone).store(life, Ordering::Release);
+    }
+
+    /// Notes that a segment, which need not have begun, holds tombstones from this number on.
+    pub(super) fn hold(&self, zone: ZoneId, from: u64) {
+        self.holds[zone.0 as usize].fetch_min(from, Ordering::AcqRel);
+    }
+
+    /// From which number on a segment of this life holds tombstones.
+    pub(super) fn oldest(&self, (zone, life): (ZoneId, u64)) -> u64 {
+        life.min(self.holds[zone.0 as usize].load(Ordering::Acquire))
     }
 
     /// Nobody appends to it any more.
@@ -56,6 +92,7 @@ impl Lives {
     /// The zone is no segment any more.
     pub(super) fn end(&self, zone: ZoneId) {
         self.word(zone).store(NONE, Ordering::Release);
+        self.holds[zone.0 as usize].store(NONE, Ordering::Release);
     }
 
     /// The sealed segments with their lives, but for those that are not to be cleaned.
@@ -73,9 +110,9 @@ impl Lives {
         self.all().filter(|(_, word)| word & SEALED == 0)
     }
 
-    /// The lowest life of all segments but one.
+    /// From which number on any segment but one holds tombstones.
     pub(super) fn oldest_but(&self, but: ZoneId) -> Option<u64> {
-        self.all().filter(|(zone, _)| *zone != but).map(|segment| life_of(segment).1).min()
+        self.all().filter(|(zone, _)| *zone != but).map(|segment| self.oldest(life_of(segment))).min()
     }
 
     /// How many segments there are.
@@ -119,5 +156,27 @@ mod tests {
         assert_eq!((lives.sealed().count(), lives.oldest_but(ZoneId(1))), (0, Some(0)));
         lives.end(ZoneId(2));
         assert_eq!(lives.oldest_but(ZoneId(1)), None);
+    }
+
+    #[test]
+    fn what_is_noted_counts_until_the_segment_ends_and_is_not_its_life() {
+        let (lives, zone) = (Lives::new(4), ZoneId(2));
+        // Recovery notes before it registers.
+        lives.hold(zone, 30);
+        lives.begin(zone, 100);
+        lives.begin(ZoneId(1), 50);
+        lives.hold(zone, 20);
+        lives.hold(zone, 40);
+        assert_eq!((lives.oldest_but(ZoneId(0)), lives.oldest_but(zone)), (Some(20), Some(50)));
+        assert_eq!((lives.oldest((zone, 100)), lives.oldest((ZoneId(1), 50))), (20, 50));
+        assert!(lives.is_open(zone, 100));
+        lives.seal(zone);
+        assert_eq!(lives.sealed().collect::<Vec<_>>(), [(zone, 100)]);
+        lives.hold(ZoneId(1), 60);
+        assert_eq!(lives.oldest((ZoneId(1), 50)), 50, "it holds that already");
+        lives.end(zone);
+        assert_eq!(lives.oldest_but(ZoneId(0)), Some(50));
+        lives.begin(zone, 200);
+        assert_eq!(lives.oldest_but(ZoneId(1)), Some(200));
     }
 }

@@ -13,6 +13,8 @@ pub struct SegmentState {
     pub zone: ZoneId,
     /// Its life number.
     pub life: u64,
+    /// From which number on it holds tombstones, at most its life; see [`LogHeap::hold_tombstones`].
+    pub oldest: u64,
     /// Bytes of its records.
     pub bytes: RecordBytes,
     /// Bytes of records that expire, by the time to live that they had.
@@ -25,7 +27,7 @@ impl LogHeap {
     pub fn states(&self) -> Option<Vec<SegmentState>> {
         let state = |(zone, life)| {
             let (bytes, expiring) = (self.usage.of_zone(zone), self.expiries.of_zone(zone));
-            SegmentState { zone, life, bytes, expiring }
+            SegmentState { zone, life, oldest: self.lives.oldest((zone, life)), bytes, expiring }
         };
         self.lives.others().next().is_none().then(|| self.lives.sealed().map(state).collect())
     }
@@ -34,6 +36,7 @@ impl LogHeap {
     pub fn restore(&self, state: &SegmentState) {
         self.lives.begin(state.zone, state.life);
         self.lives.seal(state.zone);
+        self.lives.hold(state.zone, state.oldest);
         self.usage.restore(state.zone, state.bytes);
         self.expiries.restore(state.zone, &state.expiring);
     }

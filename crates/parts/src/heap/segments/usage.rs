@@ -43,6 +43,8 @@ pub struct Candidate {
     pub zone: ZoneId,
     /// Its life number: the order in which segments were opened.
     pub life: u64,
+    /// From which number on it holds tombstones: its life, or below that if it may have copies of older records.
+    pub oldest: u64,
     /// Bytes of its records.
     pub written: u64,
     /// Of these, bytes of records that are superseded or deleted.
