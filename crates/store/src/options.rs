@@ -99,6 +99,8 @@ pub enum Twin {
     OldNotReleased,
     /// A block that was reclaimed is used again while readers may still look into it.
     RecycledEarly,
+    /// The words that compaction replaced last in an index in the pool are not flushed, as in the listing of PACMAN's paper.
+    LastRepointedUnflushed,
     /// The cleaner panics when it is called; no twin for the explorer, but for who has to be told.
     CleanerPanics,
 }

@@ -14,7 +14,7 @@ use crate::background;
 use crate::checkpoint::Loaded;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
-use crate::spine::{Spine, TOMBSTONE, tagged};
+use crate::spine::{Spine, TOMBSTONE, reference_of};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo, Shard};
@@ -344,7 +344,9 @@ impl<I: Index> Spine<I> {
     /// same as its original; but that of a record that had expired is a tombstone, which is final.
     fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) -> Result<(), Error> {
         let Pending { sealed, hash, reference, record } = pending;
-        let tagged = tagged(reference, record.kind());
+        let (len, sequence) = (record.header.record_len(), record.header.sequence.get());
+        let word = self.word(reference, record.kind(), len);
+        let is_tombstone = record.kind() == Kind::Tombstone;
         // A record that has expired says what a tombstone says. Not a large one: a tombstone of its number may have outlived
         // its zones.
         let is_final = |record: &RecordView<'_>| match record.kind() {
@@ -358,20 +360,26 @@ impl<I: Index> Spine<I> {
         let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, key)? {
             None => {
-                self.index.upsert(guard, key, tagged.word(), |_| false, &|word| self.rehash(word))?;
+                self.index.upsert(guard, key, word, |_| false, &|word| self.rehash(word))?;
             }
             Some(old) if rank(&old.record, false) < rank(&record, sealed) => {
-                let done = self.index.replace(guard, key, old.reference.word(), tagged.word())?;
+                let done = self.index.replace(guard, key, old.word, word)?;
                 debug_assert!(done, "the key is locked");
-                if old.reference.tag() != TOMBSTONE {
-                    self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
+                let place = reference_of(old.word);
+                self.heap.hold_tombstones(place, sequence);
+                if !old.is_tombstone() {
+                    self.heap.note_dead(shard, place, old.record.header.record_len());
                 }
             }
-            Some(_) if tagged.tag() == TOMBSTONE => {}
-            Some(_) => self.heap.note_garbage(shard, reference, record.header.record_len()),
+            Some(winner) => {
+                self.heap.hold_tombstones(reference, winner.record.header.sequence.get());
+                if !is_tombstone {
+                    self.heap.note_dead(shard, reference, len);
+                }
+            }
         }
-        if tagged.tag() == TOMBSTONE {
-            self.heap.note_tombstone(shard, reference, record.header.record_len());
+        if is_tombstone {
+            self.heap.note_tombstone(shard, reference, len);
         }
         Ok(())
     }
@@ -386,7 +394,7 @@ impl<I: Index> Spine<I> {
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
-                    let word = tagged(reference, record.kind()).word();
+                    let word = self.word(reference, record.kind(), record.header.record_len());
                     if self.index.names(&guard, self.key(record.key), word)? {
                         return Ok(false);
                     }
@@ -407,7 +415,7 @@ impl<I: Index> Spine<I> {
             let guard = participant.pin();
             let more = self.index.next_batch(&guard, &mut cursor, &mut words)?;
             for word in words.drain(..) {
-                if Reference::from_word(word).tag() == TOMBSTONE
+                if reference_of(word).tag() == TOMBSTONE
                     && let Some(record) = self.record_of(&guard, word)
                 {
                     self.index.take(&guard, self.key(record.key), |found| found == word)?;

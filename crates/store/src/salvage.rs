@@ -7,7 +7,7 @@
 use crate::client::Client;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::recovery::{self, Findings, Holes};
-use crate::spine::{Batch, Spine, TOMBSTONE};
+use crate::spine::{Batch, Spine};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::FIRST_RECORD;
 use quipu_parts::index::Index;
@@ -108,8 +108,8 @@ fn lost_keys<I: Index>(
         };
         let instead = match proved {
             Some(proved) if proved.record.header.sequence.get() >= sequence => return None,
-            Some(proved) if proved.reference.tag() != TOMBSTONE && is_deletion => Instead::DeletedValue,
-            Some(proved) if proved.reference.tag() != TOMBSTONE => Instead::OlderValue,
+            Some(proved) if !proved.is_tombstone() && is_deletion => Instead::DeletedValue,
+            Some(proved) if !proved.is_tombstone() => Instead::OlderValue,
             _ if is_deletion => return None,
             _ => Instead::Nothing,
         };

@@ -390,12 +390,13 @@ fn build(space: Space, options: &Options, copy_lost: bool) -> Spine<HashIndex> {
     let heap = LogHeap::new(space, certifier, clock, reserve);
     let epochs = Collector::new();
     Spine {
-        compactor: Compactor::new(&heap, &epochs, workers),
+        compactor: Compactor::new(&heap, &epochs, workers, quipu::PIECE),
         heap,
         index: HashIndex::new(index),
         stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),
         epochs,
         publishes_late: true,
+        sizes_in_words: false,
         twin: testing.twin,
     }
 }

@@ -175,7 +175,7 @@ fn a_later_version_is_passed_over() {
     for (version_at, expected) in [(None, true), (Some(12), false)] {
         let bytes = ground.victim.damaged(|bytes| {
             if let Some(at) = version_at {
-                ground.zones.iter().for_each(|(start, _)| bytes[start + at] = 2);
+                ground.zones.iter().for_each(|(start, _)| bytes[start + at] = 3);
             }
             ground.certify(bytes);
         });

@@ -44,6 +44,9 @@ pub(crate) const STRIPES: usize = 4096;
 /// Share of the zones, as a divisor, that puts leave to deletes and to compaction.
 pub(crate) const RESERVE_DIVISOR: u32 = 50;
 
+/// Records that the cleaner moves under one fence.
+pub(crate) const PIECE: usize = 1024;
+
 /// Numbers drawn between two durable raises of the clock's ceiling.
 pub(crate) const CLOCK_BLOCK: u64 = 1 << 20;
 

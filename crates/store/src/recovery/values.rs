@@ -7,12 +7,13 @@
 
 use super::{DamagedPlace, Findings};
 use crate::error::Error;
-use crate::spine::{Spine, TOMBSTONE};
+use crate::spine::Spine;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::SegmentInfo;
 use quipu_parts::heap::values::ValueZones;
 use quipu_parts::index::{Index, Key};
+use quipu_parts::record::Kind;
 use quipu_parts::space::ZoneId;
 
 /// The head of a large value, found in a segment.
@@ -37,7 +38,7 @@ impl<I: Index> Spine<I> {
             is_named.get_mut(zone.0 as usize).is_some_and(|named| !std::mem::replace(named, true))
         };
         for head in std::mem::take(&mut findings.heads) {
-            let word = head.reference.word();
+            let word = self.word(head.reference, Kind::Large, head.len);
             let Some(record) = self.record_of(&guard, word) else { continue };
             let key = Key { bytes: record.key, hash: head.hash };
             let is_lost = match &head.zones {
@@ -62,8 +63,7 @@ impl<I: Index> Spine<I> {
     fn is_superseded(&self, guard: &Guard<'_>, head: &FoundHead, key: Key<'_>) -> Result<bool, Error> {
         let found = self.locate::<false>(guard, key)?;
         Ok(found.is_some_and(|found| {
-            let (sequence, is_deletion) =
-                (found.record.header.sequence.get(), found.reference.tag() == TOMBSTONE);
+            let (sequence, is_deletion) = (found.record.header.sequence.get(), found.is_tombstone());
             // The copy of a head that had expired is a tombstone of its number.
             sequence > head.sequence || (sequence == head.sequence && is_deletion)
         }))

@@ -1,13 +1,12 @@
 //! Writing many keys under one fence.
 
-use super::{Session, Spine};
+use super::{Placed, Session, Spine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::Content;
-use quipu_parts::stripes::{Parked, StripeGuard};
+use quipu_parts::stripes::StripeGuard;
 
 /// Records that share a fence, and stripes locked at once.
 pub(super) const BATCH: usize = 32;
@@ -125,14 +124,16 @@ impl<I: Index> Spine<I> {
         let locks = self.lock_all(&guard, &hashes[..pairs.len()]);
         self.drop_revoked(writer);
 
-        let mut written = [const { None::<Reference> }; BATCH];
+        let mut written = [const { None::<Placed<'_>> }; BATCH];
         let mut failure = None;
         for (i, (key, value)) in pairs.iter().enumerate() {
             let content = Content::value(key, value);
             match self.prepare(writer, &content) {
                 Ok(()) => {
                     let sequence = self.draw(writer, locks.of(i), &content);
-                    written[i] = Some(self.append(writer, sequence, &content, LastLine::Left));
+                    let new = self.append(writer, sequence, &content, LastLine::Left);
+                    let key = Key { bytes: content.key, hash: hashes[i] };
+                    written[i] = Some(self.placed(key, new, sequence, &content));
                 }
                 Err(error) => {
                     failure = Some((i, error));
@@ -145,9 +146,8 @@ impl<I: Index> Spine<I> {
         }
         self.region().fence();
         for (i, new) in written.iter().enumerate() {
-            if let Some(new) = new {
-                let parked = Parked { hash: hashes[i], word: new.word() };
-                self.publish(&guard, writer.shard, parked, pairs[i].0, None).map_err(|error| (i, error))?;
+            if let Some(placed) = new {
+                self.publish(&guard, writer.shard, placed, None).map_err(|error| (i, error))?;
             }
         }
         failure.map_or(Ok(()), Err)

@@ -4,7 +4,6 @@
 //! are records like any others: the index names each, and compaction moves each alone. Large values, which have zones of
 //! their own, cannot be among them.
 
-use super::lag::tagged;
 use super::{Session, Spine};
 use crate::batch::WriteBatch;
 use crate::error::Error;
@@ -12,7 +11,6 @@ use crate::options::Twin;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Kind, frame_len};
-use quipu_parts::stripes::Parked;
 
 impl<I: Index> Spine<I> {
     /// Carries out a batch; it is durable when this returns.
@@ -35,7 +33,7 @@ impl<I: Index> Spine<I> {
         let count = batch.len();
         let mut hashes = Vec::with_capacity(count);
         for content in batch.contents() {
-            let key: Key<'_> = self.key(content.key);
+            let key = self.key(content.key);
             self.index.prefetch_to_write(key);
             hashes.push(key.hash);
         }
@@ -58,21 +56,23 @@ impl<I: Index> Spine<I> {
                 break (guard, guards);
             }
         };
-        let mut highest = 0;
+        let mut numbers = Vec::with_capacity(count);
         for (i, content) in batch.contents().enumerate() {
             let stripe = guards[holders[i]].as_ref().expect("the stripe of every key is locked");
             let sequence = self.draw(writer, stripe, &content);
             writer.encoder.number(places[i], sequence);
-            highest = highest.max(sequence);
+            numbers.push(sequence);
         }
         let open = writer.segment.as_mut().expect("room was made for the frame");
+        let highest = numbers.iter().copied().max().unwrap_or_default();
         let frame = self.heap.append_frame(writer.shard, open, &mut writer.encoder, highest);
         self.region().fence();
         for (i, content) in batch.contents().enumerate() {
             let new = frame.plus(places[i]);
             self.count(writer.shard, new, &content);
-            let parked = Parked { hash: hashes[i], word: tagged(new, content.kind).word() };
-            self.publish(&guard, writer.shard, parked, content.key, None)?;
+            let key = Key { bytes: content.key, hash: hashes[i] };
+            let placed = self.placed(key, new, numbers[i], &content);
+            self.publish(&guard, writer.shard, &placed, None)?;
         }
         if is_deletion {
             self.heap.share_reserve(&mut writer.segment);

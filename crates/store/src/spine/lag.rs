@@ -5,7 +5,7 @@
 //! record's lines arrive, each while another write is on its way to the medium, so nothing waits for them. A client that
 //! writes no more publishes nothing more; whoever looks for those keys does it.
 
-use super::{Located, Session, Spine};
+use super::{Located, Placed, Session, Spine, reference_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
@@ -36,6 +36,7 @@ pub(crate) struct Lag {
 #[derive(Default)]
 struct Entry {
     parked: Option<Parked>,
+    tombstone: Option<u64>,
     /// The key, which would have to be read back from the medium otherwise.
     key: Vec<u8>,
 }
@@ -43,11 +44,12 @@ struct Entry {
 impl Lag {
     /// Notes a write that is about to be parked, in place of the oldest, which has been published.
     #[inline]
-    pub(super) fn note(&mut self, parked: Parked, key: &[u8]) {
+    pub(super) fn note(&mut self, placed: &Placed<'_>) {
         let entry = &mut self.entries[self.oldest];
-        entry.parked = Some(parked);
+        entry.parked = Some(placed.parked());
+        entry.tombstone = placed.tombstone;
         entry.key.clear();
-        entry.key.extend_from_slice(key);
+        entry.key.extend_from_slice(placed.key.bytes);
         self.oldest = (self.oldest + 1) % DEPTH;
     }
 }
@@ -56,13 +58,14 @@ impl<I: Index> Spine<I> {
     /// Publishes the oldest write of this client that is still parked.
     #[inline]
     pub(super) fn finish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
-        let Entry { parked, key } = &mut lag.entries[lag.oldest];
+        let Entry { parked, tombstone, key } = &mut lag.entries[lag.oldest];
         let Some(own) = parked.take() else { return };
         self.stripes.finish(own.hash, |parked| {
             // Equal words of equal hashes are one record: places are reused only after what was parked in them was published,
             // and two keys with one keyed hash of 64 bits do not meet.
             if parked == own {
-                self.publish_late(guard, shard, parked, key);
+                let key = Key { bytes: key, hash: own.hash };
+                self.publish_late(guard, shard, Placed { key, word: own.word, tombstone: *tombstone });
             } else {
                 self.publish_parked(guard, parked);
             }
@@ -76,7 +79,7 @@ impl<I: Index> Spine<I> {
         let Some(parked) = youngest.parked else { return };
         let key = Key { bytes: &youngest.key, hash: parked.hash };
         if let Some(word) = self.index.candidate(guard, key) {
-            let offset = self.heap.resolve(Reference::from_word(word));
+            let offset = self.heap.resolve(reference_of(word));
             self.region().prefetch(offset);
             self.region().prefetch(offset + HEADER + youngest.key.len() as u64 - 1);
         }
@@ -106,16 +109,19 @@ impl<I: Index> Spine<I> {
     /// Publishes what another client parked; its record tells the key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
-        let offset = self.heap.resolve(Reference::from_word(parked.word));
+        let offset = self.heap.resolve(reference_of(parked.word));
         // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
         let record = unsafe { RecordView::published_key(self.region(), offset) };
         let record = record.expect("a client parked a record of this pool");
-        self.publish_late(guard, Shard::default(), parked, record.key);
+        let is_one = record.kind() == Kind::Tombstone || record.expires != 0;
+        let tombstone = is_one.then(|| record.header.sequence.get());
+        let key = Key { bytes: record.key, hash: parked.hash };
+        self.publish_late(guard, Shard::default(), Placed { key, word: parked.word, tombstone });
     }
 
     #[inline]
-    fn publish_late(&self, guard: &Guard<'_>, shard: Shard, parked: Parked, key: &[u8]) {
-        let published = self.publish(guard, shard, parked, key, None);
+    fn publish_late(&self, guard: &Guard<'_>, shard: Shard, placed: Placed<'_>) {
+        let published = self.publish(guard, shard, &placed, None);
         published.expect("only a store whose index never fails publishes late");
     }
 
@@ -126,25 +132,27 @@ impl<I: Index> Spine<I> {
         &self,
         guard: &Guard<'_>,
         shard: Shard,
-        placed: Parked,
-        key: &[u8],
+        placed: &Placed<'_>,
         known: Option<Located<'_>>,
     ) -> Result<(), Error> {
-        let new = Reference::from_word(placed.word);
-        let mut old = None;
+        let Placed { key, word, tombstone } = *placed;
+        let mut record = None;
         let matches = |word| {
-            let is_known = known.filter(|known| known.reference.word() == word);
-            old = is_known.or_else(|| self.named::<false>(guard, word, key));
-            old.is_some()
+            let is_known = known.filter(|known| known.word == word);
+            record = is_known.or_else(|| self.named::<false>(guard, word, key.bytes));
+            record.is_some()
         };
-        let key = Key { bytes: key, hash: placed.hash };
-        if new.tag() == TOMBSTONE {
-            self.index.take(guard, key, matches)?;
+        let old = if reference_of(word).tag() == TOMBSTONE {
+            self.index.take(guard, key, matches)?
         } else {
-            self.index.upsert(guard, key, new.word(), matches, &|word| self.rehash(word))?;
-        }
+            self.index.upsert(guard, key, word, matches, &|word| self.rehash(word))?
+        };
         if let Some(old) = old {
-            self.release(guard, shard, &old);
+            if let Some(number) = tombstone {
+                // A cleaner may have copied it to a segment that was opened since that number was drawn.
+                self.heap.hold_tombstones(reference_of(old), number);
+            }
+            self.release(guard, shard, old, record.map(|located| located.record));
         }
         Ok(())
     }

@@ -6,16 +6,16 @@
 //! are given back when the head is superseded. They are given back by whoever makes room next, as soon as no reader is
 //! left that could have seen the head.
 
-use super::{Located, Session, Spine, Writer};
+use super::{Located, Session, Spine, Writer, reference_of};
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::Reference;
+use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::segments::{Shard, Use};
 use quipu_parts::heap::values::{NewValue, ValueZones};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind, RecordView, padded};
-use quipu_parts::stripes::{Parked, StripeGuard};
+use quipu_parts::stripes::StripeGuard;
 use std::borrow::Cow;
 
 /// Longest value of any pool. Its head, with zones of 64 KiB and more, is still short.
@@ -107,9 +107,8 @@ impl<I: Index> Spine<I> {
         let new = self.write_zones(writer, content)?;
         self.with_zones(new, content, |head| {
             self.prepare(writer, head)?;
-            let new = self.place(writer, stripe, head);
-            let placed = Parked { hash: key.hash, word: new.word() };
-            self.persist_and_publish(guard, writer.shard, placed, key.bytes, old)
+            let placed = self.place(writer, stripe, key, head);
+            self.persist_and_publish(guard, writer.shard, &placed, old)
         })
     }
 
@@ -147,19 +146,26 @@ impl<I: Index> Spine<I> {
         written
     }
 
-    /// Counts a record that the index names no more, and gives back what it alone named.
+    /// Counts a record that the index named by this word and names no more, and gives back what it alone named. Without a word that
+    /// tells its length the record is read, if it has not been.
     #[inline]
-    pub(super) fn release(&self, guard: &Guard<'_>, shard: Shard, old: &Located<'_>) {
-        self.heap.note_garbage(shard, old.reference, old.record.header.record_len());
-        if old.record.is_large() {
-            self.release_value(guard, old.reference);
+    pub(super) fn release(&self, guard: &Guard<'_>, shard: Shard, word: u64, seen: Option<RecordView<'_>>) {
+        let reference = reference_of(word);
+        if let Some(len) = SizedReference::from_word(word).record_len() {
+            self.heap.note_dead(shard, reference, len);
+            return;
+        }
+        let Some(record) = seen.or_else(|| self.record_of(guard, word)) else { return };
+        self.heap.note_dead(shard, reference, record.header.record_len());
+        if record.is_large() {
+            self.release_value(guard, word);
         }
     }
 
     #[cold]
-    fn release_value(&self, guard: &Guard<'_>, head: Reference) {
+    fn release_value(&self, guard: &Guard<'_>, word: u64) {
         // SAFETY: the record was published until now and does not change, and the guard keeps it from reuse.
-        let record = unsafe { RecordView::published(self.region(), self.heap.resolve(head)) };
+        let record = unsafe { RecordView::published(self.region(), self.heap.resolve(reference_of(word))) };
         if let Some(value) = record.and_then(|record| self.zones_of(guard, &record)) {
             self.compactor.retire_value(guard, value);
         }

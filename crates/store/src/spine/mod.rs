@@ -33,10 +33,10 @@ use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
-use quipu_parts::heap::{Numbers, Reference};
+use quipu_parts::heap::{Numbers, Reference, SizedReference};
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{EXPIRY_FIELD, Encoder, HEADER, RecordView};
-use quipu_parts::stripes::{StripeGuard, Stripes};
+use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, Kind, RecordView};
+use quipu_parts::stripes::{Parked, StripeGuard, Stripes};
 
 /// The parts of one open store.
 pub(crate) struct Spine<I> {
@@ -47,6 +47,8 @@ pub(crate) struct Spine<I> {
     pub(crate) compactor: Compactor,
     /// Whether blind writes publish late (see [`lag`]): only if the index never fails.
     pub(crate) publishes_late: bool,
+    /// Whether words tell how long a record is, where the index has room for that (PACMAN section 3.2).
+    pub(crate) sizes_in_words: bool,
     pub(crate) twin: Option<Twin>,
 }
 
@@ -79,11 +81,40 @@ impl Session {
     }
 }
 
-/// A record that the index names, with the reference that names it.
+/// A record that the index names, with the word that names it.
 #[derive(Clone, Copy)]
 pub(crate) struct Located<'g> {
-    pub(crate) reference: Reference,
+    pub(crate) word: u64,
     pub(crate) record: RecordView<'g>,
+}
+
+/// A durable record that its index does not name yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<'k> {
+    pub(crate) key: Key<'k>,
+    /// The word that the index is to have for it; that of a tombstone it will never have.
+    pub(crate) word: u64,
+    /// Its number, if it is a tombstone or may come to be as good as one.
+    pub(crate) tombstone: Option<u64>,
+}
+
+impl Placed<'_> {
+    fn parked(&self) -> Parked {
+        Parked { hash: self.key.hash, word: self.word }
+    }
+}
+
+impl Located<'_> {
+    /// Whether the word names a tombstone, which only recovery lets it do.
+    pub(crate) fn is_tombstone(&self) -> bool {
+        reference_of(self.word).tag() == TOMBSTONE
+    }
+}
+
+/// The record that a word names, whether it tells the length or not.
+#[inline]
+pub(crate) fn reference_of(word: u64) -> Reference {
+    SizedReference::from_word(word).reference()
 }
 
 /// Longest key that any record can hold: its length takes 16 bits.
@@ -183,6 +214,32 @@ impl<I: Index> Spine<I> {
         self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))
     }
 
+    /// The word by which the index names a record of this kind and so many bytes: with them, if it has room for that. The head of
+    /// a large value has to be read when it is superseded, so its word does not tell.
+    #[inline]
+    pub(crate) fn word(&self, reference: Reference, kind: Kind, len: u64) -> u64 {
+        let reference = tagged(reference, kind);
+        if I::WORD_BITS >= SizedReference::BITS && self.sizes_in_words && kind != Kind::Large {
+            SizedReference::new(reference, len).word()
+        } else {
+            reference.word()
+        }
+    }
+
+    /// A record that was placed, for its publication.
+    #[inline]
+    fn placed<'k>(
+        &self,
+        key: Key<'k>,
+        reference: Reference,
+        sequence: u64,
+        content: &Content<'_>,
+    ) -> Placed<'k> {
+        let is_one = content.kind == Kind::Tombstone || content.expires != 0;
+        let word = self.word(reference, content.kind, content.record_len());
+        Placed { key, word, tombstone: is_one.then_some(sequence) }
+    }
+
     /// The key as its index looks for it.
     #[inline]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
@@ -197,9 +254,8 @@ impl<I: Index> Spine<I> {
     /// The hash of the key in a record, for an index that has used up the bits it keeps.
     pub(crate) fn rehash(&self, word: u64) -> u64 {
         // SAFETY: the index names published records only, and asks while the caller of an index operation is pinned.
-        let record = unsafe {
-            RecordView::published_key(self.region(), self.heap.resolve(Reference::from_word(word)))
-        };
+        let record =
+            unsafe { RecordView::published_key(self.region(), self.heap.resolve(reference_of(word))) };
         record.map_or(0, |record| self.hash(record.key))
     }
 }

@@ -1,9 +1,8 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
-use super::{Located, Spine};
+use super::{Located, Spine, reference_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::Reference;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
 use std::borrow::Cow;
@@ -52,8 +51,7 @@ impl<I: Index> Spine<I> {
         word: u64,
         key: &[u8],
     ) -> Option<Located<'g>> {
-        let reference = Reference::from_word(word);
-        let offset = self.heap.resolve(reference);
+        let offset = self.heap.resolve(reference_of(word));
         // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
         let record = unsafe {
             if WHOLE {
@@ -62,12 +60,12 @@ impl<I: Index> Spine<I> {
                 RecordView::published_key(self.region(), offset)
             }
         }?;
-        (record.key == key).then_some(Located { reference, record })
+        (record.key == key).then_some(Located { word, record })
     }
 
     /// The record that a word of the index names, but for its value.
     pub(crate) fn record_of<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
-        let offset = self.heap.resolve(Reference::from_word(word));
+        let offset = self.heap.resolve(reference_of(word));
         // SAFETY: as in `named`.
         unsafe { RecordView::published_key(self.region(), offset) }
     }
@@ -137,7 +135,7 @@ impl<I: Index> Spine<I> {
             }
             for key in &wanted[..keys.len()] {
                 if let Some(word) = self.index.candidate(guard, *key) {
-                    let offset = self.heap.resolve(Reference::from_word(word));
+                    let offset = self.heap.resolve(reference_of(word));
                     for line in 0..AHEAD {
                         self.region().prefetch(offset + line * quipu_medium::LINE);
                     }
@@ -185,7 +183,7 @@ impl<I: Index> Spine<I> {
         loop {
             while let Some(word) = batch.words.get(batch.next) {
                 batch.next += 1;
-                let offset = self.heap.resolve(Reference::from_word(*word));
+                let offset = self.heap.resolve(reference_of(*word));
                 // SAFETY: as in `locate`; the guard has been pinned since before the words were copied.
                 if let Some(record) = unsafe { RecordView::published(self.region(), offset) } {
                     return Ok(Some(record));

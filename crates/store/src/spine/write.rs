@@ -1,16 +1,15 @@
 //! Writing one key: every kind of write is a decision made on the old record under the key's lock.
 
-use super::lag::tagged;
-use super::{Located, Session, Spine, Writer};
+use super::{Located, Placed, Session, Spine, Writer};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_medium::Node;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
-use quipu_parts::index::Index;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
-use quipu_parts::stripes::{Parked, StripeGuard};
+use quipu_parts::stripes::StripeGuard;
 
 /// What a write decided.
 pub(crate) enum Change<V> {
@@ -71,11 +70,11 @@ impl<I: Index> Spine<I> {
                 break (guard, stripe);
             }
         };
-        let new = self.place(writer, &stripe, content);
-        let parked = Parked { hash: key.hash, word: tagged(new, kind).word() };
+        let placed = self.place(writer, &stripe, key, content);
+        let parked = placed.parked();
         if self.publishes_late {
             self.prefetch_old(&guard, lag);
-            lag.note(parked, key.bytes);
+            lag.note(&placed);
             drop(guard);
             if self.twin == Some(Twin::PublishBeforePersist) {
                 stripe.park(parked, || ());
@@ -84,7 +83,7 @@ impl<I: Index> Spine<I> {
                 stripe.park(parked, || self.region().fence());
             }
         } else {
-            self.persist_and_publish(&guard, writer.shard, parked, key.bytes, None)?;
+            self.persist_and_publish(&guard, writer.shard, &placed, None)?;
             drop(stripe);
         }
         if kind == Kind::Tombstone {
@@ -152,9 +151,8 @@ impl<I: Index> Spine<I> {
         let kind = content.kind;
         let refused = |error| Refusal { error, wanted: (content.record_len(), 0), purpose };
         self.prepare(writer, &content).map_err(refused)?;
-        let new = self.place(writer, &stripe, &content);
-        let parked = Parked { hash: key.hash, word: tagged(new, kind).word() };
-        self.persist_and_publish(&guard, writer.shard, parked, key.bytes, old)?;
+        let placed = self.place(writer, &stripe, key, &content);
+        self.persist_and_publish(&guard, writer.shard, &placed, old)?;
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
         }
@@ -225,14 +223,16 @@ impl<I: Index> Spine<I> {
     /// Appends the record that was prepared to the writer's segment; durable after the next fence. The key's stripe is
     /// held, so that sequence numbers have the order of the writes.
     #[inline]
-    pub(super) fn place(
+    pub(super) fn place<'k>(
         &self,
         writer: &mut Writer,
         stripe: &StripeGuard<'_>,
+        key: Key<'k>,
         content: &Content<'_>,
-    ) -> Reference {
+    ) -> Placed<'k> {
         let sequence = self.draw(writer, stripe, content);
-        self.append(writer, sequence, content, LastLine::Written)
+        let new = self.append(writer, sequence, content, LastLine::Written);
+        self.placed(key, new, sequence, content)
     }
 
     /// Appends the record that was prepared, with this sequence number, and counts it for what it is.
@@ -281,17 +281,16 @@ impl<I: Index> Spine<I> {
         &self,
         guard: &Guard<'_>,
         shard: Shard,
-        placed: Parked,
-        key: &[u8],
+        placed: &Placed<'_>,
         old: Option<Located<'_>>,
     ) -> Result<(), Error> {
         if self.twin == Some(Twin::PublishBeforePersist) {
-            self.publish(guard, shard, placed, key, old)?;
+            self.publish(guard, shard, placed, old)?;
             self.region().fence();
             Ok(())
         } else {
             self.region().fence();
-            self.publish(guard, shard, placed, key, old)
+            self.publish(guard, shard, placed, old)
         }
     }
 }

@@ -102,6 +102,12 @@ impl LogHeap {
         self
     }
 
+    /// Whether it keeps them.
+    #[inline]
+    pub fn keeps_dead_bits(&self) -> bool {
+        self.dead.is_some()
+    }
+
     /// Notes that a record of `len` bytes no longer matters, for good, and counts it as garbage; `false` if that was noted
     /// before, and nothing is counted. Without dead bits every call counts.
     ///

@@ -27,7 +27,9 @@
 //! writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that
 //! finds no room at all takes as many as it needs, but cleans nothing that was opened since.
 
+mod careful;
 mod pace;
+mod relocate;
 mod step;
 
 use super::{Spine, Writer};
@@ -38,6 +40,7 @@ use quipu_parts::heap::values::ValueZones;
 use quipu_parts::index::Index;
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock};
+use relocate::Relocated;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -58,11 +61,28 @@ pub(crate) struct Compacted {
     pub(crate) segments: u64,
     /// Bytes of records that moved.
     pub(crate) moved: u64,
+    /// These records, and those of them whose hint led to their entry in the index.
+    pub(crate) records: u64,
+    pub(crate) by_hint: u64,
+}
+
+impl Compacted {
+    /// What was done after that.
+    fn since(self, before: Compacted) -> Compacted {
+        Compacted {
+            segments: self.segments - before.segments,
+            moved: self.moved - before.moved,
+            records: self.records - before.records,
+            by_hint: self.by_hint - before.by_hint,
+        }
+    }
 }
 
 /// The state of compaction, one for a store.
 pub(crate) struct Compactor {
     workers: Box<[SpinLock<Worker>]>,
+    /// Records that the cleaner takes in one step.
+    piece: usize,
     /// Steps that found no room: who looks for a worker begins with another one after each.
     failures: AtomicUsize,
     agenda: SpinLock<Agenda>,
@@ -76,6 +96,8 @@ pub(crate) struct Compactor {
     busy: AtomicU32,
     freed: AtomicU64,
     moved: AtomicU64,
+    moved_records: AtomicU64,
+    hinted_records: AtomicU64,
 }
 
 /// What whoever takes a step borrows for it.
@@ -120,17 +142,20 @@ struct Demand {
     tombstone_share: u64,
     /// So much room behind its records is reason enough to move them, if there is no other.
     place: u64,
+    /// Records that a step takes.
+    piece: usize,
 }
 
 impl Compactor {
-    /// A compactor at which so many may work at a time.
-    pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: u32) -> Compactor {
+    /// A compactor at which so many may work at a time, and whose cleaner takes so many records under one fence.
+    pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: u32, piece: usize) -> Compactor {
         let worker = |_| {
             let (participant, writer) = (epochs.register(), Writer::new(heap, None));
             SpinLock::new(Worker { participant, writer, victim: None, expired: Vec::new() })
         };
         Compactor {
             workers: (0..workers).map(worker).collect(),
+            piece,
             failures: AtomicUsize::new(0),
             agenda: SpinLock::default(),
             ripe: Ripe::default(),
@@ -140,6 +165,8 @@ impl Compactor {
             busy: AtomicU32::new(0),
             freed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
+            moved_records: AtomicU64::new(0),
+            hinted_records: AtomicU64::new(0),
         }
     }
 
@@ -174,10 +201,21 @@ impl Compactor {
         free.unwrap_or_else(|| self.workers[0].lock())
     }
 
+    fn note(&self, done: Relocated) {
+        self.moved.fetch_add(done.bytes, Ordering::Relaxed);
+        self.moved_records.fetch_add(done.records, Ordering::Relaxed);
+        self.hinted_records.fetch_add(done.by_hint, Ordering::Relaxed);
+    }
+
     /// What was done since the store was opened.
     pub(crate) fn done(&self) -> Compacted {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Compacted { segments: load(&self.freed), moved: load(&self.moved) }
+        Compacted {
+            segments: load(&self.freed),
+            moved: load(&self.moved),
+            records: load(&self.moved_records),
+            by_hint: load(&self.hinted_records),
+        }
     }
 
     /// Segments that hold nothing any more and are not free yet.

@@ -14,6 +14,9 @@ use quipu_parts::sync::SpinGuard;
 /// each time that they are written.
 const LEAST_DIVISOR: u64 = 64;
 
+/// Records that a step of a writer takes at most, so that it waits for microseconds.
+const PIECE_OF_WRITER: usize = 32;
+
 /// Share of the low water, as a divisor, below which writers help the cleaner.
 const HELPERS_SHARE: u32 = 2;
 
@@ -49,7 +52,8 @@ impl<I: Index> Spine<I> {
         if self.heap.zones_left(Use::Put) >= self.compactor.low_water {
             return Progress::Enough;
         }
-        match self.step_of_writer(&self.demand(u64::MAX, self.worthwhile())) {
+        let demand = Demand { piece: self.compactor.piece, ..self.demand(u64::MAX, self.worthwhile()) };
+        match self.step_of_writer(&demand) {
             Ok(true) => Progress::More,
             // Whatever the error is, a writer that takes a step comes upon it as well, and can tell somebody.
             Ok(false) | Err(_) => Progress::Stuck,
@@ -136,7 +140,8 @@ impl<I: Index> Spine<I> {
     }
 
     pub(super) fn demand(&self, born_before: u64, least: u64) -> Demand {
-        Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE, place: u64::MAX }
+        let piece = self.compactor.piece.min(PIECE_OF_WRITER);
+        Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE, place: u64::MAX, piece }
     }
 
     /// Bytes that cleaning a segment must give back for a writer to do it.
@@ -170,6 +175,6 @@ impl<I: Index> Spine<I> {
         }
         self.give_back();
         let done = self.compactor.done();
-        Ok(Compacted { segments: done.segments - before.segments, moved: done.moved - before.moved })
+        Ok(done.since(before))
     }
 }

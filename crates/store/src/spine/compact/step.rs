@@ -1,17 +1,15 @@
 //! One step: the next few records of a victim.
 
+use super::relocate::Relocated;
 use super::{Agenda, Demand, Retired, Worker};
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
+use crate::spine::Spine;
 use crate::spine::batch::BATCH;
-use crate::spine::{Spine, Writer};
-use quipu_parts::epoch::Guard;
-use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{Candidate, Found, LastLine, Position, Use};
-use quipu_parts::heap::values::ValueZones;
-use quipu_parts::index::{Index, Key};
+use quipu_parts::heap::segments::{Candidate, Found, Position, Use};
+use quipu_parts::index::Index;
 use quipu_parts::reclaim::{Terms, choose};
-use quipu_parts::record::{Content, Kind, RecordView};
+use quipu_parts::record::{Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::Waiter;
 use std::sync::atomic::Ordering;
@@ -59,24 +57,34 @@ impl<I: Index> Spine<I> {
             }
         };
         *victim = Some((zone, position));
-        let mut batch: Vec<(Reference, RecordView<'_>)> = Vec::with_capacity(BATCH);
+        let piece = demand.piece;
+        let (mut values, mut others) = (Vec::with_capacity(piece), Vec::new());
         // SAFETY: the segment is sealed, so nobody appends; nobody frees it before this worker retires it, at its end.
         let scan = unsafe { self.heap.scan(zone) };
-        let Ok(mut scan) = scan.map(|scan| scan.from(position)) else {
+        let Ok(mut scan) = scan.map(|scan| scan.from(position).live_only()) else {
             return Err(self.unreadable(victim, zone, 0));
         };
-        while batch.len() < BATCH {
+        while values.len() + others.len() < piece {
             match scan.advance() {
-                Ok(Some(Found::Record { reference, record })) => batch.push((reference, record)),
+                Ok(Some(Found::Record { reference, record })) => {
+                    let list = if self.is_plain(&record) { &mut values } else { &mut others };
+                    list.push((reference, record));
+                }
                 Ok(Some(Found::Frame { .. })) => {}
                 Ok(None) => break,
                 Ok(Some(Found::Gap { offset, .. })) => return Err(self.unreadable(victim, zone, offset)),
                 Err(_) => return Err(self.unreadable(victim, zone, scan.offset())),
             }
         }
-        let moved = self.move_live(&guard, writer, zone, &batch, expired)?;
-        self.compactor.moved.fetch_add(moved, Ordering::Relaxed);
-        if batch.len() == BATCH {
+        let mut done = Relocated::default();
+        // The others after them: whether a tombstone may go is known when all older records before it have moved.
+        let moved = self.relocate(&guard, writer, &values, &mut done).and_then(|()| {
+            let mut batches = others.chunks(BATCH);
+            batches.try_for_each(|some| self.move_carefully(&guard, writer, zone, some, expired, &mut done))
+        });
+        self.compactor.note(done);
+        moved?;
+        if values.len() + others.len() == piece {
             *victim = Some((zone, scan.position()));
             return Ok(Step::Taken);
         }
@@ -111,6 +119,11 @@ impl<I: Index> Spine<I> {
         Ok(victim.zone)
     }
 
+    /// Whether a record is a value that has not expired.
+    fn is_plain(&self, record: &RecordView<'_>) -> bool {
+        matches!(record.kind(), Kind::Value | Kind::Large) && !self.has_expired(record)
+    }
+
     /// A victim is done with, and no candidate any more.
     fn end_victim(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId) {
         *victim = None;
@@ -128,7 +141,7 @@ impl<I: Index> Spine<I> {
         demand: &Demand,
         fits: impl Fn(ZoneId) -> bool,
     ) -> Option<Candidate> {
-        let Demand { born_before, least, tombstone_share, place } = *demand;
+        let Demand { born_before, least, tombstone_share, place, .. } = *demand;
         let Agenda { chosen, begun } = agenda;
         let may_be = |candidate: &Candidate| candidate.life < born_before && fits(candidate.zone);
         if let Some(position) = chosen.iter().position(may_be) {
@@ -159,98 +172,6 @@ impl<I: Index> Spine<I> {
         };
         Error::Damaged(Box::new(Damage { places: vec![place] }))
     }
-
-    /// Moves what is live of these records, and returns its bytes; of a large value the head moves alone. On an error,
-    /// those before the one that failed have moved. Large values that have expired are added to `expired`.
-    fn move_live(
-        &self,
-        guard: &Guard<'_>,
-        writer: &mut Writer,
-        victim: ZoneId,
-        batch: &[(Reference, RecordView<'_>)],
-        expired: &mut Vec<ValueZones>,
-    ) -> Result<u64, Error> {
-        let mut hashes = [0; BATCH];
-        for (hash, (_, record)) in hashes.iter_mut().zip(batch) {
-            let key = self.key(record.key);
-            self.index.prefetch_to_write(key);
-            *hash = key.hash;
-        }
-        let _locks = self.lock_all(guard, &hashes[..batch.len()]);
-        let mut turns = [const { Turn::Stays }; BATCH];
-        let mut moved = 0;
-        let mut outcome = Ok(());
-        for (i, (reference, record)) in batch.iter().enumerate() {
-            let key = Key { bytes: record.key, hash: hashes[i] };
-            let content = match self.fate(guard, victim, key, *reference, record)? {
-                Fate::Dead => continue,
-                Fate::Forgotten => {
-                    turns[i] = Turn::Leaves;
-                    continue;
-                }
-                Fate::Moves(content) => content,
-            };
-            outcome = self.prepare_for(Use::Move, writer, &content);
-            if outcome.is_err() {
-                break;
-            }
-            let copy = self.append(writer, record.header.sequence.get(), &content, LastLine::Left);
-            moved += content.record_len();
-            turns[i] = match (record.kind(), content.kind) {
-                (Kind::Tombstone, _) => Turn::Stays,
-                (_, Kind::Tombstone) => Turn::Leaves,
-                _ => Turn::Names(copy),
-            };
-        }
-        if let Some(open) = &mut writer.segment {
-            self.heap.complete(open);
-        }
-        self.region().fence();
-        for (i, (old, record)) in batch.iter().enumerate() {
-            let key = Key { bytes: record.key, hash: hashes[i] };
-            let done = match turns[i] {
-                Turn::Stays => continue,
-                Turn::Leaves => {
-                    if record.is_large() {
-                        expired.extend(self.zones_of(guard, record));
-                    }
-                    let word = old.word();
-                    self.index.take(guard, key, |named| named == word)?.is_some()
-                }
-                Turn::Names(copy) => self.index.replace(guard, key, old.word(), copy.word())?,
-            };
-            debug_assert!(done, "the key is locked");
-            self.heap.note_garbage(writer.shard, *old, record.header.record_len());
-        }
-        outcome.map(|()| moved)
-    }
-
-    /// What becomes of a record of a victim. Its key is locked.
-    fn fate<'r>(
-        &self,
-        guard: &Guard<'_>,
-        victim: ZoneId,
-        key: Key<'_>,
-        reference: Reference,
-        record: &RecordView<'r>,
-    ) -> Result<Fate<'r>, Error> {
-        let is_named = self.index.names(guard, key, reference.word())?;
-        let may_go = || {
-            self.twin == Some(Twin::TombstoneDroppedEarly)
-                || self.heap.outlived(record.header.sequence.get(), victim)
-        };
-        Ok(match record.kind() {
-            Kind::Value | Kind::Large if !is_named => Fate::Dead,
-            kind @ (Kind::Value | Kind::Large) if !self.has_expired(record) => {
-                let RecordView { key, value, expires, .. } = *record;
-                Fate::Moves(Content { kind, key, value, expires })
-            }
-            Kind::Value | Kind::Large if may_go() => Fate::Forgotten,
-            Kind::Tombstone if may_go() || self.locate::<false>(guard, key)?.is_some() => Fate::Dead,
-            Kind::Value | Kind::Large | Kind::Tombstone => Fate::Moves(Content::tombstone(record.key)),
-            Kind::Frame | Kind::Void => Fate::Dead,
-        })
-    }
 }
 
 /// What has come of a look for something to do.
@@ -261,24 +182,4 @@ pub(super) enum Step {
     NothingToDo,
     /// There may be, once others have ended what they have begun.
     OthersFirst,
-}
-
-/// What becomes of a record.
-enum Fate<'r> {
-    /// Nothing depends on it.
-    Dead,
-    /// It has expired, and no older record of its key can be anywhere: the index need not know of it.
-    Forgotten,
-    /// It is copied, one that has expired as a tombstone.
-    Moves(Content<'r>),
-}
-
-/// What becomes of a record's entry in the index, once the copies are durable.
-enum Turn {
-    /// Nothing.
-    Stays,
-    /// It goes.
-    Leaves,
-    /// It names this copy.
-    Names(Reference),
 }

@@ -1,0 +1,153 @@
+//! The pipeline by which what is live of a segment moves: collect, copy, one fence, repoint, flush in batches.
+//!
+//! PACMAN section 3.3. Writers are not kept out. A copy is made, and then the index names it if it still names the original; if a
+//! writer was faster, the copy is dead, and that is all. It need not be made void, although its segment may be younger than the
+//! tombstone by which the writer deleted the key: from then on the segment [holds](LogHeap::hold_tombstones) that one back. What was
+//! parked and not published is not named by the index yet; so before a copy is given up, that is published.
+//!
+//! What is live is told by bits in DRAM (section 3.2) if the heap keeps them, or by the index, which is asked about each record. A
+//! record that says where its entry stands (section 3.1) is repointed there.
+
+use crate::error::Error;
+use crate::options::Twin;
+use crate::spine::{Spine, Writer, reference_of};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+#[cfg(doc)]
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::segments::{LastLine, Use};
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, RecordView};
+
+/// Replaced words that are flushed together (`NUM_BATCH_FLUSH` in the paper's figure 4).
+const FLUSHED_TOGETHER: usize = 32;
+
+/// Records whose entries in the index are asked for ahead.
+const AHEAD: usize = 16;
+
+/// What a step of compaction has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Relocated {
+    /// Bytes copied.
+    pub(super) bytes: u64,
+    /// Records copied.
+    pub(super) records: u64,
+    /// Of these, records whose hint led to their entry.
+    pub(super) by_hint: u64,
+}
+
+/// A record of the victim and its copy.
+struct Copied<'r> {
+    key: Key<'r>,
+    old: u64,
+    new: u64,
+    len: u64,
+    sequence: u64,
+}
+
+impl<I: Index> Spine<I> {
+    /// Moves what is live of these values; of a large one the head moves alone. On an error, those before the one that failed
+    /// have moved.
+    pub(super) fn relocate(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        values: &[(Reference, RecordView<'_>)],
+        done: &mut Relocated,
+    ) -> Result<(), Error> {
+        let mut copies = Vec::with_capacity(values.len());
+        let copied =
+            values.chunks(AHEAD).try_for_each(|values| self.copy(guard, writer, values, &mut copies));
+        if copies.is_empty() {
+            return copied;
+        }
+        if let Some(open) = &mut writer.segment {
+            self.heap.complete(open);
+        }
+        self.region().fence();
+        done.records += copies.len() as u64;
+        done.bytes += copies.iter().map(|copy| copy.len).sum::<u64>();
+        let mut unflushed = Vec::with_capacity(FLUSHED_TOGETHER);
+        let repointed = self.repoint_all(guard, writer, &copies, &mut unflushed, done);
+        if self.twin != Some(Twin::LastRepointedUnflushed) {
+            self.index.persist(&mut unflushed);
+        }
+        repointed.and(copied)
+    }
+
+    /// Copies those that are live.
+    fn copy<'r>(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        values: &[(Reference, RecordView<'r>)],
+        copies: &mut Vec<Copied<'r>>,
+    ) -> Result<(), Error> {
+        let mut keys = [Key { bytes: &[][..], hash: 0 }; AHEAD];
+        let asks = !self.heap.keeps_dead_bits();
+        for (key, (_, record)) in keys.iter_mut().zip(values) {
+            *key = self.key(record.key);
+            if asks {
+                self.index.prefetch_to_write(*key);
+            }
+        }
+        for (key, (reference, record)) in keys.into_iter().zip(values) {
+            let (kind, len) = (record.kind(), record.header.record_len());
+            let old = self.word(*reference, kind, len);
+            if asks {
+                self.settle(guard, key.hash);
+                if !self.index.names(guard, key, old)? {
+                    continue;
+                }
+            }
+            let RecordView { key: bytes, value, expires, .. } = *record;
+            let content = Content { kind, key: bytes, value, expires };
+            self.prepare_for(Use::Move, writer, &content)?;
+            let sequence = record.header.sequence.get();
+            let copy = self.append(writer, sequence, &content, LastLine::Left);
+            copies.push(Copied { key, old, new: self.word(copy, kind, len), len, sequence });
+        }
+        Ok(())
+    }
+
+    /// Lets the index name the copies, where it still names the originals.
+    fn repoint_all(
+        &self,
+        guard: &Guard<'_>,
+        writer: &Writer,
+        copies: &[Copied<'_>],
+        unflushed: &mut Vec<I::Unflushed>,
+        done: &mut Relocated,
+    ) -> Result<(), Error> {
+        for ahead in copies.iter().take(AHEAD) {
+            self.index.prefetch_repoint(None, ahead.key);
+        }
+        for (i, copied) in copies.iter().enumerate() {
+            if let Some(ahead) = copies.get(i + AHEAD) {
+                self.index.prefetch_repoint(None, ahead.key);
+            }
+            let Copied { key, old, new, len, sequence } = *copied;
+            let mut repointed = self.index.repoint(guard, None, key, old, new)?;
+            if repointed.is_none() && self.publishes_late {
+                self.settle(guard, key.hash);
+                repointed = self.index.repoint(guard, None, key, old, new)?;
+            }
+            let (old, new) = (reference_of(old), reference_of(new));
+            match repointed {
+                Some(repointed) => {
+                    done.by_hint += u64::from(repointed.by_hint);
+                    unflushed.push(repointed.unflushed);
+                    self.heap.note_dead(writer.shard, old, len);
+                }
+                None => {
+                    self.heap.hold_tombstones(new, sequence);
+                    self.heap.note_dead(writer.shard, new, len);
+                }
+            }
+            if unflushed.len() == FLUSHED_TOGETHER {
+                self.index.persist(unflushed);
+            }
+        }
+        Ok(())
+    }
+}
