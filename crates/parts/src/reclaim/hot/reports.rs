@@ -1,4 +1,6 @@
 //! What clients tell the one who tends the hot set: counts, and keys they noted. They never wait for it.
+//!
+//! Nothing here orders anything else: who sees a new round a little late, or before the new set, miscounts one window.
 
 use super::settings::HotSetSettings;
 use crate::sync::SpinLock;
