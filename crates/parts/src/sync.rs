@@ -7,7 +7,7 @@
 //!
 //! The simulator switches threads at the points it is told of and shows every one the same memory. What a processor may
 //! reorder it cannot show; `loom` can. Code that takes its atomics from [`atomic`] is checked by it when the crate is
-//! built with `--cfg loom` (`tests/loom_epoch.rs`, `tests/loom_stripes.rs`, `tests/loom_masstree.rs`).
+//! built with `--cfg loom` (`tests/loom_*.rs`).
 
 pub use quipu_medium::sim::sched::point;
 
@@ -20,12 +20,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Atomics of the standard library, or of the model checker in their place.
 pub mod atomic {
     #[cfg(not(loom))]
-    pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
     #[cfg(loom)]
     pub use checked::fence;
     #[cfg(loom)]
-    pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
     #[cfg(loom)]
     pub mod checked {

@@ -1,0 +1,175 @@
+//! Deciding from samples which keys are hot, if any: a pure function.
+//!
+//! First the *trial*: of the keys in one half of the samples, those that were noted most often are held against the other half.
+//! What is found there was not looked for when they were chosen, so it is what can be expected of them, without the
+//! luck that brought some of them into the set. Keys with the same count in the first half are one class; nothing else has to be
+//! remembered of them. If the trial shows a difference between the hottest and the coldest keys, the most frequent keys of
+//! both halves are the new set.
+
+use super::reports::Halves;
+use super::settings::HotSetSettings;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Who was noted once may be anyone.
+const LEAST_COUNT: u32 = 2;
+/// One key of so many that were noted may be hot: in a small store, a set of nearly all keys would keep nothing apart.
+const SEEN_FOR_EACH: usize = 4;
+/// Keys that speak for the hottest and for the coldest: one alone is too noisy, ...
+const GROUP_MAX: f64 = 64.0;
+/// ... but not more than this share of the set.
+const GROUP_SHARE: f64 = 1.0 / 16.0;
+/// Standard deviations that the counts of two groups must be apart to be different. By chance that happens in one decision of
+/// 30,000.
+const CERTAIN: f64 = 4.0;
+
+/// A set that is worth having.
+pub(super) struct Choice {
+    /// The hottest first.
+    pub(super) hashes: Vec<u64>,
+    /// The share of writes that it can be expected to hit.
+    pub(super) promised: f64,
+}
+
+/// The keys that are hot by these samples; `None` if the load is uniform.
+pub(super) fn choose(mut halves: Halves, settings: &HotSetSettings) -> Option<Choice> {
+    halves.iter_mut().for_each(|half| half.sort_unstable());
+    let [first, second] = &halves;
+    let trial = Trial::new(Counts { first, second }, settings);
+    if !trial.shows_skew(settings.uniform) {
+        return None;
+    }
+    let hashes = most_frequent(Counts { first, second }, most_keys(trial.seen, settings));
+    Some(Choice { hashes, promised: trial.tried() / second.len() as f64 })
+}
+
+/// Keys that may be hot if so many were noted.
+fn most_keys(seen: usize, settings: &HotSetSettings) -> usize {
+    settings.keys.min(seen.div_ceil(SEEN_FOR_EACH))
+}
+
+/// The keys of two sorted halves in order, and how often each occurs in either.
+struct Counts<'a> {
+    first: &'a [u64],
+    second: &'a [u64],
+}
+
+fn take_equal(sorted: &mut &[u64], hash: u64) -> u32 {
+    let equal = sorted.iter().take_while(|other| **other == hash).count();
+    *sorted = &sorted[equal..];
+    equal as u32
+}
+
+impl Iterator for Counts<'_> {
+    type Item = (u64, u32, u32);
+
+    fn next(&mut self) -> Option<(u64, u32, u32)> {
+        let hash = match (self.first.first(), self.second.first()) {
+            (Some(one), Some(other)) => *one.min(other),
+            (one, other) => *one.or(other)?,
+        };
+        Some((hash, take_equal(&mut self.first, hash), take_equal(&mut self.second, hash)))
+    }
+}
+
+/// The hashes with the highest counts, the hottest first, in a heap that holds no more than it has to return.
+fn most_frequent(counts: Counts<'_>, keys: usize) -> Vec<u64> {
+    let mut heap = BinaryHeap::with_capacity(keys.min(counts.first.len() + counts.second.len()) + 1);
+    for (hash, first, second) in counts {
+        let count = first + second;
+        if count >= LEAST_COUNT {
+            // Which of equal ones stays must not depend on the upper bits, which say where in the set they go.
+            heap.push(Reverse((count, hash.rotate_left(32))));
+            if heap.len() > keys {
+                heap.pop();
+            }
+        }
+    }
+    heap.into_sorted_vec().into_iter().map(|Reverse((_, hash))| hash.rotate_right(32)).collect()
+}
+
+/// Keys that were about as frequent in the first half, and what they had together in the second.
+#[derive(Clone, Copy, Default)]
+struct Class {
+    keys: f64,
+    tried: f64,
+}
+
+/// Counts below sixteen have their own classes, then there are eight to each doubling.
+fn class_of(count: u32) -> usize {
+    let octave = count.max(8).ilog2() - 3;
+    (octave * 8 + (count >> octave)) as usize
+}
+
+const CLASSES: usize = 29 * 8 + 8;
+
+/// A set chosen from the first half, by classes, the hottest first.
+struct Trial {
+    classes: Vec<Class>,
+    /// Keys that occur in either half.
+    seen: usize,
+}
+
+impl Trial {
+    fn new(counts: Counts<'_>, settings: &HotSetSettings) -> Trial {
+        let mut classes = vec![Class::default(); CLASSES];
+        let (mut seen, mut seen_first) = (0, 0);
+        for (_, first, second) in counts {
+            seen += 1;
+            seen_first += usize::from(first > 0);
+            if first >= LEAST_COUNT {
+                let class = &mut classes[class_of(first)];
+                class.keys += 1.0;
+                class.tried += f64::from(second);
+            }
+        }
+        classes.retain(|class| class.keys > 0.0);
+        classes.reverse();
+        let mut room = most_keys(seen_first, settings) as f64;
+        for class in &mut classes {
+            // Of a class that fits in part, any are as good as the others.
+            let share = (room / class.keys).min(1.0);
+            *class = Class { keys: class.keys * share, tried: class.tried * share };
+            room -= class.keys;
+        }
+        classes.retain(|class| class.keys > 0.0);
+        Trial { classes, seen }
+    }
+
+    /// What the whole set had in the second half.
+    fn tried(&self) -> f64 {
+        self.classes.iter().map(|class| class.tried).sum()
+    }
+
+    /// Whether the hottest keys were written `factor` times as often as the coldest, and that not by chance.
+    fn shows_skew(&self, factor: f64) -> bool {
+        let keys: f64 = self.classes.iter().map(|class| class.keys).sum();
+        let group = (keys * GROUP_SHARE).clamp(1.0, GROUP_MAX);
+        let hottest = together(self.classes.iter(), group);
+        let coldest = together(self.classes.iter().rev(), group);
+        if hottest.keys == 0.0 {
+            return false;
+        }
+        // Counts of rare events vary by their square root.
+        let scale = hottest.keys / coldest.keys;
+        let (hot, cold) = (hottest.tried, coldest.tried * scale);
+        let deviation = (hot + cold * scale).sqrt();
+        hot >= factor * cold && hot - cold > CERTAIN * deviation
+    }
+}
+
+/// The first classes that have so many keys together, or all.
+fn together<'a>(classes: impl Iterator<Item = &'a Class>, keys: f64) -> Class {
+    let mut sum = Class::default();
+    for class in classes {
+        if sum.keys >= keys {
+            break;
+        }
+        sum = Class { keys: sum.keys + class.keys, tried: sum.tried + class.tried };
+    }
+    sum
+}
+
+#[cfg(test)]
+#[path = "choose_tests.rs"]
+mod tests;

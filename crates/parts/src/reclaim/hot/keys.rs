@@ -1,0 +1,133 @@
+//! The hot keys as a set of fingerprints in lines.
+//!
+//! A hash names one line and a fingerprint of sixteen bits in it, so a question costs one line, and the whole set stays in
+//! the second cache beside what the store needs there. There is no probing: what does not fit its line is left out,
+//! and since keys come hottest first, that is the coldest. A key that is not in the set is taken for one that is in one case of
+//! 2,000.
+
+/// Fingerprints in a line.
+const SLOTS: usize = 32;
+/// Keys that a line gets on average. With 28 about one key in forty is left out, with 32 one in fourteen.
+const KEYS_PER_LINE: usize = 28;
+/// The fingerprint of no key.
+const EMPTY: u16 = 0;
+
+#[derive(Clone)]
+#[repr(C, align(64))]
+struct Line([u16; SLOTS]);
+
+/// A read-only, inexact set of keys, known by their hashes.
+///
+/// ```
+/// use quipu_parts::reclaim::hot::KeySet;
+/// let set = KeySet::new(&[0x0123_4567_89AB_CDEF]);
+/// assert!(set.contains(0x0123_4567_89AB_CDEF));
+/// assert!(!set.contains(0xFEDC_BA98_7654_3210));
+/// ```
+pub struct KeySet {
+    lines: Box<[Line]>,
+    keys: usize,
+}
+
+/// Of the upper half of the hash, as a fraction of all lines.
+#[inline]
+fn line_of(hash: u64, lines: usize) -> usize {
+    (((hash >> 32) * lines as u64) >> 32) as usize
+}
+
+#[inline]
+fn fingerprint(hash: u64) -> u16 {
+    (hash as u16).max(EMPTY + 1)
+}
+
+impl KeySet {
+    /// The set of these hashes, less those for which there is no room, the last ones first.
+    ///
+    /// All 64 bits of a hash must look random. Takes time and memory in proportion to their number, which must be below 2^32.
+    pub fn new(hashes: &[u64]) -> KeySet {
+        let mut lines = vec![Line([EMPTY; SLOTS]); hashes.len().div_ceil(KEYS_PER_LINE).max(1)];
+        let mut keys = 0;
+        for &hash in hashes {
+            let line = line_of(hash, lines.len());
+            let fingerprint = fingerprint(hash);
+            // A key whose fingerprint is there already needs no room.
+            let slot = lines[line].0.iter_mut().find(|slot| **slot == EMPTY || **slot == fingerprint);
+            if let Some(slot) = slot {
+                *slot = fingerprint;
+                keys += 1;
+            }
+        }
+        KeySet { lines: lines.into(), keys }
+    }
+
+    /// Whether the key with this hash is hot.
+    #[inline]
+    pub fn contains(&self, hash: u64) -> bool {
+        let line = &self.lines[line_of(hash, self.lines.len())];
+        let fingerprint = fingerprint(hash);
+        // Without an early end: all comparisons together are fewer instructions than a loop, and none is mispredicted.
+        line.0.iter().fold(0u16, |found, &slot| found | u16::from(slot == fingerprint).wrapping_neg()) != 0
+    }
+
+    /// Keys that found room.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// Bytes of DRAM.
+    pub fn bytes(&self) -> usize {
+        size_of_val::<[Line]>(&self.lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hashes that look random.
+    fn hashes(count: u64) -> Vec<u64> {
+        let mix = |x: u64| (x ^ (x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (1..=count).map(|i| mix(mix(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)))).collect()
+    }
+
+    #[test]
+    fn nearly_all_keys_are_in_and_nearly_no_others() {
+        let hashes = hashes(1 << 18);
+        let (hot, cold) = hashes.split_at(1 << 17);
+        let set = KeySet::new(hot);
+        let found = hot.iter().filter(|hash| set.contains(**hash)).count();
+        assert!(found >= set.keys() && found * 1000 > hot.len() * 970, "{found} of {}", hot.len());
+        let wrong = cold.iter().filter(|hash| set.contains(**hash)).count();
+        assert!(wrong * 1000 < cold.len(), "{wrong} of {}", cold.len());
+        assert!(set.bytes() <= 310 << 10, "{} bytes", set.bytes());
+        // What found no room are the last ones.
+        assert!(hot[..hot.len() / 2].iter().all(|hash| set.contains(*hash)));
+    }
+
+    #[test]
+    fn every_fingerprint_can_be_found_in_every_slot() {
+        // One line, as long as there are no more keys than it gets.
+        for first in (0..=u16::MAX).step_by(23) {
+            let hashes: Vec<u64> = (0..KEYS_PER_LINE as u64)
+                .map(|i| u64::from(first) + i * 251)
+                .map(|tag| tag & 0xFFFF)
+                .collect();
+            let set = KeySet::new(&hashes);
+            assert_eq!(set.lines.len(), 1);
+            assert!(hashes.iter().all(|hash| set.contains(*hash)));
+            let others = (0..=u64::from(u16::MAX)).step_by(97);
+            let wrong = others.filter(|tag| set.contains(*tag) && !hashes.contains(tag)).count();
+            // Zero and one share a fingerprint.
+            assert!(wrong <= 1);
+        }
+    }
+
+    #[test]
+    fn the_smallest_sets_work() {
+        let empty = KeySet::new(&[]);
+        assert_eq!((empty.keys(), empty.bytes()), (0, 64));
+        assert!(!hashes(100_000).into_iter().chain([0, u64::MAX]).any(|hash| empty.contains(hash)));
+        let set = KeySet::new(&[0, u64::MAX, 0]);
+        assert!(set.contains(0) && set.contains(u64::MAX));
+    }
+}

@@ -1,0 +1,61 @@
+//! What can be set of a hot set, and what follows from it.
+
+/// Hashes that a sampler notes before it hands them over: two kilobytes.
+const RING_MAX: usize = 256;
+/// Lookups that a sampler counts on its own before it reports them and looks for news.
+const WINDOW_MAX: u64 = 4096;
+
+/// How a [`HotSet`](super::HotSet) chooses its keys. Values out of range count as the nearest within.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HotSetSettings {
+    /// The most keys that are hot at a time; at least one. The set takes 2.3 bytes for each.
+    pub keys: usize,
+    /// While keys are sampled, one of so many written keys is noted, on average; at least one.
+    pub interval: u32,
+    /// Keys that are noted before a decision; at least 32. Eight bytes each while they are collected.
+    pub samples: usize,
+    /// The hot keys have shifted when the hit ratio is below this share of what the set promised, from 0 (never) to 1.
+    pub shift: f64,
+    /// The load is uniform unless the hottest keys are written so many times as often as the coldest that would be hot.
+    pub uniform: f64,
+}
+
+impl Default for HotSetSettings {
+    /// 128 K keys and a factor of 3 as in the paper (sections 3.4 and 4.1), which leaves the others open.
+    fn default() -> HotSetSettings {
+        const KEYS: usize = 128 << 10;
+        HotSetSettings { keys: KEYS, interval: 4, samples: 4 * KEYS, shift: 0.5, uniform: 3.0 }
+    }
+}
+
+impl HotSetSettings {
+    /// The same with every value in its range.
+    pub(super) fn in_range(self) -> HotSetSettings {
+        HotSetSettings {
+            keys: self.keys.max(1),
+            interval: self.interval.clamp(1, 1 << 16),
+            samples: self.samples.clamp(32, 1 << 28),
+            ..self
+        }
+    }
+
+    /// Writes in which as many keys are noted as a decision takes.
+    pub(super) fn round(&self) -> u64 {
+        self.samples as u64 * u64::from(self.interval)
+    }
+
+    /// Hashes in a sampler's ring, an even number.
+    pub(super) fn ring(&self) -> usize {
+        (self.samples / 16).min(RING_MAX) & !1
+    }
+
+    /// Lookups between the reports of a sampler.
+    pub(super) fn window(&self) -> u32 {
+        (self.round() / 64).clamp(1, WINDOW_MAX) as u32
+    }
+
+    /// Lookups over which a hit ratio is taken.
+    pub(super) fn judged(&self) -> u64 {
+        (self.round() / 8).max(1)
+    }
+}

@@ -1,0 +1,75 @@
+//! Replacing the hot set under a model of memory: every order in which one who looks and one who replaces may see each other's
+//! stores, as far as the language allows.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_hot_set --release
+//! ```
+
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::reclaim::hot::Current;
+
+/// What is looked at. The model notices a look that may come before it is complete, or meet its end.
+struct Thing(UnsafeCell<u64>);
+
+// SAFETY: the model's cell tracks each access, and fails the test if two of them race.
+unsafe impl Sync for Thing {}
+// SAFETY: as above.
+unsafe impl Send for Thing {}
+
+impl Thing {
+    fn new(number: u64) -> Thing {
+        let thing = Thing(UnsafeCell::new(0));
+        // SAFETY: the model checks the access.
+        thing.0.with_mut(|word| unsafe { *word = number });
+        thing
+    }
+
+    fn number(&self) -> u64 {
+        // SAFETY: the model checks the access.
+        self.0.with(|word| unsafe { *word })
+    }
+}
+
+impl Drop for Thing {
+    fn drop(&mut self) {
+        // SAFETY: the model checks the access.
+        self.0.with_mut(|word| unsafe { *word = 0 });
+    }
+}
+
+fn replace(current: &Current<Thing>, guard: &Guard<'_>, number: u64) {
+    current.replace(guard, (number > 0).then(|| Thing::new(number)));
+}
+
+/// One looks while another puts these numbers there, zero for nothing; both may free what was replaced.
+fn check(numbers: &'static [u64]) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let (current, collector) = (Arc::new(Current::default()), Collector::new());
+        let (reader, writer) = (collector.register(), collector.register());
+        let seen = Arc::clone(&current);
+        let thread = loom::thread::spawn(move || {
+            let guard = reader.pin();
+            let number = seen.get(&guard).map_or(0, Thing::number);
+            assert!(number == 0 || numbers.contains(&number));
+            drop(guard);
+            drop(reader);
+        });
+        for &number in numbers {
+            replace(&current, &writer.pin(), number);
+            (0..2).for_each(|_| _ = writer.collect());
+        }
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn who_looks_sees_what_is_whole_and_alive() {
+    check(&[1, 2]);
+    check(&[1, 0]);
+}
