@@ -4,14 +4,21 @@
 
 #[path = "shared/mix.rs"]
 mod numbers;
+#[path = "shared/pool.rs"]
+#[expect(dead_code, reason = "these pools are in plain memory")]
+mod pool;
 
 use numbers::mix;
+use quipu_medium::{Pages, Region};
 use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, PmNodes};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
 use quipu_parts::index::{Index, IndexError, Key, OrderedIndex};
 use quipu_parts::record::Certifier;
+use quipu_parts::space::Space;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Keys of eight bytes and of other lengths, some with much in common; no two are equal.
@@ -349,7 +356,41 @@ fn walks_are_in_order<I: OrderedIndex>(index: I) {
     }
 }
 
+/// A full pool is an error that changes nothing, and room that was made can be used.
+fn a_full_pool_is_an_error<I: Index>(make: impl Fn(u64) -> I) {
+    let subject = Subject::new(make(24));
+    let participant = subject.collector.register();
+    let guard = participant.pin();
+    let refused = (0..100_000).find_map(|number| {
+        let full = subject.try_upsert(&guard, &subject.key(number), word_of::<I>(number, 1)).err();
+        full.map(|error| (number, error))
+    });
+    let (number, error) = refused.expect("the pool is small");
+    assert!(matches!(error, IndexError::Full { .. }), "{error}");
+    assert_eq!(subject.get(&guard, &subject.key(number)), None);
+    assert!((0..number).all(|number| subject.get(&guard, &subject.key(number)).is_some()));
+    assert_eq!(subject.index.len(&guard).expect("sound"), number);
+    assert!(matches!(subject.index.make_room(&guard, 10_000, 20), Err(IndexError::Full { .. })));
+
+    let subject = Subject::new(make(200));
+    subject.index.make_room(&guard, 150, 28).expect("room");
+    let zones = subject.index.zones();
+    for number in 0..150 {
+        subject.upsert(&guard, &subject.key(number), word_of::<I>(number, 1));
+    }
+    assert_eq!(subject.index.zones(), zones, "room was made");
+}
+
 const ZONE: u64 = 4 << 10;
+
+/// A pool of so many zones in memory.
+fn space(zones: u64) -> Arc<Space> {
+    pool::format_in(Region::dram((zones + 8) * ZONE, Pages::Ordinary).expect("memory"), ZONE)
+}
+
+fn cceh(zones: u64) -> CcehIndex<PmNodes> {
+    CcehIndex::create(space(zones), CcehSettings::tiny(), 0, |_| ()).expect("room")
+}
 
 macro_rules! contract {
     ($name:ident, $make:expr) => {
@@ -376,6 +417,13 @@ macro_rules! contract {
 
 contract!(hash, HashIndex::new(HashIndexSettings::tiny()));
 contract!(masstree, Masstree::new());
+contract!(cceh, CcehIndex::in_dram(CcehSettings::tiny()));
+contract!(cceh_in_pm, cceh(1_000));
+
+#[test]
+fn a_pool_full_of_cceh_is_an_error() {
+    a_full_pool_is_an_error(cceh);
+}
 
 #[test]
 fn masstree_walks_in_order() {
