@@ -13,11 +13,11 @@ mod crashes;
 #[path = "cceh/support.rs"]
 mod support;
 
-use crash::{Subject, Twin, get, hash_of, open, reference};
+use crash::{Nodes, Subject, Twin, get, hash_of, open, reference};
 use crashes::{Findings, History, Known, Model, at_each_operation, creation};
 use quipu_medium::sim::{Fault, sched};
-use quipu_parts::epoch::Collector;
-use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehSettings, NodeMemory};
+use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehSettings, NodeMemory, Unflushed};
 use std::cell::Cell;
 use std::rc::Rc;
 use support::{create, format, mix};
@@ -50,6 +50,31 @@ struct Plan {
 /// One writer of ten keys, with the code as it is.
 fn plan(settings: CcehSettings, seed: u64) -> Plan {
     Plan { settings, twin: Twin::Sound, seed, keys: 10, writers: 1, readers: 0, steps: 30, budget: 8 }
+}
+
+/// A reference that takes the place of another one.
+struct Move {
+    key: u64,
+    old: u64,
+    new: u64,
+}
+
+/// Changes several keys as a cleaner does, who acknowledges them all at once.
+fn move_together(
+    index: &CcehIndex<Nodes>,
+    guard: &Guard<'_>,
+    history: &History,
+    moves: &[Move],
+    mut unflushed: Vec<Unflushed>,
+) {
+    match moves.split_first() {
+        None => index.persist_all(guard, &mut unflushed),
+        Some((Move { key, old, new }, others)) => history.write(*key, Some(*new), || {
+            let moved = index.replace_unflushed(guard, hash_of(*key), *old, *new);
+            unflushed.push(moved.expect("nobody else changes it"));
+            move_together(index, guard, history, others, unflushed);
+        }),
+    }
 }
 
 /// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every operation.
@@ -85,6 +110,15 @@ fn run(plan: &Plan) -> (usize, Vec<String>, u64, usize) {
                             old,
                             new
                         )));
+                    }
+                    (Some(old), 2) => {
+                        let other = mix(draw) % plan.keys * plan.writers + task;
+                        let other = history.now(other).map(|old| (other, old)).filter(|_| other != key);
+                        let moves = [Some((key, old)), other].map(|moved| {
+                            moved.map(|(key, old)| Move { key, old, new: reference(key, step) })
+                        });
+                        let moves: Vec<Move> = moves.into_iter().flatten().collect();
+                        move_together(index, &guard, history, &moves, Vec::new());
                     }
                     _ => {
                         let matches = |reference| Some(reference) == old;
@@ -181,6 +215,7 @@ fn broken_twins_are_convicted() {
         (Twin::NoHelp, "should be"),
         (Twin::NoFlush, "should be"),
         (Twin::MarkKept, "should be"),
+        (Twin::NoBatch, "should be"),
     ] {
         let is_convicted = (0..8).any(|seed| {
             let plan = Plan { twin, writers: 2, readers: 2, steps: 12, ..plan(narrow(), seed) };

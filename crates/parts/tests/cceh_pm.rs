@@ -66,6 +66,67 @@ fn a_change_costs_one_fence_and_a_lookup_none() {
     assert_eq!(cost(&space).lines_read, read, "asking for lines reads none");
 }
 
+/// What a cleaner does: one fence for all, which readers who come before pay for what they read.
+#[test]
+fn many_changes_cost_one_fence() {
+    const KEYS: u64 = 200;
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(256 << 10, 1);
+    let (index, root) = create(&space, CcehSettings { initial_depth: 2, bucket_bits: 3, probe: 3 });
+    fill(&index, &guard, 0..KEYS);
+    let (segments, mut unflushed) = (index.stats().segments, Vec::new());
+    let (_, fences, lines) = costs(&space, || {
+        for key in 0..KEYS {
+            unflushed.extend(index.replace_unflushed(&guard, mix(key), key + 1, key + 1001));
+            assert_eq!(index.replace_unflushed(&guard, mix(key), key + 1, key + 2001), None);
+        }
+    });
+    // The second attempt at each finds an entry that is not durable, and makes it so.
+    assert_eq!((fences, lines, unflushed.len()), (KEYS, KEYS, KEYS as usize));
+    for key in 0..KEYS {
+        unflushed.extend(index.replace_unflushed(&guard, mix(key), key + 1001, key + 2001));
+    }
+    let look = |key| costs(&space, || index.get(&guard, mix(key), |reference| reference == key + 2001));
+    assert_eq!(look(0), (Some(2001), 1, 1), "a reader makes durable what it tells");
+    assert_eq!(look(0), (Some(2001), 0, 0));
+    assert_eq!(costs(&space, || index.names(mix(1), 2002)), (true, 0, 0));
+    // Some move to other segments before they are durable.
+    fill(&index, &guard, KEYS..KEYS + 100);
+    assert!(index.stats().segments > segments + 5);
+    let (_, fences, _) = costs(&space, || index.persist_all(&guard, &mut unflushed));
+    assert_eq!((fences, unflushed.len()), (1, 0));
+    let (_, fences, _) = costs(&space, || index.persist_all(&guard, &mut unflushed));
+    assert_eq!(fences, 0, "there is nothing left to be made durable");
+    drop(index);
+    let snapshot = space.region().simulator().expect("simulated").snapshot();
+    let (space, _) = Space::open(SimArena::new().boot(&snapshot, &snapshot.nothing(), 1)).expect("the pool");
+    let index = CcehIndex::open(Arc::new(space), root, 0).expect("the index");
+    assert!((0..KEYS).all(|key| index.names(mix(key), key + 2001)));
+}
+
+/// A reference that two cleaners have moved is durable as soon as the first of them says so.
+#[test]
+fn what_one_cleaner_persists_another_has_changed() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let space = format(256 << 10, 1);
+    let (index, root) = create(&space, CcehSettings::tiny());
+    fill(&index, &guard, 0..10);
+    let mut first = Vec::new();
+    first.extend(index.replace_unflushed(&guard, mix(3), 4, 100));
+    let second = index.replace_unflushed(&guard, mix(3), 100, 200);
+    index.persist_all(&guard, &mut first);
+    assert!(second.is_some(), "and is not persisted");
+    let snapshot = space.region().simulator().expect("simulated").snapshot();
+    let (crashed, _) =
+        Space::open(SimArena::new().boot(&snapshot, &snapshot.nothing(), 1)).expect("the pool");
+    let opened = CcehIndex::open(Arc::new(crashed), root, 0).expect("the index");
+    assert!(opened.names(mix(3), 200));
+}
+
 #[test]
 fn an_index_is_there_again_after_an_open() {
     let collector = Collector::new();

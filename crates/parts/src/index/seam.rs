@@ -179,8 +179,8 @@ pub trait Index: Send + Sync + 'static {
     ) -> Result<Option<Repointed<Self::Unflushed>>, IndexError>;
 
     /// Makes durable what was repointed, with one fence for all, and empties the list. Without [`DURABLE`](Index::DURABLE) it does
-    /// nothing else.
-    fn persist(&self, unflushed: &mut Vec<Self::Unflushed>);
+    /// nothing else. The guard keeps the new words from being those of other records before this returns.
+    fn persist(&self, guard: &Guard<'_>, unflushed: &mut Vec<Self::Unflushed>);
 
     /// Adds the words of the next few entries; `false` at the end. Words of keys that are there all the time are told once each.
     ///

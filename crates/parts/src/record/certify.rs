@@ -18,6 +18,8 @@ const XXH3_SECRET: usize = 192;
 pub struct Certifier {
     secret: [u8; XXH3_SECRET],
     key_seed: u64,
+    /// What [`permuted`](Certifier::permuted) mixes in: two numbers, and an odd factor between them.
+    permutation: [u64; 3],
     ignore_lives: bool,
 }
 
@@ -32,8 +34,10 @@ impl Certifier {
         for (i, word) in secret.chunks_exact_mut(8).enumerate() {
             word.copy_from_slice(&XxHash3_64::oneshot_with_seed(i as u64, pool_secret).to_le_bytes());
         }
-        let key_seed = XxHash3_64::oneshot_with_seed(u64::MAX, pool_secret);
-        Certifier { secret, key_seed, ignore_lives: false }
+        let [key_seed, first, factor, second] =
+            [0, 1, 2, 3].map(|n| XxHash3_64::oneshot_with_seed(u64::MAX - n, pool_secret));
+        let permutation = [first, factor | 1, second];
+        Certifier { secret, key_seed, permutation, ignore_lives: false }
     }
 
     /// A certifier that leaves life numbers out: a broken twin, which the crash explorer must convict.
@@ -90,6 +94,19 @@ impl Certifier {
     pub fn key_hash(&self, key: &[u8]) -> u64 {
         XxHash3_64::oneshot_with_seed(self.key_seed, key)
     }
+
+    /// A number for a number, one-to-one: the hash of a key of eight bytes for an index that has no other way to tell such keys
+    /// apart. No two keys ever have the same.
+    ///
+    /// Keyed, like [`key_hash`](Certifier::key_hash), and to the same end: who does not know the pool's secret cannot choose keys that
+    /// share many bits, since the difference that a difference makes depends on a secret factor of 63 bits before it
+    /// is mixed twice more. It is no cipher: it does not withstand somebody who is shown hashes, which the index never tells.
+    #[inline]
+    pub fn permuted(&self, number: u64) -> u64 {
+        let [first, factor, second] = self.permutation;
+        let x = number ^ first;
+        mix((x ^ (x >> 32)).wrapping_mul(factor) ^ second)
+    }
 }
 
 /// A one-to-one mix of 64 bits (the finaliser of SplitMix64).
@@ -98,4 +115,56 @@ pub(crate) fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Undoes `x ^= x >> shift`.
+    fn unshifted(x: u64, shift: u32) -> u64 {
+        (0..u64::BITS / shift).fold(x, |y, _| x ^ (y >> shift))
+    }
+
+    /// The number that gives one when it is multiplied by this odd one.
+    fn inverse(odd: u64) -> u64 {
+        (0..6).fold(odd, |y, _| y.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(y))))
+    }
+
+    impl Certifier {
+        /// The number of which [`permuted`](Certifier::permuted) makes this one.
+        pub(crate) fn unpermuted(&self, hash: u64) -> u64 {
+            let [first, factor, second] = self.permutation;
+            let mut x = unshifted(hash, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
+            x = unshifted(x, 27).wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9));
+            x = (unshifted(x, 30) ^ second).wrapping_mul(inverse(factor));
+            unshifted(x, 32) ^ first
+        }
+    }
+
+    #[test]
+    fn a_permutation_can_be_undone_and_depends_on_the_secret() {
+        let (one, other) = (Certifier::new(&[1; 32]), Certifier::new(&[2; 32]));
+        for number in (0..64).map(|bit| 1 << bit).chain(0..1000).chain([u64::MAX]) {
+            assert_eq!(one.unpermuted(one.permuted(number)), number);
+            assert_eq!(one.permuted(one.unpermuted(number)), number);
+            assert_ne!(one.permuted(number), other.permuted(number));
+        }
+    }
+
+    /// Numbers that differ in a few neighbouring bits fall evenly into segments (by the upper bits) and buckets (by the lower).
+    #[test]
+    fn permuted_numbers_are_spread_evenly() {
+        let certifier = Certifier::new(&[1; 32]);
+        for step in (0..=54).map(|bit| 1u64 << bit) {
+            for shift in [58, 1] {
+                let mut drawers = [0u32; 64];
+                for n in 0..1024u64 {
+                    drawers[(certifier.permuted(n.wrapping_mul(step)) >> shift & 63) as usize] += 1;
+                }
+                // Sixteen are to be expected; 45 would be seven standard deviations more.
+                assert!(drawers.iter().all(|count| (1..45).contains(count)), "{step:#x}: {drawers:?}");
+            }
+        }
+    }
 }

@@ -40,6 +40,8 @@ pub enum Twin {
     NoFlush,
     /// Removed and changed entries keep their mark meanwhile.
     MarkKept,
+    /// Entries that are changed by the batch are not flushed.
+    NoBatch,
 }
 
 /// The memory of an index in PM, broken or not.
@@ -76,6 +78,16 @@ impl NodeMemory for Nodes {
         if let Some((place, word)) = held {
             self.nodes.store(place, word);
         }
+    }
+
+    fn flush(&self, place: u64, len: u64) {
+        if self.twin != Twin::NoBatch {
+            self.nodes.flush(place, len);
+        }
+    }
+
+    fn fence(&self) {
+        self.nodes.fence();
     }
 
     fn persist(&self, place: u64, len: u64) {

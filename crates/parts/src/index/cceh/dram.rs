@@ -79,7 +79,10 @@ impl NodeMemory for DramNodes {
     }
 
     #[inline]
-    fn persist(&self, _place: u64, _len: u64) {}
+    fn flush(&self, _place: u64, _len: u64) {}
+
+    #[inline]
+    fn fence(&self) {}
 
     #[inline]
     fn prefetch(&self, place: u64) {

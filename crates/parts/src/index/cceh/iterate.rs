@@ -16,20 +16,35 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// A part is copied at one moment, under its lock. A key that is present from the first call to the last is
     /// seen exactly once, whatever splits happen in between.
     pub fn next_batch(&self, _guard: &Guard<'_>, cursor: &mut Cursor, out: &mut Vec<(u64, u64)>) -> bool {
+        self.next_part(cursor, |hash, value| out.push((hash, value)))
+    }
+
+    /// Tells hash and reference of all entries of the next part, of which [`next_batch`](CcehIndex::next_batch) speaks.
+    pub(super) fn next_part(&self, cursor: &mut Cursor, mut each: impl FnMut(u64, u64)) -> bool {
         let Some(next) = cursor.next() else { return false };
         let segment = self.lock(next);
         let entry = segment.entry;
         self.settle(entry.place());
-        out.extend(self.entries(entry, next).map(|(_, _, word, value)| (word & !M::MARK, value)));
+        self.entries(entry, next).for_each(|(_, _, word, value)| each(word & !M::MARK, value));
         cursor.pass(next, entry.depth());
         true
     }
 
-    /// Whether an entry of this hash holds this reference, durably or not. Changes nothing, makes nothing durable, and is for
-    /// who has the index for itself.
+    /// Whether an entry of this hash holds this reference, durably or not. Changes nothing, makes nothing durable, and waits for
+    /// nobody.
     pub fn names(&self, hash: u64, reference: u64) -> bool {
-        let segment = self.directory.entry(hash).place();
-        self.values_of_hash(segment, hash).any(|value| value == reference)
+        let mut entry = self.directory.entry(hash);
+        loop {
+            if self.values_of_hash(entry.place(), hash).any(|value| value == reference) {
+                return true;
+            }
+            // As for a lookup: what a split moves is overwritten only behind a change of the directory.
+            let current = self.directory.entry(hash);
+            if current == entry {
+                return false;
+            }
+            entry = current;
+        }
     }
 
     /// Ends a recovery: makes durable what another run has left, removes the entries, given by hash and reference, for which

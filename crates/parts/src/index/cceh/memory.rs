@@ -19,8 +19,18 @@ pub trait NodeMemory: Send + Sync {
     /// Stores a word (release). Stores to one line arrive in their order.
     fn store(&self, place: u64, word: u64);
 
+    /// Starts writing back every line that the range touches.
+    fn flush(&self, place: u64, len: u64);
+
+    /// Waits until what this thread has flushed is durable.
+    fn fence(&self);
+
     /// Makes so many bytes durable before it returns.
-    fn persist(&self, place: u64, len: u64);
+    #[inline]
+    fn persist(&self, place: u64, len: u64) {
+        self.flush(place, len);
+        self.fence();
+    }
 
     /// The same for a reader, who makes durable what another left undone.
     fn help(&self, place: u64, len: u64) {

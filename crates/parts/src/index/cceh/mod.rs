@@ -13,7 +13,8 @@
 //! ```
 //!
 //! An entry holds the whole hash, so a split reads nothing but the segment, and a lookup compares keys (which are in the
-//! records, whose references the values are) hardly ever in vain. Values are opaque words other than zero.
+//! records, whose references the values are) hardly ever in vain. Values are opaque words other than zero. For a store over logs, two
+//! bits of them are the index's, and keys of eight bytes are compared with nothing but the hash (`offer.rs`).
 //!
 //! # One algorithm, two memories
 //!
@@ -48,11 +49,13 @@ mod entry;
 mod iterate;
 mod locks;
 mod memory;
+mod offer;
 pub mod pm;
 mod segment;
 mod settings;
 mod split;
 mod table;
+mod unflushed;
 mod write;
 
 pub use crate::index::Cursor;
@@ -62,4 +65,5 @@ pub use memory::NodeMemory;
 pub use pm::{CcehRoot, PmNodes, format_tables};
 pub use settings::{CcehError, CcehSettings, CcehStats};
 pub use table::CcehIndex;
+pub use unflushed::Unflushed;
 pub use write::LockedSegment;

@@ -48,7 +48,7 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// Whether a hash word is one of this hash, durable or not.
     #[inline]
-    fn is_of(word: u64, hash: u64) -> bool {
+    pub(super) fn is_of(word: u64, hash: u64) -> bool {
         (word ^ hash) & !M::MARK == 0
     }
 
@@ -79,24 +79,48 @@ impl<M: NodeMemory> CcehIndex<M> {
         places.map(|place| self.memory.load(place + VALUE))
     }
 
-    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers, yes or no,
-    /// is durable.
+    /// The words of an entry as they stood beside each other, for a reader without a lock who is pinned. A value that has been
+    /// replaced does not return meanwhile, so one that is there before and after was there all the time.
     #[inline]
-    pub(super) fn find(&self, segment: u64, hash: u64, matches: &mut impl FnMut(u64) -> bool) -> Option<u64> {
+    fn both(&self, place: u64) -> (u64, u64) {
+        let mut value = self.memory.load(place + VALUE);
+        loop {
+            let word = self.memory.load(place);
+            let now = self.memory.load(place + VALUE);
+            if now == value {
+                return (word, value);
+            }
+            value = now;
+        }
+    }
+
+    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers, yes or no,
+    /// is durable. If `EXACT`, what `matches` sees certainly stood beside the hash.
+    #[inline]
+    pub(super) fn find<const EXACT: bool>(
+        &self,
+        segment: u64,
+        hash: u64,
+        matches: &mut impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
         for bucket in self.window(segment, hash) {
             for place in self.of_hash(bucket, hash) {
-                let value = self.memory.load(place + VALUE);
-                if M::MARK == 0 {
-                    if value != EMPTY && matches(value) {
-                        return Some(value);
+                let (word, value) = if EXACT {
+                    self.both(place)
+                } else {
+                    let value = self.memory.load(place + VALUE);
+                    if M::MARK == 0 {
+                        if value != EMPTY && matches(value) {
+                            return Some(value);
+                        }
+                        continue;
                     }
-                    continue;
-                }
-                // Loaded after the value: a writer takes the mark away before it changes that.
-                let word = self.memory.load(place);
+                    // Loaded after the value: a writer takes the mark away before it changes that.
+                    (self.memory.load(place), value)
+                };
                 // Of another hash by now: this one was durably removed meanwhile.
                 let is_ours = Self::is_of(word, hash) && (value == EMPTY || matches(value));
-                if is_ours && word & M::MARK == 0 {
+                if is_ours && M::MARK != 0 && word & M::MARK == 0 {
                     self.help(segment, place, hash);
                 }
                 if is_ours && value != EMPTY {
@@ -162,14 +186,21 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// Lets an entry of this hash have another value, or [`EMPTY`]. The caller holds the lock.
     #[inline]
     pub(super) fn set_value(&self, place: u64, hash: u64, value: u64) {
-        if M::MARK == 0 {
-            return self.memory.store(place + VALUE, value);
+        self.store_value(place, hash, value);
+        if M::MARK != 0 {
+            self.memory.persist(place, ENTRY);
+            // Not flushed: a mark that is lost costs a reader a flush.
+            self.memory.store(place, hash | M::MARK);
         }
-        self.memory.store(place, hash & !M::MARK);
+    }
+
+    /// The same, not yet durable, which the missing mark says.
+    #[inline]
+    pub(super) fn store_value(&self, place: u64, hash: u64, value: u64) {
+        if M::MARK != 0 {
+            self.memory.store(place, hash & !M::MARK);
+        }
         self.memory.store(place + VALUE, value);
-        self.memory.persist(place, ENTRY);
-        // Not flushed: a mark that is lost costs a reader a flush.
-        self.memory.store(place, hash | M::MARK);
     }
 
     /// Makes an entry of a free one. The caller holds the lock.

@@ -105,10 +105,32 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// `matches` sees references of keys with this hash, all its bits but the memory's mark; it may see one that has just
     /// been replaced, whose record the guard keeps. In PM, the answer is durable.
     #[inline]
-    pub fn get(&self, _guard: &Guard<'_>, hash: u64, mut matches: impl FnMut(u64) -> bool) -> Option<u64> {
+    pub fn get(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        self.look_up::<false>(guard, hash, matches)
+    }
+
+    /// The same for a caller who compares no keys, since its references say that the hash is the key: what `matches` sees stood
+    /// beside the hash. The guard keeps a reference that was replaced from coming back.
+    #[inline]
+    pub(super) fn get_exact(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        matches: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        self.look_up::<true>(guard, hash, matches)
+    }
+
+    #[inline]
+    fn look_up<const EXACT: bool>(
+        &self,
+        _guard: &Guard<'_>,
+        hash: u64,
+        mut matches: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
         let mut entry = self.directory.entry(hash);
         loop {
-            let found = self.find(entry.place(), hash, &mut matches);
+            let found = self.find::<EXACT>(entry.place(), hash, &mut matches);
             if found.is_some() {
                 return found;
             }

@@ -69,7 +69,7 @@ impl<M: NodeMemory> LockedSegment<'_, M> {
     }
 
     #[inline]
-    fn find(&self, matches: impl FnMut(u64) -> bool) -> Option<(u64, u64)> {
+    pub(super) fn find(&self, matches: impl FnMut(u64) -> bool) -> Option<(u64, u64)> {
         self.index.search(self.entry, self.hash, matches).found
     }
 }
@@ -144,6 +144,6 @@ impl<M: NodeMemory> CcehIndex<M> {
     }
 }
 
-fn check_reference(reference: u64) {
+pub(super) fn check_reference(reference: u64) {
     assert!(reference != EMPTY, "zero is no reference");
 }

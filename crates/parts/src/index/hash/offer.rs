@@ -98,7 +98,7 @@ impl Index for HashIndex {
         Ok(done.then_some(Repointed { unflushed: (), by_hint: false }))
     }
 
-    fn persist(&self, unflushed: &mut Vec<()>) {
+    fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<()>) {
         unflushed.clear();
     }
 

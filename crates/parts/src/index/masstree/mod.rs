@@ -51,6 +51,7 @@ mod inner;
 mod key;
 mod layer;
 mod nodes;
+mod offer;
 mod permutation;
 mod remove;
 mod scan;

@@ -32,6 +32,7 @@ impl Masstree {
     /// Splits a full and locked border node and adds an entry to one of the halves; says where. Unlocks the node.
     #[cold]
     pub(super) fn split(&self, guard: &Guard<'_>, number: u32, added: &Entry<'_>) -> Hint {
+        self.splits.fetch_add(1, Ordering::Relaxed);
         let border = self.nodes.border(number);
         let slots = border.permutation();
         let rank = border.rank(slots, added.order());
@@ -104,6 +105,7 @@ impl Masstree {
     /// Splits a full inner node, locked and marked, to which `right` is added behind the child at `rank`; returns the key
     /// between the halves and the new one, locked and marked.
     fn split_inner(&self, node: Link, rank: usize, slice: u64, right: Link, ascending: bool) -> (u64, Link) {
+        self.splits.fetch_add(1, Ordering::Relaxed);
         let inner = self.nodes.inner(node);
         let keys: [u64; KEYS + 1] = std::array::from_fn(|at| match at.cmp(&rank) {
             std::cmp::Ordering::Less => inner.key(at),

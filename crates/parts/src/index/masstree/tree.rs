@@ -29,6 +29,8 @@ pub struct MasstreeStats {
     pub inners: u64,
     /// Layers below the first.
     pub layers: u64,
+    /// Nodes split since the index was made.
+    pub splits: u64,
 }
 
 /// Why a Masstree cannot take a key. Nothing has been changed.
@@ -56,6 +58,7 @@ pub struct Masstree {
     /// The root of the first layer, by its link.
     pub(super) root: AtomicU32,
     pub(super) layers: AtomicU64,
+    pub(super) splits: AtomicU64,
     counters: Box<[Counter; COUNTERS]>,
 }
 
@@ -79,6 +82,7 @@ impl Masstree {
             nodes,
             root: AtomicU32::new(Link::border(number).bits()),
             layers: AtomicU64::new(0),
+            splits: AtomicU64::new(0),
             counters: Default::default(),
         }
     }
@@ -131,6 +135,7 @@ impl Masstree {
             borders,
             inners,
             layers: self.layers.load(Ordering::Relaxed),
+            splits: self.splits.load(Ordering::Relaxed),
         }
     }
 

@@ -44,6 +44,8 @@
 //!   value was not. If not, the reader flushes and fences before it answers, yes or no. The mark itself
 //!   is never flushed; one that is lost is given back by the first reader that finds no writer about. While a writer
 //!   holds the lock nobody else touches marks: one given by a reader could vouch for a later value.
+//! - *Changing many*: of each, the hash without its mark and the value; later the flushes, one fence, the marks
+//!   ([`persist_all`](super::CcehIndex::persist_all)).
 //! - *Splitting*: the sibling with its name, fence. As long as the name of the old segment covers that of the sibling,
 //!   the sibling does not count. Then the old one's name, which is one word: the split has happened. Only
 //!   then do hashes lead to the sibling, and may what is left of them in the old segment be overwritten.

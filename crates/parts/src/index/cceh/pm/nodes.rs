@@ -121,8 +121,13 @@ impl NodeMemory for PmNodes {
     }
 
     #[inline]
-    fn persist(&self, place: u64, len: u64) {
-        self.region.persist(place, len);
+    fn flush(&self, place: u64, len: u64) {
+        self.region.flush(place, len);
+    }
+
+    #[inline]
+    fn fence(&self) {
+        self.region.fence();
     }
 
     #[inline]
