@@ -19,6 +19,7 @@ impl From<MasstreeError> for IndexError {
 impl Index for Masstree {
     const WORD_BITS: u32 = 62;
     const DURABLE: bool = false;
+    const NEVER_FAILS: bool = true;
     const HINTS: bool = true;
 
     type Cursor = Cursor;
