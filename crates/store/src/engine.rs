@@ -8,6 +8,7 @@ use crate::slotted::{self, Slots, with_slots};
 use crate::spine::{Logs, with_logs};
 use crate::stats::Stats;
 use quipu_medium::{MediumKind, Region};
+use quipu_parts::index::Index;
 use quipu_parts::space::Space;
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ impl Engine {
         if !space.superblock().is_clean() {
             let checkpoint = match self {
                 Engine::Log(Logs::Quipu(spine)) => checkpoint::save(spine).unwrap_or_default(),
-                Engine::Slots(_) => Default::default(),
+                _ => Default::default(),
             };
             self.write_back()?;
             let boot_id = self.region().boot_id();

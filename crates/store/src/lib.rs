@@ -51,6 +51,7 @@ mod slotted;
 mod spine;
 mod stats;
 mod store;
+mod techniques;
 
 pub use batch::WriteBatch;
 pub use check::CheckReport;
@@ -74,3 +75,6 @@ pub use salvage::{Instead, LostKey, SalvageReport};
 pub use settings::Setting;
 pub use stats::Stats;
 pub use store::Store;
+pub use techniques::Techniques;
+#[doc(hidden)]
+pub use techniques::flat_table;

@@ -2,6 +2,7 @@
 
 use crate::designs::Design;
 use crate::offset_map::OffsetMap;
+use crate::techniques::Techniques;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::slots::SlotSettings;
 
@@ -16,6 +17,8 @@ pub struct Options {
     /// Where a new pool of design `viper` keeps its index, and in which shape; in the pool, where zones are small, its segments are
     /// smaller.
     pub offset_map: OffsetMap,
+    /// What makes compaction of a new pool of a design `flatstore` cheap. Default: all of it.
+    pub techniques: Techniques,
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub size: u64,
     /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of
@@ -112,6 +115,7 @@ impl Default for Options {
             design: None,
             slots: SlotSettings::default(),
             offset_map: OffsetMap::default(),
+            techniques: Techniques::default(),
             size: 1 << 30,
             zone_size: None,
             medium: None,

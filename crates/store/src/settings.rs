@@ -18,12 +18,15 @@ pub struct Setting {
     pub values: &'static str,
     /// What it does, and the section of the design's paper.
     pub help: &'static str,
-    /// The design whose pools have it.
-    pub design: Design,
+    /// The designs whose pools have it.
+    pub designs: &'static [Design],
     read: fn(&Options) -> String,
     /// `None` for a value that it does not take.
     write: fn(&mut Options, &str) -> Option<()>,
 }
+
+const VIPER: &[Design] = &[Design::Viper];
+const FLATSTORE: &[Design] = &[Design::FlatstoreH, Design::FlatstoreM];
 
 type Names<T> = &'static [(&'static str, T)];
 
@@ -42,7 +45,7 @@ impl Setting {
             name: "form",
             values: "variable or fixed:KEY:VALUE, in bytes",
             help: "records of any size in logs, or of one size in slots (3.2.2, 3.2.3)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| match options.slots.form {
                 RecordForm::Variable => "variable".into(),
                 RecordForm::Fixed { key, value } => format!("fixed:{key}:{value}"),
@@ -53,7 +56,7 @@ impl Setting {
             name: "page-size",
             values: "bytes, a multiple of 4096",
             help: "bytes of a page; a block has at most 512 KiB (3.2.1)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| options.slots.page_size.to_string(),
             write: |options, text| {
                 let size = number(text, 1..=u32::MAX);
@@ -67,7 +70,7 @@ impl Setting {
             name: "pages-per-block",
             values: "1 to 32",
             help: "DIMMs that a block spans; fewer where zones are too small for it (3.2.1)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| options.slots.pages_per_block.to_string(),
             write: |options, text| put(&mut options.slots.pages_per_block, number(text, 1..=MAX_PAGES)),
         },
@@ -75,7 +78,7 @@ impl Setting {
             name: "random-first-page",
             values: "on or off",
             help: "clients begin blocks at random pages, and so at different DIMMs (4.1)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| name_of(SWITCH, options.slots.random_first_page),
             write: |options, text| put(&mut options.slots.random_first_page, named(SWITCH, text)),
         },
@@ -83,7 +86,7 @@ impl Setting {
             name: "alignment-shift",
             values: "0 or 2048",
             help: "bytes by which pages are moved off the DIMMs' boundaries (figure 11)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| name_of(SHIFTS, options.slots.alignment_shift),
             write: |options, text| put(&mut options.slots.alignment_shift, named(SHIFTS, text)),
         },
@@ -91,7 +94,7 @@ impl Setting {
             name: "reclaim-percent",
             values: "1 to 100",
             help: "per cent of a block that must be free before it is reclaimed ahead of need (4.6)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| options.slots.reclaim_percent.to_string(),
             write: |options, text| put(&mut options.slots.reclaim_percent, number(text, 1..=100)),
         },
@@ -99,7 +102,7 @@ impl Setting {
             name: "fill-percent",
             values: "0 to 100",
             help: "per cent of all blocks that must be used before more are allocated (3.2.1)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| options.slots.fill_percent.to_string(),
             write: |options, text| put(&mut options.slots.fill_percent, number(text, 0..=100)),
         },
@@ -107,7 +110,7 @@ impl Setting {
             name: "tie-break",
             values: "sequence or block-order",
             help: "which of two records of a key counts after a crash; block-order is the paper's and not sound (4.2)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| name_of(TIE_BREAKS, options.slots.tie_break),
             write: |options, text| put(&mut options.slots.tie_break, named(TIE_BREAKS, text)),
         },
@@ -115,7 +118,7 @@ impl Setting {
             name: "lock",
             values: "dram or page-byte",
             help: "where versions of pages are; page-byte is the paper's and not sound (3.2.2)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| name_of(LOCKS, options.slots.lock),
             write: |options, text| put(&mut options.slots.lock, named(LOCKS, text)),
         },
@@ -123,7 +126,7 @@ impl Setting {
             name: "offset-map",
             values: "dram or pm",
             help: "where the index is; pm is the all-PM variant (3.1, 5.3.6)",
-            design: Design::Viper,
+            designs: VIPER,
             read: |options| name_of(PLACES, options.offset_map.nodes),
             write: |options, text| put(&mut options.offset_map.nodes, named(PLACES, text)),
         },
@@ -131,7 +134,7 @@ impl Setting {
             name: "cceh",
             values: "paper or dense",
             help: "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
-            design: Design::Viper,
+            designs: &[Design::Viper, Design::FlatstoreH],
             read: |options| {
                 let shape = options.offset_map.shape;
                 let name = SHAPES.iter().find(|(_, known)| known() == shape).map(|(name, _)| (*name).into());
@@ -143,11 +146,43 @@ impl Setting {
                 put(&mut options.offset_map.shape, named(SHAPES, text).map(|shape| shape()))
             },
         },
+        Setting {
+            name: "reduce",
+            values: "on or off",
+            help: "words of the index tell lengths, and bits in DRAM what is dead (3.2)",
+            designs: FLATSTORE,
+            read: |options| name_of(SWITCH, options.techniques.reduce),
+            write: |options, text| put(&mut options.techniques.reduce, named(SWITCH, text)),
+        },
+        Setting {
+            name: "separate",
+            values: "on or off",
+            help: "hot records lie in segments of their own (3.4)",
+            designs: FLATSTORE,
+            read: |options| name_of(SWITCH, options.techniques.separate),
+            write: |options, text| put(&mut options.techniques.separate, named(SWITCH, text)),
+        },
+        Setting {
+            name: "shortcut",
+            values: "on or off",
+            help: "records tell where the index has them, where it can say so (3.1)",
+            designs: FLATSTORE,
+            read: |options| name_of(SWITCH, options.techniques.shortcut),
+            write: |options, text| put(&mut options.techniques.shortcut, named(SWITCH, text)),
+        },
+        Setting {
+            name: "batch",
+            values: "on or off",
+            help: "records are copied under one fence, and their entries flushed together (3.3)",
+            designs: FLATSTORE,
+            read: |options| name_of(SWITCH, options.techniques.batch),
+            write: |options, text| put(&mut options.techniques.batch, named(SWITCH, text)),
+        },
     ];
 
     /// The settings of a design.
     pub fn of(design: Design) -> impl Iterator<Item = &'static Setting> {
-        Setting::ALL.iter().filter(move |setting| setting.design == design)
+        Setting::ALL.iter().filter(move |setting| setting.designs.contains(&design))
     }
 
     /// Its value in these options, as [`Options::set`] takes it.
@@ -187,7 +222,10 @@ fn unknown(design: Design, name: &str) -> String {
     let names: Vec<_> = Setting::of(design).map(|setting| setting.name).collect();
     let has = if names.is_empty() { "has none".into() } else { format!("has {}", names.join(", ")) };
     match Setting::ALL.iter().find(|setting| setting.name == name) {
-        Some(other) => format!("{name} is a setting of design {}; {design} {has}", other.design),
+        Some(other) => {
+            let designs: Vec<_> = other.designs.iter().map(|design| design.name()).collect();
+            format!("{name} is a setting of design {}; {design} {has}", designs.join(", "))
+        }
         None => format!("no setting is called {name:?}; {design} {has}"),
     }
 }
@@ -240,6 +278,10 @@ mod tests {
         ("lock", "page-byte", &["pm"]),
         ("offset-map", "pm", &["PM", "file"]),
         ("cceh", "dense", &["tiny", "5:6"]),
+        ("reduce", "off", &["false"]),
+        ("separate", "off", &["ON"]),
+        ("shortcut", "off", &[""]),
+        ("batch", "off", &["1"]),
     ];
 
     #[test]
@@ -247,7 +289,7 @@ mod tests {
         assert_eq!(SAMPLES.len(), Setting::ALL.len(), "a sample for each");
         for (setting, (name, other, refused)) in Setting::ALL.iter().zip(SAMPLES) {
             assert_eq!(setting.name, *name);
-            let mut options = viper();
+            let mut options = Options { design: setting.designs.first().copied(), ..Options::default() };
             let default = setting.value(&options);
             assert_ne!(default, *other);
             options.set(name, other).expect("a value that it takes");

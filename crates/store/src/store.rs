@@ -2,29 +2,22 @@
 
 use crate::background::Cleaner;
 use crate::check::CheckReport;
-use crate::checkpoint;
 use crate::client::Client;
 use crate::designs::{Design, quipu, viper};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::options::{FreeList, Options, Twin};
-use crate::recovery::{self, Holes, RecoveryReport};
+use crate::options::{FreeList, Options};
+use crate::recovery::{Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
 use crate::settings::Setting;
 use crate::slotted::Slots;
-use crate::spine::{Compactor, Logs, Spine, workers_of};
+use crate::spine::{Plan, clock_of, with_logs};
 use crate::stats::Stats;
+use crate::techniques::FlatSettings;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
-use quipu_parts::epoch::Collector;
-use quipu_parts::heap::segments::LogHeap;
-use quipu_parts::heap::{Clock, ClockSettings};
-use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
-use quipu_parts::record::Certifier;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
-use quipu_parts::stripes::Stripes;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
@@ -111,6 +104,10 @@ impl Store {
                     let map = options.offset_map.fitted(zone_size);
                     viper::encode(&options.slots.fitted(zone_size), &map, [0; _])
                 }
+                _ => {
+                    let (techniques, shape) = (options.techniques, options.offset_map.shape);
+                    FlatSettings { techniques, shape, root: [0; _] }.encode()
+                }
             },
             pools: Vec::new(),
             nodes: region.nodes(),
@@ -123,11 +120,11 @@ impl Store {
         };
         let space = Space::format(region, &format)?;
         let engine = match design {
-            Design::Quipu => Engine::Log(Logs::Quipu(Arc::new(build_new(space, options)?))),
             Design::Viper => {
                 let clock = clock_of(&space, options, false);
                 Engine::Slots(Slots::create(space, clock, options)?)
             }
+            design => Engine::Log(Plan { design, options, copy_lost: false }.create(space)?),
         };
         Ok(Store::of(engine, design, RecoveryReport::default(), options))
     }
@@ -182,10 +179,12 @@ impl Store {
         let size = superblock.pool_len();
         let zone_size = options.zone_size.or(Some(superblock.zone_size()));
         let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
-        let spine = build(space, options, false);
+        let logs = Plan { design, options, copy_lost: false }.build(space)?;
         let store = Store::create(into.as_ref(), &fresh)?;
         let mut client = store.client();
-        let copied = salvage::salvage(&spine, &wrong, options.recovery_threads, &mut client, progress);
+        let threads = options.recovery_threads;
+        let copied =
+            with_logs!(&logs, spine => salvage::salvage(spine, &wrong, threads, &mut client, progress));
         drop(client);
         let report = copied.and_then(|report| store.close().map(|()| report));
         report.inspect_err(|_| {
@@ -212,6 +211,9 @@ impl Store {
             && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
         {
             (options.slots, options.offset_map) = (slots, map);
+        }
+        if let Some(flat) = FlatSettings::decode(&self.engine.space().superblock().settings) {
+            (options.techniques, options.offset_map.shape) = (flat.techniques, flat.shape);
         }
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
     }
@@ -304,8 +306,8 @@ impl Store {
 /// The zone size of a new pool of `pool` bytes.
 fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
     let least = match options.design.unwrap_or_default() {
-        Design::Quipu => quipu::LEAST_ZONE,
         Design::Viper => viper::LEAST_ZONE,
+        _ => quipu::LEAST_ZONE,
     };
     let default = || (pool / 256).next_power_of_two().clamp(least, *ZONE_SIZES.end());
     let size = options.zone_size.unwrap_or_else(default);
@@ -316,11 +318,6 @@ fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
     Err(Error::Option(format!("the zone size is {size}; it must be a power of two from {least} to {most}")))
 }
 
-/// Zones that puts leave free, of so many: one for compaction, the others for deletes.
-fn reserve_of(zones: u32) -> u32 {
-    (zones / quipu::RESERVE_DIVISOR).max(2)
-}
-
 fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
     let design = check_superblock(&superblock, options)?;
@@ -328,22 +325,16 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let rebooted = superblock.boot_id != region.boot_id();
     let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
     let (space, found) = Space::examine(region)?;
-    let threads = options.recovery_threads;
     let (engine, recovery) = match design {
-        Design::Quipu => {
-            let mut spine = build(space, options, found.superblock_copy_lost);
-            // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
-            let wanted = !options.verify && !found.superblock_copy_lost;
-            let recovery = match wanted.then(|| checkpoint::load(&spine, threads)).flatten() {
-                Some(loaded) => recovery::resume(&mut spine, loaded, found),
-                None => recovery::recover(&spine, threads, holes, found, progress)?,
-            };
-            (Engine::Log(Logs::Quipu(Arc::new(spine))), recovery)
-        }
         Design::Viper => {
             let clock = clock_of(&space, options, found.superblock_copy_lost);
             let (slots, recovery) = Slots::open(space, clock, options, holes, found, progress)?;
             (Engine::Slots(slots), recovery)
+        }
+        design => {
+            let plan = Plan { design, options, copy_lost: found.superblock_copy_lost };
+            let (logs, recovery) = plan.open(space, holes, found, progress)?;
+            (Engine::Log(logs), recovery)
         }
     };
     Ok(Store::of(engine, design, recovery, options))
@@ -366,48 +357,6 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
         return Err(SpaceError::Geometry { what: "a number is larger than any run could count" }.into());
     }
     Ok(design)
-}
-
-/// The spine of a new pool of design `quipu`.
-fn build_new(space: Space, options: &Options) -> Result<Spine<HashIndex>, Error> {
-    let zones = space.zone_count();
-    if zones < reserve_of(zones) + 1 {
-        return Err(Error::no_room_in(&space));
-    }
-    Ok(build(space, options, false))
-}
-
-fn build(space: Space, options: &Options, copy_lost: bool) -> Spine<HashIndex> {
-    let testing = &options.testing;
-    let mut certifier = Certifier::new(space.superblock().secret());
-    if testing.twin == Some(Twin::LifeLeftOut) {
-        certifier = certifier.ignoring_lives();
-    }
-    let clock = clock_of(&space, options, copy_lost);
-    let reserve = reserve_of(space.zone_count());
-    let index = if testing.tiny_index { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
-    let workers = testing.compactors.unwrap_or_else(|| workers_of(space.zone_count()));
-    let heap = LogHeap::new(space, certifier, clock, reserve);
-    let epochs = Collector::new();
-    Spine {
-        compactor: Compactor::new(&heap, &epochs, workers, quipu::PIECE),
-        heap,
-        index: HashIndex::new(index),
-        stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),
-        epochs,
-        publishes_late: true,
-        sizes_in_words: false,
-        twin: testing.twin,
-    }
-}
-
-fn clock_of(space: &Space, options: &Options, copy_lost: bool) -> Clock {
-    let testing = &options.testing;
-    let settings = ClockSettings {
-        block: testing.clock_block.unwrap_or(quipu::CLOCK_BLOCK),
-        handful: testing.handful.unwrap_or(quipu::HANDFUL),
-    };
-    Clock::resume(space, settings, copy_lost)
 }
 
 impl std::fmt::Debug for Store {

@@ -1,6 +1,7 @@
 //! The named designs. Each is one short file that names its parts and their settings, and holds no mechanism: read
 //! side by side, these files are the comparison.
 
+pub mod flatstore;
 pub mod quipu;
 pub mod viper;
 
@@ -16,6 +17,10 @@ pub enum Design {
     Quipu,
     /// Viper, of VLDB 2021; see [`viper`].
     Viper,
+    /// FlatStore-H: CCEH in DRAM; see [`flatstore`].
+    FlatstoreH,
+    /// FlatStore-M: Masstree in DRAM.
+    FlatstoreM,
 }
 
 /// What a design is, for people who choose one.
@@ -54,13 +59,16 @@ pub struct Description {
 
 impl Design {
     /// Every design, in the order of the papers.
-    pub const ALL: &'static [Design] = &[Design::Quipu, Design::Viper];
+    pub const ALL: &'static [Design] =
+        &[Design::Quipu, Design::Viper, Design::FlatstoreH, Design::FlatstoreM];
 
     /// What this design is.
     pub fn description(self) -> &'static Description {
         match self {
             Design::Quipu => &quipu::DESCRIPTION,
             Design::Viper => &viper::DESCRIPTION,
+            Design::FlatstoreH => &flatstore::H,
+            Design::FlatstoreM => &flatstore::M,
         }
     }
 
@@ -74,6 +82,8 @@ impl Design {
         match self {
             Design::Quipu => 1,
             Design::Viper => 2,
+            Design::FlatstoreH => 3,
+            Design::FlatstoreM => 4,
         }
     }
 

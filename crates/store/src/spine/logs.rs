@@ -1,7 +1,9 @@
 //! An open store over logs, by its index: the walk is the same, and compiled for each.
 
 use super::Spine;
+use quipu_parts::index::cceh::{CcehIndex, DramNodes};
 use quipu_parts::index::hash::HashIndex;
+use quipu_parts::index::masstree::Masstree;
 use std::sync::Arc;
 
 /// An open store over logs.
@@ -9,6 +11,10 @@ use std::sync::Arc;
 pub(crate) enum Logs {
     /// Design `quipu`.
     Quipu(Arc<Spine<HashIndex>>),
+    /// Design `flatstore-h`.
+    FlatstoreH(Arc<Spine<CcehIndex<DramNodes>>>),
+    /// Design `flatstore-m`.
+    FlatstoreM(Arc<Spine<Masstree>>),
 }
 
 /// Does the same with each.
@@ -16,6 +22,8 @@ macro_rules! with_logs {
     ($logs:expr, $spine:ident => $act:expr) => {
         match $logs {
             $crate::spine::Logs::Quipu($spine) => $act,
+            $crate::spine::Logs::FlatstoreH($spine) => $act,
+            $crate::spine::Logs::FlatstoreM($spine) => $act,
         }
     };
 }

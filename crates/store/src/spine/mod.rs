@@ -12,6 +12,7 @@
 //! misses then overlap with its own way to the medium.
 
 mod batch;
+mod build;
 mod compact;
 mod frame;
 mod lag;
@@ -20,7 +21,8 @@ mod logs;
 mod read;
 mod write;
 
-pub(crate) use compact::{Compactor, workers_of};
+pub(crate) use build::{Plan, clock_of};
+use compact::{Compactor, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;

@@ -142,7 +142,9 @@ impl Basics {
 /// What was chosen of the settings of a design.
 fn chosen_of(chosen: &[Assignment], design: &str) -> String {
     let is_of = |set: &&Assignment| {
-        Setting::ALL.iter().any(|setting| setting.name == set.name && setting.design.name() == design)
+        Setting::ALL.iter().any(|setting| {
+            setting.name == set.name && setting.designs.iter().any(|known| known.name() == design)
+        })
     };
     chosen.iter().filter(is_of).map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }

@@ -70,7 +70,7 @@ impl<I: Index> Spine<I> {
         let mut unflushed = Vec::with_capacity(FLUSHED_TOGETHER);
         let repointed = self.repoint_all(guard, writer, &copies, &mut unflushed, done);
         if self.twin != Some(Twin::LastRepointedUnflushed) {
-            self.index.persist(&mut unflushed);
+            self.index.persist(guard, &mut unflushed);
         }
         repointed.and(copied)
     }
@@ -145,7 +145,7 @@ impl<I: Index> Spine<I> {
                 }
             }
             if unflushed.len() == FLUSHED_TOGETHER {
-                self.index.persist(unflushed);
+                self.index.persist(guard, unflushed);
             }
         }
         Ok(())
