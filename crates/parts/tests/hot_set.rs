@@ -158,7 +158,7 @@ fn a_load_that_becomes_uniform_loses_its_set_and_one_that_is_no_longer_gets_one(
     let zipf = Zipf::new(100_000, 0.99);
     let mut store = Store::new(settings);
     store.write_until(2 * round, draws(&zipf, 0), |stats| stats.rebuilds == 1);
-    let uniform = |number| 7 << 40 | mix(number) % 100_000;
+    let uniform = |number| (7 << 40) + mix(number) % 100_000;
     store.write_until(round * 3 / 2, uniform, |stats| stats.clears == 1);
     assert_eq!(store.set.stats().keys, 0);
     // However long that lasts, ...

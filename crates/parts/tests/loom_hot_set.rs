@@ -45,31 +45,40 @@ fn replace(current: &Current<Thing>, guard: &Guard<'_>, number: u64) {
     current.replace(guard, (number > 0).then(|| Thing::new(number)));
 }
 
-/// One looks while another puts these numbers there, zero for nothing; both may free what was replaced.
-fn check(numbers: &'static [u64]) {
+/// One looks while another puts these numbers there, zero for nothing. What was replaced is freed by the latter, or by a third
+/// who collects.
+fn check(numbers: &'static [u64], third: bool) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(if third { 2 } else { 3 });
     model.check(move || {
         let (current, collector) = (Arc::new(Current::default()), Collector::new());
         let (reader, writer) = (collector.register(), collector.register());
+        replace(&current, &writer.pin(), numbers[0]);
         let seen = Arc::clone(&current);
-        let thread = loom::thread::spawn(move || {
+        let mut threads = vec![loom::thread::spawn(move || {
             let guard = reader.pin();
             let number = seen.get(&guard).map_or(0, Thing::number);
-            assert!(number == 0 || numbers.contains(&number));
+            assert!(numbers.contains(&number));
             drop(guard);
             drop(reader);
-        });
-        for &number in numbers {
-            replace(&current, &writer.pin(), number);
-            (0..2).for_each(|_| _ = writer.collect());
+        })];
+        if third {
+            let other = collector.register();
+            threads.push(loom::thread::spawn(move || (0..2).for_each(|_| _ = other.collect())));
         }
-        thread.join().unwrap();
+        for &number in &numbers[1..] {
+            replace(&current, &writer.pin(), number);
+            if !third {
+                (0..2).for_each(|_| _ = writer.collect());
+            }
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
 #[test]
 fn who_looks_sees_what_is_whole_and_alive() {
-    check(&[1, 2]);
-    check(&[1, 0]);
+    check(&[0, 1, 2], false);
+    check(&[1, 0, 2], false);
+    check(&[1, 2], true);
 }

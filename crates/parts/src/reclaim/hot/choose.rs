@@ -5,6 +5,9 @@
 //! luck that brought some of them into the set. Keys with the same count in the first half are one class; nothing else has to be
 //! remembered of them. If the trial shows a difference between the hottest and the coldest keys, the most frequent keys of
 //! both halves are the new set.
+//!
+//! The coldest keys are those of all that were noted, and not of the set, since a set of keys that are equally hot is worth
+//! having if the others are cold.
 
 use super::reports::Halves;
 use super::settings::HotSetSettings;
@@ -40,7 +43,7 @@ pub(super) fn choose(mut halves: Halves, settings: &HotSetSettings) -> Option<Ch
         return None;
     }
     let hashes = most_frequent(Counts { first, second }, most_keys(trial.seen, settings));
-    Some(Choice { hashes, promised: trial.tried() / second.len() as f64 })
+    Some(Choice { hashes, promised: trial.set.tried / second.len() as f64 })
 }
 
 /// Keys that may be hot if so many were noted.
@@ -103,56 +106,52 @@ fn class_of(count: u32) -> usize {
 
 const CLASSES: usize = 29 * 8 + 8;
 
-/// A set chosen from the first half, by classes, the hottest first.
+/// A set chosen from the first half, tried on the second.
 struct Trial {
-    classes: Vec<Class>,
+    set: Class,
+    /// Of the set.
+    hottest: Class,
+    /// Of all keys in the first half.
+    coldest: Class,
     /// Keys that occur in either half.
     seen: usize,
 }
 
 impl Trial {
     fn new(counts: Counts<'_>, settings: &HotSetSettings) -> Trial {
-        let mut classes = vec![Class::default(); CLASSES];
+        let mut classes = [Class::default(); CLASSES];
         let (mut seen, mut seen_first) = (0, 0);
         for (_, first, second) in counts {
             seen += 1;
-            seen_first += usize::from(first > 0);
-            if first >= LEAST_COUNT {
+            if first > 0 {
+                seen_first += 1;
                 let class = &mut classes[class_of(first)];
                 class.keys += 1.0;
                 class.tried += f64::from(second);
             }
         }
-        classes.retain(|class| class.keys > 0.0);
-        classes.reverse();
+        let chosen = || classes[LEAST_COUNT as usize..].iter().rev();
         let mut room = most_keys(seen_first, settings) as f64;
-        for class in &mut classes {
+        let mut set = Class::default();
+        for class in chosen().filter(|class| class.keys > 0.0) {
             // Of a class that fits in part, any are as good as the others.
-            let share = (room / class.keys).min(1.0);
-            *class = Class { keys: class.keys * share, tried: class.tried * share };
-            room -= class.keys;
+            let keys = room.min(class.keys);
+            set.keys += keys;
+            set.tried += class.tried * keys / class.keys;
+            room -= keys;
         }
-        classes.retain(|class| class.keys > 0.0);
-        Trial { classes, seen }
-    }
-
-    /// What the whole set had in the second half.
-    fn tried(&self) -> f64 {
-        self.classes.iter().map(|class| class.tried).sum()
+        let group = (set.keys * GROUP_SHARE).clamp(1.0, GROUP_MAX);
+        Trial { set, hottest: together(chosen(), group), coldest: together(classes.iter(), group), seen }
     }
 
     /// Whether the hottest keys were written `factor` times as often as the coldest, and that not by chance.
     fn shows_skew(&self, factor: f64) -> bool {
-        let keys: f64 = self.classes.iter().map(|class| class.keys).sum();
-        let group = (keys * GROUP_SHARE).clamp(1.0, GROUP_MAX);
-        let hottest = together(self.classes.iter(), group);
-        let coldest = together(self.classes.iter().rev(), group);
-        if hottest.keys == 0.0 {
+        if self.set.keys == 0.0 {
             return false;
         }
         // Counts of rare events vary by their square root.
-        let scale = hottest.keys / coldest.keys;
-        let (hot, cold) = (hottest.tried, coldest.tried * scale);
+        let scale = self.hottest.keys / self.coldest.keys;
+        let (hot, cold) = (self.hottest.tried, self.coldest.tried * scale);
         let deviation = (hot + cold * scale).sqrt();
         hot >= factor * cold && hot - cold > CERTAIN * deviation
     }

@@ -32,9 +32,58 @@ fn a_uniform_load_is_known_however_few_or_many_samples_a_key_has() {
 }
 
 #[test]
+fn luck_is_not_skew() {
+    // So many keys that the luckiest have three times the count of the last that would be in the set.
+    for keys in [300_000, 500_000, 1_000_000] {
+        let settings = HotSetSettings::default();
+        assert!(choose(halves(1 << 20, 1, |random| random % keys), &settings).is_none(), "{keys} keys");
+    }
+    // So few samples that any two keys differ.
+    for samples in [32, 64, 100, 200, 500, 1000] {
+        for (keys, seed) in
+            [3, 10, 20, 50, 100, 300].into_iter().flat_map(|keys| (0..100).map(move |seed| (keys, seed)))
+        {
+            let halves = halves(samples, seed, |random| random % keys);
+            assert!(choose(halves, &SETTINGS).is_none(), "{samples} samples of {keys} keys, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn many_keys_that_are_a_little_hot_are_hot_together() {
+    // Of 2900 keys, 300 have half of the writes: none was noted often.
+    let key = |random: u64| if random.is_multiple_of(2) { random / 2 % 300 } else { 300 + random / 2 % 2600 };
+    for seed in 0..20 {
+        let choice = choose(halves(10_000, seed, key), &HotSetSettings { keys: 300, ..SETTINGS });
+        let hot = choice
+            .expect("skewed")
+            .hashes
+            .iter()
+            .filter(|hash| (0..300).any(|key| mix(key) == **hash))
+            .count();
+        assert!(hot > 270, "{hot}");
+    }
+}
+
+#[test]
+fn what_is_promised_is_kept() {
+    for keys in [1_000.0, 10_000.0, 100_000.0] {
+        // A little skew, so that luck decides about many of those who are in the set.
+        let key = |random: u64| (keys * ((random >> 11) as f64 / (1u64 << 53) as f64).powi(2)) as u64;
+        let settings = HotSetSettings { keys: 5000, ..SETTINGS };
+        let choice = choose(halves(10_000, 1, key), &settings).expect("skewed");
+        let [fresh, _] = halves(20_000, 2, key);
+        let hits = fresh.iter().filter(|hash| choice.hashes.contains(hash)).count();
+        let kept = hits as f64 / fresh.len() as f64;
+        assert!((0.4 * kept..1.1 * kept).contains(&choice.promised), "{} and not {kept}", choice.promised);
+    }
+}
+
+#[test]
 fn a_few_hot_keys_are_found_among_many_cold_ones() {
     // Fifty keys get half of all writes.
-    let key = |random: u64| if random % 2 == 0 { random / 2 % 50 } else { 50 + random / 2 % 100_000 };
+    let key =
+        |random: u64| if random.is_multiple_of(2) { random / 2 % 50 } else { 50 + random / 2 % 100_000 };
     for seed in 0..100 {
         let choice = choose(halves(10_000, seed, key), &SETTINGS).expect("skewed");
         let mut hottest = choice.hashes[..50].to_vec();

@@ -24,8 +24,8 @@
 //! Counts of samples are noisy. Of keys that are all written alike, the one that happened to be noted most often has
 //! easily three times the count of the one noted least, which is the paper's test for a load that is not uniform; and a set
 //! chosen by its counts has, on the samples that it was chosen from, more hits than it will ever have again. So each set is
-//! put on [trial](self::choose) first: chosen from one half of the samples, and held against the other half. What its hottest
-//! and its coldest keys were written *there* is compared, and the hits *there* are what it promises. A shift is a hit
+//! put on trial first (`choose.rs`): chosen from one half of the samples, and held against the other half. What its hottest
+//! keys and the coldest were written *there* is compared, and the hits *there* are what it promises. A shift is a hit
 //! ratio below a share of that promise and not below a fixed number: a load with little skew would never reach such a
 //! number, and be sampled for ever.
 //!

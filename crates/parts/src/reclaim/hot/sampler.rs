@@ -100,7 +100,28 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epoch::Collector;
     use crate::reclaim::hot::HotSetSettings;
+
+    #[test]
+    fn what_was_counted_and_noted_in_another_round_is_forgotten() {
+        let set = HotSet::new(HotSetSettings { interval: 1, samples: 1024, ..Default::default() });
+        let participant = Collector::new().register();
+        let (mut sampler, window) = (Sampler::new(&set), set.settings().window());
+        let mut ask = |times| (0..times).for_each(|_| _ = sampler.is_hot(&set, &participant.pin(), 1));
+        ask(window + window / 2);
+        assert_eq!(set.reports().totals().lookups, u64::from(window));
+        set.reports().begin_counting();
+        // The window ends, and another one.
+        ask(window / 2);
+        assert_eq!(set.reports().totals().lookups, u64::from(window));
+        ask(window);
+        assert_eq!(set.reports().totals().lookups, u64::from(2 * window));
+        set.reports().begin_sampling(set.settings());
+        ask(window);
+        assert_eq!(set.reports().totals().lookups, u64::from(2 * window));
+        assert_eq!(sampler.noted, 0);
+    }
 
     #[test]
     fn strides_have_the_interval_as_their_mean_and_no_rhythm() {

@@ -16,7 +16,7 @@ pub struct HotSetSettings {
     pub samples: usize,
     /// The hot keys have shifted when the hit ratio is below this share of what the set promised, from 0 (never) to 1.
     pub shift: f64,
-    /// The load is uniform unless the hottest keys are written so many times as often as the coldest that would be hot.
+    /// The load is uniform unless the hottest keys are written so many times as often as the coldest that were noted.
     pub uniform: f64,
 }
 
