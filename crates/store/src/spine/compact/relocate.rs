@@ -101,7 +101,7 @@ impl<I: Index> Spine<I> {
                 }
             }
             let RecordView { key: bytes, value, expires, .. } = *record;
-            let content = Content { kind, key: bytes, value, expires };
+            let content = Content { kind, expires, ..Content::value(bytes, value) };
             self.prepare_for(Use::Move, writer, &content)?;
             let sequence = record.header.sequence.get();
             let copy = self.append(writer, sequence, &content, LastLine::Left);
