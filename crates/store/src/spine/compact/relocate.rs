@@ -84,7 +84,7 @@ impl<I: Index> Spine<I> {
         copies: &mut Vec<Copied<'r>>,
     ) -> Result<(), Error> {
         let mut keys = [Key { bytes: &[][..], hash: 0 }; AHEAD];
-        let asks = !self.heap.keeps_dead_bits();
+        let asks = !values.iter().all(|(reference, _)| self.heap.knows_dead(*reference));
         for (key, (_, record)) in keys.iter_mut().zip(values) {
             *key = self.key(record.key);
             if asks {
