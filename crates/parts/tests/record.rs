@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 /// A header with lengths that may fit what follows.
 fn plausible() -> impl Strategy<Value = Vec<u8>> {
-    let header = (any::<[u8; 4]>(), any::<[u8; 16]>(), 0..18u8, 0..3u8, 0..40u16, 0..100u32);
+    let header = (any::<[u8; 4]>(), any::<[u8; 16]>(), 0..18u8, 0..5u8, 0..40u16, 0..100u32);
     (header, prop::collection::vec(any::<u8>(), 0..140)).prop_map(
         |((place, start, kind, flags, key, value), rest)| {
             let lengths = [&[kind, flags][..], &key.to_le_bytes(), &value.to_le_bytes()].concat();

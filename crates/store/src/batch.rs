@@ -72,9 +72,8 @@ impl WriteBatch {
     pub(crate) fn contents(&self) -> impl ExactSizeIterator<Item = Content<'_>> + Clone {
         self.entries.iter().map(|entry| Content {
             kind: entry.kind,
-            key: &self.bytes[entry.key.clone()],
-            value: &self.bytes[entry.value.clone()],
             expires: entry.expires,
+            ..Content::value(&self.bytes[entry.key.clone()], &self.bytes[entry.value.clone()])
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::guard::Guard;
 use crate::slotted::{SlotSession, Slots, with_slots};
 use crate::spine::{Change, Logs, Session, with_logs};
 use quipu_medium::Region;
-use quipu_parts::record::{Content, Kind};
+use quipu_parts::record::Content;
 use std::time::Duration;
 
 /// One thread's access to a [`Store`](crate::Store): create one for each thread.
@@ -74,7 +74,7 @@ impl Client {
             return Err(Error::Unsupported { what: "expiry" });
         };
         // Zero stands for "never" in a record.
-        let content = Content { kind: Kind::Value, key, value, expires: time.max(1) };
+        let content = Content { expires: time.max(1), ..Content::value(key, value) };
         with_logs!(logs, spine => spine.write_blind(session, &content))
     }
 

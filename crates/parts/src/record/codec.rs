@@ -1,7 +1,7 @@
 //! Building records in a buffer, each for its place.
 
 use super::certify::{Certifier, LifeKey};
-use super::layout::{BODY, Content, HEADER, Kind, SEQUENCE};
+use super::layout::{BODY, Content, HEADER, HINT_BITS, Kind, SEQUENCE};
 use quipu_medium::LINE;
 use zerocopy::IntoBytes;
 
@@ -42,13 +42,14 @@ impl Encoder {
     ) {
         let len = frame_len(contents.clone());
         let lines = self.place(offset, len);
-        let head = Content { kind: Kind::Frame, key: &[], value: &[], expires: 0 };
+        let head = Content { kind: Kind::Frame, ..Content::value(&[], &[]) };
         let mut header = head.header();
         header.value_len.set((len - HEADER) as u32);
         let mut next = self.start;
         self.buffer[next..next + HEADER as usize].copy_from_slice(header.as_bytes());
         next += HEADER as usize;
         for content in contents {
+            debug_assert_eq!(content.hint, 0, "a record of a frame has none");
             let end = next + content.record_len() as usize;
             write_record(&mut self.buffer[next..end], &content);
             each((next - self.start) as u64);
@@ -128,12 +129,15 @@ pub fn frame_len<'a>(contents: impl Iterator<Item = Content<'a>>) -> u64 {
 /// Writes a record without check and sequence number, and zeros behind it.
 #[inline]
 fn write_record(record: &mut [u8], content: &Content<'_>) {
-    let Content { key, value, expires, .. } = *content;
-    let header = content.header();
-    record[..HEADER as usize].copy_from_slice(header.as_bytes());
-    let key_at = header.key_offset() as usize;
-    if expires != 0 {
-        record[HEADER as usize..key_at].copy_from_slice(&expires.to_le_bytes());
+    let Content { key, value, expires, hint, .. } = *content;
+    debug_assert!(hint >> HINT_BITS == 0, "it has more bits than a hint");
+    record[..HEADER as usize].copy_from_slice(content.header().as_bytes());
+    let mut key_at = HEADER as usize;
+    if expires | hint != 0 {
+        for field in [expires, hint].into_iter().filter(|field| *field != 0) {
+            record[key_at..key_at + 8].copy_from_slice(&field.to_le_bytes());
+            key_at += 8;
+        }
     }
     let value_at = key_at + key.len();
     let end = value_at + value.len();

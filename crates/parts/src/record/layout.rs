@@ -22,11 +22,11 @@ pub struct Header {
     pub sequence: U64,
     /// A [`Kind`].
     pub kind: u8,
-    /// Which optional fields follow: [`EXPIRES`], or none. Any other bit refuses.
+    /// Which optional fields follow: [`EXPIRES`], [`HINT`], both or none. Any other bit refuses.
     pub flags: u8,
     /// Bytes of the key, at least 1.
     pub key_len: U16,
-    /// Bytes of the value.
+    /// Bytes of the value, and of the hint if there is one.
     pub value_len: U32,
 }
 
@@ -42,6 +42,19 @@ pub const EXPIRES: u8 = 1;
 
 /// Bytes of the optional field for the time of expiry.
 pub const EXPIRY_FIELD: u64 = 8;
+
+/// Flag of a record that tells where the index had its key when it was written (PACMAN section 3.1, a *shortcut*). Its field,
+/// behind that of the expiry, is a number of [`HINT_BITS`] bits that only the index understands; it may be stale.
+///
+/// Its bytes count in the value's length, so that a program that does not know the flag can still prove the record, and
+/// then refuses it by name: to take it for bytes that are no record would mean to lose it.
+pub const HINT: u8 = 2;
+
+/// Bits of a hint; those above are zero.
+pub const HINT_BITS: u32 = 48;
+
+/// Bytes of the optional field for the hint.
+pub const HINT_FIELD: u64 = 8;
 
 /// What a record says. The numbers are frozen; those in between are reserved for range tombstones, merges, transactions
 /// and typed values, and refuse until they are defined.
@@ -79,13 +92,25 @@ impl Header {
     /// Bytes that the whole record takes, padding included.
     #[inline]
     pub fn record_len(&self) -> u64 {
-        padded(self.key_offset() + self.key_len.get() as u64 + self.value_len.get() as u64)
+        padded(self.hint_offset() + self.key_len.get() as u64 + self.value_len.get() as u64)
+    }
+
+    /// Where the hint stands in the record if there is one: behind the expiry.
+    #[inline]
+    pub(super) fn hint_offset(&self) -> u64 {
+        HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD
+    }
+
+    /// Bytes of the field of the hint, which is not there without one.
+    #[inline]
+    pub(super) fn hint_field(&self) -> u64 {
+        u64::from(self.flags & HINT) * (HINT_FIELD / HINT as u64)
     }
 
     /// Where the key stands in the record: behind the optional fields.
     #[inline]
     pub fn key_offset(&self) -> u64 {
-        HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD
+        self.hint_offset() + self.hint_field()
     }
 }
 
@@ -96,23 +121,25 @@ pub struct Content<'a> {
     pub kind: Kind,
     /// The key, within 65,535 bytes.
     pub key: &'a [u8],
-    /// The value, within 4 GiB.
+    /// The value; with its hint, within 4 GiB.
     pub value: &'a [u8],
     /// When the key ends to have this value, in milliseconds since 1970; 0 for never.
     pub expires: u64,
+    /// Where the index has the key, in [`HINT_BITS`] bits; 0 for no hint. A record of a frame has none.
+    pub hint: u64,
 }
 
 impl<'a> Content<'a> {
-    /// A value that does not expire.
+    /// A value that does not expire, without a hint.
     #[inline]
     pub fn value(key: &'a [u8], value: &'a [u8]) -> Content<'a> {
-        Content { kind: Kind::Value, key, value, expires: 0 }
+        Content { kind: Kind::Value, key, value, expires: 0, hint: 0 }
     }
 
     /// A deletion.
     #[inline]
     pub fn tombstone(key: &'a [u8]) -> Content<'a> {
-        Content { kind: Kind::Tombstone, key, value: &[], expires: 0 }
+        Content { kind: Kind::Tombstone, key, value: &[], expires: 0, hint: 0 }
     }
 
     /// Bytes that the record will take, padding included.
@@ -128,9 +155,9 @@ impl<'a> Content<'a> {
             check: 0.into(),
             sequence: 0.into(),
             kind: self.kind as u8,
-            flags: u8::from(self.expires != 0) * EXPIRES,
+            flags: u8::from(self.expires != 0) * EXPIRES + u8::from(self.hint != 0) * HINT,
             key_len: (self.key.len() as u16).into(),
-            value_len: (self.value.len() as u32).into(),
+            value_len: (self.value.len() as u32 + u32::from(self.hint != 0) * HINT_FIELD as u32).into(),
         }
     }
 }

@@ -25,5 +25,7 @@ mod view;
 pub(crate) use certify::mix;
 pub use certify::{Certifier, LifeKey};
 pub use codec::{Encoder, frame_len};
-pub use layout::{Content, EXPIRES, EXPIRY_FIELD, HEADER, Header, Kind, format_table, padded};
+pub use layout::{
+    Content, EXPIRES, EXPIRY_FIELD, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, Kind, format_table, padded,
+};
 pub use view::{RecordError, RecordView};

@@ -1,7 +1,7 @@
 //! Reading records in place.
 
 use super::certify::{Certifier, LifeKey};
-use super::layout::{EXPIRES, HEADER, Header, Kind};
+use super::layout::{EXPIRES, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, Kind};
 use quipu_medium::Region;
 use zerocopy::FromBytes;
 
@@ -31,6 +31,8 @@ pub struct RecordView<'a> {
     pub value: &'a [u8],
     /// When the key ends to have this value, in milliseconds since 1970; 0 for never.
     pub expires: u64,
+    /// Where the index had the key when this was written; 0 if that is not told. Not to be relied upon.
+    pub hint: u64,
 }
 
 impl<'a> RecordView<'a> {
@@ -59,8 +61,8 @@ impl<'a> RecordView<'a> {
             })
         }?;
         let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
-        let (expires, key) = split_fields(header, rest)?;
-        Some(RecordView { header, key, value: &[], expires })
+        let Fields { expires, hint, rest: key, .. } = split_fields(header, rest)?;
+        Some(RecordView { header, key, value: &[], expires, hint })
     }
 
     /// Reads and proves the record at the start of `bytes`, which stand at `offset` of a segment of this life and
@@ -99,7 +101,7 @@ impl<'a> RecordView<'a> {
     pub fn member(bytes: &'a [u8]) -> Option<RecordView<'a>> {
         let header = split(bytes)?;
         let view = RecordView::known(bytes.get(..header.record_len() as usize)?).ok()?;
-        matches!(view.kind(), Kind::Value | Kind::Tombstone).then_some(view)
+        (matches!(view.kind(), Kind::Value | Kind::Tombstone) && header.flags & HINT == 0).then_some(view)
     }
 
     /// Reads what looks like a record at the start of `bytes`, though nothing proves it: to tell what may be lost.
@@ -113,24 +115,26 @@ impl<'a> RecordView<'a> {
         let header = split(record).ok_or(RecordError::Invalid)?;
         let (kind, flags) = (header.kind, header.flags);
         let is_known = Kind::from_byte(kind).is_some_and(|kind| {
-            let allowed = if matches!(kind, Kind::Value | Kind::Large) { EXPIRES } else { 0 };
+            let allowed = if matches!(kind, Kind::Value | Kind::Large) { EXPIRES | HINT } else { 0 };
             let has_no_key = matches!(kind, Kind::Void | Kind::Frame);
             flags & !allowed == 0 && (header.key_len.get() == 0) == has_no_key
         });
-        if is_known {
-            RecordView::parse(record).ok_or(RecordError::Invalid)
-        } else {
-            Err(RecordError::Unknown { kind, flags })
+        let unknown = RecordError::Unknown { kind, flags };
+        if !is_known {
+            return Err(unknown);
         }
+        // The bytes are proved, so it is a newer program that puts something else into a field.
+        RecordView::parse(record).filter(|view| view.hint >> HINT_BITS == 0).ok_or(unknown)
     }
 
     #[inline]
     fn parse(bytes: &'a [u8]) -> Option<RecordView<'a>> {
         let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
-        let (expires, rest) = split_fields(header, rest)?;
+        let Fields { expires, hint, hint_len, rest } = split_fields(header, rest)?;
         let (key, rest) = rest.split_at_checked(header.key_len.get() as usize)?;
-        let value = rest.get(..header.value_len.get() as usize)?;
-        Some(RecordView { header, key, value, expires })
+        let value_len = u64::from(header.value_len.get()).checked_sub(hint_len)?;
+        let value = rest.get(..value_len as usize)?;
+        Some(RecordView { header, key, value, expires, hint })
     }
 
     /// What the record says. Only for records that were certified or published.
@@ -152,10 +156,35 @@ fn split(bytes: &[u8]) -> Option<&Header> {
 }
 
 /// The optional fields behind the header, and what follows them.
+#[derive(Default)]
+struct Fields<'a> {
+    expires: u64,
+    hint: u64,
+    /// Bytes of the hint, which the length of the value counts as its own.
+    hint_len: u64,
+    rest: &'a [u8],
+}
+
 #[inline]
-fn split_fields<'a>(header: &Header, rest: &'a [u8]) -> Option<(u64, &'a [u8])> {
-    if header.flags & EXPIRES == 0 {
-        return Some((0, rest));
+fn split_fields<'a>(header: &Header, rest: &'a [u8]) -> Option<Fields<'a>> {
+    let mut fields = Fields { rest, ..Fields::default() };
+    if header.flags & (EXPIRES | HINT) == 0 {
+        return Some(fields);
     }
-    rest.split_first_chunk().map(|(expires, rest)| (u64::from_le_bytes(*expires), rest))
+    if header.flags & EXPIRES != 0 {
+        fields.expires = fields.take()?;
+    }
+    if header.flags & HINT != 0 {
+        fields.hint = fields.take()?;
+        fields.hint_len = HINT_FIELD;
+    }
+    Some(fields)
+}
+
+impl Fields<'_> {
+    fn take(&mut self) -> Option<u64> {
+        let (field, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(u64::from_le_bytes(*field))
+    }
 }

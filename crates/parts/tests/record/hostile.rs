@@ -1,6 +1,8 @@
 //! What must hold of the record codec whatever bytes it is given. Used by a seeded test and by a fuzzer.
 
-use quipu_parts::record::{Certifier, Content, Encoder, Header, Kind, RecordError, RecordView};
+use quipu_parts::record::{
+    Certifier, Content, Encoder, HINT, HINT_BITS, HINT_FIELD, Header, Kind, RecordError, RecordView,
+};
 use std::hash::{BuildHasher, RandomState};
 use zerocopy::FromBytes;
 
@@ -26,12 +28,16 @@ pub fn survive(data: &[u8]) {
         match RecordView::certified(&forged, &certifier, life, offset) {
             Ok(view) => {
                 assert_eq!(view.key.len(), usize::from(header.key_len.get()));
-                assert_eq!(view.value.len(), header.value_len.get() as usize);
+                let hint_len = if header.flags & HINT != 0 { HINT_FIELD } else { 0 };
+                assert_eq!(view.value.len() as u64 + hint_len, u64::from(header.value_len.get()));
+                assert_eq!(view.hint >> HINT_BITS, 0);
+                assert!(hint_len != 0 || view.hint == 0);
                 assert_eq!(view.kind() as u8, header.kind);
                 if view.kind() == Kind::Frame {
                     let mut rest = view.value;
                     while !rest.is_empty() {
                         let member = RecordView::member(rest).expect("a frame that passes has sound members");
+                        assert_eq!(member.hint, 0);
                         rest = &rest[member.header.record_len() as usize..];
                     }
                 }
@@ -50,14 +56,16 @@ pub fn survive(data: &[u8]) {
     }
     let mut encoder = Encoder::default();
     let expires = u64::from(place[1] % 2) * u64::from(place[2]);
-    encoder.prepare(&certifier, life, offset, &Content { expires, ..Content::value(key, value) });
+    let hint = u64::from(place[1] / 2 % 2) * (u64::from(place[0]) << (HINT_BITS - 8));
+    encoder.prepare(&certifier, life, offset, &Content { expires, hint, ..Content::value(key, value) });
     encoder.stamp(9);
     let record = encoder.record().to_vec();
     let mut followed = record.clone();
     followed.extend_from_slice(bytes);
     let view =
         RecordView::certified(&followed, &certifier, life, offset).expect("it was encoded for this place");
-    assert_eq!((view.key, view.value, view.expires, view.header.sequence.get()), (key, value, expires, 9));
+    assert_eq!((view.key, view.value, view.header.sequence.get()), (key, value, 9));
+    assert_eq!((view.expires, view.hint), (expires, hint));
     let flip = place[0] as usize * 31 % record.len();
     followed[flip] ^= 1 << (place[1] & 7);
     assert!(RecordView::certified(&followed, &certifier, life, offset).is_err(), "byte {flip} was changed");

@@ -14,8 +14,8 @@
 //! The head of a frame is shorter than a unit. It is noted like a record, dead from the start; if its first record begins in the
 //! same unit it has no bit, and none is needed.
 //!
-//! A bit that is set is final until the zone is given back. One that is not set says nothing: after a restart the bits of
-//! segments that were not scanned are missing, and their records look live until the index is asked.
+//! A bit that is set is final until the zone is given back. One that is not set says something only if the segment was
+//! written or scanned in this run: of one that was taken over from a checkpoint, bits are missing.
 
 use super::log::{LogHeap, SHORTEST_RECORD};
 use super::scan::Scan;
@@ -24,7 +24,7 @@ use crate::heap::Reference;
 use crate::record::RecordView;
 use crate::space::ZoneId;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes for which there is a bit.
 const UNIT: u64 = 32;
@@ -36,13 +36,16 @@ pub(super) struct DeadBits {
     words: Box<[AtomicU64]>,
     /// Of each zone.
     words_per_zone: u64,
+    /// Zones of which bits are missing.
+    unknown: Box<[AtomicBool]>,
 }
 
 impl DeadBits {
     pub(super) fn new(zones: u32, zone_size: u64) -> DeadBits {
         let words_per_zone = (zone_size / UNIT).div_ceil(64);
         let words = (0..u64::from(zones) * words_per_zone).map(|_| AtomicU64::new(0)).collect();
-        DeadBits { words, words_per_zone }
+        let unknown = (0..zones).map(|_| AtomicBool::new(false)).collect();
+        DeadBits { words, words_per_zone, unknown }
     }
 
     fn of_zone(&self, zone: ZoneId) -> &[AtomicU64] {
@@ -85,13 +88,19 @@ impl DeadBits {
         self.of_zone(zone)[(unit / 64) as usize].load(Ordering::Acquire) >> (unit % 64) & 1 != 0
     }
 
+    /// A segment is taken over, of which it is not known what is dead.
+    pub(super) fn restore(&self, zone: ZoneId) {
+        self.unknown[zone.0 as usize].store(true, Ordering::Release);
+    }
+
     /// Forgets a zone whose records are gone. Nobody reads or notes any of it.
     pub(super) fn forget(&self, zone: ZoneId) {
+        self.unknown[zone.0 as usize].store(false, Ordering::Release);
         self.of_zone(zone).iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     fn bytes(&self) -> u64 {
-        size_of_val(&*self.words) as u64
+        (size_of_val(&*self.words) + size_of_val(&*self.unknown)) as u64
     }
 }
 
@@ -102,10 +111,14 @@ impl LogHeap {
         self
     }
 
-    /// Whether it keeps them.
+    /// Whether all records of this one's segment that do not matter any more are noted as dead: they are not without dead bits,
+    /// nor in a segment that was [restored](LogHeap::restore), of which no more is known than how many bytes are garbage. There
+    /// a cleaner has to ask the index before it copies a record. That it finds out when it repoints is not enough:
+    /// [`outlived`](LogHeap::outlived) may have let a younger tombstone of the key go by then, in an earlier part of the segment.
     #[inline]
-    pub fn keeps_dead_bits(&self) -> bool {
-        self.dead.is_some()
+    pub fn knows_dead(&self, reference: Reference) -> bool {
+        let zone = reference.zone(self.zone_shift());
+        self.dead.as_ref().is_some_and(|dead| !dead.unknown[zone.0 as usize].load(Ordering::Acquire))
     }
 
     /// Notes that a record of `len` bytes no longer matters, for good, and counts it as garbage; `false` if that was noted

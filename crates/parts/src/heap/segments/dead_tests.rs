@@ -1,4 +1,4 @@
-use super::super::test_heap::heap;
+use super::super::test_heap::{self, heap};
 use super::super::{Found, LastLine, OpenSegment, Use};
 use super::*;
 use crate::record::{Content, Encoder, mix};
@@ -109,8 +109,23 @@ fn what_is_noted_twice_counts_once() {
     assert_eq!((without.usage().garbage, without.is_dead(reference)), (2 * len, false));
     assert_eq!(
         (without.dead_bits_bytes(), segment.heap.dead_bits_bytes()),
-        (0, (1 << 20) / 32 / 8 / 64 * u64::from(segment.heap.space().zone_count()))
+        (0, (64 + 1) * u64::from(segment.heap.space().zone_count()))
     );
+}
+
+#[test]
+fn what_is_dead_in_a_segment_is_not_known_after_it_was_taken_over_from_a_checkpoint() {
+    let segment = Segment::of([1, 900, 5]);
+    let (reference, heap) = (segment.records[1].0, &segment.heap);
+    assert!(heap.knows_dead(reference));
+    let states = heap.states().expect("it is sealed");
+    let (next, without) = (test_heap::heap().with_dead_bits(), test_heap::heap());
+    assert!(next.knows_dead(reference) && !without.knows_dead(reference));
+    next.restore(&states[0]);
+    without.restore(&states[0]);
+    assert!(!next.knows_dead(reference) && !without.knows_dead(reference));
+    next.forget(segment.zone);
+    assert!(next.knows_dead(reference), "another segment begins there");
 }
 
 /// At every distance from the words of the bits, and over several of them.

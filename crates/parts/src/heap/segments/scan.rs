@@ -170,7 +170,7 @@ impl LogHeap {
         let sequence = self.draw();
         let mut encoder = Encoder::default();
         let zeros = vec![0; (len - HEADER) as usize];
-        let void = Content { kind: Kind::Void, key: b"", value: &zeros, expires: 0 };
+        let void = Content { kind: Kind::Void, ..Content::value(b"", &zeros) };
         encoder.prepare(self.certifier(), info.life, offset, &void);
         encoder.stamp(sequence);
         self.region().write_nt(start + offset, encoder.record());

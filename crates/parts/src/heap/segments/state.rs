@@ -37,6 +37,9 @@ impl LogHeap {
         self.lives.begin(state.zone, state.life);
         self.lives.seal(state.zone);
         self.lives.hold(state.zone, state.oldest);
+        if let Some(dead) = &self.dead {
+            dead.restore(state.zone);
+        }
         self.usage.restore(state.zone, state.bytes);
         self.expiries.restore(state.zone, &state.expiring);
     }

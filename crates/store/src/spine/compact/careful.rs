@@ -103,7 +103,7 @@ impl<I: Index> Spine<I> {
             Kind::Value | Kind::Large if !is_named => Fate::Dead,
             kind @ (Kind::Value | Kind::Large) if !self.has_expired(record) => {
                 let RecordView { key, value, expires, .. } = *record;
-                Fate::Moves(Content { kind, key, value, expires })
+                Fate::Moves(Content { kind, expires, ..Content::value(key, value) })
             }
             Kind::Value | Kind::Large if may_go() => Fate::Forgotten,
             Kind::Tombstone if may_go() || self.locate::<false>(guard, key)?.is_some() => Fate::Dead,

@@ -84,7 +84,7 @@ impl<I: Index> Spine<I> {
         copies: &mut Vec<Copied<'r>>,
     ) -> Result<(), Error> {
         let mut keys = [Key { bytes: &[][..], hash: 0 }; AHEAD];
-        let asks = !self.heap.keeps_dead_bits();
+        let asks = !values.iter().all(|(reference, _)| self.heap.knows_dead(*reference));
         for (key, (_, record)) in keys.iter_mut().zip(values) {
             *key = self.key(record.key);
             if asks {
@@ -101,7 +101,7 @@ impl<I: Index> Spine<I> {
                 }
             }
             let RecordView { key: bytes, value, expires, .. } = *record;
-            let content = Content { kind, key: bytes, value, expires };
+            let content = Content { kind, expires, ..Content::value(bytes, value) };
             self.prepare_for(Use::Move, writer, &content)?;
             let sequence = record.header.sequence.get();
             let copy = self.append(writer, sequence, &content, LastLine::Left);
