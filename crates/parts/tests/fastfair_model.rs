@@ -104,7 +104,7 @@ impl<'a> Pair<'a> {
         let guard = self.guard();
         for (key, value) in &self.map {
             assert_eq!(self.index.get(&guard, key).expect("sound"), Some(*value), "{key:?}");
-            assert!(self.index.names(key, *value).expect("sound"));
+            assert!(self.index.names(&guard, key, *value).expect("sound"));
         }
         assert_eq!(self.index.len(&guard).expect("sound"), self.map.len() as u64);
         self.scan(&[], usize::MAX, usize::MAX);

@@ -7,6 +7,7 @@ mod support;
 use quipu_medium::sim::{Cost, SimArena};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairRoot, Hint, ScanCursor};
+use quipu_parts::index::{Index, Key};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
 use support::{Keys, create, format, mix, quick};
@@ -127,6 +128,29 @@ fn a_batch_of_replaced_references_costs_one_fence() {
         let lookup = || get(&index, &guard, Keys::Words, number);
         assert_eq!(costs(&space, lookup), (Some(number + 10_000), 0, 0));
     }
+}
+
+/// A guess is asked for while values wait to become durable, and must not wait for that.
+#[test]
+fn guesses_make_nothing_durable() {
+    let participant = participant();
+    let guard = participant.pin();
+    let space = format(256 << 10, ZONE, 1);
+    let (index, _) = create(&space);
+    fill(&index, &guard, Keys::Mixed, 0..100);
+    let bytes = Keys::Mixed.of(7);
+    let key = Key { bytes: &bytes, hash: 0 };
+    let replaced = index.replace_unflushed(&guard, &bytes, 8, 800).expect("sound");
+    let guesses = costs(&space, || {
+        index.prefetch_key(&bytes);
+        assert!(index.names(&guard, &bytes, 800).expect("sound"));
+        assert_eq!(index.candidate(&guard, key), Some(800));
+        let hint = index.hint(&guard, key).expect("sound").expect("there are hints");
+        assert_eq!(hint, index.locate(&guard, &bytes).expect("sound").hint.to_bits());
+    });
+    // That of the last lookup, which does care.
+    assert_eq!(guesses.1, 1);
+    index.persist_all(replaced);
 }
 
 /// What compaction saves by hints: no inner node is read.
@@ -352,7 +376,7 @@ fn keys_that_are_not_kept_are_durably_gone() {
     let (space, _) = Space::open(SimArena::new().boot(&snapshot, &snapshot.nothing(), 1)).expect("the pool");
     let index = FastFairIndex::examine(Arc::new(space), root, 0).expect("the index");
     for number in 0..300 {
-        let names = index.names(&Keys::Mixed.of(number), number + 1).expect("sound");
+        let names = index.names(&guard, &Keys::Mixed.of(number), number + 1).expect("sound");
         assert_eq!(names, (number + 1) % 3 == 0);
     }
 }
@@ -405,7 +429,7 @@ fn use_it(index: &FastFairIndex, participant: &Participant, keys: Keys) -> bool 
     for number in (0..200).step_by(7) {
         let (guard, key) = (participant.pin(), keys.of(number));
         note(index.get(&guard, &key).is_err());
-        note(index.names(&key, 1).is_err());
+        note(index.names(&guard, &key, 1).is_err());
         note(index.upsert(&guard, &key, 9).is_err());
         note(index.take(&guard, &key).is_err());
         note(index.insert(&guard, &keys.of(number + 1_000), 9).is_err());

@@ -85,6 +85,7 @@ mod count;
 mod key;
 mod kit;
 mod node;
+mod offer;
 mod open;
 mod remove;
 mod scan;

@@ -33,6 +33,8 @@ use std::cmp::Ordering;
 
 /// Bytes of a node, as published (FAST'18, section 5.2).
 pub(super) const NODE: u64 = 512;
+/// Lines that are asked for ahead of a lookup: half of a node.
+const LINES_AHEAD: u64 = NODE / LINE / 2;
 /// Bits of a hint that say a position.
 pub(super) const SLOT_BITS: u32 = 5;
 /// Entries of a node.
@@ -195,6 +197,12 @@ impl<'a, W: Words> Node<'a, W> {
     /// Asks for the line of an entry, and for that of the state.
     pub(super) fn prefetch(&self, slot: usize) {
         self.arena.words.prefetch(self.place + Self::at(slot));
+        quipu_medium::arch::prefetch_to_write(std::ptr::from_ref(self.state));
+    }
+
+    /// Asks for the lines that most lookups look at, which begin with the first entry, and for that of the state.
+    pub(super) fn prefetch_first(&self) {
+        (0..LINES_AHEAD).for_each(|line| self.arena.words.prefetch(self.place + line * LINE));
         quipu_medium::arch::prefetch_to_write(std::ptr::from_ref(self.state));
     }
 

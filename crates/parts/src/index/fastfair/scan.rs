@@ -81,9 +81,39 @@ impl<W: Words> FastFairIndex<W> {
         Ok(left < limit.max(1))
     }
 
+    /// Adds the next values, those of one leaf; false, with nothing added, at the end. As [`next_batch`](FastFairIndex::next_batch), but
+    /// looks at few keys.
+    pub(super) fn next_values(
+        &self,
+        guard: &Guard<'_>,
+        cursor: &mut ScanCursor,
+        out: &mut Vec<u64>,
+    ) -> Result<bool> {
+        let before = out.len();
+        while !cursor.finished && out.len() == before {
+            let from = cursor.from.as_key();
+            let (entries, link) = self.read_leaf(guard, &from)?;
+            let (mut low, mut high) = (0, entries.len());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match self.arena.compare(&from, entries[middle].key)? {
+                    Ordering::Greater => low = middle + 1,
+                    Ordering::Equal if cursor.is_behind => low = middle + 1,
+                    _ => high = middle,
+                }
+            }
+            out.extend(entries[low..].iter().map(|entry| entry.value));
+            match link {
+                Some(link) => (cursor.from, cursor.is_behind) = (self.arena.key(link.key)?, false),
+                None => cursor.finished = true,
+            }
+        }
+        Ok(out.len() > before)
+    }
+
     /// The entries of the leaf of a key, and where the keys behind them are; durable, and all there at one moment.
     fn read_leaf(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<(Vec<Entry>, Option<Link>)> {
-        let (_, (mut entries, link)) = self.read(guard, key, |node, seen| {
+        let (_, (mut entries, link)) = self.read::<true, _>(guard, key, |node, seen| {
             let entries = node.entries_seen(seen);
             let link = node.link();
             let is_behind = match link {

@@ -69,6 +69,19 @@ impl<W: Words> FastFairIndex<W> {
         key: &Key<'_>,
         level: u32,
     ) -> Result<Split> {
+        self.splitting.fetch_add(1, Ordering::Relaxed);
+        let split = self.try_split(node, kit, key, level);
+        self.splitting.fetch_sub(1, Ordering::Relaxed);
+        split
+    }
+
+    fn try_split(
+        &self,
+        node: &Locked<'_, W>,
+        kit: &mut Kit<'_, W>,
+        key: &Key<'_>,
+        level: u32,
+    ) -> Result<Split> {
         let (entries, link) = (node.entries(), node.link());
         let last = entries[entries.len() - 1];
         // Keys that come in order fill nodes for good, and leave nothing to share.
@@ -184,7 +197,7 @@ impl<W: Words> FastFairIndex<W> {
 
     /// Gives the tree another level, above the root and its sibling; false if somebody has.
     fn grow(&self, kit: &mut Kit<'_, W>, level: u32, separator: &Key<'_>, child: u64) -> Result<bool> {
-        let _growing = self.growing.lock();
+        let _rising = self.rising.lock();
         if self.top_level()? >= level {
             return Ok(false);
         }

@@ -12,7 +12,7 @@ use crate::epoch::Guard;
 use crate::space::ZoneId;
 use crate::sync::SpinLock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A FAST&FAIR index: key to value, in order of the keys.
 ///
@@ -24,10 +24,11 @@ pub struct FastFairIndex<W: Words = PmWords> {
     /// Number of the root, as it stands in PM.
     pub(super) top: AtomicU64,
     /// Held while the tree gets another level.
-    pub(super) growing: SpinLock<()>,
+    pub(super) rising: SpinLock<()>,
     pub(super) count: Count,
     pub(super) sweep: SpinLock<Sweep>,
     pub(super) splits: AtomicU64,
+    pub(super) splitting: AtomicU32,
     pub(super) removals: AtomicU64,
     /// What [`repair`](FastFairIndex::repair) clears: the link to a zone that was not committed.
     pub(super) dangling: SpinLock<Option<u64>>,
@@ -39,10 +40,11 @@ impl<W: Words> FastFairIndex<W> {
         FastFairIndex {
             arena: Arc::new(arena),
             top: AtomicU64::new(top),
-            growing: SpinLock::default(),
+            rising: SpinLock::default(),
             count: Count::new(sweep.is_done()),
             sweep: SpinLock::new(sweep),
             splits: AtomicU64::new(0),
+            splitting: AtomicU32::new(0),
             removals: AtomicU64::new(0),
             dangling: SpinLock::default(),
         }
@@ -55,7 +57,13 @@ impl<W: Words> FastFairIndex<W> {
     /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
     #[inline]
     pub fn get(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
-        Ok(self.find(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
+        Ok(self.find::<true>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
+    }
+
+    /// The value of a key as it stands, durably or not: changes nothing, makes nothing durable, and waits for nobody.
+    #[inline]
+    pub(super) fn peek(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
+        Ok(self.find::<false>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
     }
 
     /// Like [`get`](FastFairIndex::get), with a hint that leads back here.
@@ -63,8 +71,13 @@ impl<W: Words> FastFairIndex<W> {
     /// # Errors
     /// As for [`get`](FastFairIndex::get).
     pub fn locate(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Located> {
+        self.locate_as::<true>(guard, key)
+    }
+
+    /// The same for who may not care whether the answer is durable.
+    pub(super) fn locate_as<const DURABLE: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Located> {
         let key = Key::new(key)?;
-        let (node, entry) = self.find(guard, &key)?;
+        let (node, entry) = self.find::<DURABLE>(guard, &key)?;
         let slot = match entry {
             Some(entry) => entry.slot,
             // Good enough for a hint: nobody keeps the entries where they are.
@@ -77,22 +90,13 @@ impl<W: Words> FastFairIndex<W> {
         Ok(Located { value: entry.map(|entry| entry.value), hint: Hint::new(node.number, slot) })
     }
 
-    /// Whether this value stands under this key, durably or not. Changes nothing, makes nothing durable, and is for who has the
-    /// index for itself: all that may be asked of one that has been [examined](FastFairIndex::examine) only.
+    /// Whether this value stands under this key, durably or not. Changes nothing, makes nothing durable, and waits for nobody: all
+    /// that may be asked of an index that has been [examined](FastFairIndex::examine) only.
     ///
     /// # Errors
     /// As for [`get`](FastFairIndex::get).
-    pub fn names(&self, key: &[u8], value: u64) -> Result<bool> {
-        let key = Key::new(key)?;
-        let mut node = self.descend(&key, 0)?;
-        let mut hops = Hops::default();
-        loop {
-            let search = node.search(&key, node.state.before())?;
-            match node.sibling_for(&key)? {
-                Some(link) => node = hops.follow(node, link, 0)?,
-                None => return Ok(search.entry.is_some_and(|entry| entry.value == value)),
-            }
-        }
+    pub fn names(&self, guard: &Guard<'_>, key: &[u8], value: u64) -> Result<bool> {
+        Ok(self.peek(guard, key)? == Some(value))
     }
 
     /// Asks the processor for the lines that a lookup or a change by this hint will need.
@@ -100,6 +104,22 @@ impl<W: Words> FastFairIndex<W> {
     pub fn prefetch(&self, hint: Hint) {
         if let Some(node) = self.arena.find_node(hint.node()) {
             node.prefetch(hint.slot());
+        }
+    }
+
+    /// Asks for the first lines of the leaf of a key. Waits for the inner nodes above, which are in the cache if the index is in use.
+    pub fn prefetch_key(&self, key: &[u8]) {
+        let leaf = || {
+            let key = Key::new(key)?;
+            if self.top_level()? == 0 {
+                return self.top_node();
+            }
+            let parent = self.descend(&key, 1)?;
+            self.arena.node(parent.route(&key)?.0, parent.place)
+        };
+        // What is wrong with the index, whoever looks for the key is told.
+        if let Ok(leaf) = leaf() {
+            leaf.prefetch_first();
         }
     }
 
@@ -144,6 +164,11 @@ impl<W: Words> FastFairIndex<W> {
         self.arena.zones()
     }
 
+    /// Whether a node is being split now.
+    pub fn growing(&self) -> bool {
+        self.splitting.load(Ordering::Relaxed) != 0
+    }
+
     /// The level of the root.
     pub(super) fn top_level(&self) -> Result<u32> {
         self.top_node()?.level()
@@ -175,10 +200,14 @@ impl<W: Words> FastFairIndex<W> {
         if at == level { Ok(node) } else { damaged("the root of the index", node.place) }
     }
 
-    /// The leaf of a key and its entry there, if it has one, both durable.
+    /// The leaf of a key and its entry there, if it has one, both durable if that is wanted.
     #[inline]
-    pub(super) fn find(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<(Node<'_, W>, Option<Entry>)> {
-        let (leaf, entry) = self.read(guard, key, |node, seen| {
+    pub(super) fn find<const DURABLE: bool>(
+        &self,
+        guard: &Guard<'_>,
+        key: &Key<'_>,
+    ) -> Result<(Node<'_, W>, Option<Entry>)> {
+        let (leaf, entry) = self.read::<DURABLE, _>(guard, key, |node, seen| {
             let search = node.search(key, seen)?;
             let is_own = seen.is_quiet() && (search.entry.is_some() || search.is_bounded);
             // The link is read last: what a split takes away is gone from here only after the link has changed.
@@ -189,9 +218,9 @@ impl<W: Words> FastFairIndex<W> {
     }
 
     /// Reads the leaf of a key without a lock: `look` gets nodes until one says that no sibling has the key. What it
-    /// has read of that one, and of those on the way, is durable, and was there at one moment.
+    /// has read of that one, and of those on the way, was there at one moment, and is durable if that is wanted.
     #[inline]
-    pub(super) fn read<T>(
+    pub(super) fn read<const DURABLE: bool, T>(
         &self,
         _guard: &Guard<'_>,
         key: &Key<'_>,
@@ -210,7 +239,7 @@ impl<W: Words> FastFairIndex<W> {
                 if node.state.after() != seen {
                     continue;
                 }
-                if !seen.is_quiet() {
+                if DURABLE && !seen.is_quiet() {
                     let idle = if seen.is_settled() { None } else { node.try_lock() };
                     if let Some(locked) = idle {
                         self.settle(&locked)?;
