@@ -22,6 +22,7 @@ impl From<FastFairError> for IndexError {
 impl<W: Words> Index for FastFairIndex<W> {
     const WORD_BITS: u32 = 62;
     const DURABLE: bool = true;
+    const NEVER_FAILS: bool = false;
     const HINTS: bool = true;
 
     type Cursor = ScanCursor;
