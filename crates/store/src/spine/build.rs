@@ -1,5 +1,6 @@
 //! Putting a spine over logs together: its parts, by the design of the pool.
 
+use super::hot::Hot;
 use super::{Compactor, Logs, Spine, workers_of};
 use crate::checkpoint;
 use crate::designs::{Design, quipu};
@@ -14,6 +15,7 @@ use quipu_parts::index::Index;
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
+use quipu_parts::reclaim::hot::HotSetSettings;
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{Space, SpaceError, SpaceRecovery};
 use quipu_parts::stripes::Stripes;
@@ -21,6 +23,10 @@ use std::sync::Arc;
 
 /// How design `quipu` compacts.
 const OF_QUIPU: Techniques = Techniques { reduce: false, separate: false, shortcut: false, batch: true };
+
+/// So few samples that short runs come to know what is hot.
+const TINY_HOT_SET: HotSetSettings =
+    HotSetSettings { keys: 8, interval: 1, samples: 32, shift: 0.5, uniform: 1.5 };
 
 /// What is at hand for a store that is being built.
 pub(crate) struct Plan<'o> {
@@ -107,6 +113,8 @@ impl Plan<'_> {
             heap = heap.with_dead_bits();
         }
         let epochs = Collector::new();
+        let hot_set = if testing.tiny_index { TINY_HOT_SET } else { HotSetSettings::default() };
+        let hot = techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let piece = if techniques.batch { quipu::PIECE } else { 1 };
         Spine {
             compactor: Compactor::new(&heap, &epochs, workers, piece),
@@ -116,6 +124,8 @@ impl Plan<'_> {
             epochs,
             publishes_late: publishes_late && I::NEVER_FAILS,
             sizes_in_words: techniques.reduce,
+            hot,
+            gives_hints: techniques.shortcut,
             twin: testing.twin,
         }
     }

@@ -87,7 +87,7 @@ impl<I: Index> Spine<I> {
 
     /// Publishes all that a client has parked.
     pub(super) fn catch_up(&self, session: &mut Session) {
-        let Session { participant, writer, lag } = session;
+        let Session { participant, writer, lag, .. } = session;
         let guard = participant.pin();
         for _ in 0..DEPTH {
             self.finish_oldest(&guard, writer.shard, lag);

@@ -15,6 +15,7 @@ mod batch;
 mod build;
 mod compact;
 mod frame;
+mod hot;
 mod lag;
 mod large;
 mod logs;
@@ -31,13 +32,14 @@ pub(crate) use write::Change;
 use crate::error::Error;
 use crate::options::Twin;
 use crate::stats::Stats;
+use hot::{Hot, HotSide};
 use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
 use quipu_parts::heap::{Numbers, Reference, SizedReference};
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, Kind, RecordView};
+use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, HINT_FIELD, Kind, RecordView};
 use quipu_parts::stripes::{Parked, StripeGuard, Stripes};
 
 /// The parts of one open store.
@@ -51,13 +53,20 @@ pub(crate) struct Spine<I> {
     pub(crate) publishes_late: bool,
     /// Whether words tell how long a record is, where the index has room for that (PACMAN section 3.2).
     pub(crate) sizes_in_words: bool,
+    /// What is hot, if that is kept apart.
+    pub(crate) hot: Option<Hot>,
+    /// Whether records tell where the index has their key, if it can say so.
+    pub(crate) gives_hints: bool,
     pub(crate) twin: Option<Twin>,
 }
 
 /// What a client owns: its epoch slot, and what it writes with.
 pub(crate) struct Session {
     participant: Participant,
+    /// For all records but hot ones.
     writer: Writer,
+    /// For these, where they are kept apart.
+    hot: Option<Box<HotSide>>,
     lag: Lag,
 }
 
@@ -128,16 +137,15 @@ impl<I: Index> Spine<I> {
     }
 
     pub(crate) fn session(&self, node: Option<Node>) -> Session {
-        let writer = Writer::new(&self.heap, node);
-        Session { participant: self.epochs.register(), writer, lag: Lag::default() }
+        let writer = || Writer::new(&self.heap, node);
+        let (writer, hot) = (writer(), self.hot_side(writer));
+        Session { participant: self.epochs.register(), writer, hot, lag: Lag::default() }
     }
 
-    /// Ends a session; its segment goes on with another client.
+    /// Ends a session; its segments go on with another client.
     pub(crate) fn end(&self, session: &mut Session) {
         self.catch_up(session);
-        if let Some(segment) = session.writer.segment.take() {
-            self.heap.leave(segment);
-        }
+        self.leave_all(session);
     }
 
     /// Publishes, gives back and seals all that there is, for a store that nobody uses any more.
@@ -177,10 +185,10 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, and a time of
-    /// expiry.
+    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a time of expiry and
+    /// a hint.
     pub(crate) fn key_limit(&self) -> u64 {
-        KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - self.inline_limit())
+        KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - HINT_FIELD - self.inline_limit())
     }
 
     #[inline]

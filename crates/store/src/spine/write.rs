@@ -1,10 +1,11 @@
 //! Writing one key: every kind of write is a decision made on the old record under the key's lock.
 
+use super::hot::writer_for;
 use super::{Located, Placed, Session, Spine, Writer};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_medium::Node;
-use quipu_parts::epoch::Guard;
+use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
 use quipu_parts::index::{Index, Key};
@@ -56,7 +57,10 @@ impl<I: Index> Spine<I> {
         let key = self.key(content.key);
         self.index.prefetch_to_write(key);
         self.stripes.prefetch(key.hash);
-        let Session { participant, writer, lag } = session;
+        let Session { participant, writer, hot, lag } = session;
+        let is_hot = self.is_hot(hot, participant, kind, key.hash);
+        let writer = writer_for(is_hot, writer, hot);
+        let content = &self.hinted(*content, key, participant, is_hot)?;
         let (guard, stripe) = loop {
             while let Err(error) = self.prepare(writer, content) {
                 self.make_space_or(error, writer, (content.record_len(), 0), purpose_of(kind))?;
@@ -110,6 +114,7 @@ impl<I: Index> Spine<I> {
             match self.decide::<WHOLE, V, T>(session, key, &mut decide) {
                 Ok(outcome) => return Ok(outcome),
                 Err(Refusal { error, wanted, purpose }) => {
+                    self.leave_all(session);
                     self.make_space_or(error, &mut session.writer, wanted, purpose)?;
                 }
             }
@@ -124,9 +129,11 @@ impl<I: Index> Spine<I> {
         key: &[u8],
         decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Refusal> {
-        let Session { participant, writer, .. } = session;
+        let Session { participant, writer, hot, .. } = session;
         let key = self.key(key);
         self.index.prefetch_to_write(key);
+        let is_hot = self.is_hot(hot, participant, Kind::Value, key.hash);
+        let writer = writer_for(is_hot, writer, hot);
         let guard = participant.pin();
         let stripe = self.lock(&guard, key.hash);
         self.drop_revoked(writer);
@@ -149,6 +156,7 @@ impl<I: Index> Spine<I> {
             return replaced.map(|()| outcome).map_err(refused);
         }
         let kind = content.kind;
+        let content = self.hinted(content, key, participant, is_hot)?;
         let refused = |error| Refusal { error, wanted: (content.record_len(), 0), purpose };
         self.prepare(writer, &content).map_err(refused)?;
         let placed = self.place(writer, &stripe, key, &content);
@@ -157,6 +165,22 @@ impl<I: Index> Spine<I> {
             self.heap.share_reserve(&mut writer.segment);
         }
         Ok(outcome)
+    }
+
+    /// The same with a hint to where the index has the key, for a cleaner: not if it is hot, and is dead before one comes.
+    #[inline]
+    fn hinted<'c>(
+        &self,
+        content: Content<'c>,
+        key: Key<'_>,
+        participant: &Participant,
+        is_hot: bool,
+    ) -> Result<Content<'c>, Error> {
+        if !I::HINTS || !self.gives_hints || is_hot || content.kind != Kind::Value {
+            return Ok(content);
+        }
+        let hint = self.index.hint(&participant.pin(), key)?;
+        Ok(Content { hint: hint.unwrap_or_default(), ..content })
     }
 
     /// Gives a segment up that was taken away from its client, and tells whether it did. A stripe is held: as long as it is,

@@ -33,6 +33,9 @@ impl<I: Index> Spine<I> {
         let (left, low_water) = (self.heap.zones_left(Use::Put), self.compactor.low_water);
         if left < low_water {
             let has_cleaner = self.compactor.bell.ring();
+            if let Some(hot) = self.hot.as_ref().filter(|_| !has_cleaner) {
+                hot.tend();
+            }
             if !has_cleaner || left < low_water.div_ceil(HELPERS_SHARE) {
                 self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
             }
@@ -49,6 +52,9 @@ impl<I: Index> Spine<I> {
     /// A piece of the cleaner's work.
     pub(crate) fn clean_ahead(&self) -> Progress {
         assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
+        if let Some(hot) = &self.hot {
+            hot.tend();
+        }
         if self.heap.zones_left(Use::Put) >= self.compactor.low_water {
             return Progress::Enough;
         }

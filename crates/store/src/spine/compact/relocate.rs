@@ -39,9 +39,10 @@ pub(super) struct Relocated {
 /// A record of the victim and its copy.
 struct Copied<'r> {
     key: Key<'r>,
-    old: u64,
-    new: u64,
-    len: u64,
+    hint: Option<u64>,
+    /// Words and lengths of the original and of the copy, which may have a hint and has none.
+    old: (u64, u64),
+    new: (u64, u64),
     sequence: u64,
 }
 
@@ -66,7 +67,7 @@ impl<I: Index> Spine<I> {
         }
         self.region().fence();
         done.records += copies.len() as u64;
-        done.bytes += copies.iter().map(|copy| copy.len).sum::<u64>();
+        done.bytes += copies.iter().map(|copy| copy.new.1).sum::<u64>();
         let mut unflushed = Vec::with_capacity(FLUSHED_TOGETHER);
         let repointed = self.repoint_all(guard, writer, &copies, &mut unflushed, done);
         if self.twin != Some(Twin::LastRepointedUnflushed) {
@@ -105,7 +106,10 @@ impl<I: Index> Spine<I> {
             self.prepare_for(Use::Move, writer, &content)?;
             let sequence = record.header.sequence.get();
             let copy = self.append(writer, sequence, &content, LastLine::Left);
-            copies.push(Copied { key, old, new: self.word(copy, kind, len), len, sequence });
+            let hint = (record.hint != 0).then_some(record.hint);
+            let copied = content.record_len();
+            let new = (self.word(copy, kind, copied), copied);
+            copies.push(Copied { key, hint, old: (old, len), new, sequence });
         }
         Ok(())
     }
@@ -120,14 +124,14 @@ impl<I: Index> Spine<I> {
         done: &mut Relocated,
     ) -> Result<(), Error> {
         for ahead in copies.iter().take(AHEAD) {
-            self.index.prefetch_repoint(None, ahead.key);
+            self.index.prefetch_repoint(ahead.hint, ahead.key);
         }
         for (i, copied) in copies.iter().enumerate() {
             if let Some(ahead) = copies.get(i + AHEAD) {
-                self.index.prefetch_repoint(None, ahead.key);
+                self.index.prefetch_repoint(ahead.hint, ahead.key);
             }
-            let Copied { key, old, new, len, sequence } = *copied;
-            let mut repointed = self.index.repoint(guard, None, key, old, new)?;
+            let Copied { key, hint, old: (old, old_len), new: (new, new_len), sequence } = *copied;
+            let mut repointed = self.index.repoint(guard, hint, key, old, new)?;
             if repointed.is_none() && self.publishes_late {
                 self.settle(guard, key.hash);
                 repointed = self.index.repoint(guard, None, key, old, new)?;
@@ -137,11 +141,11 @@ impl<I: Index> Spine<I> {
                 Some(repointed) => {
                     done.by_hint += u64::from(repointed.by_hint);
                     unflushed.push(repointed.unflushed);
-                    self.heap.note_dead(writer.shard, old, len);
+                    self.heap.note_dead(writer.shard, old, old_len);
                 }
                 None => {
                     self.heap.hold_tombstones(new, sequence);
-                    self.heap.note_dead(writer.shard, new, len);
+                    self.heap.note_dead(writer.shard, new, new_len);
                 }
             }
             if unflushed.len() == FLUSHED_TOGETHER {

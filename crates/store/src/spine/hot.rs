@@ -1,0 +1,83 @@
+//! Hot records in segments of their own: what a store, and each of its clients, needs for it.
+//!
+//! A client writes what is hot to one segment and all else to another (PACMAN section 3.4), so it has two writers. Deletions, atomic
+//! batches and what is put many at a time go with the cold.
+
+use super::{Session, Spine, Writer};
+use quipu_parts::epoch::Participant;
+use quipu_parts::index::Index;
+use quipu_parts::reclaim::hot::{HotSet, HotSetSettings, Sampler};
+use quipu_parts::record::Kind;
+use quipu_parts::sync::SpinLock;
+
+/// What a store knows of what is hot.
+pub(crate) struct Hot {
+    set: HotSet,
+    /// Of whoever tends the set.
+    participant: SpinLock<Participant>,
+}
+
+impl Hot {
+    pub(super) fn new(settings: HotSetSettings, participant: Participant) -> Hot {
+        Hot { set: HotSet::new(settings), participant: SpinLock::new(participant) }
+    }
+
+    /// Does what is due for the set: most of the time nothing.
+    pub(super) fn tend(&self) {
+        if let Some(participant) = self.participant.try_lock() {
+            self.set.tend(&participant);
+        }
+    }
+}
+
+/// What a client has for hot records.
+pub(crate) struct HotSide {
+    sampler: Sampler,
+    pub(super) writer: Writer,
+}
+
+impl<I: Index> Spine<I> {
+    /// What a client of this store needs for hot records, if they are kept apart.
+    pub(super) fn hot_side(&self, writer: impl FnOnce() -> Writer) -> Option<Box<HotSide>> {
+        let hot = self.hot.as_ref()?;
+        Some(Box::new(HotSide { sampler: Sampler::new(&hot.set), writer: writer() }))
+    }
+
+    /// Whether a record that is about to be written is hot.
+    #[inline]
+    pub(super) fn is_hot(
+        &self,
+        side: &mut Option<Box<HotSide>>,
+        participant: &Participant,
+        kind: Kind,
+        hash: u64,
+    ) -> bool {
+        match (&self.hot, side) {
+            (Some(hot), Some(side)) if kind != Kind::Tombstone => {
+                side.sampler.is_hot(&hot.set, &participant.pin(), hash)
+            }
+            _ => false,
+        }
+    }
+
+    /// Leaves a client's segments to others: all that could be cleaned may be in these.
+    pub(super) fn leave_all(&self, session: &mut Session) {
+        let hot = session.hot.as_mut().and_then(|side| side.writer.segment.take());
+        for segment in hot.into_iter().chain(session.writer.segment.take()) {
+            self.heap.leave(segment);
+        }
+    }
+}
+
+/// The writer for a record.
+#[inline]
+pub(super) fn writer_for<'w>(
+    is_hot: bool,
+    cold: &'w mut Writer,
+    hot: &'w mut Option<Box<HotSide>>,
+) -> &'w mut Writer {
+    match hot {
+        Some(side) if is_hot => &mut side.writer,
+        _ => cold,
+    }
+}
