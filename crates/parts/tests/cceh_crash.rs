@@ -13,7 +13,7 @@ mod crashes;
 #[path = "cceh/support.rs"]
 mod support;
 
-use crash::{Nodes, Subject, Twin, get, hash_of, open, reference};
+use crash::{COPY, Nodes, Subject, Twin, get, hash_of, open, reference};
 use crashes::{Findings, History, Known, Model, at_each_operation, creation};
 use quipu_medium::sim::{Fault, sched};
 use quipu_parts::epoch::{Collector, Guard};
@@ -205,6 +205,74 @@ fn many_schedules_survive_the_worst_crash() {
             assert_eq!(violations, Vec::<String>::new(), "seed {seed}");
         }
     }
+}
+
+/// A cleaner copies what writers of the same keys replace, and readers look on: neither a copy nor a word that came after it is
+/// taken for durable too early.
+#[test]
+fn copies_beside_writers_survive_the_worst_crash() {
+    let mut moved = 0;
+    for seed in 0..3_000u64 {
+        // Few, so that all are at work on the same entry.
+        let keys = 1 + seed % 3;
+        let space = format(LEN, seed);
+        let (first, root) = create(&space, narrow());
+        drop(first);
+        let index = open(&space, root, narrow(), Twin::Sound).expect("just created");
+        let subject = Subject { root, settings: narrow(), twin: Twin::Sound };
+        let (history, findings) = (Rc::new(History::default()), Findings::default());
+        let (known, found) = (history.clone(), findings.clone());
+        let collector = Collector::new();
+        let moves = Cell::new(0);
+        let (index, history, moves) = (&index, &*history, &moves);
+        let writer = collector.register();
+        let write = move || {
+            for step in 0..24 {
+                let guard = writer.pin();
+                let key = mix(seed ^ step) % keys;
+                let is_own = |found: u64| Some(found & !COPY) == history.now(key);
+                if step % 5 == 4 {
+                    history.write(key, None, || index.take(&guard, hash_of(key), is_own));
+                } else {
+                    let new = reference(key, step);
+                    let upsert = || index.upsert(&guard, hash_of(key), new, is_own);
+                    history.write(key, Some(new), upsert).expect("room");
+                }
+            }
+        };
+        let cleaner = collector.register();
+        let clean = move || {
+            for step in 0..16 {
+                let (guard, mut unflushed) = (cleaner.pin(), Vec::new());
+                for key in (0..keys).filter(|key| mix(seed << 8 ^ step << 4 ^ key) & 3 > 0) {
+                    let Some(old) = history.now(key) else { continue };
+                    unflushed.extend(index.replace_unflushed(&guard, hash_of(key), old, old | COPY));
+                }
+                moves.set(moves.get() + unflushed.len());
+                index.persist_all(&guard, &mut unflushed);
+            }
+        };
+        let reader = collector.register();
+        let read = move || {
+            for step in 0..40 {
+                let guard = reader.pin();
+                let key = mix(seed << 16 ^ step) % keys;
+                history.read(key, || get(index, &guard, key));
+            }
+        };
+        at_each_operation(
+            space.region(),
+            move |snapshot| found.glance(snapshot, &subject, &known.model.borrow().clone(), seed),
+            || {
+                let tasks: Vec<Box<dyn FnOnce() + '_>> =
+                    vec![Box::new(write), Box::new(clean), Box::new(read)];
+                sched::run(seed, tasks).expect("the run ends");
+            },
+        );
+        assert_eq!(findings.violations.take(), Vec::<String>::new(), "seed {seed}");
+        moved += moves.get();
+    }
+    assert!(moved > 1_500, "{moved} references moved");
 }
 
 /// Every twin is convicted by the message for its own fault.

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 const VERSIONS: u64 = 1 << 20;
+/// Set in references to copies that a cleaner has made.
+pub const COPY: u64 = 1 << 60;
 
 /// Hashes that all name the same bucket, so that a handful of keys makes a segment split.
 pub fn hash_of(key: u64) -> u64 {
@@ -24,7 +26,8 @@ pub fn reference(key: u64, version: u64) -> u64 {
 }
 
 pub fn get<M: NodeMemory>(index: &CcehIndex<M>, guard: &Guard<'_>, key: u64) -> Option<u64> {
-    index.get(guard, hash_of(key), |reference| reference / VERSIONS == key + 1)
+    let found = index.get(guard, hash_of(key), |reference| (reference & !COPY) / VERSIONS == key + 1);
+    found.map(|reference| reference & !COPY)
 }
 
 /// How the index is broken on purpose.
@@ -161,7 +164,7 @@ pub struct Subject {
 fn walk(index: &CcehIndex<Nodes>, guard: &Guard<'_>) -> Vec<u64> {
     let (mut cursor, mut walked) = (Cursor::default(), Vec::new());
     while index.next_batch(guard, &mut cursor, &mut walked) {}
-    let mut walked: Vec<_> = walked.into_iter().map(|(_, reference)| reference).collect();
+    let mut walked: Vec<_> = walked.into_iter().map(|(_, reference)| reference & !COPY).collect();
     walked.sort_unstable();
     walked
 }
