@@ -22,7 +22,7 @@ use quipu_parts::stripes::Stripes;
 use std::sync::Arc;
 
 /// How design `quipu` compacts.
-const OF_QUIPU: Techniques = Techniques { reduce: false, separate: false, shortcut: false, batch: true };
+const OF_QUIPU: Techniques = Techniques { reduce: true, separate: true, shortcut: false, batch: true };
 
 /// So few samples that short runs come to know what is hot.
 const TINY_HOT_SET: HotSetSettings =
