@@ -2,7 +2,7 @@
 
 use crate::commands::{
     bench, check, compact, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
-    soak,
+    scan, soak,
 };
 use crate::failure::{Failure, Outcome};
 use clap::builder::styling::Styles;
@@ -55,6 +55,7 @@ pub enum Command {
     Put(put::Args),
     Get(get::Args),
     Del(del::Args),
+    Scan(scan::Args),
     Import(import::Args),
     Export(export::Args),
     Info(info::Args),
@@ -79,6 +80,7 @@ impl Command {
             Command::Put(args) => args.run(),
             Command::Get(args) => args.run(),
             Command::Del(args) => args.run(),
+            Command::Scan(args) => args.run(),
             Command::Import(args) => args.run(),
             Command::Export(args) => args.run(),
             Command::Info(args) => args.run(),

@@ -2,9 +2,10 @@
 
 use crate::error::Error;
 use crate::slotted::{SlotBatch, Slots, with_slots};
-use crate::spine::{Logs, with_logs};
+use crate::spine::{Logs, Pair, with_logs};
 use quipu_parts::epoch;
 use std::borrow::Cow;
+use std::ops::Bound;
 
 /// A pinned store: values are lent out in place, without a copy, where the design keeps them as they are. A value above a
 /// quarter of a zone, which may lie in several, is put together, and designs that write in place give copies.
@@ -68,6 +69,48 @@ impl Guard<'_> {
             }
         };
         Iter { pairs }
+    }
+
+    /// The keys within these bounds with their values, in the order of their bytes. A key that is present throughout appears exactly
+    /// once; one that is written meanwhile appears at most once, with a value that it had. An error ends it.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the design keeps its keys in no order; and within, as for [`Client::get`](crate::Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use quipu::{Design, Options, Store};
+    /// use std::ops::Bound::{Excluded, Included};
+    /// let options = Options { design: Some(Design::FlatstoreM), size: 4 << 20, ..Options::default() };
+    /// let store = Store::create(dir.path().join("p"), &options)?;
+    /// let mut client = store.client();
+    /// client.put_many(&[("cord", "1"), ("knot", "2"), ("llama", "3")])?;
+    /// let guard = client.pin();
+    /// let keys: Vec<_> = guard.range(Included(b"d"), Excluded(b"m"))?.map(|pair| pair.unwrap().0).collect();
+    /// assert_eq!(keys, [&b"knot"[..], b"llama"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn range<'g>(&'g self, from: Bound<&'g [u8]>, to: Bound<&'g [u8]>) -> Result<Range<'g>, Error> {
+        let unordered = Error::Unsupported { what: "range scans" };
+        let Pinned::Log(logs) = self.spine else { return Err(unordered) };
+        let pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g> = match logs {
+            Logs::FlatstoreM(spine) => Box::new(spine.range(&self.pinned, from, to)),
+            _ => return Err(unordered),
+        };
+        Ok(Range { pairs })
+    }
+}
+
+/// Keys with their values in order; see [`Guard::range`].
+pub struct Range<'g> {
+    pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g>,
+}
+
+impl<'g> Iterator for Range<'g> {
+    type Item = Result<(Cow<'g, [u8]>, Cow<'g, [u8]>), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.pairs.next()
     }
 }
 

@@ -60,7 +60,7 @@ pub use checkpoint::checkpoint_tables;
 pub use client::Client;
 pub use designs::Design;
 pub use error::{Damage, DamagedPlace, Error, ErrorKind};
-pub use guard::{Guard, Iter};
+pub use guard::{Guard, Iter, Range};
 #[doc(hidden)]
 pub use offset_map::offset_map_table;
 pub use offset_map::{NodePlace, OffsetMap};

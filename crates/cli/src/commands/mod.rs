@@ -15,4 +15,5 @@ pub mod kill;
 pub mod linear;
 pub mod probe;
 pub mod put;
+pub mod scan;
 pub mod soak;

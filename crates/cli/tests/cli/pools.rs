@@ -45,6 +45,26 @@ fn a_value_for_a_while_is_there_for_a_while() {
 }
 
 #[test]
+fn a_scan_goes_in_order_between_bounds() {
+    let (_folder, pool) = folder();
+    succeed(args(["create"], &pool, ["--size", "8M", "--design", "flatstore-m"]));
+    for (key, value) in [("llama", "wool"), ("alpaca", "finer\twool"), ("knot", ""), ("cord", "7")] {
+        succeed(args(["put"], &pool, [key, value]));
+    }
+    assert_eq!(text(args(["scan"], &pool, [])), "alpaca\tfiner\\twool\ncord\t7\nknot\t\nllama\twool\n");
+    let some = ["--from", "b", "--to", "llama", "--limit", "1"];
+    assert_eq!(text(args(["scan"], &pool, some)), "cord\t7\n");
+    let found = objects(&succeed(args(["scan"], &pool, ["--from", "6b", "--hex", "--json"])));
+    assert_eq!(found.len(), 2);
+    assert_eq!((&found[1]["key"], &found[1]["value"]), (&"6c6c616d61".into(), &"776f6f6c".into()));
+    assert!(fail(args(["scan"], &pool, ["--from", "k", "--hex"]), 2).contains("first key"));
+
+    let (_folder, unordered) = folder();
+    succeed(args(["create"], &unordered, ["--size", "8M", "--design", "flatstore-h"]));
+    assert!(fail(args(["scan"], &unordered, []), 2).contains("range scans"));
+}
+
+#[test]
 fn large_values_go_in_and_out_and_over_to_another_pool() {
     let (folder, pool) = folder();
     succeed(args(["create"], &pool, ["--size", "8M", "--zone-size", "64K"]));

@@ -17,6 +17,7 @@ mod expiry;
 mod fixture;
 mod large;
 mod limits;
+mod order;
 mod slots;
 mod space;
 mod suite;

@@ -1,7 +1,7 @@
 //! The list of checks, and carrying them out one after the other.
 
 use super::fixture::{Fixture, Medium, Outcome};
-use super::{batches, calls, concurrency, durability, expiry, large, limits, slots, space};
+use super::{batches, calls, concurrency, durability, expiry, large, limits, order, slots, space};
 use quipu::designs::Description;
 use quipu::{Design, RecordForm, Setting};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,6 +57,8 @@ macro_rules! checks {
 
 const BATCHES: fn(&Description) -> bool = |design| design.batches;
 const EXPIRY: fn(&Description) -> bool = |design| design.expiry;
+const ORDERED: fn(&Description) -> bool = |design| design.ordered;
+const UNORDERED: fn(&Description) -> bool = |design| !design.ordered;
 const LENDS: fn(&Description) -> bool = |design| design.lends;
 const IN_PLACE: fn(&Description) -> bool = |design| design.updates_in_place;
 const ZONES: fn(&Description) -> bool = |design| design.value_zones;
@@ -98,6 +100,9 @@ pub const CHECKS: &[Check] = checks! {
     concurrency::one_put_if_absent_wins on 16 * MIB, 64 * KIB;
     concurrency::batches_and_single_writes_exclude_each_other on 16 * MIB, 64 * KIB, if BATCHES;
     concurrency::iteration_is_exact_under_writers on 16 * MIB, 64 * KIB;
+    order::ranges_are_those_of_a_sorted_map on 16 * MIB, 64 * KIB, if ORDERED;
+    order::a_range_is_exact_under_writers on 16 * MIB, 64 * KIB, if ORDERED;
+    order::without_order_a_range_is_refused on 4 * MIB, 64 * KIB, if UNORDERED;
     space::a_pool_is_written_to_for_ever on 4 * MIB, 64 * KIB;
     space::deleted_keys_stay_away_and_their_space_comes_back on 4 * MIB, 64 * KIB;
     space::threads_share_a_pool_that_is_nearly_full on 4 * MIB, 64 * KIB;

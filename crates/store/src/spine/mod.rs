@@ -20,6 +20,7 @@ mod lag;
 mod large;
 mod logs;
 mod read;
+mod scan;
 mod write;
 
 pub(crate) use build::{Plan, clock_of};
@@ -27,6 +28,7 @@ use compact::{Compactor, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;
+pub(crate) use scan::Pair;
 pub(crate) use write::Change;
 
 use crate::error::Error;

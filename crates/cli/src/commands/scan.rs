@@ -1,0 +1,82 @@
+//! `quipu scan`: prints the records of a pool in the order of their keys.
+
+use crate::failure::{Failure, Outcome};
+use crate::{output, pool, text};
+use quipu::Store;
+use quipu_cli::transfer::escape;
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::ops::Bound;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu scan animals.pool
+  quipu scan animals.pool --from k --to n --limit 10
+  quipu scan animals.pool --from 00 --to 10 --hex --json
+
+Fields of each JSON object: key and value, as hexadecimal digits.";
+
+/// Print the records of a pool in the order of their keys.
+///
+/// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are ordered by their
+/// bytes. Only designs that keep keys in their order can do this; `quipu designs` says which, and `quipu export` sorts those of
+/// any other.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The pool.
+    pool: PathBuf,
+    /// Begin with this key, or the first one behind it.
+    #[arg(long, value_name = "KEY")]
+    from: Option<OsString>,
+    /// End before this key.
+    #[arg(long, value_name = "KEY")]
+    to: Option<OsString>,
+    /// Print so many records at most.
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    limit: u64,
+    /// The keys given are hexadecimal digits.
+    #[arg(long)]
+    hex: bool,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Prints the records.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let key = |key: &Option<OsString>, what| match key {
+            Some(key) => text::bytes_of(key, what, self.hex).map(Some),
+            None => Ok(None),
+        };
+        let (from, to) = (key(&self.from, "first key")?, key(&self.to, "last key")?);
+        pool::with(&self.pool, |store| self.print(store, from.as_deref(), to.as_deref()))?;
+        Ok(Outcome::Fine)
+    }
+
+    fn print(&self, store: &Store, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<(), Failure> {
+        let client = store.client();
+        let guard = client.pin();
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let records = guard.range(from, to.map_or(Bound::Unbounded, Bound::Excluded))?;
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut line = Vec::new();
+        for (record, _) in records.zip(0..self.limit) {
+            let (key, value) = record?;
+            if self.json {
+                output::json_line(&json!({ "key": text::encode(&key), "value": text::encode(&value) }))?;
+                continue;
+            }
+            line.clear();
+            escape(&key, &mut line);
+            line.push(b'\t');
+            escape(&value, &mut line);
+            line.push(b'\n');
+            out.write_all(&line).map_err(|error| Failure::output(&error))?;
+        }
+        out.flush().map_err(|error| Failure::output(&error))
+    }
+}
