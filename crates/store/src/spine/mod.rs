@@ -14,12 +14,14 @@
 mod batch;
 mod build;
 mod compact;
+mod durable;
 mod frame;
 mod hot;
 mod lag;
 mod large;
 mod logs;
 mod read;
+mod rooted;
 mod write;
 
 pub(crate) use build::{Plan, clock_of};
@@ -27,6 +29,7 @@ use compact::{Compactor, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;
+pub(crate) use rooted::Rooted;
 pub(crate) use write::Change;
 
 use crate::error::Error;
@@ -177,7 +180,7 @@ impl<I: Index> Spine<I> {
             tombstone_bytes: bytes.tombstones,
             moved_bytes: compacted.moved,
             freed_segments: compacted.segments,
-            value_bytes: self.heap.zones_of_values() * space.zone_size(),
+            value_bytes: (self.heap.zones_of_values() * space.zone_size()).saturating_sub(index.pm_bytes),
             index_bytes: index.bytes,
             index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,
