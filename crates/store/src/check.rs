@@ -53,10 +53,20 @@ pub(crate) fn check<I: Index>(
         }
     }
     let zones = space.committed_zones();
+    let of_index: BTreeSet<_> = spine.index.zones().into_iter().collect();
     let (mut segments, mut records) = (0, 0);
     let mut unnamed = BTreeSet::new();
+    let session = spine.session(None);
+    let guard = session.pin();
+    // Proved records that the index names: it is believed at open where it is in the pool.
+    let mut named = 0;
     for (i, zone) in zones.iter().enumerate() {
+        if of_index.contains(zone) {
+            progress(i + 1, zones.len());
+            continue;
+        }
         let start = space.zone_offset(*zone);
+        let mut garbage = 0;
         // SAFETY: the caller has the store for itself, so nobody writes.
         if unsafe { spine.heap.value_life(*zone) }.is_some() {
             unnamed.insert(*zone);
@@ -70,7 +80,22 @@ pub(crate) fn check<I: Index>(
             }
             Ok(mut scan) => loop {
                 match scan.advance() {
-                    Ok(Some(Found::Record { .. })) => records += 1,
+                    Ok(Some(Found::Record { reference, record })) => {
+                        records += 1;
+                        if I::DURABLE {
+                            let len = record.header.record_len();
+                            let word = spine.word(reference, record.kind(), len);
+                            let is_named = spine.index.names(&guard, spine.key(record.key), word)?;
+                            match is_named {
+                                true if spine.heap.is_dead(reference) => {
+                                    let what = "a record that the index names and that is taken for dead";
+                                    complain(what.into(), spine.heap.resolve(reference), len);
+                                }
+                                true => named += 1,
+                                false => garbage += len,
+                            }
+                        }
+                    }
                     Ok(Some(Found::Frame { .. })) => {}
                     Ok(Some(Found::Gap { offset, len })) => complain("records".into(), start + offset, len),
                     Err(ScanError::Unknown { offset, kind, .. }) => {
@@ -79,6 +104,11 @@ pub(crate) fn check<I: Index>(
                     }
                     Ok(None) | Err(_) => {
                         segments += 1;
+                        let counted = spine.heap.known_garbage(*zone).filter(|_| I::DURABLE);
+                        if let Some(counted) = counted.filter(|counted| *counted != garbage) {
+                            let what = format!("a segment with {garbage} bytes of garbage, of which {counted} count");
+                            complain(what, start, space.zone_size());
+                        }
                         if let Some(end) = spine.heap.idle_end(*zone)
                             && scan.offset() < end
                         {
@@ -92,8 +122,6 @@ pub(crate) fn check<I: Index>(
         progress(i + 1, zones.len());
     }
 
-    let session = spine.session(None);
-    let guard = session.pin();
     let mut batch = Batch::default();
     let (mut keys, mut values) = (0, 0);
     while let Some(record) = spine.next_record(&guard, &mut batch)? {
@@ -119,6 +147,9 @@ pub(crate) fn check<I: Index>(
     let counted = spine.index.len(&guard)?;
     if keys != counted {
         complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
+    }
+    if I::DURABLE && named != counted {
+        complain(format!("of {counted} keys that the index has, {named} have a record that proves itself"), 0, 0);
     }
     for zone in unnamed {
         let what = "a zone of a large value that no key has: it leaks".into();

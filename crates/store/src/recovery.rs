@@ -8,6 +8,7 @@
 //! record are freed, and so are zones of large values that no record names any more. All of it is fenced before the
 //! store is handed out.
 
+pub(crate) mod durable;
 mod values;
 
 use crate::background;

@@ -26,7 +26,8 @@ pub struct Setting {
 }
 
 const VIPER: &[Design] = &[Design::Viper];
-const FLATSTORE: &[Design] = &[Design::FlatstoreH, Design::FlatstoreM];
+const FLATSTORE: &[Design] =
+    &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf];
 
 type Names<T> = &'static [(&'static str, T)];
 
@@ -134,7 +135,7 @@ impl Setting {
             name: "cceh",
             values: "paper or dense",
             help: "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
-            designs: &[Design::Viper, Design::FlatstoreH],
+            designs: &[Design::Viper, Design::FlatstoreH, Design::FlatstorePh],
             read: |options| {
                 let shape = options.offset_map.shape;
                 let name = SHAPES.iter().find(|(_, known)| known() == shape).map(|(name, _)| (*name).into());

@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::designs::{Design, quipu, viper};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::offset_map::{NodePlace, OffsetMap};
 use crate::options::{FreeList, Options};
 use crate::recovery::{Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
@@ -105,7 +106,11 @@ impl Store {
                     viper::encode(&options.slots.fitted(zone_size), &map, [0; _])
                 }
                 _ => {
-                    let (techniques, shape) = (options.techniques, options.offset_map.shape);
+                    let nodes =
+                        if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
+                    let OffsetMap { shape, .. } =
+                        OffsetMap { nodes, ..options.offset_map }.fitted(zone_size);
+                    let techniques = options.techniques;
                     FlatSettings { techniques, shape, root: [0; _] }.encode()
                 }
             },
@@ -171,9 +176,9 @@ impl Store {
         let (space, wrong) = Space::survey(region)?;
         let superblock = space.superblock();
         let design = check_superblock(&superblock, options)?;
-        if !design.description().proves_records {
+        if !design.description().salvages {
             return Err(Error::Unsupported {
-                what: "records that prove themselves, so nothing can be salvaged",
+                what: "records that prove themselves and tell which of them count, so nothing can be salvaged",
             });
         }
         let size = superblock.pool_len();

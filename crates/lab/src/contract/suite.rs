@@ -61,6 +61,7 @@ const ORDERED: fn(&Description) -> bool = |design| design.ordered;
 const UNORDERED: fn(&Description) -> bool = |design| !design.ordered;
 const LENDS: fn(&Description) -> bool = |design| design.lends;
 const IN_PLACE: fn(&Description) -> bool = |design| design.updates_in_place;
+const LARGE: fn(&Description) -> bool = |design| design.large_values;
 const ZONES: fn(&Description) -> bool = |design| design.value_zones;
 
 /// Every check.
@@ -88,13 +89,13 @@ pub const CHECKS: &[Check] = checks! {
     limits::sizes_up_to_the_limits_are_kept_with_large_zones on 32 * MIB, 2 * MIB;
     limits::keys_are_bytes on 4 * MIB, 64 * KIB;
     large::sizes_from_one_zone_to_the_limit_are_kept on 2 * MIB, 16 * KIB, if ZONES;
-    large::every_call_takes_and_shows_large_values on 4 * MIB, 64 * KIB;
-    large::a_key_is_overwritten_for_ever_in_a_small_pool on MIB, 16 * KIB;
-    large::a_deleted_value_makes_room_in_a_full_pool on MIB, 16 * KIB;
-    large::a_put_that_finds_no_room_leaves_everything_as_it_was on MIB, 16 * KIB;
+    large::every_call_takes_and_shows_large_values on 4 * MIB, 64 * KIB, if LARGE;
+    large::a_key_is_overwritten_for_ever_in_a_small_pool on MIB, 16 * KIB, if LARGE;
+    large::a_deleted_value_makes_room_in_a_full_pool on MIB, 16 * KIB, if LARGE;
+    large::a_put_that_finds_no_room_leaves_everything_as_it_was on MIB, 16 * KIB, if LARGE;
     large::compaction_moves_the_heads_alone on 2 * MIB, 16 * KIB, if ZONES;
     large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB, if LENDS;
-    large::threads_overwrite_and_read_large_values on 2 * MIB, 16 * KIB;
+    large::threads_overwrite_and_read_large_values on 2 * MIB, 16 * KIB, if LARGE;
     concurrency::threads_do_not_disturb_each_other on 16 * MIB, 64 * KIB;
     concurrency::updates_are_atomic on 16 * MIB, 64 * KIB;
     concurrency::one_put_if_absent_wins on 16 * MIB, 64 * KIB;

@@ -38,7 +38,8 @@ impl Step {
     /// some are.
     pub fn for_design(self, design: &Description, records: Records) -> Step {
         let in_place = design.updates_in_place && records.are_of_one_size();
-        match self {
+        let step = if design.large_values { self } else { self.without_large() };
+        match step {
             Step::One(key, Action::Update(value) | Action::Put(value)) if in_place && value % 4 == 1 => {
                 Step::One(key, Action::Change(value as ChangeId))
             }
@@ -57,6 +58,25 @@ impl Step {
             }
             step => step,
         }
+    }
+
+    /// The step with values of the usual length in place of large ones.
+    fn without_large(mut self) -> Step {
+        let usual = |value: &mut ValueId| *value &= !LARGE;
+        let changed = |action: &mut Action| match action {
+            Action::Put(value) | Action::Expire(value) | Action::Update(value) | Action::PutIfAbsent(value) => {
+                usual(value);
+            }
+            Action::Swap(expected, new) => expected.iter_mut().chain(new).for_each(usual),
+            _ => {}
+        };
+        match &mut self {
+            Step::One(_, action) => changed(action),
+            Step::PutMany(pairs) => pairs.iter_mut().for_each(|(_, value)| usual(value)),
+            Step::Write(batch) => batch.iter_mut().for_each(|(_, action)| changed(action)),
+            Step::GetMany(_) | Step::Compact => {}
+        }
+        self
     }
 }
 

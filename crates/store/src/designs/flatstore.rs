@@ -18,11 +18,12 @@ const BASE: Description = Description {
     batches: true,
     expiry: true,
     lends: true,
+    large_values: true,
     value_zones: true,
     checkpoints: false,
     updates_in_place: false,
     waste: 0,
-    proves_records: true,
+    salvages: true,
 };
 
 const PLACED: (&str, &str) =
@@ -67,4 +68,59 @@ pub static M: Description = Description {
     ],
     ordered: true,
     ..BASE
+};
+
+/// What the two with a persistent index have in common.
+const IN_POOL: Description = Description {
+    limits: &[
+        "values up to a quarter of a zone",
+        "no atomic batches",
+        "no salvage: only the index tells which records count",
+        "a file is refused after a crash of the operating system, since nobody could tell what its index has lost",
+    ],
+    batches: false,
+    large_values: false,
+    value_zones: false,
+    salvages: false,
+    ..BASE
+};
+
+const NAMED: (&str, &str) =
+    ("persistent", "when its self-certifying record is fenced, and the index has durably named it (2.1)");
+const OPENED: (&str, &str) =
+    ("opened", "at once: the index is believed, and what is dead is found out in the background (3.5)");
+
+/// FlatStore-PH.
+pub static PH: Description = Description {
+    name: "flatstore-ph",
+    parts: &[
+        PLACED,
+        NAMED,
+        ("published", "by CCEH in the pool, which keeps keys of eight bytes"),
+        WRITERS,
+        READERS,
+        RELEASED,
+        SPACE,
+        OPENED,
+        CACHED,
+    ],
+    ..IN_POOL
+};
+
+/// FlatStore-FF.
+pub static FF: Description = Description {
+    name: "flatstore-ff",
+    parts: &[
+        PLACED,
+        NAMED,
+        ("published", "by FAST&FAIR in the pool, which keeps all keys, in their order"),
+        WRITERS,
+        READERS,
+        RELEASED,
+        SPACE,
+        OPENED,
+        CACHED,
+    ],
+    ordered: true,
+    ..IN_POOL
 };

@@ -21,6 +21,10 @@ pub enum Design {
     FlatstoreH,
     /// FlatStore-M: Masstree in DRAM.
     FlatstoreM,
+    /// FlatStore-PH: CCEH in the pool.
+    FlatstorePh,
+    /// FlatStore-FF: FAST&FAIR in the pool.
+    FlatstoreFf,
 }
 
 /// What a design is, for people who choose one.
@@ -44,7 +48,9 @@ pub struct Description {
     pub expiry: bool,
     /// Whether a guard lends values in place.
     pub lends: bool,
-    /// Whether large values stand in zones of their own.
+    /// Whether values may be longer than a quarter of a zone.
+    pub large_values: bool,
+    /// Whether such values stand in zones of their own.
     pub value_zones: bool,
     /// Whether a clean close leaves a checkpoint.
     pub checkpoints: bool,
@@ -53,14 +59,20 @@ pub struct Description {
     /// Per cent of what records take that zones and pages lose beside them in a small pool, at most: for who has to know how
     /// large a pool must be.
     pub waste: u64,
-    /// Whether records prove themselves, so that damage to one is noticed, and a damaged pool salvaged.
-    pub proves_records: bool,
+    /// Whether a damaged pool can be salvaged: records prove themselves, and tell which of them count.
+    pub salvages: bool,
 }
 
 impl Design {
     /// Every design, in the order of the papers.
-    pub const ALL: &'static [Design] =
-        &[Design::Quipu, Design::Viper, Design::FlatstoreH, Design::FlatstoreM];
+    pub const ALL: &'static [Design] = &[
+        Design::Quipu,
+        Design::Viper,
+        Design::FlatstoreH,
+        Design::FlatstoreM,
+        Design::FlatstorePh,
+        Design::FlatstoreFf,
+    ];
 
     /// What this design is.
     pub fn description(self) -> &'static Description {
@@ -69,6 +81,8 @@ impl Design {
             Design::Viper => &viper::DESCRIPTION,
             Design::FlatstoreH => &flatstore::H,
             Design::FlatstoreM => &flatstore::M,
+            Design::FlatstorePh => &flatstore::PH,
+            Design::FlatstoreFf => &flatstore::FF,
         }
     }
 
@@ -84,6 +98,8 @@ impl Design {
             Design::Viper => 2,
             Design::FlatstoreH => 3,
             Design::FlatstoreM => 4,
+            Design::FlatstorePh => 5,
+            Design::FlatstoreFf => 6,
         }
     }
 

@@ -31,11 +31,12 @@ pub static DESCRIPTION: Description = Description {
     batches: true,
     expiry: true,
     lends: true,
+    large_values: true,
     value_zones: true,
     checkpoints: true,
     updates_in_place: false,
     waste: 0,
-    proves_records: true,
+    salvages: true,
 };
 
 /// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2 cache.

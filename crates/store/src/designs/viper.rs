@@ -36,11 +36,12 @@ pub static DESCRIPTION: Description = Description {
     batches: false,
     expiry: false,
     lends: false,
+    large_values: true,
     value_zones: false,
     checkpoints: false,
     updates_in_place: true,
     waste: 50,
-    proves_records: false,
+    salvages: false,
 };
 
 /// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and what is left over at

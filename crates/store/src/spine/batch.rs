@@ -107,7 +107,9 @@ impl<I: Index> Spine<I> {
         while let Err((written, error)) = self.put_batch(session, rest) {
             rest = &rest[written..];
             let len = Content::value(rest[0].0, rest[0].1).record_len();
-            self.make_space_or(error, &mut session.writer, (len, 0), Use::Put)?;
+            // It may be the index that found no zone.
+            let zones = u32::from(I::DURABLE);
+            self.make_space_or(error, &mut session.writer, (len, zones), Use::Put)?;
         }
         Ok(())
     }
@@ -121,6 +123,8 @@ impl<I: Index> Spine<I> {
             *hash = self.hash(key);
             self.index.prefetch_to_write(Key { bytes: key, hash: *hash });
         }
+        let key_len = pairs.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
+        self.index_room(&guard, pairs.len(), key_len).map_err(|error| (0, error))?;
         let locks = self.lock_all(&guard, &hashes[..pairs.len()]);
         self.drop_revoked(writer);
 
@@ -145,11 +149,15 @@ impl<I: Index> Spine<I> {
             self.heap.complete(open);
         }
         self.region().fence();
-        for (i, new) in written.iter().enumerate() {
-            if let Some(placed) = new {
-                self.publish(&guard, writer.shard, placed, None).map_err(|error| (i, error))?;
+        let mut placed = written.iter().flatten().enumerate();
+        for (i, new) in placed.by_ref() {
+            if let Err(error) = self.publish(&guard, writer.shard, new, None) {
+                failure = Some((i, error));
+                break;
             }
         }
+        // Those behind one that the index refused are written again.
+        placed.for_each(|(_, new)| self.release(&guard, writer.shard, new.word, None));
         failure.map_or(Ok(()), Err)
     }
 }

@@ -1,6 +1,7 @@
 //! Putting a spine over logs together: its parts, by the design of the pool.
 
 use super::hot::Hot;
+use super::rooted::Rooted;
 use super::{Compactor, Logs, Spine, workers_of};
 use crate::checkpoint;
 use crate::designs::{Design, quipu};
@@ -11,7 +12,7 @@ use crate::techniques::{FlatSettings, Techniques};
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, ClockSettings};
-use quipu_parts::index::Index;
+use quipu_parts::index::{Index, IndexRoot};
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
@@ -40,10 +41,20 @@ impl Plan<'_> {
     /// The store of a new pool.
     pub(crate) fn create(&self, space: Space) -> Result<Logs, Error> {
         let zones = space.zone_count();
-        if zones < reserve_of(zones) + 1 {
+        let of_index = if self.has_root() { MOST_FIRST_ZONES } else { 0 };
+        if zones < reserve_of(zones) + of_index + 1 {
             return Err(Error::no_room_in(&space));
         }
-        self.build(space)
+        match self.design {
+            Design::FlatstorePh => Ok(Logs::FlatstorePh(Arc::new(self.create_rooted(space)?))),
+            Design::FlatstoreFf => Ok(Logs::FlatstoreFf(Arc::new(self.create_rooted(space)?))),
+            _ => self.build(space),
+        }
+    }
+
+    /// Whether the design has its index in the pool.
+    fn has_root(&self) -> bool {
+        matches!(self.design, Design::FlatstorePh | Design::FlatstoreFf)
     }
 
     /// The store of a pool that was just mapped, recovered. `progress` is told the segments done and in all.
@@ -54,6 +65,17 @@ impl Plan<'_> {
         found: SpaceRecovery,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<(Logs, RecoveryReport), Error> {
+        match self.design {
+            Design::FlatstorePh => {
+                let (spine, report) = self.open_rooted(space, holes, found, progress)?;
+                return Ok((Logs::FlatstorePh(Arc::new(spine)), report));
+            }
+            Design::FlatstoreFf => {
+                let (spine, report) = self.open_rooted(space, holes, found, progress)?;
+                return Ok((Logs::FlatstoreFf(Arc::new(spine)), report));
+            }
+            _ => {}
+        }
         let threads = self.options.recovery_threads;
         let mut logs = self.build(space)?;
         // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
@@ -71,45 +93,110 @@ impl Plan<'_> {
         Ok((logs, report))
     }
 
-    /// A store whose index is empty, whatever is in the pool.
+    /// A new pool's store, whose index is in the pool.
+    fn create_rooted<I: Rooted>(&self, space: Space) -> Result<Spine<I>, Error> {
+        let space = Arc::new(space);
+        let settings = settings_of(&space)?;
+        let clock = clock_of(&space, self.options, self.copy_lost);
+        let index = self.create_index(&space, &clock, settings)?;
+        Ok(self.spine(space, clock, index, settings.techniques, false))
+    }
+
+    /// A store whose index is in the pool, recovered.
+    fn open_rooted<I: Rooted>(
+        &self,
+        space: Space,
+        holes: Holes,
+        mut found: SpaceRecovery,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<(Spine<I>, RecoveryReport), Error> {
+        let space = Arc::new(space);
+        let settings = settings_of(&space)?;
+        let clock = clock_of(&space, self.options, self.copy_lost);
+        let root = IndexRoot::from_bytes(settings.root);
+        let index = match I::examine(space.clone(), root, self.index_leaves(&space))? {
+            Some(index) => index,
+            // Nothing is in use before the index is: its creation was cut off.
+            None if space.committed_zones().is_empty() => {
+                space.repair(&mut found);
+                self.create_index(&space, &clock, settings)?
+            }
+            None => {
+                let what = "the root of the index in the superblock";
+                return Err(SpaceError::Damaged { what, offset: 0 }.into());
+            }
+        };
+        let spine = self.spine(space, clock, index, settings.techniques, false);
+        let report = recovery::durable::recover(&spine, holes, found, progress)?;
+        Ok((spine, report))
+    }
+
+    /// A new index in the pool, which the superblock names.
+    fn create_index<I: Rooted>(
+        &self,
+        space: &Arc<Space>,
+        clock: &Clock,
+        settings: FlatSettings,
+    ) -> Result<I, Error> {
+        // The run has durably begun before anything else changes.
+        clock.begin(space);
+        let keep = |root: IndexRoot| {
+            let settings = FlatSettings { root: root.to_bytes(), ..settings }.encode();
+            space.update_superblock(|superblock| superblock.settings = settings);
+        };
+        let shape = if self.options.testing.tiny_index { CcehSettings::tiny() } else { settings.shape };
+        Ok(I::create(space.clone(), shape, self.index_leaves(space), keep)?)
+    }
+
+    /// Free zones that an index in the pool leaves: each who compacts may need one, and a crash may take one away from those who
+    /// compact next.
+    fn index_leaves(&self, space: &Space) -> u32 {
+        self.workers(space) + 1
+    }
+
+    fn workers(&self, space: &Space) -> u32 {
+        self.options.testing.compactors.unwrap_or_else(|| workers_of(space.zone_count()))
+    }
+
+    /// A store whose index is in DRAM and empty, whatever is in the pool.
     pub(crate) fn build(&self, space: Space) -> Result<Logs, Error> {
         let tiny = self.options.testing.tiny_index;
+        let clock = clock_of(&space, self.options, self.copy_lost);
         if self.design == Design::Quipu {
             let settings = if tiny { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
-            return Ok(Logs::Quipu(Arc::new(self.spine(space, HashIndex::new(settings), OF_QUIPU, true))));
+            let index = HashIndex::new(settings);
+            return Ok(Logs::Quipu(Arc::new(self.spine(space, clock, index, OF_QUIPU, true))));
         }
-        let unknown = SpaceError::Geometry { what: "the superblock holds settings that no release knows" };
-        let FlatSettings { techniques, shape, .. } =
-            FlatSettings::decode(&space.superblock().settings).ok_or(unknown)?;
+        let FlatSettings { techniques, shape, .. } = settings_of(&space)?;
         let shape = if tiny { CcehSettings::tiny() } else { shape };
         Ok(match self.design {
             Design::FlatstoreM => {
-                Logs::FlatstoreM(Arc::new(self.spine(space, Masstree::new(), techniques, false)))
+                Logs::FlatstoreM(Arc::new(self.spine(space, clock, Masstree::new(), techniques, false)))
             }
             _ => {
                 let index = CcehIndex::in_dram(shape);
-                Logs::FlatstoreH(Arc::new(self.spine(space, index, techniques, false)))
+                Logs::FlatstoreH(Arc::new(self.spine(space, clock, index, techniques, false)))
             }
         })
     }
 
     fn spine<I: Index>(
         &self,
-        space: Space,
+        space: impl Into<Arc<Space>>,
+        clock: Clock,
         index: I,
         techniques: Techniques,
         publishes_late: bool,
     ) -> Spine<I> {
-        let testing = &self.options.testing;
+        let (space, testing) = (space.into(), &self.options.testing);
         let mut certifier = Certifier::new(space.superblock().secret());
         if testing.twin == Some(Twin::LifeLeftOut) {
             certifier = certifier.ignoring_lives();
         }
-        let clock = clock_of(&space, self.options, self.copy_lost);
-        let zones = space.zone_count();
-        let workers = testing.compactors.unwrap_or_else(|| workers_of(zones));
+        let (zones, workers) = (space.zone_count(), self.workers(&space));
         let mut heap = LogHeap::new(space, certifier, clock, reserve_of(zones));
-        if techniques.reduce {
+        // A survey of what is dead runs beside those who note it, and the bits see to it that nothing is counted twice.
+        if techniques.reduce || I::DURABLE {
             heap = heap.with_dead_bits();
         }
         let epochs = Collector::new();
@@ -129,6 +216,15 @@ impl Plan<'_> {
             twin: testing.twin,
         }
     }
+}
+
+/// Zones that an index in the pool takes with the first keys, at most.
+const MOST_FIRST_ZONES: u32 = 2;
+
+/// What the superblock remembers of a pool of design `flatstore`.
+fn settings_of(space: &Space) -> Result<FlatSettings, SpaceError> {
+    let unknown = SpaceError::Geometry { what: "the superblock holds settings that no release knows" };
+    FlatSettings::decode(&space.superblock().settings).ok_or(unknown)
 }
 
 /// Zones that puts leave free, of so many: one for compaction, the others for deletes.

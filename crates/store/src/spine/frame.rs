@@ -15,6 +15,9 @@ use quipu_parts::record::{Kind, frame_len};
 impl<I: Index> Spine<I> {
     /// Carries out a batch; it is durable when this returns.
     pub(crate) fn write_batch(&self, session: &mut Session, batch: &WriteBatch) -> Result<(), Error> {
+        if I::DURABLE {
+            return Err(Error::Unsupported { what: "atomic batches" });
+        }
         for content in batch.contents() {
             self.check_key(content.key)?;
             self.check_inline(content.value)?;

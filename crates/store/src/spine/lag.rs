@@ -142,11 +142,12 @@ impl<I: Index> Spine<I> {
             record = is_known.or_else(|| self.named::<false>(guard, word, key.bytes));
             record.is_some()
         };
-        let old = if reference_of(word).tag() == TOMBSTONE {
-            self.index.take(guard, key, matches)?
+        let changed = if reference_of(word).tag() == TOMBSTONE {
+            self.index.take(guard, key, matches)
         } else {
-            self.index.upsert(guard, key, word, matches, &|word| self.rehash(word))?
+            self.index.upsert(guard, key, word, matches, &|word| self.rehash(word))
         };
+        let old = changed.inspect_err(|_| self.release(guard, shard, word, None))?;
         if let Some(old) = old {
             if let Some(number) = tombstone {
                 // A cleaner may have copied it to a segment that was opened since that number was drawn.

@@ -30,6 +30,10 @@ impl<I: Index> Spine<I> {
 
     /// Longest value of this pool: its head is a record like others, and it must fit the pool.
     pub(crate) fn value_limit(&self) -> u64 {
+        if I::DURABLE {
+            // Recovery reads no records, so it would not know which zones have values.
+            return self.inline_limit();
+        }
         VALUE_MAX.min(self.heap.longest_value(self.inline_limit())).max(self.inline_limit())
     }
 

@@ -1,7 +1,8 @@
 //! An open store over logs, by its index: the walk is the same, and compiled for each.
 
 use super::Spine;
-use quipu_parts::index::cceh::{CcehIndex, DramNodes};
+use quipu_parts::index::cceh::{CcehIndex, DramNodes, PmNodes};
+use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::hash::HashIndex;
 use quipu_parts::index::masstree::Masstree;
 use std::sync::Arc;
@@ -15,6 +16,10 @@ pub(crate) enum Logs {
     FlatstoreH(Arc<Spine<CcehIndex<DramNodes>>>),
     /// Design `flatstore-m`.
     FlatstoreM(Arc<Spine<Masstree>>),
+    /// Design `flatstore-ph`.
+    FlatstorePh(Arc<Spine<CcehIndex<PmNodes>>>),
+    /// Design `flatstore-ff`.
+    FlatstoreFf(Arc<Spine<FastFairIndex>>),
 }
 
 /// Does the same with each.
@@ -24,6 +29,8 @@ macro_rules! with_logs {
             $crate::spine::Logs::Quipu($spine) => $act,
             $crate::spine::Logs::FlatstoreH($spine) => $act,
             $crate::spine::Logs::FlatstoreM($spine) => $act,
+            $crate::spine::Logs::FlatstorePh($spine) => $act,
+            $crate::spine::Logs::FlatstoreFf($spine) => $act,
         }
     };
 }

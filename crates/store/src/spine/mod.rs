@@ -14,12 +14,14 @@
 mod batch;
 mod build;
 mod compact;
+mod durable;
 mod frame;
 mod hot;
 mod lag;
 mod large;
 mod logs;
 mod read;
+mod rooted;
 mod scan;
 mod write;
 
@@ -28,6 +30,7 @@ use compact::{Compactor, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;
+pub(crate) use rooted::Rooted;
 pub(crate) use scan::Pair;
 pub(crate) use write::Change;
 
@@ -179,7 +182,7 @@ impl<I: Index> Spine<I> {
             tombstone_bytes: bytes.tombstones,
             moved_bytes: compacted.moved,
             freed_segments: compacted.segments,
-            value_bytes: self.heap.zones_of_values() * space.zone_size(),
+            value_bytes: (self.heap.zones_of_values() * space.zone_size()).saturating_sub(index.pm_bytes),
             index_bytes: index.bytes,
             index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,

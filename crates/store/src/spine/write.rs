@@ -43,6 +43,9 @@ impl<I: Index> Spine<I> {
     #[inline]
     pub(crate) fn write_blind(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         self.check_key(content.key)?;
+        if I::DURABLE && content.kind == Kind::Tombstone {
+            return self.take_out(session, content.key);
+        }
         if self.is_large(content.value) {
             return self.put_large(session, content);
         }
@@ -66,6 +69,11 @@ impl<I: Index> Spine<I> {
                 self.make_space_or(error, writer, (content.record_len(), 0), purpose_of(kind))?;
             }
             let guard = participant.pin();
+            if let Err(error) = self.index_room(&guard, 1, key.bytes.len()) {
+                drop(guard);
+                self.make_space_or(error, writer, (content.record_len(), 1), purpose_of(kind))?;
+                continue;
+            }
             if self.publishes_late {
                 self.finish_oldest(&guard, writer.shard, lag);
             }
@@ -147,6 +155,10 @@ impl<I: Index> Spine<I> {
             Change::Keep => return Ok(outcome),
             Change::Put(value) => Content::value(key.bytes, value.as_ref()),
             Change::Delete if seen.is_none() => return Ok(outcome),
+            Change::Delete if I::DURABLE => {
+                self.erase(&guard, writer, key)?;
+                return Ok(outcome);
+            }
             Change::Delete => Content::tombstone(key.bytes),
         };
         let purpose = purpose_of(content.kind);
@@ -157,8 +169,11 @@ impl<I: Index> Spine<I> {
         }
         let kind = content.kind;
         let content = self.hinted(content, key, participant, is_hot)?;
-        let refused = |error| Refusal { error, wanted: (content.record_len(), 0), purpose };
-        self.prepare(writer, &content).map_err(refused)?;
+        let refused = |zones| move |error| Refusal { error, wanted: (content.record_len(), zones), purpose };
+        if old.is_none() {
+            self.index_room(&guard, 1, key.bytes.len()).map_err(refused(1))?;
+        }
+        self.prepare(writer, &content).map_err(refused(0))?;
         let placed = self.place(writer, &stripe, key, &content);
         self.persist_and_publish(&guard, writer.shard, &placed, old)?;
         if kind == Kind::Tombstone {

@@ -15,7 +15,7 @@
 //! same unit it has no bit, and none is needed.
 //!
 //! A bit that is set is final until the zone is given back. One that is not set says something only if the segment was
-//! written or scanned in this run: of one that was taken over from a checkpoint, bits are missing.
+//! written or scanned in this run: of one that was taken over from a checkpoint, or by its header alone, bits are missing.
 
 use super::log::{LogHeap, SHORTEST_RECORD};
 use super::scan::Scan;
@@ -93,9 +93,18 @@ impl DeadBits {
         self.unknown[zone.0 as usize].store(true, Ordering::Release);
     }
 
+    pub(super) fn knows(&self, zone: ZoneId) -> bool {
+        !self.unknown[zone.0 as usize].load(Ordering::Acquire)
+    }
+
+    /// Everything that is dead in a segment has been noted.
+    pub(super) fn know(&self, zone: ZoneId) {
+        self.unknown[zone.0 as usize].store(false, Ordering::Release);
+    }
+
     /// Forgets a zone whose records are gone. Nobody reads or notes any of it.
     pub(super) fn forget(&self, zone: ZoneId) {
-        self.unknown[zone.0 as usize].store(false, Ordering::Release);
+        self.know(zone);
         self.of_zone(zone).iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
@@ -118,7 +127,7 @@ impl LogHeap {
     #[inline]
     pub fn knows_dead(&self, reference: Reference) -> bool {
         let zone = reference.zone(self.zone_shift());
-        self.dead.as_ref().is_some_and(|dead| !dead.unknown[zone.0 as usize].load(Ordering::Acquire))
+        self.dead.as_ref().is_some_and(|dead| dead.knows(zone))
     }
 
     /// Notes that a record of `len` bytes no longer matters, for good, and counts it as garbage; `false` if that was noted

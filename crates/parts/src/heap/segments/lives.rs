@@ -27,7 +27,7 @@
 //! What was noted goes with the segment, and that is among the first to be cleaned when tombstones are many.
 
 use crate::space::ZoneId;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A zone that is no segment. No life comes near it.
 const NONE: u64 = u64::MAX;
@@ -35,18 +35,23 @@ const NONE: u64 = u64::MAX;
 const SEALED: u64 = 1 << 63;
 /// Set in the word of a sealed segment that is not to be cleaned: it was, or it cannot be read.
 const WITHDRAWN: u64 = 1 << 62;
+/// Set in the word of a sealed segment that is not to be cleaned before somebody has found out what is dead in it.
+const UNSURVEYED: u64 = 1 << 61;
+const FLAGS: u64 = SEALED | WITHDRAWN | UNSURVEYED;
 
 /// See the module's documentation.
 pub(super) struct Lives {
     words: Box<[AtomicU64]>,
     /// From which number on a segment holds tombstones, if that is below its life.
     holds: Box<[AtomicU64]>,
+    /// Segments that are marked so.
+    unsurveyed: AtomicU32,
 }
 
 impl Lives {
     pub(super) fn new(zones: u32) -> Lives {
         let none = || (0..zones).map(|_| AtomicU64::new(NONE)).collect();
-        Lives { words: none(), holds: none() }
+        Lives { words: none(), holds: none(), unsurveyed: AtomicU32::new(0) }
     }
 
     fn word(&self, zone: ZoneId) -> &AtomicU64 {
@@ -76,6 +81,27 @@ impl Lives {
     /// It is not to be cleaned, although nobody appends to it.
     pub(super) fn withdraw(&self, zone: ZoneId) {
         self.word(zone).fetch_or(WITHDRAWN, Ordering::Release);
+    }
+
+    /// A sealed segment begins, of which it is not known yet what is dead in it.
+    pub(super) fn begin_unsurveyed(&self, zone: ZoneId, life: u64) {
+        self.word(zone).store(life | SEALED | UNSURVEYED, Ordering::Release);
+        self.unsurveyed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Now it is known, or never will be.
+    pub(super) fn note_surveyed(&self, zone: ZoneId) {
+        if self.word(zone).fetch_and(!UNSURVEYED, Ordering::AcqRel) & UNSURVEYED != 0 {
+            self.unsurveyed.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// A segment of which that is not known.
+    pub(super) fn unsurveyed(&self) -> Option<ZoneId> {
+        if self.unsurveyed.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.all().find(|(_, word)| word & UNSURVEYED != 0).map(|(zone, _)| zone)
     }
 
     /// Whether nobody appends to it any more and it may be cleaned.
@@ -129,11 +155,11 @@ impl Lives {
 }
 
 fn is_candidate(word: u64) -> bool {
-    word & (SEALED | WITHDRAWN) == SEALED
+    word & FLAGS == SEALED
 }
 
 fn life_of((zone, word): (ZoneId, u64)) -> (ZoneId, u64) {
-    (zone, word & !(SEALED | WITHDRAWN))
+    (zone, word & !FLAGS)
 }
 
 #[cfg(test)]
@@ -156,6 +182,24 @@ mod tests {
         assert_eq!((lives.sealed().count(), lives.oldest_but(ZoneId(1))), (0, Some(0)));
         lives.end(ZoneId(2));
         assert_eq!(lives.oldest_but(ZoneId(1)), None);
+    }
+
+    #[test]
+    fn what_nobody_has_surveyed_is_no_candidate() {
+        let lives = Lives::new(4);
+        assert_eq!(lives.unsurveyed(), None);
+        lives.begin_unsurveyed(ZoneId(1), 5);
+        lives.begin_unsurveyed(ZoneId(3), 9);
+        assert_eq!((lives.sealed().count(), lives.open().count()), (0, 0));
+        assert_eq!(lives.others().collect::<Vec<_>>(), [(ZoneId(1), 5), (ZoneId(3), 9)]);
+        assert_eq!(lives.unsurveyed(), Some(ZoneId(1)));
+        lives.note_surveyed(ZoneId(1));
+        lives.note_surveyed(ZoneId(1));
+        assert_eq!((lives.sealed().next(), lives.unsurveyed()), (Some((ZoneId(1), 5)), Some(ZoneId(3))));
+        // One that cannot be read.
+        lives.withdraw(ZoneId(3));
+        lives.note_surveyed(ZoneId(3));
+        assert_eq!((lives.sealed().count(), lives.unsurveyed()), (1, None));
     }
 
     #[test]

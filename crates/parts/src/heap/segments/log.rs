@@ -12,6 +12,7 @@ use crate::record::{Certifier, HEADER, LifeKey, padded};
 use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{LINE, Node, Region};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
@@ -61,7 +62,7 @@ const MOVING: u32 = 1;
 
 /// Zones used as logs. Shared by all clients; each appends to a segment of its own.
 pub struct LogHeap {
-    pub(super) space: Space,
+    pub(super) space: Arc<Space>,
     certifier: Certifier,
     clock: Clock,
     zone_shift: u32,
@@ -84,7 +85,8 @@ pub struct LogHeap {
 
 impl LogHeap {
     /// A heap over the zones of `space`, of which puts leave `reserve` free.
-    pub fn new(space: Space, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
+    pub fn new(space: impl Into<Arc<Space>>, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
+        let space = space.into();
         assert!(space.zone_size().is_power_of_two(), "segments need a power of two for a zone size");
         let usage = Usage::new(space.zone_count());
         let expiries = Expiries::new(space.zone_count());

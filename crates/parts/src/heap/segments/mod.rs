@@ -30,6 +30,7 @@ mod lives;
 mod log;
 mod scan;
 mod state;
+mod survey;
 #[cfg(test)]
 mod test_heap;
 mod usage;

@@ -32,6 +32,7 @@ mod pace;
 mod relocate;
 mod step;
 
+use super::durable::Surveying;
 use super::{Spine, Writer};
 use crate::background::Bell;
 use quipu_parts::epoch::{Collector, Guard, Participant};
@@ -87,6 +88,8 @@ pub(crate) struct Compactor {
     failures: AtomicUsize,
     agenda: SpinLock<Agenda>,
     ripe: Ripe,
+    /// The segment of an earlier run of which somebody finds out what is dead in it.
+    pub(super) surveying: SpinLock<Surveying>,
     /// Segments and large values that are gone and not free yet, for fear of readers.
     retired: AtomicU32,
     /// With fewer zones left than this, somebody has to compact.
@@ -159,6 +162,7 @@ impl Compactor {
             failures: AtomicUsize::new(0),
             agenda: SpinLock::default(),
             ripe: Ripe::default(),
+            surveying: SpinLock::default(),
             retired: AtomicU32::new(0),
             low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
             bell: Arc::default(),

@@ -55,7 +55,7 @@ impl<I: Index> Spine<I> {
         if let Some(hot) = &self.hot {
             hot.tend();
         }
-        if self.heap.zones_left(Use::Put) >= self.compactor.low_water {
+        if self.heap.zones_left(Use::Put) >= self.compactor.low_water && self.heap.unsurveyed().is_none() {
             return Progress::Enough;
         }
         let demand = Demand { piece: self.compactor.piece, ..self.demand(u64::MAX, self.worthwhile()) };

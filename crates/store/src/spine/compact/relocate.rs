@@ -85,7 +85,8 @@ impl<I: Index> Spine<I> {
         copies: &mut Vec<Copied<'r>>,
     ) -> Result<(), Error> {
         let mut keys = [Key { bytes: &[][..], hash: 0 }; AHEAD];
-        let asks = !values.iter().all(|(reference, _)| self.heap.knows_dead(*reference));
+        let knows = |(reference, _): &(Reference, _)| self.heap.knows_dead(*reference);
+        let asks = !(self.sizes_in_words && values.iter().all(knows));
         for (key, (_, record)) in keys.iter_mut().zip(values) {
             *key = self.key(record.key);
             if asks {

@@ -45,6 +45,8 @@ impl<I: Index> Spine<I> {
         let guard = participant.pin();
         let (zone, position) = match *victim {
             Some(victim) => victim,
+            // A victim is chosen when it is known what is dead in all segments.
+            None if self.survey(&guard, writer, demand.piece)? => return Ok(Step::Taken),
             None => {
                 let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
                 let zone = match self.begin(room, demand) {
@@ -61,7 +63,7 @@ impl<I: Index> Spine<I> {
         let (mut values, mut others) = (Vec::with_capacity(piece), Vec::new());
         // SAFETY: the segment is sealed, so nobody appends; nobody frees it before this worker retires it, at its end.
         let scan = unsafe { self.heap.scan(zone) };
-        let Ok(mut scan) = scan.map(|scan| scan.from(position).live_only()) else {
+        let Ok(mut scan) = scan.map(|scan| scan.from(position)).map(|scan| if self.sizes_in_words { scan.live_only() } else { scan }) else {
             return Err(self.unreadable(victim, zone, 0));
         };
         while values.len() + others.len() < piece {

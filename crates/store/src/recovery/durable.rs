@@ -1,0 +1,167 @@
+//! Recovery of a store whose index is in the pool: the index is believed, and the records are not read (PACMAN section 3.5).
+//!
+//! What is read is a line of each zone: the header of a segment, with its life and its end, or that of a zone of the index. Of
+//! segments that a crash left open the end is looked for, record by record; there are as many as there were clients.
+//!
+//! # Why the index can be believed
+//!
+//! It names a record only after that was durable, and a record's segment is freed only when the index has durably
+//! forgotten all of it. So whatever a crash leaves of the index, what it names is there:
+//!
+//! | cut off | left | settled by |
+//! |---|---|---|
+//! | a put, before the index | a record that the index does not name | nothing: it is dead |
+//! | a put of an old key, behind the index | the older record, not named any more | nothing: it is dead |
+//! | a deletion, before or behind the index | all or nothing of it | nothing |
+//! | a step of compaction | originals and copies, of each one named | nothing: the others are dead |
+//! | a segment between its zone and its commit | a zone that is taken | freeing the zone |
+//! | a segment of a client | an open segment | looking for its end, flushing up to there, marking the end |
+//! | a zone of the index between its link and its commit | a link to nothing | clearing the link |
+//!
+//! What is dead is found out later ([`LogHeap::take_over`]): the store opens at once.
+//!
+//! # The clock
+//!
+//! Nobody sees the numbers of records that are not read. All were drawn below the ceiling in the superblock, which was durable
+//! before, and the clock goes on from there; if a copy of the superblock is lost, from as far above it as the other copy's ceiling
+//! may have been. Lives are seen, and passed.
+//!
+//! # After a crash of the system
+//!
+//! Under a file whose durability covers crashes of processes only, pages may be old, new or zero anywhere, those of the index
+//! included, and no word of it proves that it is the latest. Such a pool is refused.
+
+use super::{Holes, RecoveryReport, drawn_end};
+use crate::error::{Damage, DamagedPlace, Error};
+use crate::spine::{Rooted, Spine};
+#[cfg(doc)]
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::segments::{FIRST_RECORD, Found, ScanError, SegmentInfo};
+use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
+
+/// What the headers say.
+#[derive(Default)]
+struct Headers {
+    /// Sealed segments with their ends.
+    sealed: Vec<(SegmentInfo, u64)>,
+    /// Open ones, with the ends that were looked for.
+    open: Vec<(SegmentInfo, u64)>,
+    damage: Vec<DamagedPlace>,
+    /// Records that were read.
+    records: u64,
+    /// The highest number of the clock.
+    highest: u64,
+}
+
+/// Takes over the segments of a pool that was just mapped, whose index was examined, and settles what a crash left open. `progress` is
+/// told the zones done and in all.
+pub(crate) fn recover<I: Rooted>(
+    spine: &Spine<I>,
+    holes: Holes,
+    mut space: SpaceRecovery,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<RecoveryReport, Error> {
+    let heap = &spine.heap;
+    if holes != Holes::AreDamage {
+        let what = "after a crash of the operating system, which its durability does not cover, the pool";
+        return Err(Error::damaged(what, 0, spine.region().len()));
+    }
+    let of_index = spine.index.zones();
+    let zones = heap.space().committed_zones();
+    let mut headers = Headers::default();
+    for (i, zone) in zones.iter().enumerate() {
+        if !of_index.contains(zone) {
+            spine.read_header(*zone, &mut headers)?;
+        }
+        progress(i + 1, zones.len());
+    }
+    let Headers { sealed, mut open, mut damage, records, highest } = headers;
+    if highest >= drawn_end(heap.space().superblock().clock_ceiling.get()) {
+        return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
+    }
+    if space.was_clean {
+        // Closing seals every segment, so an end mark is missing.
+        damage.extend(open.drain(..).map(|(info, end)| DamagedPlace {
+            what: "the end mark of a segment".into(),
+            offset: heap.space().zone_offset(info.zone),
+            len: end,
+        }));
+    }
+    if !damage.is_empty() {
+        damage.sort_by_key(|place| place.offset);
+        return Err(Error::Damaged(Box::new(Damage { places: damage })));
+    }
+    heap.clock().pass(highest);
+    // Nothing was changed until here.
+    heap.space().repair(&mut space);
+    spine.index.repair(|| heap.clock().begin(heap.space()));
+    let mut report = RecoveryReport {
+        was_clean: space.was_clean,
+        segments: sealed.len() + open.len(),
+        records,
+        reclaimed: space.leaked_reclaimed as usize,
+        ..RecoveryReport::default()
+    };
+    if !report.was_clean {
+        sealed.iter().for_each(|(info, _)| heap.confirm(info));
+        spine.region().fence();
+    }
+    if !open.is_empty() {
+        heap.clock().begin(heap.space());
+        let (used, empty): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, end)| *end > FIRST_RECORD);
+        heap.settle(&used);
+        empty.iter().for_each(|(info, _)| heap.free(info.zone));
+        report.sealed = used.len();
+        report.reclaimed += empty.len();
+        open = used;
+    }
+    sealed.iter().chain(&open).for_each(|(info, end)| heap.take_over(info, *end));
+    if !report.was_clean {
+        heap.clock().settled(heap.space());
+    }
+    Ok(report)
+}
+
+impl<I: Rooted> Spine<I> {
+    /// Reads the header of a segment, and the records if it is open.
+    fn read_header(&self, zone: ZoneId, headers: &mut Headers) -> Result<(), Error> {
+        let start = self.heap.space().zone_offset(zone);
+        // SAFETY: recovery runs before the store is handed out, so nobody writes.
+        let mut scan = match unsafe { self.heap.scan(zone) } {
+            Ok(scan) => scan,
+            Err(error) => {
+                let what = match error {
+                    ScanError::EndMark => "the end mark of a segment",
+                    _ => "the header of a segment",
+                };
+                let len = self.heap.space().zone_size();
+                headers.damage.push(DamagedPlace { what: what.into(), offset: start, len });
+                return Ok(());
+            }
+        };
+        let info = scan.info();
+        headers.highest = headers.highest.max(info.life_number);
+        if let Some(end) = info.sealed_end {
+            headers.sealed.push((info, end));
+            return Ok(());
+        }
+        loop {
+            match scan.advance() {
+                Ok(Some(Found::Record { record, .. })) => {
+                    headers.records += 1;
+                    headers.highest = headers.highest.max(record.header.sequence.get());
+                }
+                Ok(Some(Found::Frame { sequence, .. })) => headers.highest = headers.highest.max(sequence),
+                Err(ScanError::Unknown { offset, kind, flags }) => {
+                    let at = start + offset;
+                    let what = format!("record kind {kind} with flags {flags:#x} at byte {at}");
+                    return Err(Error::NewerFormat { what });
+                }
+                // In an open segment, what is no record is the end.
+                Ok(None | Some(Found::Gap { .. })) | Err(_) => break,
+            }
+        }
+        headers.open.push((info, scan.offset()));
+        Ok(())
+    }
+}
