@@ -3,7 +3,8 @@
 
 use quipu::{Design, MediumKind};
 use quipu_lab::bench::{
-    BenchError, Config, Keys, Overwrites, Roofline, Row, Silent, ops, recovery, table, util, ycsb,
+    BenchError, Config, Keys, Overwrites, Roofline, Row, Silent, ops, recovery, recovery_of_overwritten,
+    table, util, ycsb,
 };
 use quipu_lab::workload::Workload;
 use std::path::PathBuf;
@@ -138,22 +139,75 @@ fn overwriting_settles_at_every_utilization_with_every_choice_of_keys() {
         [(medium, vec![50, 90], Keys::Uniform), (file, vec![80], Keys::Zipf(0.99))]
     {
         let keys = vec![keys];
-        let overwrites = Overwrites { utilizations: utilizations.clone(), keys, seconds: 0.0 };
+        let overwrites = Overwrites { utilizations: utilizations.clone(), keys, ..Overwrites::default() };
         let rows = rows(|sink| util(&config, &overwrites, &Silent, sink));
         assert_eq!(rows.len(), utilizations.len());
         for row in &rows {
             check_times(row);
             let at = row.utilized.as_ref().expect("what the benchmark is for");
-            assert!(at.segments >= 1000 && at.windows.len() >= 3, "{row:?}");
-            let filled = (row.records * 240) as f64 / (at.segments * (16 << 10)) as f64;
-            assert!((filled * 100.0 - at.utilization as f64).abs() < 0.1, "{filled}: {row:?}");
+            let (did, utilization) =
+                (at.compaction.expect("it counts"), at.utilization.expect("it is limited"));
+            assert!(did.segments >= 1000 && at.windows.len() >= 3, "{row:?}");
+            let filled = (row.records * 240) as f64 / (did.segments * (16 << 10)) as f64;
+            assert!((filled * 100.0 - utilization as f64).abs() < 0.1, "{filled}: {row:?}");
             // At 90 % uniformly, any choice of segments has to copy at least three bytes for each byte of the user's.
-            let least = if at.utilization == 90 && at.distribution == "uniform" { 3.0 } else { 1.0 };
-            assert!((least..12.0).contains(&at.write_amplification), "{row:?}");
+            let least = if utilization == 90 && at.distribution == "uniform" { 3.0 } else { 1.0 };
+            assert!((least..12.0).contains(&did.write_amplification.expect("it wrote")), "{row:?}");
+            assert_eq!((did.moved_bytes, at.put), (did.moved_records * 240, 100), "{row:?}");
+            assert!(
+                did.cleaned_bytes_per_second.expect("it is timed") > 0.0 && at.mixed.is_none(),
+                "{row:?}"
+            );
         }
         assert!(table(&rows).contains("written/user B"));
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+fn few_segments(keys: Keys, put: u64) -> Overwrites {
+    Overwrites { utilizations: vec![80], keys: vec![keys], put, segments: 100, ..Overwrites::default() }
+}
+
+/// Every get is held against the value that was written last before it.
+#[test]
+fn reads_stand_among_writes_with_times_of_their_own() {
+    let config = Config {
+        designs: vec![Design::Quipu, Design::FlatstoreH],
+        records: 30_000,
+        key_size: 8,
+        value_size: 48,
+        pool_size: None,
+        ..tiny()
+    };
+    for (keys, put) in [(Keys::Zipf(0.99), 50), (Keys::Etc, 50), (Keys::Uniform, 5), (Keys::Uniform, 0)] {
+        let rows = rows(|sink| util(&config, &few_segments(keys, put), &Silent, sink));
+        assert_eq!(rows.len(), 2);
+        for row in &rows {
+            check_times(row);
+            let at = row.utilized.as_ref().expect("what the benchmark is for");
+            assert_eq!((at.put, &at.distribution), (put, &keys.to_string()));
+            let did = at.compaction.expect("it counts");
+            assert_eq!(did.write_amplification.is_none(), put == 0, "{row:?}");
+            assert_eq!(at.mixed.is_none(), put == 0, "{row:?}");
+            if let Some(times) = at.mixed {
+                assert!(0 < times.get_p50_ns && times.get_p50_ns <= times.get_p99_ns, "{row:?}");
+                assert!(0 < times.put_p50_ns && times.put_p50_ns <= times.put_p99_ns, "{row:?}");
+            }
+        }
+    }
+    let overwrites = Overwrites { put: 101, ..Overwrites::default() };
+    let error = util(&config, &overwrites, &Silent, &mut |_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("put must be"), "{error}");
+}
+
+#[test]
+fn overwritten_stores_are_reopened_and_read() {
+    let config = Config { records: 30_000, pool_size: None, ..tiny() };
+    let rows =
+        rows(|sink| recovery_of_overwritten(&config, &few_segments(Keys::Uniform, 100), &Silent, sink));
+    assert_eq!((rows.len(), rows[0].phase.as_str()), (1, "recovery"));
+    check_times(&rows[0]);
+    assert!(rows[0].ops == rows[0].records && rows[0].ops > 25_000, "{rows:?}");
 }
 
 #[test]
@@ -178,7 +232,8 @@ fn impossible_settings_are_named() {
     };
     named(Config { designs: vec![], ..tiny() }, "designs");
     let at = |utilization: u64, keys: Keys| {
-        let overwrites = Overwrites { utilizations: vec![utilization], keys: vec![keys], seconds: 0.0 };
+        let overwrites =
+            Overwrites { utilizations: vec![utilization], keys: vec![keys], ..Overwrites::default() };
         util(&Config::default(), &overwrites, &Silent, &mut |_| ()).unwrap_err().to_string()
     };
     assert!(at(99, Keys::Uniform).starts_with("utilization must be 1 to 95"));

@@ -1,50 +1,65 @@
 //! The evaluations of papers, on a small scale: every figure has the rows that it promises, and says something of every
 //! statement of the paper's that it can.
 
-use quipu::MediumKind;
+use quipu::{Design, MediumKind};
 use quipu_lab::bench::paper::{PAPERS, Paper, Scale, paper, text};
 use quipu_lab::bench::{Config, Row, Silent};
 
 const RECORDS: u64 = 2_000;
 
 fn on_dram(threads: &[usize]) -> Scale {
-    Scale { base: Config::default(), records: RECORDS, threads: threads.to_vec() }
+    Scale { records: RECORDS, threads: threads.to_vec(), ..Scale::default() }
 }
 
 fn on_sim() -> Scale {
-    Scale { base: Config { medium: MediumKind::Sim, ..Config::default() }, records: 1_000, threads: vec![1] }
+    Scale {
+        base: Config { medium: MediumKind::Sim, ..Config::default() },
+        records: 1_000,
+        ..Scale::default()
+    }
 }
 
 fn viper() -> &'static Paper {
     Paper::of("viper").expect("it is built")
 }
 
-/// Runs a figure, checks what holds for all, and returns its rows.
+fn pacman() -> &'static Paper {
+    Paper::of("pacman").expect("it is built")
+}
+
+/// Runs a figure of Viper's, checks what holds for all, and returns its rows.
 fn rows(figure: &str, scale: &Scale) -> Vec<Row> {
-    let preset = viper().figure(figure).expect("it is there");
+    rows_of(viper(), figure, scale, |_| true)
+}
+
+/// The same of any paper's, whose rows can say something of these designs.
+fn rows_of(of: &Paper, figure: &str, scale: &Scale, says: fn(&str) -> bool) -> Vec<Row> {
+    let preset = of.figure(figure).expect("it is there");
     let mut rows = Vec::new();
-    paper(viper(), preset, scale, &Silent, &mut |row| rows.push(row)).expect("it runs");
+    paper(of, preset, scale, &Silent, &mut |row| rows.push(row)).expect("it runs");
     for row in &rows {
-        let of = row.paper.as_ref().expect("where it belongs");
-        assert_eq!((of.paper.as_str(), of.figure.as_str()), ("viper", figure), "{row:?}");
+        let within = row.paper.as_ref().expect("where it belongs");
+        assert_eq!((within.paper.as_str(), within.figure.as_str()), (of.name, figure), "{row:?}");
         let json = serde_json::to_value(row).expect("an object");
-        assert_eq!((&json["figure"], &json["setting"]), (&figure.into(), &of.setting.as_str().into()));
-        if row.medium == "sim" {
+        assert_eq!((&json["figure"], &json["setting"]), (&figure.into(), &within.setting.as_str().into()));
+        if row.not_run.is_some() {
+            assert!(row.ops == 0 && row.mops.is_none(), "{row:?}");
+        } else if row.medium == "sim" {
             assert!(row.mops.is_none() && row.fences_per_op.is_some(), "{row:?}");
         } else {
             assert!(row.ops > 0 && row.mops.is_some_and(|mops| mops > 1e-5), "{row:?}");
         }
     }
-    let compared = preset.compare(viper(), &rows);
+    let compared = preset.compare(of, &rows);
     if !scale.is_simulated() {
-        for statement in &compared {
+        for statement in compared.iter().filter(|statement| says(statement.statement)) {
             let needs_threads =
                 statement.statement.contains("most threads over one") && scale.threads.len() == 1;
             let ours = statement.ours.is_some_and(|ours| ours.is_finite() && ours > 0.0);
             assert!(ours || needs_threads, "{figure}: {statement:?}");
         }
     }
-    let text = text(preset, &rows, &compared);
+    let text = text(preset, &rows, &preset.ratios(of, &rows), &compared);
     for part in [preset.title, "What carries over:"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -239,6 +254,103 @@ fn recovery_runs_over_threads() {
     assert_eq!(found.iter().map(|row| row.threads).collect::<Vec<_>>(), [1, 1, 2, 2]);
 }
 
+/// As large as a pool with compaction at work has to be.
+fn few(only: &[Design], threads: &[usize]) -> Scale {
+    Scale { records: 20_000, only: only.to_vec(), ..on_dram(threads) }
+}
+
+/// Whether a statement is about FlatStore-H, or about no design.
+fn of_h(statement: &str) -> bool {
+    !["-M", "-PH", "-FF"]
+        .iter()
+        .any(|other| statement.starts_with(other) || statement.contains(&format!("on {other}")))
+}
+
+fn of_m(statement: &str) -> bool {
+    statement.contains("-M")
+}
+
+#[test]
+fn utilizations_are_measured_with_pacman_and_raw_in_turn() {
+    let found = rows_of(pacman(), "5", &few(&[Design::FlatstoreH], &[1]), of_h);
+    let at = |row: &Row| row.utilized.as_ref().and_then(|at| at.utilization).expect("it is limited");
+    let [names, percents] = [names(&found), found.iter().map(|row| at(row).to_string()).collect()];
+    assert_eq!(names, each(&["PACMAN", "raw"].repeat(5), &["util"]));
+    assert_eq!(percents.join(" "), "50 50 60 60 70 70 80 80 90 90");
+    let did = |row: &Row| row.utilized.as_ref().and_then(|at| at.compaction).expect("it counts");
+    assert!(
+        found.iter().all(|row| row.records.abs_diff(20_000) < 1_000 && did(row).segments >= 90),
+        "{found:?}"
+    );
+    assert!(found.iter().all(|row| row.utilized.as_ref().is_some_and(|at| at.put == 50)), "{found:?}");
+    let ratios = pacman().figure("5").expect("it is there").ratios(pacman(), &found);
+    let over = ratios.iter().filter(|ratio| ratio.ratio == "PACMAN over raw").count();
+    let kept = ratios.iter().filter(|ratio| ratio.ratio == "over itself at 50 %").count();
+    assert_eq!((over, kept, ratios.len()), (5, 8, 13));
+}
+
+#[test]
+fn scans_say_that_they_are_not_run() {
+    let found = rows_of(pacman(), "6", &few(&[Design::FlatstoreM], &[1]), of_m);
+    let mixes = each(&["A, PACMAN", "A, raw", "B, PACMAN", "B, raw", "C, PACMAN", "C, raw"], &["util"]);
+    assert_eq!(names(&found), [mixes, vec!["E: run_e".to_owned()]].concat());
+    assert!(find(&found, "E: run_e").not_run.is_some_and(|why| why.contains("not yet")), "{found:?}");
+}
+
+#[test]
+fn techniques_are_put_on_top_of_each_other() {
+    let found = rows_of(pacman(), "8", &few(&[Design::FlatstoreM], &[1]), of_m);
+    let steps = ["raw", "+ reduce", "+ separate", "+ shortcut", "+ batch"];
+    assert_eq!(names(&found), each(&steps, &["util"]));
+    let hinted = |step: &str| {
+        let row = find(&found, &format!("{step}: util"));
+        row.utilized.as_ref().and_then(|at| at.compaction?.moved_by_hint).expect("some moved")
+    };
+    assert_eq!(steps[..3].iter().map(|step| hinted(step)).sum::<f64>(), 0.0, "no shortcuts yet");
+    assert!(hinted("+ shortcut") > 0.0 && hinted("+ batch") > 0.0, "{found:?}");
+}
+
+#[test]
+fn production_and_recovery_run() {
+    let found = rows_of(pacman(), "9", &few(&[Design::FlatstoreH], &[1]), of_h);
+    assert_eq!(names(&found), each(&["PACMAN", "raw"], &["util"]));
+    for row in &found {
+        let at = row.utilized.as_ref().expect("it overwrites");
+        assert!(at.distribution == "etc" && at.mixed.is_some(), "{row:?}");
+    }
+    let found = rows_of(pacman(), "4.5", &few(&[Design::FlatstoreH], &[1, 2]), of_h);
+    assert_eq!(names(&found), each(&["flatstore-h", "flatstore-h"], &["recovery"]));
+    assert!(found.iter().all(|row| row.ops.abs_diff(20_000) < 1_000), "{found:?}");
+}
+
+#[test]
+fn rounds_are_run_forwards_and_back_and_designs_chosen() {
+    let scale = Scale { rounds: 2, only: vec![Design::Viper], ..on_dram(&[1]) };
+    assert_eq!(
+        names(&rows("8", &scale)),
+        each(&["fixed", "variable", "variable", "fixed"], &["insert", "get"])
+    );
+    let scale = Scale { only: vec![Design::Quipu], ..scale };
+    assert!(rows_of(viper(), "8", &scale, |_| false).is_empty(), "the figure does not have it");
+}
+
+#[test]
+fn loads_are_varied_one_by_one() {
+    let settings = |figure: &str| {
+        let runs = (pacman().figure(figure).expect("it is there").runs)(&few(&[], &[1, 2]));
+        runs.into_iter().map(|run| run.setting).collect::<Vec<_>>()
+    };
+    let both = |of: &[&str]| -> Vec<String> {
+        of.iter().flat_map(|of| ["PACMAN", "raw"].map(|kind| format!("{of}, {kind}"))).collect()
+    };
+    assert_eq!(settings("7a"), ["PACMAN", "raw"].repeat(5));
+    assert_eq!(settings("7b"), ["PACMAN", "raw"].repeat(2));
+    assert_eq!(settings("7c"), both(&["32 B", "48 B", "64 B", "128 B", "256 B", "512 B"]));
+    assert_eq!(settings("7d"), both(&["20 % put", "40 % put", "60 % put", "80 % put", "100 % put"]));
+    let objects = ["5000 objects", "10000 objects", "20000 objects", "40000 objects"];
+    assert_eq!(settings("7e"), both(&objects));
+}
+
 #[test]
 fn papers_and_figures_have_names_of_their_own() {
     for paper in PAPERS {
@@ -263,5 +375,6 @@ fn an_impossible_scale_is_refused() {
     refused(on_dram(&[]), "threads");
     refused(on_dram(&[0]), "threads");
     refused(Scale { threads: vec![1, 2], ..on_sim() }, "threads");
+    refused(Scale { rounds: 0, ..on_dram(&[1]) }, "rounds");
     refused(Scale { records: 10, ..on_dram(&[1]) }, "records");
 }

@@ -5,7 +5,7 @@ use crate::campaign::Campaign;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
-use quipu_lab::bench::Config;
+use quipu_lab::bench::{Config, Keys, Overwrites};
 use quipu_lab::workload::Workload;
 use quipu_rivals::compare::Benchmark;
 use quipu_rivals::engines::Choice;
@@ -17,6 +17,7 @@ Examples:
   quipu-rivals ops --records 200000
   quipu-rivals ops --engine quipu,rocksdb:process,fjall:process --threads 2 --plot ops.svg
   quipu-rivals ycsb a b c --engine all --medium file --pool /mnt/ssd/rivals --records 20000
+  quipu-rivals mix --etc --engine flatstore-h,pmemkv:process,rocksdb:process
   quipu-rivals compare > tables.md";
 
 /// What is measured where nothing is chosen: of every engine, what is nearest to ours.
@@ -47,6 +48,10 @@ enum Command {
     Ops(Ops),
     /// Load and run workloads of YCSB.
     Ycsb(Ycsb),
+    /// Get and put, by default half and half, until throughput is steady.
+    ///
+    /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of the others.
+    Mix(Mix),
     /// Run ops and YCSB A and B on all engines, media and numbers of threads, and print tables in Markdown.
     Compare(Compare),
 }
@@ -73,6 +78,48 @@ struct Ycsb {
     /// Bytes of a value.
     #[arg(long, value_name = "B", default_value_t = 1000)]
     value_size: usize,
+}
+
+#[derive(clap::Args)]
+struct Mix {
+    #[command(flatten)]
+    settings: Settings,
+    /// Bytes of a key.
+    #[arg(long, value_name = "B", default_value_t = 8)]
+    key_size: usize,
+    /// Bytes of a value.
+    #[arg(long, value_name = "B", default_value_t = 48)]
+    value_size: usize,
+    /// Choose records, and sizes of values too, as in Facebook's ETC pool.
+    #[arg(long, conflicts_with = "value_size")]
+    etc: bool,
+    /// Choose records by YCSB's scrambled zipfian distribution.
+    #[arg(long, value_name = "THETA", default_value_t = 0.99, conflicts_with = "etc")]
+    zipf: f64,
+    /// Per cent of the operations that are puts.
+    #[arg(long, value_name = "PCT", default_value_t = 50)]
+    put: u64,
+    /// Per cent of the segments that live records take, of Quipu's own designs.
+    #[arg(long, value_name = "PCT", default_value_t = 80)]
+    utilization: u64,
+}
+
+impl Mix {
+    fn run(self) -> Result<(), Failure> {
+        let Mix { settings, key_size, value_size, etc, zipf, put, utilization } = self;
+        // Caches and pools of others are made for values of this size; those of ETC are smaller in the mean.
+        let value_size = if etc { Config::default().value_size } else { value_size };
+        let config = settings.config(Config { key_size, value_size, ..Config::default() })?;
+        let keys = if etc { Keys::Etc } else { Keys::Zipf(zipf) };
+        let sizes = if etc { "sizes of their own".to_owned() } else { format!("{value_size} bytes") };
+        let heading = format!(
+            "{put} % puts, keys {keys}: {} records of {key_size} bytes and {sizes}, {utilization} % used where space is limited",
+            config.records
+        );
+        let overwrites =
+            Overwrites { utilizations: vec![utilization], keys: vec![keys], put, ..Overwrites::default() };
+        settings.measure(&heading, &[Benchmark::Mix(overwrites)], &config)
+    }
 }
 
 #[derive(clap::Args)]
@@ -185,6 +232,7 @@ impl Line {
                 let workloads = workloads.collect::<Result<Vec<_>, Failure>>()?;
                 ycsb.settings.measure(&heading, &workloads, &config)
             }
+            Command::Mix(mix) => mix.run(),
             Command::Compare(compare) => compare.campaign()?.run(),
         }
     }

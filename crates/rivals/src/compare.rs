@@ -7,7 +7,7 @@ use crate::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb};
 use crate::level::Survival;
 use crate::place::Place;
 use quipu::{Design, Durability};
-use quipu_lab::bench::{self, BenchError, Config, Engine, Progress, Roofline, Row, Sink};
+use quipu_lab::bench::{self, BenchError, Config, Engine, Overwrites, Progress, Roofline, Row, Sink};
 use quipu_lab::workload::Workload;
 use quipu_medium::Region;
 use std::fs;
@@ -22,6 +22,9 @@ pub enum Benchmark {
     Ops,
     /// A workload of YCSB.
     Ycsb(Workload),
+    /// Gets and puts until throughput is steady. Our own designs do it in pools of these utilizations; the space of others is not
+    /// limited.
+    Mix(Overwrites),
 }
 
 /// What acknowledged writes of `choice` survive, where `config` puts it.
@@ -53,7 +56,7 @@ pub fn run(
     sink: &mut dyn FnMut(&Choice, Row),
 ) -> Result<(), BenchError> {
     let config = match benchmark {
-        Benchmark::Ops => config.clone(),
+        Benchmark::Ops | Benchmark::Mix(_) => config.clone(),
         Benchmark::Ycsb(workload) => config.of_workload(workload),
     };
     let config = Config { pool: Some(path.to_owned()), ..config };
@@ -83,6 +86,7 @@ fn ours(
     match benchmark {
         Benchmark::Ops => bench::ops(&config, progress, sink),
         Benchmark::Ycsb(workload) => bench::ycsb(&config, workload, progress, sink),
+        Benchmark::Mix(overwrites) => bench::util(&config, overwrites, progress, sink),
     }
 }
 
@@ -104,6 +108,9 @@ impl Rivals<'_> {
             Benchmark::Ops => bench::ops_of(self.config, &engine, roofline, self.progress, sink),
             Benchmark::Ycsb(workload) => {
                 bench::ycsb_of(self.config, workload, &engine, roofline, self.progress, sink)
+            }
+            Benchmark::Mix(overwrites) => {
+                bench::util_of(self.config, overwrites, &engine, roofline, self.progress, sink)
             }
         }
     }

@@ -6,7 +6,7 @@
 mod skip;
 
 use quipu::MediumKind;
-use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, OpenEngine, Silent};
+use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, Keys, OpenEngine, Overwrites, Silent};
 use quipu_lab::workload::Workload;
 use quipu_rivals::compare::{self, Benchmark};
 use quipu_rivals::engines::pmemkv::environment;
@@ -103,6 +103,10 @@ fn runs_at(chosen: &[Choice]) {
     for (benchmark, phases) in [
         (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "delete", "remove"]),
         (Benchmark::Ycsb(workload), vec!["load_d", "run_d"]),
+        (
+            Benchmark::Mix(Overwrites { keys: vec![Keys::Etc], put: 50, ..Overwrites::default() }),
+            vec!["util"],
+        ),
     ] {
         let mut rows = Vec::new();
         let sink = &mut |choice: &Choice, row: quipu_lab::bench::Row| rows.push((choice.to_string(), row));

@@ -51,6 +51,24 @@ fn the_whole_comparison_is_one_command() {
     assert_eq!(text(&output.stdout).lines().count(), 4 * (6 + 4));
 }
 
+#[test]
+fn gets_and_puts_are_mixed_in_ours_at_a_utilization_and_in_others_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = |engine: &str, records: &str| -> serde_json::Value {
+        let line = ["mix", "--engine", engine, "--medium", "file", "--etc", "--records", records, "--json"];
+        let output = program(folder.path(), &line);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_str(&text(&output.stdout)).unwrap()
+    };
+    let rows = [measure("flatstore-h", "130000"), measure("redb:memory", "500")];
+    let of = |row: &serde_json::Value| (row["utilization"].as_u64(), row["segments"].is_u64());
+    assert_eq!(rows.each_ref().map(of), [(Some(80), true), (None, false)]);
+    for row in rows {
+        assert!(row["distribution"] == "etc" && row["put"] == 50, "{row}");
+        assert!(row["get_p99_ns"].as_u64() > Some(0) && row["put_p99_ns"].as_u64() > Some(0), "{row}");
+    }
+}
+
 /// Only where one is missing: a library that the system has cannot be hidden from the loader.
 #[test]
 fn a_missing_library_is_named_with_what_to_do_and_never_counts_as_measured() {

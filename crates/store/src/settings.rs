@@ -7,6 +7,7 @@ use crate::designs::Design;
 use crate::error::Error;
 use crate::offset_map::NodePlace;
 use crate::options::Options;
+use crate::techniques::Techniques;
 use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, RecordForm, TieBreak};
 use quipu_parts::index::cceh::CcehSettings;
 
@@ -37,6 +38,7 @@ const TIE_BREAKS: Names<TieBreak> =
     &[("sequence", TieBreak::Sequence), ("block-order", TieBreak::BlockOrder)];
 const LOCKS: Names<LockKind> = &[("dram", LockKind::Dram32), ("page-byte", LockKind::PageByte)];
 const PLACES: Names<NodePlace> = &[("dram", NodePlace::Dram), ("pm", NodePlace::Pm)];
+const TECHNIQUES: Names<Techniques> = &[("on", Techniques::ALL), ("off", Techniques::RAW)];
 const SHAPES: Names<fn() -> CcehSettings> = &[("paper", CcehSettings::paper), ("dense", CcehSettings::dense)];
 
 impl Setting {
@@ -146,6 +148,17 @@ impl Setting {
             write: |options, text| {
                 put(&mut options.offset_map.shape, named(SHAPES, text).map(|shape| shape()))
             },
+        },
+        Setting {
+            name: "pacman",
+            values: "on or off",
+            help: "all four of the next at once; off is the raw store of the paper (4)",
+            designs: FLATSTORE,
+            read: |options| {
+                let name = TECHNIQUES.iter().find(|(_, known)| *known == options.techniques);
+                name.map_or("in part", |(name, _)| name).into()
+            },
+            write: |options, text| put(&mut options.techniques, named(TECHNIQUES, text)),
         },
         Setting {
             name: "reduce",
@@ -279,6 +292,7 @@ mod tests {
         ("lock", "page-byte", &["pm"]),
         ("offset-map", "pm", &["PM", "file"]),
         ("cceh", "dense", &["tiny", "5:6"]),
+        ("pacman", "off", &["in part", "raw"]),
         ("reduce", "off", &["false"]),
         ("separate", "off", &["ON"]),
         ("shortcut", "off", &[""]),
@@ -307,6 +321,22 @@ mod tests {
                 options.set(name, word).unwrap_or_else(|error| panic!("{error}"));
             }
         }
+    }
+
+    #[test]
+    fn one_word_is_four_and_the_last_word_counts() {
+        let mut options = Options { design: Some(Design::FlatstoreH), ..Options::default() };
+        let mut set = |name, value| {
+            options.set(name, value).expect("it has it");
+            let pacman = Setting::ALL.iter().find(|setting| setting.name == "pacman").expect("it is there");
+            (options.techniques, pacman.value(&options))
+        };
+        assert_eq!(set("pacman", "off"), (Techniques::RAW, "off".into()));
+        assert_eq!(set("reduce", "on"), (Techniques { reduce: true, ..Techniques::RAW }, "in part".into()));
+        for name in ["separate", "shortcut"] {
+            set(name, "on");
+        }
+        assert_eq!(set("batch", "on"), (Techniques::ALL, "on".into()));
     }
 
     #[test]

@@ -71,7 +71,8 @@ fn overwriting_is_measured_at_utilizations() {
     let rows = objects(&succeed(command));
     let mut fields = words(TIMED);
     fields.extend(words(
-        "utilization distribution segments windows steady write_amplification reserve_bytes metadata_bytes",
+        "utilization distribution segments windows steady write_amplification reserve_bytes metadata_bytes put \
+         moved_bytes moved_records moved_by_hint cleaned_bytes_per_second",
     ));
     fields.sort_unstable();
     let asked: Vec<_> =
@@ -84,6 +85,24 @@ fn overwriting_is_measured_at_utilizations() {
     }
     let text = fail(["bench", "util", "--records", "1k"], 2);
     assert!(text.contains("--records must be at least"), "{text}");
+    assert!(fail(["bench", "util", "--put", "101"], 2).contains("--put must be"));
+}
+
+#[test]
+fn the_raw_store_is_one_word_and_reads_stand_among_writes() {
+    let command = "bench util --design flatstore-h --key-size 8 --value-size 48 --utilization 80 --zipf 0.99 --put 50 \
+                   --records 190k --set pacman=off --json";
+    let row = &objects(&succeed(command.split_whitespace()))[0];
+    assert_eq!((&row["settings"], &row["put"]), (&"pacman=off".into(), &50.into()));
+    assert_eq!((&row["moved_by_hint"], row["steady"].is_boolean()), (&0.0.into(), true));
+    for times in ["get_p50_ns", "get_p99_ns", "put_p50_ns", "put_p99_ns"] {
+        assert!(row[times].as_u64().is_some_and(|time| time > 0), "{row}");
+    }
+    let text =
+        text("bench util --etc --put 50 --key-size 8 --utilization 80 --records 120k".split_whitespace());
+    for part in ["etc: sizes of its own", "50 % puts", "get p99 ns", "cleaned MiB/s"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

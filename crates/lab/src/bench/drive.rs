@@ -44,22 +44,54 @@ impl Phase<'_> {
     }
 }
 
+/// What a call did, where a phase does not do the same in all: their latencies are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Put,
+    Get,
+}
+
+/// All calls of most phases are alike.
+impl From<()> for Access {
+    #[inline]
+    fn from((): ()) -> Access {
+        Access::Put
+    }
+}
+
+/// Latencies of each kind of call.
+struct Latencies([Histogram<u64>; 2]);
+
+impl Latencies {
+    fn new() -> Latencies {
+        let histogram =
+            || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are in order");
+        Latencies([histogram(), histogram()])
+    }
+
+    fn add(&mut self, other: &Latencies) {
+        for (sum, other) in self.0.iter_mut().zip(&other.0) {
+            sum.add(other).expect("equal bounds");
+        }
+    }
+}
+
 /// What a phase showed.
 pub(super) struct Outcome {
     pub(super) operations: u64,
     pub(super) seconds: f64,
-    latencies: Histogram<u64>,
+    latencies: Latencies,
 }
 
 impl Outcome {
     /// Of operations that were one call without latencies of its own.
     pub(super) fn single(operations: u64, seconds: f64) -> Outcome {
-        Outcome { operations, seconds, latencies: histogram() }
+        Outcome { operations, seconds, latencies: Latencies::new() }
     }
 
     /// Two that came one after the other, as one.
     pub(super) fn and(mut self, next: &Outcome) -> Outcome {
-        self.latencies.add(&next.latencies).expect("equal bounds");
+        self.latencies.add(&next.latencies);
         Outcome {
             operations: self.operations + next.operations,
             seconds: self.seconds + next.seconds,
@@ -74,30 +106,36 @@ impl Outcome {
 
     /// The latency that so many per cent of the timed calls stay within.
     pub(super) fn percentile(&self, percent: f64) -> Option<u64> {
-        (!self.latencies.is_empty()).then(|| self.latencies.value_at_percentile(percent))
+        let [puts, gets] = &self.latencies.0;
+        let mut all = puts.clone();
+        all.add(gets).expect("equal bounds");
+        (!all.is_empty()).then(|| all.value_at_percentile(percent))
+    }
+
+    /// The same of calls of one kind.
+    pub(super) fn percentile_of(&self, access: Access, percent: f64) -> Option<u64> {
+        let of = &self.latencies.0[access as usize];
+        (!of.is_empty()).then(|| of.value_at_percentile(percent))
     }
 }
 
 struct Share {
     begin: Instant,
     end: Instant,
-    latencies: Histogram<u64>,
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are in order")
+    latencies: Latencies,
 }
 
 /// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the
 /// function it returns makes the call of a given number. Thread `t` makes a consecutive share of the calls,
-/// in order.
+/// in order. What the calls return tells of which kind each was.
 ///
 /// # Errors
 /// The first error of any thread; the others then stop.
-pub(super) fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
+pub(super) fn drive<P, C, A>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError> + Sync,
-    C: FnMut(u64) -> Result<(), BenchError>,
+    C: FnMut(u64) -> Result<A, BenchError>,
+    A: Into<Access>,
 {
     let barrier = Barrier::new(phase.threads);
     let stop = AtomicBool::new(false);
@@ -124,13 +162,13 @@ where
 }
 
 fn collect(phase: &Phase<'_>, shares: Vec<Result<Share, BenchError>>) -> Result<Outcome, BenchError> {
-    let mut latencies = histogram();
+    let mut latencies = Latencies::new();
     let mut spans = Vec::new();
     let mut stopped = None;
     for share in shares {
         match share {
             Ok(share) => {
-                latencies.add(&share.latencies).expect("equal bounds");
+                latencies.add(&share.latencies);
                 spans.push((share.begin, share.end));
             }
             Err(BenchError::Stopped) => stopped = Some(BenchError::Stopped),
@@ -146,7 +184,7 @@ fn collect(phase: &Phase<'_>, shares: Vec<Result<Share, BenchError>>) -> Result<
     Ok(Outcome { operations, seconds: (end - begin).as_secs_f64(), latencies })
 }
 
-fn run<P, C>(
+fn run<P, C, A>(
     phase: &Phase<'_>,
     thread: usize,
     prepare: &P,
@@ -155,7 +193,8 @@ fn run<P, C>(
 ) -> Result<Share, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError>,
-    C: FnMut(u64) -> Result<(), BenchError>,
+    C: FnMut(u64) -> Result<A, BenchError>,
+    A: Into<Access>,
 {
     let calls = phase.share(thread);
     // Whatever happens before the barrier, the thread must come to it: the others wait there.
@@ -178,13 +217,13 @@ where
     result
 }
 
-fn timed(
-    call: &mut impl FnMut(u64) -> Result<(), BenchError>,
+fn timed<A: Into<Access>>(
+    call: &mut impl FnMut(u64) -> Result<A, BenchError>,
     calls: Range<u64>,
     stop: &AtomicBool,
     phase: &Phase<'_>,
 ) -> Result<Share, BenchError> {
-    let mut latencies = histogram();
+    let mut latencies = Latencies::new();
     let mut number = calls.start;
     let begin = Instant::now();
     while number < calls.end {
@@ -192,8 +231,8 @@ fn timed(
         let stride = stride_end - number;
         while number < stride_end {
             let before = Instant::now();
-            call(number)?;
-            latencies.saturating_record(before.elapsed().as_nanos() as u64);
+            let access: Access = call(number)?.into();
+            latencies.0[access as usize].saturating_record(before.elapsed().as_nanos() as u64);
             let block_end = (number + SAMPLE).min(stride_end);
             number += 1;
             while number < block_end {

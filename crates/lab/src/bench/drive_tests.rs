@@ -30,7 +30,7 @@ fn every_call_is_made_once_by_some_thread() {
     assert!(made.into_iter().eq(0..10_000));
     assert_eq!(outcome.operations, 10_000);
     // One call in sixteen is timed, and a share's last block may be short.
-    assert!((625..=630).contains(&outcome.latencies.len()), "{}", outcome.latencies.len());
+    assert!((625..=630).contains(&outcome.latencies.0[0].len()), "{}", outcome.latencies.0[0].len());
 }
 
 #[test]
@@ -48,6 +48,26 @@ fn time_is_that_of_the_slowest_thread_and_warm_up_is_not_in_it() {
     .unwrap();
     assert!((0.060..0.250).contains(&outcome.seconds), "{}", outcome.seconds);
     assert!(outcome.percentile(99.9).unwrap() >= 59_000_000);
+}
+
+#[test]
+fn latencies_of_each_kind_are_kept_apart() {
+    let outcome = drive(&phase(1, 64), |_| {
+        Ok(|number: u64| {
+            // The first of every sixteen calls is timed; every other of those is a get.
+            let get = number / SAMPLE % 2 == 1;
+            std::thread::sleep(Duration::from_millis(
+                if get { 10 } else { 1 } * u64::from(number.is_multiple_of(SAMPLE)),
+            ));
+            Ok(if get { Access::Get } else { Access::Put })
+        })
+    })
+    .unwrap();
+    let median = |access| outcome.percentile_of(access, 50.0).unwrap();
+    assert!(median(Access::Get) >= 9_900_000 && median(Access::Put) < 9_900_000);
+    assert!(outcome.percentile(100.0) == outcome.percentile_of(Access::Get, 100.0));
+    let puts = drive(&phase(1, 64), |_| Ok(|_| Ok(()))).unwrap();
+    assert!(puts.percentile_of(Access::Get, 50.0).is_none() && puts.percentile(50.0).is_some());
 }
 
 #[test]

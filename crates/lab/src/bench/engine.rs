@@ -8,6 +8,7 @@
 //! An open engine is shared by all threads; a client stays on its own. Dropping the open engine closes it.
 
 use super::error::BenchError;
+use quipu::Stats;
 use quipu_medium::sim::Sim;
 use std::error::Error;
 use std::sync::Arc;
@@ -51,6 +52,11 @@ pub trait OpenEngine: Sync {
 
     /// Bytes that the engine holds on the medium.
     fn pool_bytes(&self) -> u64;
+
+    /// Sizes and counts of a store of our own, for who measures its compaction. Asked for outside of what is timed.
+    fn stats(&self) -> Option<Stats> {
+        None
+    }
 
     /// Whether it changes values in place, so that it is worth measuring.
     fn updates_in_place(&self) -> bool {

@@ -77,9 +77,12 @@ pub struct Row {
     /// What only a row of a paper's evaluation has.
     #[serde(flatten)]
     pub paper: Option<InPaper>,
-    /// What only a row at a given utilization has.
+    /// What only a row of overwriting until throughput is steady has.
     #[serde(flatten)]
     pub utilized: Option<Utilized>,
+    /// Why nothing was run. Then there is nothing else but what should have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_run: Option<&'static str>,
 }
 
 /// Where a row belongs in the evaluation of a paper.
@@ -93,22 +96,61 @@ pub struct InPaper {
     pub setting: String,
 }
 
-/// What overwriting at a given utilization showed.
+/// What overwriting until throughput is steady showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Utilized {
-    /// Bytes of live records over bytes of all segments that puts may use, in per cent, as it was asked for.
-    pub utilization: u64,
+    /// Bytes of live records over bytes of all segments that puts may use, in per cent, as it was asked for. Nothing of an
+    /// engine whose space is not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<u64>,
     /// How keys were chosen.
     pub distribution: String,
-    /// Segments that puts may use.
-    pub segments: u64,
+    /// Puts among the operations, in per cent.
+    pub put: u64,
     /// Million operations a second of each window of one pool volume of writes; the last three are the row's own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<f64>,
     /// Whether the last three windows agree.
     pub steady: bool,
-    /// Bytes of records written by users and by compaction, over those written by users, in the last three windows.
-    pub write_amplification: f64,
+    /// Times of gets and of puts, where there are both and times are taken.
+    #[serde(flatten)]
+    pub mixed: Option<Mixed>,
+    /// What compaction did, of a store of our own.
+    #[serde(flatten)]
+    pub compaction: Option<Compaction>,
+}
+
+/// Times of the calls of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Mixed {
+    /// Median time of a get.
+    pub get_p50_ns: u64,
+    /// Time that 99 % of the gets stay within.
+    pub get_p99_ns: u64,
+    /// Median time of a put.
+    pub put_p50_ns: u64,
+    /// Time that 99 % of the puts stay within.
+    pub put_p99_ns: u64,
+}
+
+/// What compaction did in the last three windows, and where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Compaction {
+    /// Segments that puts may use.
+    pub segments: u64,
+    /// Bytes of records written by users and by compaction, over those written by users. Nothing where only reads were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_amplification: Option<f64>,
+    /// Bytes of records that compaction moved.
+    pub moved_bytes: u64,
+    /// These records.
+    pub moved_records: u64,
+    /// Share of them that told where their entry in the index stood, and were right. Nothing if none moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_by_hint: Option<f64>,
+    /// Bytes of the segments that were cleaned, for each second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleaned_bytes_per_second: Option<f64>,
     /// Bytes of the segments that puts leave to deletes and to compaction.
     pub reserve_bytes: u64,
     /// Bytes of the pool that are no segments.

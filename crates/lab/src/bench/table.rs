@@ -1,6 +1,6 @@
 //! Rows as text: aligned columns, units in the headers, and only columns that have something in them.
 
-use super::report::{Row, Utilized};
+use super::report::{Compaction, Mixed, Row, Utilized};
 
 struct Column {
     header: &'static str,
@@ -16,6 +16,14 @@ fn utilized(row: &Row, cell: impl Fn(&Utilized) -> String) -> Option<String> {
     row.utilized.as_ref().map(cell)
 }
 
+fn compaction(row: &Row, cell: impl Fn(&Compaction) -> Option<String>) -> Option<String> {
+    row.utilized.as_ref().and_then(|at| at.compaction.as_ref()).and_then(cell)
+}
+
+fn mixed(row: &Row, cell: impl Fn(&Mixed) -> u64) -> Option<String> {
+    row.utilized.as_ref().and_then(|at| at.mixed.as_ref()).map(|times| cell(times).to_string())
+}
+
 fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1 << 20) as f64
 }
@@ -25,7 +33,7 @@ fn per_thread(row: &Row) -> Option<String> {
     number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
 }
 
-const COLUMNS: [Column; 31] = [
+const COLUMNS: [Column; 40] = [
     Column {
         header: "setting",
         left: true,
@@ -34,8 +42,17 @@ const COLUMNS: [Column; 31] = [
     Column { header: "design", left: true, cell: |row| Some(row.design.clone()) },
     Column { header: "phase", left: true, cell: |row| Some(row.phase.clone()) },
     Column { header: "keys", left: true, cell: |row| utilized(row, |at| at.distribution.clone()) },
-    Column { header: "% used", left: false, cell: |row| utilized(row, |at| at.utilization.to_string()) },
-    Column { header: "segments", left: false, cell: |row| utilized(row, |at| at.segments.to_string()) },
+    Column { header: "% put", left: false, cell: |row| utilized(row, |at| at.put.to_string()) },
+    Column {
+        header: "% used",
+        left: false,
+        cell: |row| row.utilized.as_ref()?.utilization.map(|percent| percent.to_string()),
+    },
+    Column {
+        header: "segments",
+        left: false,
+        cell: |row| compaction(row, |did| Some(did.segments.to_string())),
+    },
     Column { header: "medium", left: true, cell: |row| Some(row.medium.clone()) },
     Column { header: "threads", left: false, cell: |row| Some(row.threads.to_string()) },
     Column { header: "records", left: false, cell: |row| Some(row.records.to_string()) },
@@ -51,7 +68,26 @@ const COLUMNS: [Column; 31] = [
     Column {
         header: "written/user B",
         left: false,
-        cell: |row| utilized(row, |at| format!("{:.2}", at.write_amplification)),
+        cell: |row| compaction(row, |did| number(did.write_amplification, 2)),
+    },
+    Column {
+        header: "moved MiB",
+        left: false,
+        cell: |row| compaction(row, |did| Some(format!("{:.1}", mebibytes(did.moved_bytes)))),
+    },
+    Column {
+        header: "% by hint",
+        left: false,
+        cell: |row| compaction(row, |did| number(did.moved_by_hint.map(|share| share * 100.0), 1)),
+    },
+    Column {
+        header: "cleaned MiB/s",
+        left: false,
+        cell: |row| {
+            compaction(row, |did| {
+                number(did.cleaned_bytes_per_second.map(|bytes| mebibytes(bytes as u64)), 1)
+            })
+        },
     },
     Column {
         header: "% of limit",
@@ -61,6 +97,10 @@ const COLUMNS: [Column; 31] = [
     Column { header: "p50 ns", left: false, cell: |row| row.p50_ns.map(|ns| ns.to_string()) },
     Column { header: "p99 ns", left: false, cell: |row| row.p99_ns.map(|ns| ns.to_string()) },
     Column { header: "p99.9 ns", left: false, cell: |row| row.p999_ns.map(|ns| ns.to_string()) },
+    Column { header: "get p50 ns", left: false, cell: |row| mixed(row, |times| times.get_p50_ns) },
+    Column { header: "get p99 ns", left: false, cell: |row| mixed(row, |times| times.get_p99_ns) },
+    Column { header: "put p50 ns", left: false, cell: |row| mixed(row, |times| times.put_p50_ns) },
+    Column { header: "put p99 ns", left: false, cell: |row| mixed(row, |times| times.put_p99_ns) },
     Column { header: "fences/op", left: false, cell: |row| number(row.fences_per_op, 3) },
     Column { header: "lines flushed/op", left: false, cell: |row| number(row.lines_flushed_per_op, 3) },
     Column { header: "lines read/op", left: false, cell: |row| number(row.lines_read_per_op, 3) },
@@ -72,15 +112,16 @@ const COLUMNS: [Column; 31] = [
     Column {
         header: "reserve MiB",
         left: false,
-        cell: |row| utilized(row, |at| format!("{:.1}", mebibytes(at.reserve_bytes))),
+        cell: |row| compaction(row, |did| Some(format!("{:.1}", mebibytes(did.reserve_bytes)))),
     },
     Column {
         header: "metadata MiB",
         left: false,
-        cell: |row| utilized(row, |at| format!("{:.1}", mebibytes(at.metadata_bytes))),
+        cell: |row| compaction(row, |did| Some(format!("{:.1}", mebibytes(did.metadata_bytes)))),
     },
     Column { header: "DRAM B/record", left: false, cell: |row| number(row.dram_bytes_per_record, 1) },
     Column { header: "PM B/record", left: false, cell: |row| number(row.pm_bytes_per_record, 1) },
+    Column { header: "not run", left: true, cell: |row| row.not_run.map(str::to_owned) },
 ];
 
 /// Lays out rows as a table, a header first; an empty cell shows a dash.

@@ -26,7 +26,7 @@ const NODES: u16 = 2;
 const RECORD_OVERHEAD: u64 = 64;
 
 /// Bytes of a record in an index in the pool, at most.
-const INDEX_PER_RECORD: u64 = 64;
+pub(super) const INDEX_PER_RECORD: u64 = 64;
 
 /// Bytes of DRAM that a store may take for a record.
 const DRAM_PER_RECORD: u64 = 64;
@@ -206,6 +206,10 @@ impl OpenEngine for Opened {
         self.updates_in_place
     }
 
+    fn stats(&self) -> Option<Stats> {
+        Some(self.store.stats())
+    }
+
     /// Bytes of the segments in use.
     fn pool_bytes(&self) -> u64 {
         let stats = self.store.stats();
@@ -257,11 +261,6 @@ impl EngineClient for Client {
 }
 
 impl Opened {
-    /// Numbers of the store. Asked for outside of what is timed.
-    pub(super) fn stats(&self) -> Stats {
-        self.store.stats()
-    }
-
     /// Reclaims all that is worth it, and returns how many segments or blocks became free.
     pub(super) fn compact(&self, phase: &str) -> Result<u64, BenchError> {
         let (freed, _) = self.store.compact().map_err(BenchError::refused(self.design.name(), phase))?;

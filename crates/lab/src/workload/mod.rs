@@ -5,6 +5,7 @@
 //! this room knows a store.
 
 mod acknowledged;
+mod etc;
 mod keys;
 mod permutation;
 mod properties;
@@ -14,6 +15,7 @@ mod ycsb;
 mod zipfian;
 
 pub use acknowledged::AcknowledgedCounter;
+pub use etc::{ETC_SIZES, EtcChoice, etc_size};
 pub use keys::{KeyShape, Naming, SHORTEST_KEY, fnv1a, ycsb_hash};
 pub use permutation::{Permutation, mix};
 pub use properties::{Property, PropertyError, parse_properties};

@@ -7,9 +7,10 @@
 //!
 //! Layout, in little-endian words: `version ^ tag`, then `base + i * STEP` for word `i`, where `base` mixes
 //! tag and version; a last partial word is cut off. Two versions of one key, or values of two keys, differ in
-//! every word, and no word fits another place, so a mixture of any two is found.
+//! every word, and no word fits another place, so a mixture of any two is found. Values of less than a word, which only
+//! the ETC workload has, are the low bytes of the first word: they tell the version as far as their bits go.
 
-use crate::workload::{Spread, mix};
+use crate::workload::{ETC_SIZES, Spread, etc_size, mix};
 
 /// Bytes of the shortest value that can prove itself.
 pub const SHORTEST_VALUE: usize = 8;
@@ -43,30 +44,50 @@ pub enum Mismatch {
 #[derive(Clone, Copy, Debug)]
 pub struct Values {
     length: usize,
-    spread: Option<Spread>,
+    lengths: Lengths,
+}
+
+/// How long single values are.
+#[derive(Clone, Copy, Debug)]
+enum Lengths {
+    /// As long as all.
+    Equal,
+    /// Around that.
+    Spread(Spread),
+    /// As those of the ETC workload.
+    Etc,
 }
 
 impl Values {
     /// Values of `length` bytes, or `None` if they are too short to prove themselves.
     pub fn new(length: usize) -> Option<Values> {
-        (length >= SHORTEST_VALUE).then_some(Values { length, spread: None })
+        (length >= SHORTEST_VALUE).then_some(Values { length, lengths: Lengths::Equal })
     }
 
     /// The same around this length, with this standard deviation in bytes: the length follows from the key's number.
     pub fn spread(self, deviation: f64) -> Values {
         let spread = Spread::new(self.length, deviation, SHORTEST_VALUE, SALT);
-        Values { spread: Some(spread), ..self }
+        Values { lengths: Lengths::Spread(spread), ..self }
     }
 
-    /// Bytes of a value; where they vary, in the mean.
+    /// Values of the sizes of Facebook's ETC pool: the length follows from the key's number.
+    pub fn etc() -> Values {
+        Values { length: *ETC_SIZES.end(), lengths: Lengths::Etc }
+    }
+
+    /// Bytes of a value; where they vary, in the mean, and of [`etc`](Values::etc) at most.
     pub fn length(&self) -> usize {
         self.length
     }
 
     /// Bytes of the values of key number `key`.
     #[inline]
-    fn length_of(&self, key: u64) -> usize {
-        self.spread.map_or(self.length, |spread| spread.of(key))
+    pub fn length_of(&self, key: u64) -> usize {
+        match self.lengths {
+            Lengths::Equal => self.length,
+            Lengths::Spread(spread) => spread.of(key),
+            Lengths::Etc => etc_size(key),
+        }
     }
 
     /// Writes the value of key number `key` at `version` over `out`, which gets its length.
@@ -74,6 +95,11 @@ impl Values {
     pub fn fill(&self, key: u64, version: u64, out: &mut Vec<u8>) {
         out.resize(self.length_of(key), 0);
         let tag = mix(key);
+        let first = (version ^ tag).to_le_bytes();
+        let length = out.len();
+        if length < WORD {
+            return out.copy_from_slice(&first[..length]);
+        }
         let base = mix(tag.wrapping_add(version));
         // A loop that becomes vector code: making values must take no visible part of a measurement.
         let (words, rest) = out.as_chunks_mut::<WORD>();
@@ -82,10 +108,11 @@ impl Values {
         }
         let last = base.wrapping_add(STEP.wrapping_mul(words.len() as u64 + 1)).to_le_bytes();
         rest.copy_from_slice(&last[..rest.len()]);
-        out[..WORD].copy_from_slice(&(version ^ tag).to_le_bytes());
+        out[..WORD].copy_from_slice(&first);
     }
 
-    /// Checks that `value` is a whole value of key number `key`, and returns its version.
+    /// Checks that `value` is a whole value of key number `key`, and returns its version. Of one that is shorter than a word, the
+    /// newest version that it can be.
     ///
     /// # Errors
     /// The [`Mismatch`], if it is not, or if its version is above `newest`.
@@ -96,6 +123,9 @@ impl Values {
             return Err(Mismatch::Length { found: value.len(), expected });
         }
         let tag = mix(key);
+        if value.len() < WORD {
+            return newest_like(value, tag, newest).ok_or(Mismatch::Foreign);
+        }
         let (first, others) = value.split_at(WORD);
         let version = read(first) ^ tag;
         if version > newest {
@@ -114,6 +144,15 @@ impl Values {
         }
         Ok(version)
     }
+}
+
+/// The highest version up to `newest` whose first word has `low` as its low bytes, fewer than all.
+fn newest_like(low: &[u8], tag: u64, newest: u64) -> Option<u64> {
+    let mut word = [0; WORD];
+    word[..low.len()].copy_from_slice(low);
+    let versions = 1 << (low.len() * 8);
+    let version = newest & !(versions - 1) | (u64::from_le_bytes(word) ^ tag) & (versions - 1);
+    if version <= newest { Some(version) } else { version.checked_sub(versions) }
 }
 
 #[inline]
@@ -152,6 +191,27 @@ mod tests {
             let (found, expected) = (value.len() - 1, value.len());
             let short = values.check(key as u64, &value[..found], 3);
             assert_eq!(short, Err(Mismatch::Length { found, expected }));
+        }
+    }
+
+    #[test]
+    fn values_below_a_word_tell_their_version_as_far_as_their_bits_go() {
+        let values = Values::etc();
+        for length in 1..WORD {
+            let key = (0..).find(|key| etc_size(*key) == length).expect("there is one");
+            let bits = 8 * length as u32;
+            for version in [0u64, 1, 255, 256, 77_777, 1 << 40] {
+                let found = value(values, key, version);
+                assert_eq!((found.len(), values.check(key, &found, version)), (length, Ok(version)));
+                // Somebody who looks for a later one is told that it is an older one, or one with the same bits.
+                let later = values.check(key, &found, version + 3).expect("a version up to that");
+                assert_eq!(later, version);
+                let same = version + (1 << bits);
+                assert_eq!(values.check(key, &found, same), Ok(same), "{length} bytes tell no more");
+            }
+            let mut other = value(values, key, 5);
+            other[0] ^= 0x80;
+            assert_eq!(values.check(key, &other, 100), Err(Mismatch::Foreign));
         }
     }
 

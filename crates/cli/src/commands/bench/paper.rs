@@ -1,6 +1,7 @@
 //! `quipu bench paper`: the evaluation of a paper, beside what the paper says.
 
 use super::settings::{Basics, Bench};
+use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::size;
@@ -16,10 +17,13 @@ Examples:
   quipu bench paper viper --figure 11 --medium dax --pool /mnt/pmem/bench.pool
   quipu bench paper viper --figure 13 --plot figure13.svg
   quipu bench paper viper --medium sim --json               # exact costs in place of times
+  quipu bench paper pacman --figure 5 --design flatstore-h --rounds 5
 
 Fields of the JSON objects beside those of every benchmark: paper, figure, setting (what sets a row apart in its \
 figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm. After the rows of a figure comes an object \
-for each number of the paper's text: paper, figure, statement, paper_says, ours (null if these rows do not say), unit.";
+for each number of the paper's text: paper, figure, statement, paper_says, ours (null if these rows do not say), unit. \
+Where a paper compares a store with itself, there is one before these for each pair of rows: paper, figure, design, setting, \
+distribution, threads, utilization, ratio (of what to what), times, rounds. A row with not_run says why nothing was run.";
 
 /// Records where no number is given, in the place of the paper's 100 million: beyond any cache, and through in seconds.
 const RECORDS: u64 = 300_000;
@@ -47,6 +51,12 @@ pub struct Args {
     /// Numbers of threads, separated by commas. [default: 1, 2, 4 and so on, up to the processors; on sim 1]
     #[arg(long, value_name = "T", value_delimiter = ',', value_parser = size::count)]
     threads: Vec<u64>,
+    /// Designs to run, of those that a figure has, separated by commas. [default: all of them]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    design: Vec<DesignChoice>,
+    /// How often each figure is run, every other time in reverse; ratios of rows are medians over the rounds.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
+    rounds: u64,
     #[command(flatten)]
     basics: Basics,
 }
@@ -69,7 +79,9 @@ impl Args {
         let threads = self.threads();
         let listed = threads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         let base = self.basics.apply(Config::default());
-        Scale { base, records, threads: threads.clone() }.check()?;
+        let scale =
+            Scale { base, records, threads, only: chosen(&self.design), rounds: self.rounds as usize };
+        scale.check()?;
         let mut bench = self.basics.begin(
             format!(
                 "{}.\nThere: {}.\nHere: {records} records for the usual number, threads {listed}, seed {}.",
@@ -81,22 +93,15 @@ impl Args {
             output::raw(bench.heading().as_bytes())?;
         }
         for preset in presets {
-            self.figure(&mut bench, preset, records, &threads)?;
+            self.figure(&mut bench, preset, &scale)?;
         }
         bench.end(Ok(()))
     }
 
     /// Runs a figure, and prints what there is of it also if it fails on the way.
-    fn figure(
-        &self,
-        bench: &mut Bench<'_>,
-        preset: &'static Preset,
-        records: u64,
-        threads: &[usize],
-    ) -> Result<(), Failure> {
-        let config = self.basics.apply(Config::default());
-        let result = bench.run(config, |config, progress, sink| {
-            let scale = Scale { base: config.clone(), records, threads: threads.to_vec() };
+    fn figure(&self, bench: &mut Bench<'_>, preset: &'static Preset, scale: &Scale) -> Result<(), Failure> {
+        let result = bench.run(scale.base.clone(), |config, progress, sink| {
+            let scale = Scale { base: config.clone(), ..scale.clone() };
             paper::paper(self.paper, preset, &scale, progress, sink)
         });
         let rows = bench.take_rows();
@@ -104,10 +109,12 @@ impl Args {
             return result;
         }
         let compared = preset.compare(self.paper, &rows);
+        let ratios = preset.ratios(self.paper, &rows);
         if self.basics.json {
+            ratios.iter().try_for_each(output::json_line)?;
             compared.iter().try_for_each(output::json_line)?;
         } else {
-            output::raw(format!("\n{}", paper::text(preset, &rows, &compared)).as_bytes())?;
+            output::raw(format!("\n{}", paper::text(preset, &rows, &ratios, &compared)).as_bytes())?;
         }
         if let Some(path) = &self.basics.plot {
             let title = format!("{}, {}: {}", self.paper.name, preset.figure, preset.title);

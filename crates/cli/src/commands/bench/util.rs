@@ -9,24 +9,29 @@ const EXAMPLES: &str = "\
 Examples:
   quipu bench util
   quipu bench util --utilization 50,70,80,90 --zipf 0.99 --uniform --plot util.svg
+  quipu bench util --design flatstore-h --key-size 8 --value-size 48 --put 50 --utilization 50,80,90
+  quipu bench util --design flatstore-h --key-size 8 --value-size 48 --put 50 --set pacman=off
+  quipu bench util --key-size 8 --etc --put 50 --utilization 80
   quipu bench util --utilization 90 --records 5M --seconds 60 --json
   quipu bench util --utilization 90 --no-cleaner            # writers compact by themselves
   quipu bench util --utilization 80 --medium file --pool /mnt/ssd/bench.pool --zone-size 64K
 
-Fields of the JSON objects beside those of every benchmark: utilization (per cent, as asked for), distribution, \
+Fields of the JSON objects beside those of every benchmark: utilization (per cent, as asked for), distribution, put (per cent), \
 segments (that puts may use), windows (Mops/s of each; the last three make the row), steady (whether those three \
 are within 5 %), write_amplification (bytes that users and compaction wrote, over those that users wrote), \
-reserve_bytes, metadata_bytes.";
+moved_bytes, moved_records (by compaction), moved_by_hint (share of these that told where the index has them), \
+cleaned_bytes_per_second, reserve_bytes, metadata_bytes; where there are gets and puts, get_p50_ns, get_p99_ns, put_p50_ns, \
+put_p99_ns. What compaction did is that of the last three windows.";
 
 /// Records of the simulator where no number is given: enough for a thousand of the smallest segments.
 const RECORDS_SIM: u64 = 80_000;
 
-/// Measure overwriting at given utilizations, until throughput is steady.
+/// Measure overwriting at given utilizations, alone or among gets, until throughput is steady.
 ///
 /// Utilization is bytes of live records, with headers and alignment, over bytes of all segments that puts may use.
 /// For each, a pool is made of the size that so many records fill up to it, and loaded until it is; then records are overwritten, a window of one pool
-/// volume after the other, until three in a row are within 5 %, or until 20 windows have shown that they will not be. Every
-/// record is read in the end and must have the last value written to it.
+/// volume after the other, until three in a row are within 5 %, or until 20 windows have shown that they will not be. Every get must
+/// find the last value written before it; every record is read in the end and must have the last value written to it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,9 +45,17 @@ pub struct Args {
     /// Choose the records to overwrite uniformly; together with --zipf, both are measured.
     #[arg(long)]
     uniform: bool,
-    /// Choose them by YCSB's scrambled zipfian distribution. [default: 0.99, unless --uniform is given]
+    /// Choose them by YCSB's scrambled zipfian distribution. [default: 0.99, unless --uniform or --etc is given]
     #[arg(long, value_name = "THETA", num_args = 0..=1, default_missing_value = "0.99")]
     zipf: Option<f64>,
+    /// Choose them, and sizes of values too, as in Facebook's ETC pool: 1 to 13, 14 to 300 and up to 1024 bytes, zipfian over the
+    /// first two classes and uniform over the third.
+    #[arg(long)]
+    etc: bool,
+    /// Per cent of the operations that are puts; the others are gets. With less than 25, windows end before they have written a
+    /// pool volume.
+    #[arg(long, value_name = "PCT", default_value_t = 100)]
+    put: u64,
     /// Seconds to measure at least at each utilization.
     #[arg(long, value_name = "S", default_value_t = 0.0)]
     seconds: f64,
@@ -64,14 +77,23 @@ impl Args {
         let config = self.settings.apply(self.sizes.config_with(self.settings.basics.medium, RECORDS_SIM));
         let cleaner = config.cleaner && !self.no_cleaner;
         let config = Config { zone_size: self.zone_size, cleaner, roofline: self.roofline, ..config };
-        let zipf = self.zipf.or((!self.uniform).then_some(0.99)).map(Keys::Zipf);
-        let keys = zipf.into_iter().chain(self.uniform.then_some(Keys::Uniform)).collect();
-        let overwrites = Overwrites { utilizations: self.utilization, keys, seconds: self.seconds };
+        let zipf = self.zipf.or((!self.uniform && !self.etc).then_some(0.99)).map(Keys::Zipf);
+        let others = [(self.uniform, Keys::Uniform), (self.etc, Keys::Etc)];
+        let others = others.into_iter().filter_map(|(asked, keys)| asked.then_some(keys));
+        let overwrites = Overwrites {
+            utilizations: self.utilization,
+            keys: zipf.into_iter().chain(others).collect(),
+            put: self.put,
+            seconds: self.seconds,
+            ..Overwrites::default()
+        };
         let mut bench = self.settings.begin(format!(
-            "Overwriting {} records of {} + {} bytes until throughput is steady, {} a cleaner, seed {}.",
+            "Overwriting {} records of {} + {} bytes{}, {} % puts, until throughput is steady, {} a cleaner, seed {}.",
             config.records,
             config.key_size,
             config.value_size,
+            if self.etc { " (etc: sizes of its own)" } else { "" },
+            self.put,
             if cleaner { "with" } else { "without" },
             config.seed
         ))?;

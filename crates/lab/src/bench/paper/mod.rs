@@ -7,17 +7,21 @@
 //!
 //! The presets of a paper are a file of their own; there is no other code for a figure than the benchmarks have.
 
+mod pacman;
+mod ratios;
 mod rows;
 mod run;
 mod text;
 mod viper;
 
+pub use ratios::Ratio;
 pub use rows::{Compared, Rows};
 pub use run::{Scale, paper};
 pub use text::text;
 
 use super::config::Config;
 use super::patterns::Pattern;
+use super::util::Overwrites;
 use crate::workload::Workload;
 
 /// The evaluation of a paper.
@@ -30,10 +34,12 @@ pub struct Paper {
     pub machine: &'static str,
     /// Its figures, in the paper's order.
     pub presets: &'static [Preset],
+    /// How settings end that are compared with each other, where all else is the same: the first over the second.
+    pub compared: Option<(&'static str, &'static str)>,
 }
 
 /// All papers whose evaluation can be repeated.
-pub static PAPERS: &[&Paper] = &[&viper::PAPER];
+pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER];
 
 impl Paper {
     /// The paper of that name, if there is one.
@@ -89,6 +95,12 @@ pub enum Benchmark {
     Patterns(Vec<Pattern>),
     /// [`steps`](super::steps()).
     Steps,
+    /// [`util`](super::util()).
+    Util(Overwrites),
+    /// [`recovery_of_overwritten`](super::recovery_of_overwritten()).
+    Disorder(Overwrites),
+    /// YCSB E, which scans: a row that says why not, as long as no design hands out ranges.
+    Scans,
 }
 
 /// A number of a paper's text, and ours.

@@ -1,5 +1,6 @@
 //! What rows say in the place of a paper's statement.
 
+use super::ratios::median;
 use super::{Paper, Preset};
 use crate::bench::report::Row;
 use serde::Serialize;
@@ -71,6 +72,46 @@ impl<'a> Rows<'a> {
         self.0.iter().filter(|row| row.phase == phase).filter_map(value).reduce(f64::max)
     }
 
+    /// Whatever a design showed with this setting at this utilization: the median, if it was run more than once.
+    pub(super) fn at(
+        &self,
+        design: &str,
+        setting: &str,
+        percent: u64,
+        value: fn(&Row) -> Option<f64>,
+    ) -> Option<f64> {
+        let is_at = |row: &&Row| {
+            row.design == design
+                && row.paper.as_ref().is_some_and(|paper| paper.setting == setting)
+                && row.utilized.as_ref().is_some_and(|at| at.utilization == Some(percent))
+        };
+        median(self.0.iter().filter(is_at).filter_map(value).collect())
+    }
+
+    /// How many times as fast a design is with one setting as with another.
+    pub(super) fn over(&self, design: &str, first: &str, second: &str, percent: u64) -> Option<f64> {
+        let mops = |setting| self.at(design, setting, percent, |row| row.mops);
+        Some(mops(first)? / mops(second)?)
+    }
+
+    /// What a design keeps of its throughput at 50 %.
+    pub(super) fn kept(&self, design: &str, setting: &str, percent: u64) -> Option<f64> {
+        let mops = |percent| self.at(design, setting, percent, |row| row.mops);
+        Some(mops(percent)? / mops(50)?)
+    }
+
+    /// How many times as fast the first setting is that ends like this as the first that ends like that.
+    pub(super) fn over_first(&self, first: &str, second: &str) -> Option<f64> {
+        let mops = |end: &str| self.0.iter().find(|row| ends(row, end))?.mops;
+        Some(mops(first)? / mops(second)?)
+    }
+
+    /// The same of the last ones.
+    pub(super) fn over_last(&self, first: &str, second: &str) -> Option<f64> {
+        let mops = |end: &str| self.0.iter().rfind(|row| ends(row, end))?.mops;
+        Some(mops(first)? / mops(second)?)
+    }
+
     /// Whatever else a row has, of the row with one thread or the most.
     pub(super) fn value(
         &self,
@@ -80,6 +121,10 @@ impl<'a> Rows<'a> {
     ) -> Option<f64> {
         which.of(self.of(setting, phase)).and_then(value)
     }
+}
+
+fn ends(row: &Row, end: &str) -> bool {
+    row.paper.as_ref().is_some_and(|paper| paper.setting.ends_with(end))
 }
 
 /// Which number of threads.

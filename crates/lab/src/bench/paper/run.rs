@@ -5,8 +5,8 @@ use crate::bench::config::{Config, setting};
 use crate::bench::error::BenchError;
 use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
-use crate::bench::{ops, patterns, reclaim, recovery, steps, ycsb};
-use quipu::MediumKind;
+use crate::bench::{ops, patterns, reclaim, recovery, recovery_of_overwritten, steps, util, ycsb};
+use quipu::{Design, MediumKind};
 
 /// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact with more of them.
 const BESIDE: u64 = 2_000;
@@ -20,6 +20,16 @@ pub struct Scale {
     pub records: u64,
     /// Numbers of threads, in ascending order.
     pub threads: Vec<usize>,
+    /// The designs to run, of those that a figure has; all if none is named.
+    pub only: Vec<Design>,
+    /// How often each figure is run, every other time in reverse.
+    pub rounds: usize,
+}
+
+impl Default for Scale {
+    fn default() -> Scale {
+        Scale { base: Config::default(), records: 300_000, threads: vec![1], only: Vec::new(), rounds: 1 }
+    }
 }
 
 impl Scale {
@@ -39,6 +49,12 @@ impl Scale {
         Config { threads, ..self.base.clone() }
     }
 
+    /// Settings with the fewest threads.
+    pub(super) fn fewest_threads(&self) -> Config {
+        let threads = self.threads.iter().copied().min().unwrap_or(1);
+        Config { threads, ..self.base.clone() }
+    }
+
     /// The same on the simulator, which says of DIMMs and lines what no memory of this machine could.
     pub(super) fn on_sim(&self) -> Scale {
         let base = Config {
@@ -49,7 +65,7 @@ impl Scale {
             ..self.base.clone()
         };
         let records = if self.is_simulated() { self.records } else { self.records.min(BESIDE) };
-        Scale { base, records, threads: vec![1] }
+        Scale { base, records, threads: vec![1], ..self.clone() }
     }
 
     /// Whether there can be such a run.
@@ -62,6 +78,9 @@ impl Scale {
         }
         if self.is_simulated() && self.threads != [1] {
             return Err(setting("threads", "must be 1 on the simulator: costs are those of one client"));
+        }
+        if self.rounds == 0 {
+            return Err(setting("rounds", "must be at least 1"));
         }
         if self.records < LEAST_RECORDS {
             return Err(setting(
@@ -88,17 +107,58 @@ pub fn paper(
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
     scale.check()?;
-    for Run { setting, config, benchmark } in (preset.runs)(scale) {
-        let within = InPaper { paper: paper.name.to_owned(), figure: preset.figure.to_owned(), setting };
-        let sink = &mut |row| sink(Row { paper: Some(within.clone()), ..row });
-        match benchmark {
-            Benchmark::Ops => ops(&config, progress, sink)?,
-            Benchmark::Ycsb(workload) => ycsb(&config, &workload, progress, sink)?,
-            Benchmark::Recovery => recovery(&config, progress, sink)?,
-            Benchmark::Reclaim => reclaim(&config, progress, sink)?,
-            Benchmark::Patterns(chosen) => patterns(&config, &chosen, progress, sink)?,
-            Benchmark::Steps => steps(&config, progress, sink)?,
+    for round in 0..scale.rounds {
+        let mut runs = (preset.runs)(scale);
+        if round % 2 == 1 {
+            runs.reverse();
+        }
+        for Run { setting, config, benchmark } in runs.into_iter().filter_map(|run| run.of(&scale.only)) {
+            let within = InPaper { paper: paper.name.to_owned(), figure: preset.figure.to_owned(), setting };
+            benchmark.run(&config, progress, &mut |row| sink(Row { paper: Some(within.clone()), ..row }))?;
         }
     }
     Ok(())
+}
+
+impl Run {
+    /// The same for these designs, if it is for any of them; what runs no design stays as it is.
+    fn of(mut self, only: &[Design]) -> Option<Run> {
+        if !only.is_empty() && !matches!(self.benchmark, Benchmark::Patterns(_)) {
+            self.config.designs.retain(|design| only.contains(design));
+        }
+        (!self.config.designs.is_empty()).then_some(self)
+    }
+}
+
+impl Benchmark {
+    fn run(&self, config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
+        match self {
+            Benchmark::Ops => ops(config, progress, sink),
+            Benchmark::Ycsb(workload) => ycsb(config, workload, progress, sink),
+            Benchmark::Recovery => recovery(config, progress, sink),
+            Benchmark::Reclaim => reclaim(config, progress, sink),
+            Benchmark::Patterns(chosen) => patterns(config, chosen, progress, sink),
+            Benchmark::Steps => steps(config, progress, sink),
+            Benchmark::Util(overwrites) => util(config, overwrites, progress, sink),
+            Benchmark::Disorder(overwrites) => recovery_of_overwritten(config, overwrites, progress, sink),
+            Benchmark::Scans => {
+                config.designs.iter().for_each(|design| sink(without_scans(config, *design)));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A row in the place of scans.
+fn without_scans(config: &Config, design: Design) -> Row {
+    let ordered = design.description().ordered;
+    Row {
+        design: design.to_string(),
+        phase: "run_e".to_owned(),
+        medium: config.medium.to_string(),
+        threads: config.threads,
+        records: config.records,
+        not_run: Some(if ordered { "not yet: the store hands out no ranges" } else { "keys have no order" }),
+        ..Row::default()
+    }
 }

@@ -1,14 +1,14 @@
 //! A figure for people: our rows, the paper's numbers beside ours, and what to make of them.
 
-use super::{Compared, Preset};
+use super::{Compared, Preset, Ratio};
 use crate::bench::report::Row;
 use crate::bench::table::{aligned, table};
 
 /// Columns of running text.
 const WIDTH: usize = 110;
 
-/// Lays out a figure: what was run, the rows, the comparison, and what carries over.
-pub fn text(preset: &Preset, rows: &[Row], compared: &[Compared]) -> String {
+/// Lays out a figure: what was run, the rows, how they compare with each other and with the paper, and what carries over.
+pub fn text(preset: &Preset, rows: &[Row], ratios: &[Ratio], compared: &[Compared]) -> String {
     let Preset { figure, section, title, about, carries_over, .. } = preset;
     let place = if figure == section {
         format!("Section {section}")
@@ -16,11 +16,30 @@ pub fn text(preset: &Preset, rows: &[Row], compared: &[Compared]) -> String {
         format!("Figure {figure} (section {section})")
     };
     let mut parts = vec![format!("{place}: {title}\n"), wrapped(about), table(rows)];
+    if !ratios.is_empty() {
+        parts.push(ratios_of(ratios));
+    }
     if !compared.is_empty() {
         parts.push(comparison(compared));
     }
     parts.push(wrapped(&format!("What carries over: {carries_over}")));
     parts.join("\n")
+}
+
+fn ratios_of(ratios: &[Ratio]) -> String {
+    let cells = |header: &str, cell: fn(&Ratio) -> String| {
+        std::iter::once(header.to_owned()).chain(ratios.iter().map(cell)).collect::<Vec<_>>()
+    };
+    aligned(&[
+        (true, cells("setting", |row| row.setting.clone())),
+        (true, cells("design", |row| row.design.clone())),
+        (true, cells("keys", |row| row.distribution.clone())),
+        (false, cells("threads", |row| row.threads.to_string())),
+        (false, cells("% used", |row| row.utilization.map_or_else(|| "-".to_owned(), |at| at.to_string()))),
+        (true, cells("throughput", |row| row.ratio.clone())),
+        (false, cells("times", |row| digits(row.times))),
+        (false, cells("rounds", |row| row.rounds.to_string())),
+    ])
 }
 
 fn comparison(compared: &[Compared]) -> String {

@@ -8,7 +8,7 @@ const COLOURS: [&str; 9] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#222222", "#6e4b9e", "#8c8c8c"];
 
 /// Rows by phase and design, each in the order of its first appearance. Of rows at given utilizations, each of these is a
-/// phase, and each choice of keys a design; of a paper's, each setting with each number of threads is a design.
+/// phase, and each choice of keys a design; of a paper's, each setting is a design, alone or with each number of threads.
 pub(super) struct Data<'a> {
     rows: &'a [Row],
     /// The phases.
@@ -18,12 +18,17 @@ pub(super) struct Data<'a> {
 }
 
 fn phase(row: &Row) -> String {
-    row.utilized.as_ref().map_or(row.phase.clone(), |at| format!("{} % used", at.utilization))
+    utilization(row).map_or(row.phase.clone(), |percent| format!("{percent} % used"))
+}
+
+fn utilization(row: &Row) -> Option<u64> {
+    row.utilized.as_ref()?.utilization
 }
 
 fn design(row: &Row) -> String {
     if let Some(at) = &row.utilized {
-        format!("{}, {}", row.design, at.distribution)
+        let setting = row.paper.as_ref().map_or(String::new(), |paper| format!(", {}", paper.setting));
+        format!("{}, {}{setting}", row.design, at.distribution)
     } else if let Some(paper) = &row.paper {
         let threads = row.threads;
         format!("{}, {threads} thread{}", paper.setting, if threads == 1 { "" } else { "s" })
@@ -65,7 +70,7 @@ impl<'a> Data<'a> {
 
     /// Whether throughput is a function of utilization, to be drawn as lines.
     pub(super) fn has_utilizations(&self) -> bool {
-        self.rows.iter().any(|row| row.utilized.is_some())
+        self.rows.iter().any(|row| utilization(row).is_some())
     }
 
     /// Whether any row has latencies.

@@ -212,7 +212,7 @@ mod tests {
     fn utilizations_are_joined_by_lines_of_their_keys() {
         let at = |utilization: u64, distribution: &str, steady: bool| Row {
             utilized: Some(Utilized {
-                utilization,
+                utilization: Some(utilization),
                 distribution: distribution.into(),
                 steady,
                 ..Utilized::default()

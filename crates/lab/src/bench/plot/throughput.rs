@@ -41,7 +41,8 @@ fn curves(pen: &mut Pen, panel: &Panel, data: &Data<'_>, y: impl Fn(f64) -> f64)
             pen.line(from, point, colour, 2.0);
         }
         let number = digits(mops);
-        let said = format!("{}, {}, {} %: {number} Mops/s", row.design, at.distribution, at.utilization);
+        let phase = &data.phases[phase];
+        let said = format!("{}, {}, {phase}: {number} Mops/s", row.design, at.distribution);
         pen.dot(point, 4.0, colour, at.steady, &said);
         let share = row.roofline.map_or(String::new(), |share| format!(" · {}", scale::percent(share)));
         pen.text((point.0 + 8.0, point.1 - 6.0), SMALL, Anchor::Start, &format!("{number}{share}"));

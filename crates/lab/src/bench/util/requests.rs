@@ -1,11 +1,11 @@
-//! Which records are overwritten, and what each must have in the end.
+//! Which records are overwritten and which are read, and what each must have.
 //!
 //! Choosing by a zipfian distribution costs as much as a third of a put, and noting the choice a cache miss; so a window's
 //! choices are made before its clock starts, and read from an array while it runs. Each thread has records of its own, so
-//! that there is no doubt which value was last.
+//! that there is no doubt which value was last, in the end and at every get.
 
-use super::settings::Keys;
-use crate::workload::{ScrambledZipfian, mix};
+use super::settings::{ETC_THETA, Keys};
+use crate::workload::{EtcChoice, ScrambledZipfian, mix};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::Range;
@@ -17,59 +17,109 @@ pub(super) struct Requests {
     keys: Keys,
     seed: u64,
     /// One for each thread.
-    drawn: Vec<Mutex<Vec<u64>>>,
+    drawn: Vec<Mutex<Drawn>>,
     newest: Vec<AtomicU64>,
+}
+
+/// What a thread does in a window.
+#[derive(Default)]
+pub(super) struct Drawn {
+    pub(super) requests: Vec<Request>,
+    /// Puts among them.
+    pub(super) puts: u64,
+    /// Bytes of their records.
+    pub(super) bytes: u64,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Request {
+    pub(super) record: u64,
+    /// Number of the value: of a put the one to write, of a get the one to find.
+    pub(super) value: u64,
+    pub(super) is_put: bool,
+}
+
+/// What is drawn.
+pub(super) struct Draw<'a> {
+    pub(super) thread: usize,
+    pub(super) window: u64,
+    /// The records that there are.
+    pub(super) records: u64,
+    /// Per cent of puts.
+    pub(super) put: u64,
+    /// Numbers of the values, one for each operation. They are never used again.
+    pub(super) values: Range<u64>,
+    /// Bytes of a record.
+    pub(super) bytes: &'a dyn Fn(u64) -> u64,
 }
 
 enum Choice {
     Uniform(u64),
     Zipf(ScrambledZipfian),
+    Etc(EtcChoice),
 }
 
 impl Requests {
-    /// For at most so many records and writes of a window. All memory is taken and touched here, before that of the store
+    /// For at most so many records and operations of a window. All memory is taken and touched here, before that of the store
     /// is measured.
-    pub(super) fn new(keys: Keys, seed: u64, threads: usize, records: u64, writes: u64) -> Requests {
-        let share = writes as usize / threads + 1;
+    pub(super) fn new(keys: Keys, seed: u64, threads: usize, records: u64, operations: u64) -> Requests {
+        let share = operations as usize / threads + 1;
         let touched = |_| {
-            let mut drawn = vec![1; share];
-            drawn.clear();
-            Mutex::new(drawn)
+            let mut requests = vec![Request { record: 1, value: 1, is_put: true }; share];
+            requests.clear();
+            Mutex::new(Drawn { requests, ..Drawn::default() })
         };
         let newest = (0..records).map(|_| AtomicU64::new(0)).collect();
         Requests { keys, seed, drawn: (0..threads).map(touched).collect(), newest }
     }
 
-    /// Draws the records, out of the first `records`, that `thread` overwrites in a window with its share of the values. The
-    /// numbers of the values are never used again.
-    pub(super) fn draw(
-        &self,
-        thread: usize,
-        window: u64,
-        records: u64,
-        values: Range<u64>,
-    ) -> MutexGuard<'_, Vec<u64>> {
-        let threads = self.drawn.len() as u64;
-        // Each thread has every so-manieth record.
-        let own = (records - thread as u64).div_ceil(threads);
+    fn choice(&self, items: u64) -> Choice {
         let choice = match self.keys {
-            Keys::Zipf(theta) => ScrambledZipfian::new(own, theta).map(Choice::Zipf),
+            Keys::Zipf(theta) => ScrambledZipfian::new(items, theta).map(Choice::Zipf),
+            Keys::Etc => EtcChoice::new(items, ETC_THETA).map(Choice::Etc),
             Keys::Uniform => None,
         };
-        let choice = choice.unwrap_or(Choice::Uniform(own));
+        choice.unwrap_or(Choice::Uniform(items))
+    }
+
+    fn of_thread(&self, thread: usize) -> MutexGuard<'_, Drawn> {
+        self.drawn[thread].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Draws what a thread does in a window.
+    pub(super) fn draw(&self, draw: Draw<'_>) -> MutexGuard<'_, Drawn> {
+        let Draw { thread, window, records, put, values, bytes } = draw;
+        let threads = self.drawn.len() as u64;
+        // Each thread has every so-manieth record.
+        let choice = self.choice((records - thread as u64).div_ceil(threads));
+        let record = |position: u64| position * threads + thread as u64;
         let mut random = SmallRng::seed_from_u64(mix(mix(self.seed) ^ (window << 16 | thread as u64)));
-        let mut drawn = self.drawn[thread].lock().unwrap_or_else(PoisonError::into_inner);
-        drawn.clear();
-        drawn.extend(values.map(|value| {
-            let chosen = match &choice {
-                Choice::Uniform(own) => random.random_range(0..*own),
+        let mut drawn = self.of_thread(thread);
+        drawn.requests.clear();
+        (drawn.puts, drawn.bytes) = (0, 0);
+        for value in values {
+            let record = record(match &choice {
+                Choice::Uniform(items) => random.random_range(0..*items),
                 Choice::Zipf(zipfian) => zipfian.draw(&mut random),
-            };
-            let record = chosen * threads + thread as u64;
-            self.newest[record as usize].store(value, Ordering::Relaxed);
-            record
-        }));
+                Choice::Etc(etc) => etc.draw(&mut random, record),
+            });
+            let newest = &self.newest[record as usize];
+            // Where there are only puts nothing else is drawn: their choices stay those of runs without gets.
+            let is_put = put == 100 || random.random_range(0..100) < put;
+            if is_put {
+                newest.store(value, Ordering::Relaxed);
+                drawn.puts += 1;
+                drawn.bytes += bytes(record);
+            }
+            drawn.requests.push(Request { record, value: newest.load(Ordering::Relaxed), is_put });
+        }
         drawn
+    }
+
+    /// Bytes of the records that all threads have put in the last window.
+    pub(super) fn bytes_put(&self) -> u64 {
+        (0..self.drawn.len()).map(|thread| self.of_thread(thread).bytes).sum()
     }
 
     /// Number of the last value that was written to a record.
@@ -83,23 +133,58 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
+    fn draw(thread: usize, window: u64, put: u64) -> Draw<'static> {
+        let first = 1 + window * 1000 + thread as u64 * 500;
+        Draw { thread, window, records: 101, put, values: first..first + 500, bytes: &|record| record + 1 }
+    }
+
     #[test]
     fn threads_have_records_of_their_own_and_the_last_value_is_known() {
-        for keys in [Keys::Uniform, Keys::Zipf(0.99)] {
+        for keys in [Keys::Uniform, Keys::Zipf(0.99), Keys::Etc] {
             let requests = Requests::new(keys, 3, 2, 101, 1000);
-            let mut last = HashMap::new();
+            let (mut last, mut bytes) = (HashMap::new(), 0);
             for window in 0..3u64 {
+                bytes = 0;
                 for thread in 0..2 {
-                    let first = 1 + window * 1000 + thread as u64 * 500;
-                    let drawn = requests.draw(thread, window, 101, first..first + 500);
-                    assert!(drawn.iter().all(|record| *record < 101 && *record % 2 == thread as u64));
-                    last.extend(drawn.iter().copied().zip(first..));
+                    let drawn = requests.draw(draw(thread, window, 100));
+                    assert_eq!((drawn.requests.len(), drawn.puts), (500, 500));
+                    for request in &drawn.requests {
+                        assert!(
+                            request.record < 101 && request.record % 2 == thread as u64 && request.is_put
+                        );
+                        last.insert(request.record, request.value);
+                        bytes += request.record + 1;
+                    }
                 }
             }
+            assert_eq!(requests.bytes_put(), bytes, "of the last window");
             assert!(last.len() > 60, "{keys}: {}", last.len());
             assert!(
                 (0..101).all(|record| requests.newest(record) == last.get(&record).copied().unwrap_or(0))
             );
+        }
+    }
+
+    #[test]
+    fn gets_stand_among_puts_and_know_what_they_must_find() {
+        for put in [0, 20, 50, 95] {
+            let requests = Requests::new(Keys::Zipf(0.99), 3, 2, 101, 1000);
+            let mut last = HashMap::new();
+            let mut puts = 0;
+            for window in 0..3 {
+                for thread in 0..2 {
+                    let drawn = requests.draw(draw(thread, window, put));
+                    for request in &drawn.requests {
+                        if request.is_put {
+                            last.insert(request.record, request.value);
+                        } else {
+                            assert_eq!(request.value, last.get(&request.record).copied().unwrap_or(0));
+                        }
+                    }
+                    puts += drawn.puts;
+                }
+            }
+            assert!(puts.abs_diff(30 * put) < 150, "{puts} of 3000 at {put} %");
         }
     }
 }

@@ -1,22 +1,19 @@
-//! One pool from its creation to its row.
+//! A store from its load to its row.
 
-use super::plan::Plan;
-use super::requests::Requests;
+use super::plan::record;
+use super::requests::{Draw, Requests};
 use super::settings::{Keys, Overwrites};
-use crate::bench::config::{Config, setting};
 use crate::bench::cost::Meter;
-use crate::bench::drive::{Outcome, drive};
-use crate::bench::engine::{Engine, OpenEngine};
+use crate::bench::drive::{Access, Outcome, drive};
+use crate::bench::engine::{Engine, EngineClient, OpenEngine};
 use crate::bench::error::BenchError;
-use crate::bench::memory::Memory;
-use crate::bench::progress::Progress;
-use crate::bench::report::{Row, Sink, Utilized};
-use crate::bench::roofline::Roofline;
+use crate::bench::report::{Compaction, Mixed, Row, Utilized};
+use crate::bench::roofline::{Limits, Roofline};
 use crate::bench::session::{Bounds, Session};
-use crate::bench::target::{Opened, Target};
 use crate::workload::KeyShape;
-use quipu::MediumKind;
+use quipu::{MediumKind, Stats};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Windows that have to agree.
 const AGREEING: usize = 3;
@@ -27,108 +24,80 @@ const AGREEMENT: f64 = 1.05;
 /// Windows after which a run ends that does not become steady.
 const MOST_WINDOWS: usize = 20;
 
-/// Overwrites records at each utilization with each choice of keys, in a pool of its own, and hands over a row for each.
-///
-/// # Errors
-/// [`BenchError`] if a setting is impossible, if the store refuses something, or if any record has not its last value.
-pub fn util(
-    config: &Config,
-    overwrites: &Overwrites,
-    progress: &dyn Progress,
-    sink: Sink<'_>,
-) -> Result<(), BenchError> {
-    config.check()?;
-    overwrites.check()?;
-    if config.pool_size.is_some() {
-        return Err(setting("pool size", "follows from records and utilization: leave it out"));
-    }
-    let plan = Plan::new(config, overwrites)?;
-    let config = &Config { zone_size: Some(plan.zone), ..config.clone() };
-    let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
-    for &design in &config.designs {
-        for &keys in &overwrites.keys {
-            for &utilization in &overwrites.utilizations {
-                let target = Target::new(config, design, plan.pool(utilization))?;
-                let pool = Pool { config, overwrites, progress, plan, target: &target, keys, utilization };
-                sink(pool.measure(roofline.as_mut())?);
-            }
-        }
-    }
-    Ok(())
-}
+/// Operations of a window for each write of a pool volume, at most: where puts are rare, windows would not end.
+const MOST_PER_WRITE: u64 = 4;
 
-/// What is measured in one pool.
-struct Pool<'a> {
-    config: &'a Config,
-    overwrites: &'a Overwrites,
-    progress: &'a dyn Progress,
-    plan: Plan,
-    target: &'a Target,
-    keys: Keys,
-    utilization: u64,
-}
-
-/// A pool at work.
-struct Run<'a> {
-    pool: &'a Pool<'a>,
-    session: Session<'a, Target>,
-    opened: &'a Opened,
-    requests: &'a Requests,
-    shape: KeyShape,
-    records: u64,
-    /// Writes of a window: one pool volume.
-    writes: u64,
+/// A store at work.
+pub(super) struct Run<'a, E: Engine> {
+    pub(super) session: Session<'a, E>,
+    pub(super) overwrites: &'a Overwrites,
+    pub(super) keys: Keys,
+    /// Per cent of the segments that live records take, where that is limited.
+    pub(super) utilization: Option<u64>,
+    pub(super) opened: &'a E::Opened,
+    pub(super) requests: &'a Requests,
+    pub(super) shape: KeyShape,
+    pub(super) records: u64,
+    /// Writes of one pool volume.
+    pub(super) writes: u64,
 }
 
 /// A window that is over.
 struct Window {
     meter: Meter,
     outcome: Outcome,
-    /// Bytes written over bytes of user's records.
-    amplification: f64,
+    done: Done,
     /// What has to agree: its throughput or, where nothing is timed, how little was written.
     pace: f64,
 }
 
-impl Pool<'_> {
-    fn measure(&self, roofline: Option<&mut Roofline>) -> Result<Row, BenchError> {
-        let (shape, values) = (self.config.keys()?, self.config.values()?);
-        let volume = self.plan.pool(self.utilization) / self.plan.record;
-        let most = volume * self.utilization / 100;
-        let requests = Requests::new(self.keys, self.config.seed, self.config.threads, most, volume);
-        let before = Memory::baseline(self.config.medium);
-        let opened = self.target.create(self.config.records)?;
-        let stats = opened.stats();
-        let segments = stats.zones - stats.reserve_zones;
-        let records = self.plan.records(segments, self.utilization);
-        let writes = segments * self.plan.zone / self.plan.record;
-        let Pool { config, progress, target, .. } = *self;
-        let session = Session { config, progress, target, values, newest: 0, before };
-        let run = Run { pool: self, session, opened: &opened, requests: &requests, shape, records, writes };
-        let row = run.all(roofline).map(|row| Row {
-            utilized: row.utilized.map(|at| Utilized {
-                segments,
-                reserve_bytes: stats.reserve_zones * stats.zone_bytes,
-                metadata_bytes: stats.pool_bytes - stats.zones * stats.zone_bytes,
-                ..at
-            }),
-            ..row
-        });
-        drop(opened);
-        target.remove()?;
-        row
+/// What users and compaction wrote in a time.
+#[derive(Clone, Copy, Default)]
+struct Done {
+    user_bytes: u64,
+    moved_bytes: u64,
+    moved_records: u64,
+    hinted_records: u64,
+    cleaned_bytes: u64,
+}
+
+impl Done {
+    fn between(user_bytes: u64, before: &Stats, after: &Stats) -> Done {
+        Done {
+            user_bytes,
+            moved_bytes: after.moved_bytes - before.moved_bytes,
+            moved_records: after.moved_records - before.moved_records,
+            hinted_records: after.hinted_records - before.hinted_records,
+            cleaned_bytes: (after.freed_segments - before.freed_segments) * after.zone_bytes,
+        }
     }
 
-    fn stage(&self, what: &str) -> String {
-        format!("{} at {} %: {what}", self.keys, self.utilization)
+    fn and(self, next: Done) -> Done {
+        Done {
+            user_bytes: self.user_bytes + next.user_bytes,
+            moved_bytes: self.moved_bytes + next.moved_bytes,
+            moved_records: self.moved_records + next.moved_records,
+            hinted_records: self.hinted_records + next.hinted_records,
+            cleaned_bytes: self.cleaned_bytes + next.cleaned_bytes,
+        }
+    }
+
+    fn amplification(&self) -> Option<f64> {
+        (self.user_bytes > 0).then(|| (self.user_bytes + self.moved_bytes) as f64 / self.user_bytes as f64)
     }
 }
 
-impl Run<'_> {
-    fn all(&self, roofline: Option<&mut Roofline>) -> Result<Row, BenchError> {
-        self.load()?;
+/// Operations of a window, at most.
+pub(super) fn most_operations(writes: u64, put: u64) -> u64 {
+    let all = (writes * 100).checked_div(put).unwrap_or(u64::MAX);
+    all.min(writes * MOST_PER_WRITE)
+}
+
+impl<E: Engine> Run<'_, E> {
+    /// Overwrites and reads until throughput is steady. The records are there.
+    pub(super) fn until_steady(&self, roofline: Option<&mut Roofline>) -> Result<Row, BenchError> {
         // Until every segment has been in use once there is nothing to see.
-        self.overwrite("filling", 0)?;
+        self.overwrite("filling", 0, 100, self.writes)?;
         let mut bounds = Bounds::begin(roofline)?;
         // Of all windows but the last few only the figures stay: a long run has many, and latencies take memory.
         let (mut last, mut paces, mut mops) = (VecDeque::new(), Vec::new(), Vec::new());
@@ -144,8 +113,9 @@ impl Run<'_> {
             }
             bounds.between()?;
             let steady = is_steady(&paces);
-            if seconds >= self.pool.overwrites.seconds && (steady || paces.len() >= MOST_WINDOWS) {
-                let limit = bounds.end()?.map(|limits| limits.write_mops);
+            if seconds >= self.overwrites.seconds && (steady || paces.len() >= MOST_WINDOWS) {
+                let put = self.overwrites.put as f64 / 100.0;
+                let limit = bounds.end()?.map(|limits: Limits| limits.mixed(1.0 - put, put));
                 let row = self.row(last, mops, steady).against(limit);
                 self.reread()?;
                 return Ok(row);
@@ -153,86 +123,124 @@ impl Run<'_> {
         }
     }
 
-    fn load(&self) -> Result<(), BenchError> {
-        let stage = self.pool.stage("load");
+    /// Puts records that are not there.
+    pub(super) fn load(&self, records: Range<u64>) -> Result<(), BenchError> {
+        let stage = self.stage("load");
         let session = &self.session;
-        drive(&session.phase(&stage, self.records), |_| {
+        drive(&session.phase(&stage, records.end - records.start), |_| {
             let mut client = self.opened.client();
-            let (mut key, mut value) = (self.key(), self.value());
+            let (mut key, mut value) = self.buffers();
             let stage = &stage;
-            Ok(move |record| {
+            Ok(move |number| {
+                let record = records.start + number;
                 self.shape.fill(record, &mut key);
                 session.values.fill(record, 0, &mut value);
                 client.put(&key, &value).map_err(session.refused(stage))
             })
         })?;
-        session.verify_count(&stage, self.opened, self.records)
+        session.verify_count(&stage, self.opened, records.end)
     }
 
     fn window(&self, number: u64) -> Result<Window, BenchError> {
-        let moved = self.opened.stats().moved_bytes;
+        let before = self.opened.stats();
         let meter = Meter::start(self.session.target.simulator());
-        let outcome = self.overwrite(&format!("window {number}"), number)?;
-        let moved = self.opened.stats().moved_bytes - moved;
-        let user = self.writes * self.pool.plan.record;
-        let amplification = (user + moved) as f64 / user as f64;
+        let put = self.overwrites.put;
+        let outcome =
+            self.overwrite(&format!("window {number}"), number, put, most_operations(self.writes, put))?;
+        let user_bytes = self.requests.bytes_put();
+        let done = match (before, self.opened.stats()) {
+            (Some(before), Some(after)) => Done::between(user_bytes, &before, &after),
+            _ => Done { user_bytes, ..Done::default() },
+        };
         let timed = self.session.config.medium != MediumKind::Sim;
-        let pace = if timed { outcome.mops() } else { 1.0 / amplification };
-        Ok(Window { meter, outcome, amplification, pace })
+        let pace = if timed { outcome.mops() } else { 1.0 / done.amplification().unwrap_or(1.0) };
+        Ok(Window { meter, outcome, done, pace })
     }
 
-    /// One pool volume of writes.
-    fn overwrite(&self, what: &str, window: u64) -> Result<Outcome, BenchError> {
-        let stage = self.pool.stage(what);
+    /// So many operations, of which so many per cent are puts.
+    pub(super) fn overwrite(
+        &self,
+        what: &str,
+        window: u64,
+        put: u64,
+        operations: u64,
+    ) -> Result<Outcome, BenchError> {
+        let stage = self.stage(what);
         let session = &self.session;
-        let phase = session.phase(&stage, self.writes);
-        // Value 0 is that of the load.
-        let first = 1 + window * self.writes;
+        let phase = session.phase(&stage, operations);
+        // Value 0 is that of the load; all windows but the first one are of one length.
+        let first = 1 + window * self.writes.max(operations);
+        let bytes = |number| record(self.shape.length(), session.values.length_of(number));
         drive(&phase, |thread| {
             let share = phase.share(thread);
-            let drawn =
-                self.requests.draw(thread, window, self.records, first + share.start..first + share.end);
+            let drawn = self.requests.draw(Draw {
+                thread,
+                window,
+                records: self.records,
+                put,
+                values: first + share.start..first + share.end,
+                bytes: &bytes,
+            });
             let mut client = self.opened.client();
-            let (mut key, mut value) = (self.key(), self.value());
+            let (mut key, mut value) = self.buffers();
             let stage = &stage;
             Ok(move |number| {
-                let record = drawn[(number - share.start) as usize];
-                self.shape.fill(record, &mut key);
-                session.values.fill(record, first + number, &mut value);
-                client.put(&key, &value).map_err(session.refused(stage))
+                let request = drawn.requests[(number - share.start) as usize];
+                self.shape.fill(request.record, &mut key);
+                if request.is_put {
+                    session.values.fill(request.record, request.value, &mut value);
+                    client.put(&key, &value).map_err(session.refused(stage))?;
+                    return Ok(Access::Put);
+                }
+                let found = client.get_into(&key, &mut value).map_err(session.refused(stage))?;
+                session.verify_last(stage, request.record, found.then_some(&value), request.value)?;
+                Ok(Access::Get)
             })
         })
     }
 
     fn row(&self, last: VecDeque<Window>, mut mops: Vec<f64>, steady: bool) -> Row {
-        if self.session.config.medium == MediumKind::Sim {
+        let timed = self.session.config.medium != MediumKind::Sim;
+        if !timed {
             mops.clear();
         }
-        let write_amplification =
-            last.iter().map(|window| window.amplification).sum::<f64>() / last.len() as f64;
-        let joined =
-            last.into_iter().reduce(|sum, next| Window { outcome: sum.outcome.and(&next.outcome), ..sum });
-        let Window { meter, outcome, .. } = joined.expect("a run has a window");
-        let row = self.session.row("util", meter, outcome);
+        let joined = last.into_iter().reduce(|sum, next| Window {
+            outcome: sum.outcome.and(&next.outcome),
+            done: sum.done.and(next.done),
+            ..sum
+        });
+        let Window { meter, outcome, done, .. } = joined.expect("a run has a window");
         let utilized = Utilized {
-            utilization: self.pool.utilization,
-            distribution: self.pool.keys.to_string(),
+            utilization: self.utilization,
+            distribution: self.keys.to_string(),
+            put: self.overwrites.put,
             windows: mops,
             steady,
-            write_amplification,
-            ..Utilized::default()
+            mixed: mixed(&outcome).filter(|_| timed),
+            compaction: self.opened.stats().map(|stats| Compaction {
+                segments: 0,
+                write_amplification: done.amplification(),
+                moved_bytes: done.moved_bytes,
+                moved_records: done.moved_records,
+                moved_by_hint: (done.moved_records > 0)
+                    .then(|| done.hinted_records as f64 / done.moved_records as f64),
+                cleaned_bytes_per_second: timed.then(|| done.cleaned_bytes as f64 / outcome.seconds),
+                reserve_bytes: stats.reserve_zones * stats.zone_bytes,
+                metadata_bytes: stats.pool_bytes - stats.zones * stats.zone_bytes,
+            }),
         };
+        let row = self.session.row("util", meter, outcome);
         let row = Row { records: self.records, utilized: Some(utilized), ..row };
         row.holding(self.records, self.session.before, self.opened.pool_bytes())
     }
 
     /// Reads every record, which must have the last value that was written to it.
-    fn reread(&self) -> Result<(), BenchError> {
-        let stage = self.pool.stage("reading back");
+    pub(super) fn reread(&self) -> Result<(), BenchError> {
+        let stage = self.stage("reading back");
         let session = &self.session;
         drive(&session.phase(&stage, self.records), |_| {
-            let client = self.opened.client();
-            let (mut key, mut value) = (self.key(), self.value());
+            let mut client = self.opened.client();
+            let (mut key, mut value) = self.buffers();
             let stage = &stage;
             Ok(move |record| {
                 self.shape.fill(record, &mut key);
@@ -244,13 +252,25 @@ impl Run<'_> {
         session.verify_count(&stage, self.opened, self.records)
     }
 
-    fn key(&self) -> Vec<u8> {
-        vec![0; self.shape.length()]
+    fn stage(&self, what: &str) -> String {
+        let at = self.utilization.map_or(String::new(), |percent| format!(" at {percent} %"));
+        format!("{}{at}: {what}", self.keys)
     }
 
-    fn value(&self) -> Vec<u8> {
-        vec![0; self.session.values.length()]
+    /// For a key and a value.
+    fn buffers(&self) -> (Vec<u8>, Vec<u8>) {
+        (vec![0; self.shape.length()], vec![0; self.session.values.length()])
     }
+}
+
+/// Times of gets and puts, if there were both.
+fn mixed(outcome: &Outcome) -> Option<Mixed> {
+    Some(Mixed {
+        get_p50_ns: outcome.percentile_of(Access::Get, 50.0)?,
+        get_p99_ns: outcome.percentile_of(Access::Get, 99.0)?,
+        put_p50_ns: outcome.percentile_of(Access::Put, 50.0)?,
+        put_p99_ns: outcome.percentile_of(Access::Put, 99.0)?,
+    })
 }
 
 /// Whether the last windows agree.
@@ -272,5 +292,19 @@ mod tests {
         assert!(!is_steady(&[1.0, 1.06, 1.02]));
         assert!(!is_steady(&[1.0, 1.0, 1.0, 0.9]));
         assert!(is_steady(&[9.0, 1.0, 1.0, 1.0]));
+    }
+
+    #[test]
+    fn a_window_writes_a_pool_volume_unless_puts_are_rare() {
+        let operations = [100, 50, 25, 5, 0].map(|put| most_operations(1000, put));
+        assert_eq!(operations, [1000, 2000, 4000, 4000, 4000]);
+    }
+
+    #[test]
+    fn what_was_done_adds_up() {
+        let done = Done { user_bytes: 100, moved_bytes: 50, ..Done::default() };
+        assert_eq!(done.amplification(), Some(1.5));
+        assert_eq!(done.and(Done { moved_bytes: 250, ..done }).amplification(), Some(2.5));
+        assert_eq!(Done { moved_bytes: 5, ..Done::default() }.amplification(), None);
     }
 }

@@ -1,21 +1,45 @@
 //! What is asked for.
 
-use crate::bench::config::setting;
+use crate::bench::config::{Config, setting};
 use crate::bench::error::BenchError;
-use crate::workload::ScrambledZipfian;
+use crate::workload::{EtcChoice, ScrambledZipfian, Values};
 use std::fmt;
 use std::ops::RangeInclusive;
 
 /// Shares of the segments, in per cent, that can be filled with live records: some of each is lost to its end.
 const UTILIZATIONS: RangeInclusive<u64> = 1..=95;
 
-/// How records to overwrite are chosen.
+/// Segments that a pool has at least: with fewer, the choice of what to clean is a matter of luck.
+const SEGMENTS: u64 = 1000;
+
+/// How skewed requests for small and medium objects of the ETC pool are.
+pub(super) const ETC_THETA: f64 = 0.99;
+
+/// How records are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keys {
     /// Each as likely as any other.
     Uniform,
     /// By YCSB's scrambled zipfian distribution with this theta.
     Zipf(f64),
+    /// As in Facebook's ETC pool, with its sizes in place of the one that is asked for; see [`EtcChoice`].
+    Etc,
+}
+
+impl Keys {
+    /// The values that go with it.
+    pub(super) fn values(self, config: &Config) -> Result<Values, BenchError> {
+        if self == Keys::Etc { Ok(Values::etc()) } else { config.values() }
+    }
+
+    fn check(self) -> Result<(), BenchError> {
+        let is_choice = match self {
+            Keys::Uniform => true,
+            Keys::Zipf(theta) => ScrambledZipfian::new(1, theta).is_some(),
+            Keys::Etc => EtcChoice::new(1, ETC_THETA).is_some(),
+        };
+        if is_choice { Ok(()) } else { Err(setting("zipf", "must be above 0 and below 1")) }
+    }
 }
 
 impl fmt::Display for Keys {
@@ -23,19 +47,36 @@ impl fmt::Display for Keys {
         match self {
             Keys::Uniform => f.write_str("uniform"),
             Keys::Zipf(theta) => write!(f, "zipf {theta}"),
+            Keys::Etc => f.write_str("etc"),
         }
     }
 }
 
-/// What is overwritten, and for how long.
+/// What is overwritten, what is read beside it, and for how long.
 #[derive(Clone, Debug)]
 pub struct Overwrites {
     /// Utilizations in per cent, each measured in a pool of its own.
     pub utilizations: Vec<u64>,
     /// Choices of records, each measured at each utilization.
     pub keys: Vec<Keys>,
+    /// Per cent of the operations that are puts; the others are gets.
+    pub put: u64,
     /// Seconds that the windows last at least. A run that is not steady by then goes on to a limit of its own.
     pub seconds: f64,
+    /// Segments that a pool has at least.
+    pub segments: u64,
+}
+
+impl Default for Overwrites {
+    fn default() -> Overwrites {
+        Overwrites {
+            utilizations: vec![50, 70, 80, 90],
+            keys: vec![Keys::Zipf(0.99)],
+            put: 100,
+            seconds: 0.0,
+            segments: SEGMENTS,
+        }
+    }
 }
 
 impl Overwrites {
@@ -45,16 +86,12 @@ impl Overwrites {
         {
             return Err(setting("utilization", format!("must be {least} to {most}, in per cent")));
         }
+        if self.put > 100 {
+            return Err(setting("put", "must be 0 to 100, in per cent"));
+        }
         if self.keys.is_empty() {
             return Err(setting("keys", "must name at least one distribution"));
         }
-        for keys in &self.keys {
-            if let Keys::Zipf(theta) = keys
-                && ScrambledZipfian::new(1, *theta).is_none()
-            {
-                return Err(setting("zipf", "must be above 0 and below 1"));
-            }
-        }
-        Ok(())
+        self.keys.iter().try_for_each(|keys| keys.check())
     }
 }

@@ -31,6 +31,7 @@ pub(super) static PAPER: Paper = Paper {
         running::RECLAMATION,
         running::RECOVERY,
     ],
+    compared: None,
 };
 
 /// Rows that have times, and rows of the simulator beside them.
