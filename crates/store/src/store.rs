@@ -106,10 +106,8 @@ impl Store {
                     viper::encode(&options.slots.fitted(zone_size), &map, [0; _])
                 }
                 _ => {
-                    let nodes =
-                        if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
-                    let OffsetMap { shape, .. } =
-                        OffsetMap { nodes, ..options.offset_map }.fitted(zone_size);
+                    let nodes = if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
+                    let OffsetMap { shape, .. } = OffsetMap { nodes, ..options.offset_map }.fitted(zone_size);
                     let techniques = options.techniques;
                     FlatSettings { techniques, shape, root: [0; _] }.encode()
                 }

@@ -131,7 +131,8 @@ impl<I: Index> Spine<I> {
         if self.index.names(guard, key, word)? {
             return Ok(true);
         }
-        let named = self.index.get(guard, key, |word| self.named::<false>(guard, word, key.bytes).is_some())?;
+        let named =
+            self.index.get(guard, key, |word| self.named::<false>(guard, word, key.bytes).is_some())?;
         Ok(named == Some(word))
     }
 }
