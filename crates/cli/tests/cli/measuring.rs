@@ -72,7 +72,7 @@ fn overwriting_is_measured_at_utilizations() {
     let mut fields = words(TIMED);
     fields.extend(words(
         "utilization distribution segments windows steady write_amplification reserve_bytes metadata_bytes put \
-         moved_bytes moved_records moved_by_hint cleaned_bytes_per_second",
+         moved_bytes moved_records moved_by_hint cleaned_bytes cleaned_bytes_per_second",
     ));
     fields.sort_unstable();
     let asked: Vec<_> =

@@ -148,7 +148,9 @@ pub struct Compaction {
     /// Share of them that told where their entry in the index stood, and were right. Nothing if none moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_by_hint: Option<f64>,
-    /// Bytes of the segments that were cleaned, for each second.
+    /// Bytes of the segments that were cleaned.
+    pub cleaned_bytes: u64,
+    /// The same for each second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleaned_bytes_per_second: Option<f64>,
     /// Bytes of the segments that puts leave to deletes and to compaction.

@@ -99,7 +99,7 @@ pub enum Benchmark {
     Util(Overwrites),
     /// [`recovery_of_overwritten`](super::recovery_of_overwritten()).
     Disorder(Overwrites),
-    /// YCSB E, which scans: a row that says why not, as long as no design hands out ranges.
+    /// YCSB E, which scans: a row that says why not, as long as no benchmark scans.
     Scans,
 }
 

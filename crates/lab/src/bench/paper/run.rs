@@ -158,7 +158,7 @@ fn without_scans(config: &Config, design: Design) -> Row {
         medium: config.medium.to_string(),
         threads: config.threads,
         records: config.records,
-        not_run: Some(if ordered { "not yet: the store hands out no ranges" } else { "keys have no order" }),
+        not_run: Some(if ordered { "not yet: no benchmark scans" } else { "keys have no order" }),
         ..Row::default()
     }
 }

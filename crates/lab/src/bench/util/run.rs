@@ -224,6 +224,7 @@ impl<E: Engine> Run<'_, E> {
                 moved_records: done.moved_records,
                 moved_by_hint: (done.moved_records > 0)
                     .then(|| done.hinted_records as f64 / done.moved_records as f64),
+                cleaned_bytes: done.cleaned_bytes,
                 cleaned_bytes_per_second: timed.then(|| done.cleaned_bytes as f64 / outcome.seconds),
                 reserve_bytes: stats.reserve_zones * stats.zone_bytes,
                 metadata_bytes: stats.pool_bytes - stats.zones * stats.zone_bytes,
