@@ -148,7 +148,8 @@ impl Config {
     /// Whether the pool of a design holds its index too.
     pub(super) fn has_index_in_pm(&self) -> bool {
         let is_in_pm = |design: &Design| {
-            self.options(*design).is_ok_and(|options| options.offset_map.nodes == NodePlace::Pm)
+            matches!(design, Design::FlatstorePh | Design::FlatstoreFf)
+                || self.options(*design).is_ok_and(|options| options.offset_map.nodes == NodePlace::Pm)
         };
         self.designs.iter().any(is_in_pm)
     }
