@@ -1,14 +1,12 @@
 //! Compaction: the live records of a sealed segment move to an open one, and its zone becomes free.
 //!
-//! A step takes the next few records of the victim, locks the stripes of their keys, copies those that are live, fences
-//! once, and lets the index name the copies. Because the keys are locked, no copy can lose against a writer, so none has to
-//! be made void afterwards; and because locking publishes what was parked, a record that the index does not name is dead.
-//! Copies keep their sequence numbers: after a crash the copy and the original say the same.
+//! A step takes the next few records of the victim, copies those that are live, fences once, and lets the index name the copies
+//! where it still names the originals (`relocate.rs`). Nobody is locked out meanwhile. Copies keep their sequence numbers: after a
+//! crash the copy and the original say the same.
 //!
-//! A tombstone moves as well, unless a later record of its key is in the index, or every segment that was opened before it
-//! was written is durably gone: then no older record of its key can be anywhere. (A copy of an older record that was made
-//! before the tombstone drew its number lies in a segment that was opened before; none is made after, since by then the
-//! older record is dead. So the segments' lives tell all that has to be known.)
+//! A tombstone moves as well, under the lock of its key (`careful.rs`), unless a later record of its key is in the index, or no segment
+//! holds it any more: then no older record of its key can be anywhere. Which segments hold it, and why that is enough, is
+//! said in `parts/src/heap/segments/lives.rs`.
 //!
 //! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move one by one.
 //!
