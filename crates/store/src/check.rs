@@ -106,7 +106,9 @@ pub(crate) fn check<I: Index>(
                         segments += 1;
                         let counted = spine.heap.known_garbage(*zone).filter(|_| I::DURABLE);
                         if let Some(counted) = counted.filter(|counted| *counted != garbage) {
-                            let what = format!("a segment with {garbage} bytes of garbage, of which {counted} count");
+                            let what = format!(
+                                "a segment with {garbage} bytes of garbage, of which {counted} count"
+                            );
                             complain(what, start, space.zone_size());
                         }
                         if let Some(end) = spine.heap.idle_end(*zone)
@@ -149,7 +151,11 @@ pub(crate) fn check<I: Index>(
         complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
     }
     if I::DURABLE && named != counted {
-        complain(format!("of {counted} keys that the index has, {named} have a record that proves itself"), 0, 0);
+        complain(
+            format!("of {counted} keys that the index has, {named} have a record that proves itself"),
+            0,
+            0,
+        );
     }
     for zone in unnamed {
         let what = "a zone of a large value that no key has: it leaks".into();

@@ -95,6 +95,7 @@ impl Guard<'_> {
         let Pinned::Log(logs) = self.spine else { return Err(unordered) };
         let pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g> = match logs {
             Logs::FlatstoreM(spine) => Box::new(spine.range(&self.pinned, from, to)),
+            Logs::FlatstoreFf(spine) => Box::new(spine.range(&self.pinned, from, to)),
             _ => return Err(unordered),
         };
         Ok(Range { pairs })

@@ -106,10 +106,8 @@ impl Store {
                     viper::encode(&options.slots.fitted(zone_size), &map, [0; _])
                 }
                 _ => {
-                    let nodes =
-                        if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
-                    let OffsetMap { shape, .. } =
-                        OffsetMap { nodes, ..options.offset_map }.fitted(zone_size);
+                    let nodes = if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
+                    let OffsetMap { shape, .. } = OffsetMap { nodes, ..options.offset_map }.fitted(zone_size);
                     let techniques = options.techniques;
                     FlatSettings { techniques, shape, root: [0; _] }.encode()
                 }
@@ -271,6 +269,12 @@ impl Store {
     #[doc(hidden)]
     pub fn compacting(&self) -> bool {
         self.engine.compacting()
+    }
+
+    /// Whether it is not known yet what is dead in segments of earlier runs; whoever compacts finds out.
+    #[doc(hidden)]
+    pub fn surveying(&self) -> bool {
+        self.engine.surveying()
     }
 
     /// Proves every structure and record. `progress` is told the segments done and in all.

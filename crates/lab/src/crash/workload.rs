@@ -64,7 +64,10 @@ impl Step {
     fn without_large(mut self) -> Step {
         let usual = |value: &mut ValueId| *value &= !LARGE;
         let changed = |action: &mut Action| match action {
-            Action::Put(value) | Action::Expire(value) | Action::Update(value) | Action::PutIfAbsent(value) => {
+            Action::Put(value)
+            | Action::Expire(value)
+            | Action::Update(value)
+            | Action::PutIfAbsent(value) => {
                 usual(value);
             }
             Action::Swap(expected, new) => expected.iter_mut().chain(new).for_each(usual),

@@ -63,7 +63,10 @@ impl<I: Index> Spine<I> {
         let (mut values, mut others) = (Vec::with_capacity(piece), Vec::new());
         // SAFETY: the segment is sealed, so nobody appends; nobody frees it before this worker retires it, at its end.
         let scan = unsafe { self.heap.scan(zone) };
-        let Ok(mut scan) = scan.map(|scan| scan.from(position)).map(|scan| if self.sizes_in_words { scan.live_only() } else { scan }) else {
+        let Ok(mut scan) = scan
+            .map(|scan| scan.from(position))
+            .map(|scan| if self.sizes_in_words { scan.live_only() } else { scan })
+        else {
             return Err(self.unreadable(victim, zone, 0));
         };
         while values.len() + others.len() < piece {
