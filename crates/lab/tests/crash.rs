@@ -27,6 +27,9 @@ fn every_design_survives_five_thousand_crash_states() {
                 report.states
             );
         }
+        if is_believed(*design) {
+            assert!(report.during_survey * 20 >= report.states, "during a survey: {}", report.during_survey);
+        }
         if design.description().checkpoints {
             assert!(report.during_close * 40 >= report.states, "during a close: {}", report.during_close);
             assert!(report.from_checkpoint * 200 >= report.states, "checkpoints: {}", report.from_checkpoint);
@@ -43,6 +46,11 @@ fn every_design_survives_five_thousand_crash_states() {
             );
         }
     }
+}
+
+/// Whether the design has an index in the pool that is believed at open.
+fn is_believed(design: Design) -> bool {
+    matches!(design, Design::FlatstorePh | Design::FlatstoreFf)
 }
 
 /// A key has a value and should, or at least may, have none.
@@ -134,6 +142,27 @@ fn a_fence_left_out_of_viper_is_convicted() {
     let details: Vec<_> = fixed.flat_map(|report| report.details).map(|violation| violation.what).collect();
     for charge in charges {
         assert!(details.iter().any(|what| what.contains(charge)), "{charge}: {details:#?}");
+    }
+}
+
+/// The index in the pool says what is where, and that must not come before what it says is there.
+#[test]
+fn naming_a_record_before_it_is_durable_is_convicted_where_the_index_is_believed() {
+    for design in [Design::FlatstorePh, Design::FlatstoreFf] {
+        convict_of(
+            design,
+            Some(Twin::PublishBeforePersist),
+            None,
+            &["is lost", "took away", "never written"],
+        );
+    }
+}
+
+/// The listing of PACMAN's paper (figure 4) flushes after every 32 entries and not the rest.
+#[test]
+fn entries_that_a_cleaner_leaves_unflushed_are_convicted() {
+    for design in [Design::FlatstorePh, Design::FlatstoreFf] {
+        convict_of(design, Some(Twin::LastRepointedUnflushed), None, &["is lost", "took away", "not sound"]);
     }
 }
 

@@ -83,6 +83,14 @@ impl Engine {
         }
     }
 
+    /// Whether it is not known yet what is dead in segments of earlier runs.
+    pub(crate) fn surveying(&self) -> bool {
+        match self {
+            Engine::Log(logs) => with_logs!(logs, spine => spine.heap.unsurveyed().is_some()),
+            Engine::Slots(_) => false,
+        }
+    }
+
     /// Wins all space back that there is; segments or blocks that became free, and bytes that had to move.
     pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
         match self {

@@ -271,6 +271,12 @@ impl Store {
         self.engine.compacting()
     }
 
+    /// Whether it is not known yet what is dead in segments of earlier runs; whoever compacts finds out.
+    #[doc(hidden)]
+    pub fn surveying(&self) -> bool {
+        self.engine.surveying()
+    }
+
     /// Proves every structure and record. `progress` is told the segments done and in all.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ Examples:
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
-during_growth, during_close, fixed, during_in_place, from_checkpoint, violations; with violations also details, a list \
+during_growth, during_survey, during_close, fixed, during_in_place, from_checkpoint, violations; with violations also details, a list \
 of seed, operation, what, image, replay. A violation is exit code 1.";
 
 /// States judged if neither these nor runs are limited.
@@ -87,6 +87,8 @@ enum TwinChoice {
     ReleasedBeforePersist,
     /// The record that another has replaced stays marked.
     OldNotReleased,
+    /// What a cleaner changed last in an index in the pool is not flushed.
+    LastRepointedUnflushed,
     /// Some fences do nothing.
     FenceLeftOut,
 }
@@ -129,6 +131,7 @@ impl Args {
             Some(TwinChoice::BlockOrder) => (Some(Twin::PageFreeBeforeRelease), None),
             Some(TwinChoice::ReleasedBeforePersist) => (Some(Twin::ReleasedBeforePersist), None),
             Some(TwinChoice::OldNotReleased) => (Some(Twin::OldNotReleased), None),
+            Some(TwinChoice::LastRepointedUnflushed) => (Some(Twin::LastRepointedUnflushed), None),
             Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
         };
         let tie_break = match self.twin {
@@ -162,7 +165,7 @@ impl Args {
 fn text(report: &CrashReport) -> String {
     let mut text = format!(
         "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
-         {} during compaction, {} during a close, {} with records of one size, {} during an update in place, {} opened \
+         {} during compaction, {} during a survey, {} during a close, {} with records of one size, {} during an update in place, {} opened \
          from a checkpoint\n",
         report.design,
         counted(report.states, "state"),
@@ -174,6 +177,7 @@ fn text(report: &CrashReport) -> String {
         report.during_recovery,
         report.during_growth,
         report.during_compaction,
+        report.during_survey,
         report.during_close,
         report.fixed,
         report.during_in_place,

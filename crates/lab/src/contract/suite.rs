@@ -59,9 +59,9 @@ const BATCHES: fn(&Description) -> bool = |design| design.batches;
 const EXPIRY: fn(&Description) -> bool = |design| design.expiry;
 const ORDERED: fn(&Description) -> bool = |design| design.ordered;
 const UNORDERED: fn(&Description) -> bool = |design| !design.ordered;
-const LENDS: fn(&Description) -> bool = |design| design.lends;
 const IN_PLACE: fn(&Description) -> bool = |design| design.updates_in_place;
 const LARGE: fn(&Description) -> bool = |design| design.large_values;
+const LENDS_LARGE: fn(&Description) -> bool = |design| design.lends && design.large_values;
 const ZONES: fn(&Description) -> bool = |design| design.value_zones;
 
 /// Every check.
@@ -94,7 +94,7 @@ pub const CHECKS: &[Check] = checks! {
     large::a_deleted_value_makes_room_in_a_full_pool on MIB, 16 * KIB, if LARGE;
     large::a_put_that_finds_no_room_leaves_everything_as_it_was on MIB, 16 * KIB, if LARGE;
     large::compaction_moves_the_heads_alone on 2 * MIB, 16 * KIB, if ZONES;
-    large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB, if LENDS;
+    large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB, if LENDS_LARGE;
     large::threads_overwrite_and_read_large_values on 2 * MIB, 16 * KIB, if LARGE;
     concurrency::threads_do_not_disturb_each_other on 16 * MIB, 64 * KIB;
     concurrency::updates_are_atomic on 16 * MIB, 64 * KIB;

@@ -57,6 +57,7 @@ impl Merged {
                 report.during_recovery += label.recovering as u64;
                 report.during_growth += label.growing as u64;
                 report.during_compaction += label.compacting as u64;
+                report.during_survey += label.surveying as u64;
                 report.during_close += label.closing as u64;
                 report.fixed += label.fixed as u64;
                 report.during_in_place += label.changing as u64;

@@ -61,6 +61,8 @@ pub struct CrashReport {
     pub nested: u64,
     /// Of these, crashes while compaction was at work.
     pub during_compaction: u64,
+    /// Of these, crashes while it was not known yet what is dead in segments of an earlier run.
+    pub during_survey: u64,
     /// Of these, crashes of recovery itself.
     pub during_recovery: u64,
     /// Of these, crashes while the index or the heap was growing.

@@ -37,6 +37,8 @@ pub(super) struct Label {
     pub(super) creating: bool,
     pub(super) growing: bool,
     pub(super) compacting: bool,
+    /// It is not known yet what is dead in segments of an earlier run.
+    pub(super) surveying: bool,
     pub(super) closing: bool,
     /// A value is being changed in place.
     pub(super) changing: bool,
@@ -197,6 +199,7 @@ impl<'a> Run<'a> {
             let open = stage.store.borrow().clone();
             let growing = open.as_ref().is_some_and(|store| store.growing());
             let compacting = open.as_ref().is_some_and(|store| store.compacting());
+            let surveying = open.as_ref().is_some_and(|store| store.surveying());
             let (creating, closing) = (!stage.created.get(), stage.closing.get());
             let changing = recorder.borrow().is_changing();
             let read_ahead = recorder.borrow_mut().take_read_ahead();
@@ -218,6 +221,7 @@ impl<'a> Run<'a> {
                     creating,
                     growing,
                     compacting,
+                    surveying,
                     closing,
                     changing,
                     fixed,

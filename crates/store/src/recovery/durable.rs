@@ -127,8 +127,8 @@ impl<I: Rooted> Spine<I> {
     fn read_header(&self, zone: ZoneId, headers: &mut Headers) -> Result<(), Error> {
         let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes.
-        let mut scan = match unsafe { self.heap.scan(zone) } {
-            Ok(scan) => scan,
+        let info = match unsafe { self.heap.segment_info(zone) } {
+            Ok(info) => info,
             Err(error) => {
                 let what = match error {
                     ScanError::EndMark => "the end mark of a segment",
@@ -139,12 +139,13 @@ impl<I: Rooted> Spine<I> {
                 return Ok(());
             }
         };
-        let info = scan.info();
         headers.highest = headers.highest.max(info.life_number);
         if let Some(end) = info.sealed_end {
             headers.sealed.push((info, end));
             return Ok(());
         }
+        // SAFETY: as above.
+        let Ok(mut scan) = (unsafe { self.heap.scan(zone) }) else { return Ok(()) };
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { record, .. })) => {

@@ -26,6 +26,9 @@ use quipu_parts::space::ZoneId;
 /// the question and the change.
 const PLENTY: u32 = 8;
 
+/// Records that are surveyed at a time at least, also where a cleaner moves them one by one.
+const LEAST_PIECE: usize = 32;
+
 /// A segment that is being surveyed, and how far.
 pub(super) type Surveying = Option<(ZoneId, Position)>;
 
@@ -76,7 +79,7 @@ impl<I: Index> Spine<I> {
         let mut surveying = self.compactor.surveying.lock();
         let begun = surveying.take().or_else(|| Some((self.heap.unsurveyed()?, Position::START)));
         let Some((zone, position)) = begun else { return Ok(false) };
-        *surveying = self.survey_piece(guard, writer, zone, position, piece)?;
+        *surveying = self.survey_piece(guard, writer, zone, position, piece.max(LEAST_PIECE))?;
         Ok(true)
     }
 
@@ -95,7 +98,7 @@ impl<I: Index> Spine<I> {
             return Ok(None);
         };
         let mut scan = scan.from(position);
-        for _ in 0..piece.max(1) {
+        for _ in 0..piece {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
                     let len = record.header.record_len();

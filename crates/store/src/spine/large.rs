@@ -155,6 +155,9 @@ impl<I: Index> Spine<I> {
     #[inline]
     pub(super) fn release(&self, guard: &Guard<'_>, shard: Shard, word: u64, seen: Option<RecordView<'_>>) {
         let reference = reference_of(word);
+        if I::DURABLE && self.place_of(word).is_none() {
+            return;
+        }
         if let Some(len) = SizedReference::from_word(word).record_len() {
             self.heap.note_dead(shard, reference, len);
             return;

@@ -39,8 +39,27 @@ impl<I: Index> Spine<I> {
             found = self.named::<WHOLE>(guard, word, key.bytes);
             found.is_some()
         })?;
+        let Some(word) = word else { return Ok(None) };
         // An index that knows its keys has not asked.
-        Ok(found.or_else(|| self.named::<WHOLE>(guard, word?, key.bytes)))
+        let located = found.or_else(|| self.named::<WHOLE>(guard, word, key.bytes));
+        if I::DURABLE && located.is_none() {
+            return Err(self.names_no_record(word));
+        }
+        Ok(located)
+    }
+
+    /// Where the record stands that a word of the index names. `None` for a word of no zone, as damage leaves it in an index in the
+    /// pool.
+    #[inline]
+    pub(super) fn place_of(&self, word: u64) -> Option<u64> {
+        let reference = reference_of(word);
+        if I::DURABLE { self.heap.resolve_checked(reference) } else { Some(self.heap.resolve(reference)) }
+    }
+
+    #[cold]
+    fn names_no_record(&self, word: u64) -> Error {
+        let offset = self.place_of(word).unwrap_or_default();
+        Error::damaged("no record of its key where the index names one", offset, 0)
     }
 
     /// The record that a word of the index names, if it is the key's.
@@ -51,7 +70,7 @@ impl<I: Index> Spine<I> {
         word: u64,
         key: &[u8],
     ) -> Option<Located<'g>> {
-        let offset = self.heap.resolve(reference_of(word));
+        let offset = self.place_of(word)?;
         // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
         let record = unsafe {
             if WHOLE {
@@ -65,7 +84,7 @@ impl<I: Index> Spine<I> {
 
     /// The record that a word of the index names, but for its value.
     pub(crate) fn record_of<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
-        let offset = self.heap.resolve(reference_of(word));
+        let offset = self.place_of(word)?;
         // SAFETY: as in `named`.
         unsafe { RecordView::published_key(self.region(), offset) }
     }
@@ -134,8 +153,7 @@ impl<I: Index> Spine<I> {
                 self.index.prefetch(*place);
             }
             for key in &wanted[..keys.len()] {
-                if let Some(word) = self.index.candidate(guard, *key) {
-                    let offset = self.heap.resolve(reference_of(word));
+                if let Some(offset) = self.index.candidate(guard, *key).and_then(|word| self.place_of(word)) {
                     for line in 0..AHEAD {
                         self.region().prefetch(offset + line * quipu_medium::LINE);
                     }
@@ -183,7 +201,7 @@ impl<I: Index> Spine<I> {
         loop {
             while let Some(word) = batch.words.get(batch.next) {
                 batch.next += 1;
-                let offset = self.heap.resolve(reference_of(*word));
+                let Some(offset) = self.place_of(*word) else { continue };
                 // SAFETY: as in `locate`; the guard has been pinned since before the words were copied.
                 if let Some(record) = unsafe { RecordView::published(self.region(), offset) } {
                     return Ok(Some(record));

@@ -1,6 +1,6 @@
 //! Keys in their order, where the index keeps them so.
 
-use super::{Spine, reference_of};
+use super::Spine;
 use crate::error::Error;
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
@@ -67,7 +67,7 @@ impl<I: OrderedIndex> Spine<I> {
         loop {
             while let Some(word) = walk.words.get(walk.next) {
                 walk.next += 1;
-                let offset = self.heap.resolve(reference_of(*word));
+                let Some(offset) = self.place_of(*word) else { continue };
                 // SAFETY: the index named a published record, and the guard has been pinned since before it was asked.
                 if let Some(record) = unsafe { RecordView::published(self.region(), offset) } {
                     return Ok(Some(record));
@@ -80,9 +80,10 @@ impl<I: OrderedIndex> Spine<I> {
                 return Ok(None);
             }
             for word in words {
-                let offset = self.heap.resolve(reference_of(*word));
-                self.region().prefetch(offset);
-                self.region().prefetch(offset + LINE);
+                if let Some(offset) = self.place_of(*word) {
+                    self.region().prefetch(offset);
+                    self.region().prefetch(offset + LINE);
+                }
             }
         }
     }

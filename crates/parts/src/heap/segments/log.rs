@@ -161,6 +161,13 @@ impl LogHeap {
         self.space.zone_offset(reference.zone(self.zone_shift)) + reference.offset(self.zone_shift)
     }
 
+    /// The same for a reference that may be damaged: `None` if there is no such zone.
+    #[inline]
+    pub fn resolve_checked(&self, reference: Reference) -> Option<u64> {
+        let start = self.space.checked_zone_offset(reference.zone(self.zone_shift))?;
+        Some(start + reference.offset(self.zone_shift))
+    }
+
     /// Takes a segment with room for `len` bytes: one that another client left on this node, or a fresh one. The old segment, if
     /// any, is sealed (durable with the next fence) or left for others.
     ///

@@ -97,15 +97,32 @@ impl LogHeap {
     /// Nobody appends to the segment or reuses its zone while the walk's borrows live.
     pub unsafe fn scan(&self, zone: ZoneId) -> Result<Scan<'_>, ScanError> {
         // SAFETY: forwarded.
-        let (header, bytes) = unsafe { self.header(zone) }?;
+        let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
+        let info = self.info_of(zone, header, bytes.len() as u64)?;
+        Ok(Scan::new(self, info, bytes))
+    }
+
+    /// What the header of a committed zone's segment says; nothing else is read.
+    ///
+    /// # Errors
+    /// As for [`scan`](LogHeap::scan).
+    ///
+    /// # Safety
+    /// Nobody changes the header meanwhile.
+    pub unsafe fn segment_info(&self, zone: ZoneId) -> Result<SegmentInfo, ScanError> {
+        // SAFETY: forwarded; nothing else is borrowed.
+        let (header, _) = unsafe { self.header(zone, FIRST_RECORD) }?;
+        self.info_of(zone, header, self.space().zone_size())
+    }
+
+    fn info_of(&self, zone: ZoneId, header: &SegmentHeader, len: u64) -> Result<SegmentInfo, ScanError> {
         let life = header.life_key(self.certifier());
         let sealed_end = header::read_end_mark(self.certifier(), life, header.end_mark())
             .map_err(|()| ScanError::EndMark)?;
-        if sealed_end.is_some_and(|end| !(FIRST_RECORD..=bytes.len() as u64).contains(&end)) {
+        if sealed_end.is_some_and(|end| !(FIRST_RECORD..=len).contains(&end)) {
             return Err(ScanError::EndMark);
         }
-        let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end };
-        Ok(Scan::new(self, info, bytes))
+        Ok(SegmentInfo { zone, life_number: header.life(), life, sealed_end })
     }
 
     /// Starts a walk over all that can be proved in a segment whose end mark is damaged.
@@ -117,20 +134,20 @@ impl LogHeap {
     /// As for [`scan`](LogHeap::scan).
     pub unsafe fn scan_without_end(&self, zone: ZoneId) -> Result<Scan<'_>, ScanError> {
         // SAFETY: forwarded.
-        let (header, bytes) = unsafe { self.header(zone) }?;
+        let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
         let life = header.life_key(self.certifier());
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end: None };
         Ok(Scan::new(self, info, bytes).past_holes())
     }
 
-    /// The header of a segment and the bytes of its zone.
+    /// The header of a segment and as many bytes of its zone, from the first on.
     ///
     /// # Safety
     /// As for [`scan`](LogHeap::scan).
-    unsafe fn header(&self, zone: ZoneId) -> Result<(&SegmentHeader, &[u8]), ScanError> {
+    unsafe fn header(&self, zone: ZoneId, len: u64) -> Result<(&SegmentHeader, &[u8]), ScanError> {
         let start = self.space().zone_offset(zone);
         // A pool that was cut short is read for what is left of it.
-        let len = self.space().zone_size().min(self.region().len().saturating_sub(start));
+        let len = len.min(self.region().len().saturating_sub(start));
         // SAFETY: the caller rules out writers of this zone.
         let bytes = unsafe { self.region().bytes(start, len) }.ok_or(ScanError::Header)?;
         let (header, _) = SegmentHeader::ref_from_prefix(bytes).map_err(|_| ScanError::Header)?;

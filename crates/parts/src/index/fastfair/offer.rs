@@ -1,7 +1,7 @@
 //! What a FAST&FAIR index offers a store over logs: it has the keys, so it asks nobody, and answers what is durable.
 
 use super::scan::ScanCursor;
-use super::settings::{FastFairError, Hint};
+use super::settings::{FastFairError, Hint, KEY_MAX};
 use super::tree::FastFairIndex;
 use super::unflushed::Unflushed;
 use super::words::Words;
@@ -50,7 +50,8 @@ impl<W: Words> Index for FastFairIndex<W> {
         key: Key<'_>,
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.get(guard, key.bytes)?)
+        // No key that is too long can have been added.
+        if key.bytes.len() > KEY_MAX { Ok(None) } else { Ok(self.get(guard, key.bytes)?) }
     }
 
     fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {

@@ -1,0 +1,264 @@
+//! Designs whose index is in the pool and believed: the store opens at once, and what is dead is found out later.
+
+use quipu::{Client, Design, Error, ErrorKind, Options, Store, Techniques};
+use quipu_medium::sim::SimOptions;
+use quipu_medium::{Durability, MediumKind, Pages, Region};
+use quipu_parts::space::Space;
+
+const DESIGNS: [Design; 2] = [Design::FlatstorePh, Design::FlatstoreFf];
+const ZONE: u64 = 64 << 10;
+
+fn options(design: Design) -> Options {
+    Options {
+        design: Some(design),
+        zone_size: Some(ZONE),
+        cleaner: false,
+        recovery_threads: 1,
+        ..Options::default()
+    }
+}
+
+fn put(client: &mut Client, number: u64, version: u64) {
+    client.put(&number.to_le_bytes(), &[version as u8; 100]).expect("room");
+}
+
+/// A store with so many keys, each written twice, and all of their first records dead.
+fn written_twice(region: Region, options: &Options, keys: u64) -> Store {
+    let store = Store::create_on(region, options).expect("a new pool");
+    let mut client = store.client();
+    for version in 0..2 {
+        (0..keys).for_each(|number| put(&mut client, number, version));
+    }
+    drop(client);
+    store
+}
+
+fn holds(store: &mut Store, keys: u64) {
+    let client = store.client();
+    for number in 0..keys {
+        let found = client.get(&number.to_le_bytes()).expect("a read");
+        assert_eq!(found.as_deref(), Some(&[1; 100][..]), "key {number}");
+    }
+    drop(client);
+    let report = store.check(&|_, _| {}).expect("a check");
+    assert!(report.is_sound(), "{}", report.damage);
+    assert_eq!(report.keys, keys);
+}
+
+/// Lines that an open reads after a clean close, and zones in use.
+fn lines_of_an_open(design: Design, keys: u64) -> (u64, u64) {
+    let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
+    let sim = region.simulator().expect("simulated").clone();
+    let options = options(design);
+    let store = written_twice(region.clone(), &options, keys);
+    let used = store.stats().zones - store.stats().free_zones;
+    store.close().expect("closed");
+    let before = sim.cost();
+    let mut store = Store::open_on(region, &options).expect("opened");
+    let lines = (sim.cost() - before).lines_read;
+    assert_eq!(store.recovery().records, 0, "no record is read");
+    holds(&mut store, keys);
+    (lines, used)
+}
+
+#[test]
+fn an_open_reads_headers_and_no_records() {
+    for design in DESIGNS {
+        let (few, used_by_few) = lines_of_an_open(design, 1000);
+        let (many, used) = lines_of_an_open(design, 20_000);
+        let records = 2 * 20_000;
+        assert!(used > 5 * used_by_few, "{design}: {used} zones");
+        assert!(many < records / 10, "{design}: {many} lines for {records} records");
+        let growth = (many - few) as f64 / (used - used_by_few) as f64;
+        // A line of a segment, and of an index the names of what is in a zone.
+        assert!(growth < 24.0, "{design}: {growth} lines a zone");
+    }
+}
+
+/// What is dead in segments of an earlier run is found out before a victim is chosen, with the same result as if there had been no
+/// earlier run.
+#[test]
+fn a_survey_finds_all_that_is_dead() {
+    for design in DESIGNS {
+        for techniques in [Techniques::ALL, Techniques::RAW] {
+            let options = Options { techniques, ..options(design) };
+            let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
+            let store = written_twice(region.clone(), &options, 10_000);
+            let known = store.stats();
+            assert!(known.garbage_bytes > 0);
+            // As a crash leaves it.
+            drop(store);
+            let mut store = Store::open_on(region, &options).expect("recovery");
+            assert!(store.surveying(), "{design}");
+            let at_open = store.stats();
+            assert_eq!((at_open.record_bytes, at_open.garbage_bytes), (known.record_bytes, 0), "{design}");
+            // Superseded meanwhile, and noted by whoever does.
+            let mut client = store.client();
+            (0..100).for_each(|number| put(&mut client, number, 1));
+            drop(client);
+            assert!(store.stats().garbage_bytes > 0, "{design}");
+            let (freed, _) = store.compact().expect("room");
+            assert!(!store.surveying() && freed > 10, "{design}: {freed} segments are free again");
+            assert_eq!(store.stats().garbage_bytes, 0, "{design}: all of it was found");
+            holds(&mut store, 10_000);
+        }
+    }
+}
+
+/// The cleaner does it without being called.
+#[test]
+fn the_cleaner_surveys_after_an_open() {
+    for design in DESIGNS {
+        let options = Options { cleaner: true, ..options(design) };
+        let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
+        let store = written_twice(region.clone(), &options, 5000);
+        let garbage = store.stats().garbage_bytes;
+        drop(store);
+        let mut store = Store::open_on(region, &options).expect("recovery");
+        while store.surveying() {
+            std::thread::yield_now();
+        }
+        assert_eq!(store.stats().garbage_bytes, garbage, "{design}");
+        holds(&mut store, 5000);
+    }
+}
+
+/// A full pool that was opened again makes room of what was dead before.
+#[test]
+fn a_full_pool_finds_room_in_earlier_segments() {
+    for design in DESIGNS {
+        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+        let options = Options { zone_size: Some(16 << 10), ..options(design) };
+        let mut store = Store::create_on(region.clone(), &options).expect("a new pool");
+        for round in 0..20u64 {
+            let mut client = store.client();
+            for number in 0..1500u64 {
+                put(&mut client, number, round);
+            }
+            drop(client);
+            drop(store);
+            store = Store::open_on(region.clone(), &options).expect("recovery");
+        }
+        assert_eq!(store.stats().records, 1500);
+        let report = store.check(&|_, _| {}).expect("a check");
+        assert!(report.is_sound(), "{design}: {}", report.damage);
+    }
+}
+
+/// A deletion changes the index and writes no record, in a full pool too.
+#[test]
+fn a_delete_takes_no_room() {
+    for design in DESIGNS {
+        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+        let options = Options { zone_size: Some(16 << 10), ..options(design) };
+        let mut store = Store::create_on(region, &options).expect("a new pool");
+        let mut client = store.client();
+        let mut keys = 0u64;
+        let full = loop {
+            match client.put(&keys.to_le_bytes(), &[1; 100]) {
+                Ok(()) => keys += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(full, Error::PoolFull { .. }), "{design}: {full}");
+        let written = store.stats().record_bytes;
+        for number in 0..keys {
+            client.delete(&number.to_le_bytes()).expect("no need of room");
+            client.delete(&number.to_le_bytes()).expect("nor if it is not there");
+        }
+        let stats = store.stats();
+        assert_eq!((stats.records, stats.tombstone_bytes), (0, 0), "{design}");
+        assert!(stats.record_bytes <= written && stats.index_pm_bytes > 0, "{design}");
+        drop(client);
+        store.compact().expect("nothing has to move");
+        assert_eq!(store.stats().record_bytes, 0, "{design}");
+        let report = store.check(&|_, _| {}).expect("a check");
+        assert!(report.is_sound(), "{design}: {}", report.damage);
+    }
+}
+
+/// Nothing in the index proves that it is the latest, and a record cannot tell whether its key was deleted after it.
+#[test]
+fn a_file_is_refused_after_a_crash_of_the_system_and_nothing_is_salvaged() {
+    for design in DESIGNS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pool");
+        let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options(design) };
+        let reboot = || {
+            let region = Region::open(&path, options.medium, Durability::Process).expect("a file");
+            let (space, _) = Space::examine(region).expect("a pool");
+            space.update_superblock(|superblock| superblock.boot_id = [0x5a; 16]);
+        };
+        let store = Store::create(&path, &options).expect("a new pool");
+        store.client().put(b"key", b"value").expect("room");
+        store.close().expect("closed");
+        reboot();
+        let store = Store::open(&path, &options).expect("nothing was lost");
+        assert_eq!(store.client().get(b"key").expect("a read").as_deref(), Some(&b"value"[..]));
+        // A deletion alone is a change as well.
+        assert!(store.client().remove(b"key").expect("a change"));
+        drop(store);
+        drop(Store::open(&path, &options).expect("the process died, and nothing else"));
+        let store = Store::open(&path, &options).expect("again");
+        assert!(store.client().put_if_absent(b"other", b"value").expect("room"));
+        drop(store);
+        reboot();
+        let error = Store::open(&path, &options).expect_err("some of it may be lost");
+        assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+        assert!(error.to_string().contains("crash of the operating system"), "{error}");
+        let error =
+            Store::salvage(&path, folder.path().join("new"), &options, &|_, _| {}).expect_err("refused");
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(!folder.path().join("new").exists());
+    }
+}
+
+/// Tells how often a key is not to be had, and holds what the store shows against what was put.
+fn damage_shown(store: &mut Store, keys: u64) -> usize {
+    let client = store.client();
+    let mut shown = 0;
+    for number in 0..keys {
+        match client.get(&number.to_le_bytes()) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(&[1; 100][..]), "key {number}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+                shown += 1;
+            }
+        }
+    }
+    assert!(client.pin().iter().count() as u64 <= keys);
+    drop(client);
+    let is_sound = store.check(&|_, _| {}).is_ok_and(|report| report.is_sound());
+    assert!(shown == 0 || !is_sound, "a check finds it as well");
+    shown
+}
+
+/// An index in the pool is believed, but not trusted: what it names wrongly is an error, never a panic and never another key's value.
+#[test]
+fn a_damaged_entry_of_the_index_is_noticed() {
+    const KEYS: u64 = 50;
+    for design in DESIGNS {
+        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+        let options = Options { zone_size: Some(16 << 10), ..options(design) };
+        let store = written_twice(region.clone(), &options, KEYS);
+        let units = store.stats().record_bytes / (2 * KEYS) / 8;
+        store.close().expect("closed");
+        // Words that tell the length of a record are most likely entries. Each is made to name another place, in the pool or beyond.
+        let is_entry = |word: u64| word << 2 >> 50 == units;
+        let mut shown = [0; 2];
+        for at in (16 << 10..region.len()).step_by(8) {
+            let word = region.load(at);
+            if !is_entry(word) || shown.iter().sum::<usize>() > 8 {
+                continue;
+            }
+            for (flip, shown) in [1 << 4, 0xfff << 30].into_iter().zip(&mut shown) {
+                region.store(at, word ^ flip);
+                if let Ok(mut store) = Store::open_on(region.clone(), &options) {
+                    *shown += damage_shown(&mut store, KEYS);
+                }
+                region.store(at, word);
+            }
+        }
+        assert!(shown.iter().all(|shown| *shown > 0), "{design}: {shown:?}");
+    }
+}
