@@ -153,7 +153,7 @@ fn naming_a_record_before_it_is_durable_is_convicted_where_the_index_is_believed
             design,
             Some(Twin::PublishBeforePersist),
             None,
-            &["is lost", "took away", "never written"],
+            &["is lost", "took away", "never written", "no record of its key where the index names one"],
         );
     }
 }
