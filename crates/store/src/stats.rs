@@ -24,6 +24,10 @@ pub struct Stats {
     pub tombstone_bytes: u64,
     /// Bytes of records that compaction has moved since open.
     pub moved_bytes: u64,
+    /// Of how many records these are, where records move one by one.
+    pub moved_records: u64,
+    /// Of these, records whose hint led to their entry in the index.
+    pub hinted_records: u64,
     /// Segments that compaction has given back since open.
     pub freed_segments: u64,
     /// Bytes of the zones that large values take.

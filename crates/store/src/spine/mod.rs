@@ -176,6 +176,8 @@ impl<I: Index> Spine<I> {
             garbage_bytes: bytes.garbage + bytes.tombstones,
             tombstone_bytes: bytes.tombstones,
             moved_bytes: compacted.moved,
+            moved_records: compacted.records,
+            hinted_records: compacted.by_hint,
             freed_segments: compacted.segments,
             value_bytes: self.heap.zones_of_values() * space.zone_size(),
             index_bytes: index.bytes,
