@@ -247,7 +247,7 @@ fn a_cleaner_of_a_restored_segment_copies_no_record_that_is_older_than_a_tombsto
 #[test]
 fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published() {
     for design in [Design::Quipu, Design::FlatstoreH] {
-        for seed in 0..60 {
+        for seed in 170..200 {
             put_many_beside_a_cleaner(design, seed);
         }
     }
@@ -264,12 +264,12 @@ fn put_many_beside_a_cleaner(design: Design, seed: u64) {
         client.put(&keys.to_le_bytes(), &[7; 2000]).expect("room");
         keys += 1;
     }
-    let pairs = |round: u8| (0..20u8).map(move |key| ([key; 8], [round; 300])).collect::<Vec<_>>();
+    let pairs = |round: u8| (0..32u8).map(move |key| ([key; 8], [round; 400])).collect::<Vec<_>>();
     let (mut many, mut other) = (store.client(), store.client());
-    let writer = || (0..30).for_each(|round| many.put_many(&pairs(round)).expect("room"));
-    let cleaner = || (0..300u32).for_each(|_| other.put(b"another key", &[1; 8]).expect("room"));
+    let writer = || (0..60).for_each(|round| many.put_many(&pairs(round)).expect("room"));
+    let cleaner = || (0..1500u32).for_each(|_| other.put(b"another key", &[1; 8]).expect("room"));
     sched::run(seed, vec![Box::new(writer), Box::new(cleaner)]).expect("both end");
-    for (key, value) in pairs(29) {
+    for (key, value) in pairs(59) {
         let found = client.get(&key).expect("a read");
         assert!(found.as_deref() == Some(&value[..]), "{design}, seed {seed}: key {key:?} is {found:?}");
     }
