@@ -1,8 +1,8 @@
 //! One test for each fault that was found, named for it.
 
-use quipu::{Options, Store, Testing};
+use quipu::{Design, Options, Store, Testing};
 use quipu_lab::crash::{CrashConfig, explore};
-use quipu_medium::sim::{SimArena, SimOptions};
+use quipu_medium::sim::{SimArena, SimOptions, sched};
 use quipu_medium::{Pages, Region};
 
 fn options() -> Options {
@@ -194,4 +194,124 @@ fn a_run_begins_before_a_dead_segment_is_freed() {
             }
         }
     }
+}
+
+/// After an open from a checkpoint it is not known which records are dead. A cleaner that copied whatever it does not know to be
+/// dead let the tombstone of a key go, found later in the same segment a copy of an older record of that key that had lost
+/// against the deletion, and copied it. That copy no index names; but after a crash it was all that there was of the key.
+#[test]
+fn a_cleaner_of_a_restored_segment_copies_no_record_that_is_older_than_a_tombstone_it_let_go() {
+    use quipu_parts::record::Content;
+    // More than a cleaner moves under one fence lie between the two.
+    const BETWEEN: u64 = 1500;
+    let (dead, lost) = (0, 1);
+    let key = |number: u64| number.to_le_bytes();
+    let testing = Testing { tiny_index: true, ..Testing::default() };
+    let options = Options {
+        zone_size: Some(256 << 10),
+        recovery_threads: 1,
+        cleaner: false,
+        testing,
+        ..Options::default()
+    };
+    let region = Region::sim(SimOptions { len: 8 << 20, ..SimOptions::default() });
+    let sim = region.simulator().expect("simulated").clone();
+    let store = Store::create_on(region.clone(), &options).expect("a new pool");
+    let mut client = store.client();
+    client.put(&key(dead), &[1; 8]).expect("room");
+    (2..BETWEEN).for_each(|number| client.put(&key(number), &[1; 48]).expect("room"));
+    client.put(&key(lost), &[1; 32]).expect("room");
+    client.put(&key(dead), &[2; 8]).expect("room");
+    client.put(&key(lost), &[2; 32]).expect("room");
+    drop(client);
+    store.close().expect("closed");
+    // That copies lose takes a race. Here the first of these two becomes the tombstone, the second the older record that lost.
+    let gone = [7; 16];
+    let first = replace_in_pool(&region, &key(dead), Content::tombstone(&gone), None);
+    let second = replace_in_pool(&region, &key(lost), Content::value(&gone, &[3; 24]), Some(first - 1));
+    assert!(second > first, "the tombstone stands before it");
+
+    let store = Store::open_on(region, &options).expect("opened");
+    assert!(store.recovery().from_checkpoint);
+    assert_eq!(store.compact().expect("room").0, 1, "one segment");
+    let crash = sim.snapshot();
+    let region = SimArena::new().boot(&crash, &crash.nothing(), 1);
+    let store = Store::open_on(region, &options).expect("recovery");
+    assert!(!store.recovery().was_clean, "it was in use");
+    assert_eq!(store.client().get(&gone).expect("a read"), None, "deleted before the crash");
+    assert_eq!(store.stats().records, BETWEEN);
+}
+
+/// Writers who put many keys at a time filled a segment, began another one, and published all at the end. In between a cleaner took
+/// the full segment, found that the index did not name those records, and gave them up; then they were published.
+#[test]
+fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published() {
+    for design in [Design::Quipu, Design::FlatstoreH] {
+        for seed in 170..200 {
+            put_many_beside_a_cleaner(design, seed);
+        }
+    }
+}
+
+fn put_many_beside_a_cleaner(design: Design, seed: u64) {
+    let region = Region::sim(SimOptions { len: 1 << 20, seed, ..SimOptions::default() });
+    let options = Options { design: Some(design), recovery_threads: 1, cleaner: false, ..options() };
+    let store = Store::create_on(region, &options).expect("a new pool");
+    let mut client = store.client();
+    // So full that each write is preceded by a step of compaction.
+    let mut keys = 0u32;
+    while store.stats().free_zones > 5 {
+        client.put(&keys.to_le_bytes(), &[7; 2000]).expect("room");
+        keys += 1;
+    }
+    let pairs = |round: u8| (0..32u8).map(move |key| ([key; 8], [round; 400])).collect::<Vec<_>>();
+    let (mut many, mut other) = (store.client(), store.client());
+    let writer = || (0..60).for_each(|round| many.put_many(&pairs(round)).expect("room"));
+    let cleaner = || (0..1500u32).for_each(|_| other.put(b"another key", &[1; 8]).expect("room"));
+    sched::run(seed, vec![Box::new(writer), Box::new(cleaner)]).expect("both end");
+    for (key, value) in pairs(59) {
+        let found = client.get(&key).expect("a read");
+        assert!(found.as_deref() == Some(&value[..]), "{design}, seed {seed}: key {key:?} is {found:?}");
+    }
+    assert!(store.stats().freed_segments > 0, "nothing was cleaned: this test sees nothing");
+}
+
+/// Puts a record of the same length in the place of the first one of a key in a closed pool, with this number or that of the
+/// record. Returns the record's number.
+fn replace_in_pool(
+    region: &Region,
+    key: &[u8],
+    content: quipu_parts::record::Content<'_>,
+    number: Option<u64>,
+) -> u64 {
+    use quipu_parts::heap::segments::{FIRST_RECORD, format_table};
+    use quipu_parts::record::{Certifier, Encoder, RecordView};
+    use quipu_parts::space::Space;
+    let (space, _) = Space::examine(region.clone()).expect("a pool");
+    let certifier = Certifier::new(space.superblock().secret());
+    let mut bytes = vec![0; space.zone_size() as usize];
+    let field = |bytes: &[u8], name| {
+        let (_, at, _) = format_table().into_iter().find(|(field, ..)| *field == name).expect("a field");
+        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+    };
+    for zone in space.committed_zones() {
+        let start = space.zone_offset(zone);
+        region.read_racing(start, &mut bytes);
+        let life = certifier.life_key(field(&bytes, "life"), field(&bytes, "nonce"));
+        let mut at = FIRST_RECORD;
+        while let Ok(record) = RecordView::certified(&bytes[at as usize..], &certifier, life, at) {
+            let (len, own) = (record.header.record_len(), record.header.sequence.get());
+            if record.key == key {
+                let mut encoder = Encoder::default();
+                encoder.prepare(&certifier, life, at, &content);
+                encoder.stamp(number.unwrap_or(own));
+                assert_eq!(encoder.record().len() as u64, len);
+                region.write_nt(start + at, encoder.record());
+                region.fence();
+                return own;
+            }
+            at += len;
+        }
+    }
+    panic!("there is such a record");
 }

@@ -355,9 +355,7 @@ impl Region {
     #[inline]
     fn at_to_read(&self, offset: u64, len: u64) -> *const u8 {
         let src = self.at(offset, len);
-        if let Some(sim) = &self.sim {
-            simulated(move || sim.note_read(offset, len));
-        }
+        self.note_read(offset, len);
         src
     }
 
@@ -371,11 +369,31 @@ impl Region {
         if offset > self.len || len > self.len - offset {
             return None;
         }
-        if let Some(sim) = &self.sim {
-            simulated(move || sim.note_read(offset, len));
+        self.note_read(offset, len);
+        // SAFETY: in bounds; the caller rules out writers.
+        Some(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
+    }
+
+    /// The same for who goes over these bytes piece by piece and may leave some out, and so [says](Region::note_read) which
+    /// it reads. Only its own say makes them reads on the simulator.
+    ///
+    /// # Safety
+    /// As for [`bytes`](Region::bytes).
+    #[inline]
+    pub unsafe fn bytes_in_pieces(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        if offset > self.len || len > self.len - offset {
+            return None;
         }
         // SAFETY: in bounds; the caller rules out writers.
         Some(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
+    }
+
+    /// Says that these bytes, which were lent out, are read: the simulator counts that.
+    #[inline]
+    pub fn note_read(&self, offset: u64, len: u64) {
+        if let Some(sim) = &self.sim {
+            simulated(move || sim.note_read(offset, len));
+        }
     }
 
     /// Lends out an item that tells its own length: `total` reads it from the first `head` bytes. `None` if either

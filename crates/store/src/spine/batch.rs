@@ -104,18 +104,27 @@ impl<I: Index> Spine<I> {
 
     /// Puts up to [`BATCH`] pairs, making room on the way.
     fn put_small(&self, session: &mut Session, mut rest: &[(&[u8], &[u8])]) -> Result<(), Error> {
-        while let Err((written, error)) = self.put_batch(session, rest) {
-            rest = &rest[written..];
-            let len = Content::value(rest[0].0, rest[0].1).record_len();
-            // It may be the index that found no zone.
-            let zones = u32::from(I::DURABLE);
-            self.make_space_or(error, &mut session.writer, (len, zones), Use::Put)?;
+        while !rest.is_empty() {
+            match self.put_batch(session, rest) {
+                Ok(written) => rest = &rest[written..],
+                Err((written, error)) => {
+                    rest = &rest[written..];
+                    let len = Content::value(rest[0].0, rest[0].1).record_len();
+                    // It may be the index that found no zone.
+                    let zones = u32::from(I::DURABLE);
+                    self.make_space_or(error, &mut session.writer, (len, zones), Use::Put)?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Puts up to [`BATCH`] pairs. If there is no room for all: how many of them are written, and the error.
-    fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), (usize, Error)> {
+    /// Puts up to [`BATCH`] pairs, as many as one segment takes, and tells how many. If there is no room for any more: how many
+    /// of them are written, and the error.
+    ///
+    /// Of one segment, since one that has been left may be cleaned at once: a cleaner takes what the index does not name for dead,
+    /// and waits for nobody who is about to publish it.
+    fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<usize, (usize, Error)> {
         let Session { participant, writer, .. } = session;
         let guard = participant.pin();
         let mut hashes = [0; BATCH];
@@ -129,9 +138,13 @@ impl<I: Index> Spine<I> {
         self.drop_revoked(writer);
 
         let mut written = [const { None::<Placed<'_>> }; BATCH];
-        let mut failure = None;
+        let (mut count, mut failure) = (pairs.len(), None);
         for (i, (key, value)) in pairs.iter().enumerate() {
             let content = Content::value(key, value);
+            if i > 0 && !self.has_room(Use::Put, &writer.segment, content.record_len()) {
+                count = i;
+                break;
+            }
             match self.prepare(writer, &content) {
                 Ok(()) => {
                     let sequence = self.draw(writer, locks.of(i), &content);
@@ -158,6 +171,6 @@ impl<I: Index> Spine<I> {
         }
         // Those behind one that the index refused are written again.
         placed.for_each(|(_, new)| self.release(&guard, writer.shard, new.word, None));
-        failure.map_or(Ok(()), Err)
+        failure.map_or(Ok(count), Err)
     }
 }

@@ -244,6 +244,12 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
+    /// Whether a writer's segment has room for so many bytes.
+    #[inline]
+    pub(super) fn has_room(&self, purpose: Use, segment: &Option<OpenSegment>, len: u64) -> bool {
+        segment.as_ref().is_some_and(|open| self.heap.has_room(open, len, purpose))
+    }
+
     /// The writer's segment, or another if that has no room for so many bytes.
     #[inline]
     pub(super) fn make_room<'w>(
@@ -253,7 +259,7 @@ impl<I: Index> Spine<I> {
         len: u64,
         node: Option<Node>,
     ) -> Result<&'w mut OpenSegment, Error> {
-        if !segment.as_ref().is_some_and(|open| self.heap.has_room(open, len, purpose)) {
+        if !self.has_room(purpose, segment, len) {
             self.heap.make_room(segment, len, node, purpose)?;
         }
         Ok(segment.as_mut().expect("there is one with room"))

@@ -149,7 +149,8 @@ impl LogHeap {
         // A pool that was cut short is read for what is left of it.
         let len = len.min(self.region().len().saturating_sub(start));
         // SAFETY: the caller rules out writers of this zone.
-        let bytes = unsafe { self.region().bytes(start, len) }.ok_or(ScanError::Header)?;
+        let bytes = unsafe { self.region().bytes_in_pieces(start, len) }.ok_or(ScanError::Header)?;
+        self.region().note_read(start, FIRST_RECORD.min(len));
         let (header, _) = SegmentHeader::ref_from_prefix(bytes).map_err(|_| ScanError::Header)?;
         let is_valid = header.is_valid(self.certifier(), Role::Segment, zone);
         if is_valid { Ok((header, bytes)) } else { Err(ScanError::Header) }
@@ -242,9 +243,15 @@ impl<'a> Scan<'a> {
         self.bytes.get(self.offset() as usize..self.end() as usize)
     }
 
-    /// Goes on so many bytes further on, within what is [ahead](Scan::ahead).
+    /// Passes over a record of so many bytes that is [ahead](Scan::ahead), of which the header was read.
     pub(super) fn pass_over(&mut self, len: u64) {
+        self.note_read(self.offset(), HEADER);
         self.position.next += len;
+    }
+
+    /// Says that bytes of the segment were read.
+    fn note_read(&self, offset: u64, len: u64) {
+        self.heap.region().note_read(self.heap.space().zone_offset(self.info.zone) + offset, len);
     }
 
     fn certified(&self, offset: u64, end: u64) -> Result<RecordView<'a>, RecordError> {
@@ -282,7 +289,12 @@ impl<'a> Scan<'a> {
         if offset >= end {
             return Ok(None);
         }
-        match self.certified(offset, end) {
+        let found = self.certified(offset, end);
+        self.note_read(
+            offset,
+            found.as_ref().map_or(HEADER, |record| record.header.record_len()).min(end - offset),
+        );
+        match found {
             Ok(frame) if frame.kind() == Kind::Frame => {
                 self.position =
                     Position { next: offset + HEADER, frame_end: offset + frame.header.record_len() };

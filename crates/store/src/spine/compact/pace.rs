@@ -165,7 +165,9 @@ impl<I: Index> Spine<I> {
             self.compactor.done()
         };
         let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
-        let demand = Demand { tombstone_share, ..self.demand(born_before, 1) };
+        // Who asks for it waits for the whole, so it takes the cleaner's pieces: one fence for many records.
+        let piece = self.compactor.piece;
+        let demand = Demand { tombstone_share, piece, ..self.demand(born_before, 1) };
         let mut patience = Patience::new(self.region());
         loop {
             let stepped = self.compact_step(&demand);

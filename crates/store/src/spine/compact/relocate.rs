@@ -49,18 +49,36 @@ struct Copied<'r> {
 impl<I: Index> Spine<I> {
     /// Moves what is live of these values; of a large one the head moves alone. On an error, those before the one that failed
     /// have moved.
+    ///
+    /// Copies that the index is to name together stand in one segment, since one that has been left may be cleaned at once: who
+    /// cleans it would take copies that the index does not name yet for dead.
     pub(super) fn relocate(
         &self,
         guard: &Guard<'_>,
         writer: &mut Writer,
-        values: &[(Reference, RecordView<'_>)],
+        mut values: &[(Reference, RecordView<'_>)],
         done: &mut Relocated,
     ) -> Result<(), Error> {
         let mut copies = Vec::with_capacity(values.len());
-        let copied =
-            values.chunks(AHEAD).try_for_each(|values| self.copy(guard, writer, values, &mut copies));
+        while !values.is_empty() {
+            let taken = self.copy(guard, writer, values, &mut copies);
+            self.name_copies(guard, writer, &copies, done)?;
+            values = &values[taken?..];
+            copies.clear();
+        }
+        Ok(())
+    }
+
+    /// Makes copies durable and lets the index name them.
+    fn name_copies(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        copies: &[Copied<'_>],
+        done: &mut Relocated,
+    ) -> Result<(), Error> {
         if copies.is_empty() {
-            return copied;
+            return Ok(());
         }
         if let Some(open) = &mut writer.segment {
             self.heap.complete(open);
@@ -69,21 +87,40 @@ impl<I: Index> Spine<I> {
         done.records += copies.len() as u64;
         done.bytes += copies.iter().map(|copy| copy.new.1).sum::<u64>();
         let mut unflushed = Vec::with_capacity(FLUSHED_TOGETHER);
-        let repointed = self.repoint_all(guard, writer, &copies, &mut unflushed, done);
+        let repointed = self.repoint_all(guard, writer, copies, &mut unflushed, done);
         if self.twin != Some(Twin::LastRepointedUnflushed) {
             self.index.persist(guard, &mut unflushed);
         }
-        repointed.and(copied)
+        repointed
     }
 
-    /// Copies those that are live.
+    /// Copies those that are live, as many as one segment takes, and tells how many it has looked at.
     fn copy<'r>(
         &self,
         guard: &Guard<'_>,
         writer: &mut Writer,
         values: &[(Reference, RecordView<'r>)],
         copies: &mut Vec<Copied<'r>>,
-    ) -> Result<(), Error> {
+    ) -> Result<usize, Error> {
+        let mut taken = 0;
+        for values in values.chunks(AHEAD) {
+            let some = self.copy_some(guard, writer, values, copies)?;
+            taken += some;
+            if some < values.len() {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The same for up to [`AHEAD`].
+    fn copy_some<'r>(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        values: &[(Reference, RecordView<'r>)],
+        copies: &mut Vec<Copied<'r>>,
+    ) -> Result<usize, Error> {
         let mut keys = [Key { bytes: &[][..], hash: 0 }; AHEAD];
         let knows = |(reference, _): &(Reference, _)| self.heap.knows_dead(*reference);
         let asks = !(self.sizes_in_words && values.iter().all(knows));
@@ -93,7 +130,7 @@ impl<I: Index> Spine<I> {
                 self.index.prefetch_to_write(*key);
             }
         }
-        for (key, (reference, record)) in keys.into_iter().zip(values) {
+        for (i, (key, (reference, record))) in keys.into_iter().zip(values).enumerate() {
             let (kind, len) = (record.kind(), record.header.record_len());
             let old = self.word(*reference, kind, len);
             if asks {
@@ -104,6 +141,9 @@ impl<I: Index> Spine<I> {
             }
             let RecordView { key: bytes, value, expires, .. } = *record;
             let content = Content { kind, expires, ..Content::value(bytes, value) };
+            if !copies.is_empty() && !self.has_room(Use::Move, &writer.segment, content.record_len()) {
+                return Ok(i);
+            }
             self.prepare_for(Use::Move, writer, &content)?;
             let sequence = record.header.sequence.get();
             let copy = self.append(writer, sequence, &content, LastLine::Left);
@@ -112,7 +152,7 @@ impl<I: Index> Spine<I> {
             let new = (self.word(copy, kind, copied), copied);
             copies.push(Copied { key, hint, old: (old, len), new, sequence });
         }
-        Ok(())
+        Ok(values.len())
     }
 
     /// Lets the index name the copies, where it still names the originals.

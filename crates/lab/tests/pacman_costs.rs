@@ -1,0 +1,170 @@
+//! What PACMAN's techniques save on the medium in the designs `flatstore`, counted exactly on the simulator: an update, and a
+//! store that is almost full, each with all techniques and with none (the raw store that the paper measures against).
+//!
+//! Designs join by their names. Where the index is in the pool, its own lines and fences come on top, and are told here.
+
+use quipu::{Client, Design, Options, Store, Techniques};
+use quipu_lab::workload::Zipfian;
+use quipu_medium::Region;
+use quipu_medium::sim::{Cost, SimOptions};
+use quipu_parts::index::masstree::inner_nodes_visited;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+const VALUE: usize = 48;
+const ZONE: u64 = 64 << 10;
+/// Of a segment, for its header.
+const HEADER_LINE: u64 = 64;
+fn designs() -> impl Iterator<Item = Design> {
+    Design::ALL.iter().copied().filter(|design| design.name().starts_with("flatstore"))
+}
+
+fn store_of(design: Design, techniques: Techniques, len: u64, zone_size: u64) -> Store {
+    let region = Region::sim(SimOptions { len, ..SimOptions::default() });
+    let options = Options {
+        design: Some(design),
+        techniques,
+        zone_size: Some(zone_size),
+        cleaner: false,
+        ..Options::default()
+    };
+    Store::create_on(region, &options).expect("a new pool")
+}
+
+fn small(design: Design, techniques: Techniques) -> (Store, Client) {
+    let store = store_of(design, techniques, 8 << 20, ZONE);
+    let client = store.client();
+    (store, client)
+}
+
+fn put(client: &mut Client, number: u64, version: u8) {
+    client.put(&number.to_be_bytes(), &[version; VALUE]).expect("room");
+}
+
+fn cost_of(store: &Store, act: impl FnOnce()) -> Cost {
+    let sim = store.region().simulator().expect("simulated");
+    let before = sim.cost();
+    act();
+    sim.cost() - before
+}
+
+/// Puts the first key, and tells how many bytes a record takes.
+fn record_len(store: &Store, client: &mut Client) -> u64 {
+    let before = store.stats().record_bytes;
+    put(client, 0, 0);
+    store.stats().record_bytes - before
+}
+
+fn has_index_in_pm(store: &Store) -> bool {
+    store.stats().index_pm_bytes > 0
+}
+
+/// What an update adds for an index in the pool: the word of the entry, flushed and fenced before the put returns.
+fn lines_and_fences_of_index(store: &Store) -> (u64, u64) {
+    if has_index_in_pm(store) { (1, 1) } else { (0, 0) }
+}
+
+#[test]
+fn an_update_writes_its_record_and_reads_nothing() {
+    for design in designs() {
+        let (store, mut client) = small(design, Techniques::ALL);
+        let len = record_len(&store, &mut client);
+        (1..200).for_each(|number| put(&mut client, number, 0));
+        let (lines_of_index, fences_of_index) = lines_and_fences_of_index(&store);
+        let mut at = HEADER_LINE + store.stats().record_bytes;
+        for number in 0..200 {
+            let cost = cost_of(&store, || put(&mut client, number, 1));
+            let lines = Region::lines(at, len);
+            at += len;
+            assert_eq!(cost.fences, 1 + fences_of_index, "{design}: {cost:?}");
+            assert_eq!(cost.lines_written, lines + lines_of_index, "{design}: its own record: {cost:?}");
+            assert_eq!(cost.lines_persisted(), lines + lines_of_index, "{design}: {cost:?}");
+            if !has_index_in_pm(&store) {
+                assert_eq!((cost.reads, cost.lines_read), (0, 0), "{design}: {cost:?}");
+            }
+        }
+        assert_eq!(store.stats().garbage_bytes, 200 * len, "{design}: the old records are known to be dead");
+    }
+}
+
+/// So that the test above can fail: without the length in the index's word, whoever supersedes a record has to read it.
+#[test]
+fn a_raw_update_reads_the_old_record() {
+    for design in designs() {
+        let reads = |techniques| {
+            let (store, mut client) = small(design, techniques);
+            (0..200).for_each(|number| put(&mut client, number, 0));
+            let cost = cost_of(&store, || (0..200).for_each(|number| put(&mut client, number, 1)));
+            (cost.reads, cost.lines_read)
+        };
+        let (all, raw) = (reads(Techniques::ALL), reads(Techniques::RAW));
+        assert_eq!(raw.0 - all.0, 200, "{design}: one record each");
+        assert!(raw.1 - all.1 >= 200, "{design}");
+        let sized = reads(Techniques { reduce: true, ..Techniques::RAW });
+        assert_eq!(sized, all, "{design}: it is the length in the word that saves the read");
+    }
+}
+
+/// What a store costs that is written at random while it is almost full.
+struct Steady {
+    media_bytes_per_user_byte: f64,
+    lines_per_user_byte: f64,
+    inner_nodes_per_moved: f64,
+    hinted: f64,
+    ns_per_put: f64,
+}
+
+fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
+    const POOL: u64 = 4 << 20;
+    const SMALL_ZONE: u64 = 32 << 10;
+    let store = store_of(design, techniques, POOL, SMALL_ZONE);
+    let mut client = store.client();
+    let len = record_len(&store, &mut client);
+    let keys = store.stats().zones * SMALL_ZONE * percent / 100 / len;
+    let mut random = SmallRng::seed_from_u64(7);
+    (0..keys).for_each(|number| put(&mut client, number, 0));
+    let zipfian = Zipfian::new(keys, 0.99).expect("a distribution");
+    (0..keys).for_each(|_| put(&mut client, zipfian.draw(&mut random), 1));
+    let (before, nodes) = (store.stats(), inner_nodes_visited());
+    let cost = cost_of(&store, || (0..keys).for_each(|_| put(&mut client, zipfian.draw(&mut random), 2)));
+    let (stats, nodes) = (store.stats(), inner_nodes_visited() - nodes);
+    let moved = (stats.moved_records - before.moved_records).max(1) as f64;
+    let user = (keys * (8 + VALUE as u64)) as f64;
+    Steady {
+        media_bytes_per_user_byte: cost.media_write_bytes as f64 / user,
+        lines_per_user_byte: (cost.lines_written + cost.lines_read) as f64 / user,
+        inner_nodes_per_moved: nodes as f64 / moved,
+        hinted: (stats.hinted_records - before.hinted_records) as f64 / moved,
+        ns_per_put: cost.estimate_ns(&Default::default()) / keys as f64,
+    }
+}
+
+#[test]
+fn pm_bytes_written_per_user_byte_are_reported() {
+    for design in designs() {
+        for percent in [80, 90] {
+            let [raw, all] =
+                [Techniques::RAW, Techniques::ALL].map(|techniques| steady(design, techniques, percent));
+            for (name, row) in [("raw", &raw), ("PACMAN", &all)] {
+                println!(
+                    "{design} {percent} % {name}: media bytes {:.2} and lines {:.4} a user byte, {:.2} inner nodes a moved \
+                     record, hinted {:.2}, {:.0} ns a put by the model",
+                    row.media_bytes_per_user_byte,
+                    row.lines_per_user_byte,
+                    row.inner_nodes_per_moved,
+                    row.hinted,
+                    row.ns_per_put,
+                );
+            }
+            assert!(all.lines_per_user_byte < 0.8 * raw.lines_per_user_byte, "{design} {percent} %");
+            assert!(all.ns_per_put < 0.5 * raw.ns_per_put, "{design} {percent} %");
+            if design == Design::FlatstoreM {
+                // Its lines are in DRAM; what a cleaner saves there are visits of inner nodes.
+                assert!(
+                    all.hinted > 0.0 && all.inner_nodes_per_moved < raw.inner_nodes_per_moved,
+                    "{percent} %"
+                );
+            }
+        }
+    }
+}
