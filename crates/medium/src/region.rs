@@ -366,29 +366,24 @@ impl Region {
     /// an epoch guard keeps from reuse, or the caller has exclusive use of the pool.
     #[inline]
     pub unsafe fn bytes(&self, offset: u64, len: u64) -> Option<&[u8]> {
-        if offset > self.len || len > self.len - offset {
-            return None;
-        }
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { self.bytes_in_pieces(offset, len) }?;
         self.note_read(offset, len);
-        // SAFETY: in bounds; the caller rules out writers.
-        Some(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
+        Some(bytes)
     }
 
-    /// The same for who goes over these bytes piece by piece and may leave some out, and so [says](Region::note_read) which
-    /// it reads. Only its own say makes them reads on the simulator.
+    /// The same for who goes over these bytes piece by piece, and [says](Region::note_read) which of them it reads.
     ///
     /// # Safety
     /// As for [`bytes`](Region::bytes).
     #[inline]
     pub unsafe fn bytes_in_pieces(&self, offset: u64, len: u64) -> Option<&[u8]> {
-        if offset > self.len || len > self.len - offset {
-            return None;
-        }
+        let is_inside = offset <= self.len && len <= self.len - offset;
         // SAFETY: in bounds; the caller rules out writers.
-        Some(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
+        is_inside.then(|| unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), len as usize) })
     }
 
-    /// Says that these bytes, which were lent out, are read: the simulator counts that.
+    /// Tells the simulator that bytes which were lent out are read.
     #[inline]
     pub fn note_read(&self, offset: u64, len: u64) {
         if let Some(sim) = &self.sim {
