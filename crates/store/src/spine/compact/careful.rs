@@ -35,30 +35,28 @@ impl<I: Index> Spine<I> {
             *hash = key.hash;
         }
         let _locks = self.lock_all(guard, &hashes[..batch.len()]);
-        let mut turns = [const { Turn::Stays }; BATCH];
+        // Whose entry in the index goes, once the copies are durable.
+        let mut leaves = [false; BATCH];
         let mut outcome = Ok(());
         for (i, (reference, record)) in batch.iter().enumerate() {
             let key = Key { bytes: record.key, hash: hashes[i] };
-            let content = match self.fate(guard, victim, key, *reference, record)? {
-                Fate::Dead => continue,
-                Fate::Forgotten => {
-                    turns[i] = Turn::Leaves;
-                    continue;
-                }
-                Fate::Moves(content) => content,
-            };
+            let fate = self.fate(guard, victim, key, *reference, record)?;
+            if fate == Fate::Dead {
+                continue;
+            }
+            if fate == Fate::Forgotten {
+                leaves[i] = true;
+                continue;
+            }
+            let content = Content::tombstone(record.key);
             outcome = self.prepare_for(Use::Move, writer, &content);
             if outcome.is_err() {
                 break;
             }
-            let copy = self.append(writer, record.header.sequence.get(), &content, LastLine::Left);
+            self.append(writer, record.header.sequence.get(), &content, LastLine::Left);
             done.bytes += content.record_len();
             done.records += 1;
-            turns[i] = match (record.kind(), content.kind) {
-                (Kind::Tombstone, _) => Turn::Stays,
-                (_, Kind::Tombstone) => Turn::Leaves,
-                (kind, _) => Turn::Names(self.word(copy, kind, content.record_len())),
-            };
+            leaves[i] = record.kind() != Kind::Tombstone;
         }
         if let Some(open) = &mut writer.segment {
             self.heap.complete(open);
@@ -67,31 +65,28 @@ impl<I: Index> Spine<I> {
         for (i, (old, record)) in batch.iter().enumerate() {
             let (key, len) = (Key { bytes: record.key, hash: hashes[i] }, record.header.record_len());
             let word = self.word(*old, record.kind(), len);
-            let changed = match turns[i] {
-                Turn::Stays => continue,
-                Turn::Leaves => {
-                    if record.is_large() {
-                        expired.extend(self.zones_of(guard, record));
-                    }
-                    self.index.take(guard, key, |named| named == word)?.is_some()
-                }
-                Turn::Names(copy) => self.index.replace(guard, key, word, copy)?,
-            };
-            debug_assert!(changed, "the key is locked");
+            if !leaves[i] {
+                continue;
+            }
+            if record.is_large() {
+                expired.extend(self.zones_of(guard, record));
+            }
+            let gone = self.index.take(guard, key, |named| named == word)?;
+            debug_assert!(gone.is_some(), "the key is locked");
             self.heap.note_dead(writer.shard, *old, len);
         }
         outcome
     }
 
     /// What becomes of a record of a victim. Its key is locked.
-    fn fate<'r>(
+    fn fate(
         &self,
         guard: &Guard<'_>,
         victim: ZoneId,
         key: Key<'_>,
         reference: Reference,
-        record: &RecordView<'r>,
-    ) -> Result<Fate<'r>, Error> {
+        record: &RecordView<'_>,
+    ) -> Result<Fate, Error> {
         let word = self.word(reference, record.kind(), record.header.record_len());
         let is_named = self.index.names(guard, key, word)?;
         let may_go = || {
@@ -101,34 +96,21 @@ impl<I: Index> Spine<I> {
         };
         Ok(match record.kind() {
             Kind::Value | Kind::Large if !is_named => Fate::Dead,
-            kind @ (Kind::Value | Kind::Large) if !self.has_expired(record) => {
-                let RecordView { key, value, expires, .. } = *record;
-                Fate::Moves(Content { kind, expires, ..Content::value(key, value) })
-            }
             Kind::Value | Kind::Large if may_go() => Fate::Forgotten,
             Kind::Tombstone if may_go() || self.locate::<false>(guard, key)?.is_some() => Fate::Dead,
-            Kind::Value | Kind::Large | Kind::Tombstone => Fate::Moves(Content::tombstone(record.key)),
+            Kind::Value | Kind::Large | Kind::Tombstone => Fate::Stays,
             Kind::Frame | Kind::Void => Fate::Dead,
         })
     }
 }
 
 /// What becomes of a record.
-enum Fate<'r> {
+#[derive(PartialEq)]
+enum Fate {
     /// Nothing depends on it.
     Dead,
     /// It has expired, and no older record of its key can be anywhere: the index need not know of it.
     Forgotten,
-    /// It is copied, one that has expired as a tombstone.
-    Moves(Content<'r>),
-}
-
-/// What becomes of a record's entry in the index, once the copies are durable.
-enum Turn {
-    /// Nothing.
+    /// It is copied as a tombstone.
     Stays,
-    /// It goes.
-    Leaves,
-    /// It has this word, of the copy.
-    Names(u64),
 }
