@@ -17,8 +17,8 @@ Examples:
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
-during_growth, during_survey, during_close, fixed, during_in_place, from_checkpoint, violations; with violations also details, a list \
-of seed, operation, what, image, replay. A violation is exit code 1.";
+during_growth, during_survey, during_close, fixed, during_in_place, from_checkpoint, violations; with violations \
+also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
 
 /// States judged if neither these nor runs are limited.
 const STATES: u64 = 5000;
@@ -165,8 +165,8 @@ impl Args {
 fn text(report: &CrashReport) -> String {
     let mut text = format!(
         "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
-         {} during compaction, {} during a survey, {} during a close, {} with records of one size, {} during an update in place, {} opened \
-         from a checkpoint\n",
+         {} during compaction, {} during a survey, {} during a close, {} with records of one size, {} during an \
+         update in place, {} opened from a checkpoint\n",
         report.design,
         counted(report.states, "state"),
         counted(report.runs, "run"),

@@ -239,8 +239,8 @@ fn a_bench_does_not_touch_a_file_that_exists() {
 #[test]
 fn exploration_reports_what_it_judged() {
     let report = &objects(&succeed(["crash", "--states", "300", "--seed", "3", "--json"]))[0];
-    let fields = "design seed operations states nested during_compaction during_recovery during_growth during_close fixed \
-         during_in_place from_checkpoint violations";
+    let fields = "design seed operations states nested during_compaction during_recovery during_growth during_survey \
+         during_close fixed during_in_place from_checkpoint violations";
     assert_eq!(names(report), words(fields));
     assert!(report["states"].as_u64().unwrap() >= 300 && report["violations"] == 0, "{report}");
     assert!(text(["crash", "--runs", "1", "--seed", "3"]).contains("no violation"));
