@@ -79,6 +79,7 @@ impl<I: Index> Spine<I> {
         let Some(parked) = youngest.parked else { return };
         let key = Key { bytes: &youngest.key, hash: parked.hash };
         if let Some(word) = self.index.candidate(guard, key) {
+            self.heap.prefetch_dead(reference_of(word));
             let offset = self.heap.resolve(reference_of(word));
             self.region().prefetch(offset);
             self.region().prefetch(offset + HEADER + youngest.key.len() as u64 - 1);

@@ -1,7 +1,7 @@
 //! Writing one key: every kind of write is a decision made on the old record under the key's lock.
 
 use super::hot::writer_for;
-use super::{Located, Placed, Session, Spine, Writer};
+use super::{Located, Placed, Session, Spine, Writer, reference_of};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_medium::Node;
@@ -140,12 +140,15 @@ impl<I: Index> Spine<I> {
         let Session { participant, writer, hot, .. } = session;
         let key = self.key(key);
         self.index.prefetch_to_write(key);
+        let guard = participant.pin();
         let is_hot = self.is_hot(hot, participant, Kind::Value, key.hash);
         let writer = writer_for(is_hot, writer, hot);
-        let guard = participant.pin();
         let stripe = self.lock(&guard, key.hash);
         self.drop_revoked(writer);
         let old = self.locate::<WHOLE>(&guard, key)?;
+        if let Some(old) = &old {
+            self.heap.prefetch_dead(reference_of(old.word));
+        }
         let seen = old.as_ref().map(|located| &located.record).filter(|record| !self.has_expired(record));
         let (change, outcome) = match seen {
             Some(record) if WHOLE && record.is_large() => decide(Some(&self.assemble(&guard, record)?)),

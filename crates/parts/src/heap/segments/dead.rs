@@ -23,6 +23,7 @@ use super::usage::Shard;
 use crate::heap::Reference;
 use crate::record::RecordView;
 use crate::space::ZoneId;
+use quipu_medium::arch::prefetch_to_write;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -145,6 +146,17 @@ impl LogHeap {
             self.note_garbage(shard, reference, len);
         }
         is_new
+    }
+
+    /// Asks for the bits of a record that is about to be [noted](LogHeap::note_dead): a locked instruction that waits for its line
+    /// holds up all that comes behind.
+    #[inline]
+    pub fn prefetch_dead(&self, reference: Reference) {
+        if let Some(dead) = &self.dead {
+            let unit = reference.offset(self.zone_shift()) / UNIT;
+            let words = dead.of_zone(reference.zone(self.zone_shift()));
+            prefetch_to_write(&raw const words[(unit / 64) as usize]);
+        }
     }
 
     /// Whether a record is known not to matter any more. It is not the head of a frame.

@@ -65,7 +65,11 @@ impl Lives {
 
     /// Notes that a segment, which need not have begun, holds tombstones from this number on.
     pub(super) fn hold(&self, zone: ZoneId, from: u64) {
-        self.holds[zone.0 as usize].fetch_min(from, Ordering::AcqRel);
+        // Most are above its life, which says the same; then nothing is locked.
+        let (_, life) = life_of((zone, self.word(zone).load(Ordering::Acquire)));
+        if from < life {
+            self.holds[zone.0 as usize].fetch_min(from, Ordering::AcqRel);
+        }
     }
 
     /// From which number on a segment of this life holds tombstones.
