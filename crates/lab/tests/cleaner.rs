@@ -206,8 +206,13 @@ fn a_cleaner_that_panics_is_told_of() {
     let store = store(&Options { testing, ..options() });
     let mut client = store.client();
     client.put(&key(0), &value(0, 0)).unwrap();
-    // It is called, at the latest, when the pool has been written once over.
-    let refused = (0..2 * ZONES * ZONE / RECORD).find_map(|number| {
+    // It is called, at the latest, when the pool has been written once over; and then it takes a while to say where it panicked,
+    // on a machine that may be busy.
+    let begun = std::time::Instant::now();
+    let mut writes = (0..).take_while(|number| {
+        *number < 2 * ZONES * ZONE / RECORD || begun.elapsed() < std::time::Duration::from_secs(60)
+    });
+    let refused = writes.find_map(|number| {
         std::thread::yield_now();
         client.put(&key(1 + number % 64), &value(number, 1)).err()
     });
