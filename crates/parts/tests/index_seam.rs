@@ -78,7 +78,9 @@ impl<I: Index> Subject<I> {
 
     fn try_upsert(&self, guard: &Guard<'_>, key: &Hashed, new: u64) -> Result<Option<u64>, IndexError> {
         let matches = |word| number_of(word) == key.number;
-        self.index.upsert(guard, key.key(), new, matches, &|word| self.rehash(word))
+        // Half of them with a hint, which is stale or leads to where the key would stand.
+        let near = if new.is_multiple_of(2) { self.index.hint(guard, key.key()).unwrap() } else { None };
+        self.index.upsert(guard, key.key(), new, near, matches, &|word| self.rehash(word))
     }
 
     fn upsert(&self, guard: &Guard<'_>, key: &Hashed, new: u64) -> Option<u64> {

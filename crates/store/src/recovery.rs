@@ -361,7 +361,7 @@ impl<I: Index> Spine<I> {
         let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, key)? {
             None => {
-                self.index.upsert(guard, key, word, |_| false, &|word| self.rehash(word))?;
+                self.index.upsert(guard, key, word, None, |_| false, &|word| self.rehash(word))?;
             }
             Some(old) if rank(&old.record, false) < rank(&record, sealed) => {
                 let done = self.index.replace(guard, key, old.word, word)?;

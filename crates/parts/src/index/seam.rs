@@ -130,7 +130,8 @@ pub trait Index: Send + Sync + 'static {
     /// [`IndexError::Full`] or [`IndexError::Space`].
     fn make_room(&self, guard: &Guard<'_>, keys: usize, key_len: usize) -> Result<(), IndexError>;
 
-    /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the index had to ask. `rehash`
+    /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the index had to ask. `near` is
+    /// what [`hint`](Index::hint) has said of the key, if it was asked: it may save the way there. `rehash`
     /// tells the hash of a word's key, for an index that has used up the bits it keeps.
     ///
     /// # Errors
@@ -140,6 +141,7 @@ pub trait Index: Send + Sync + 'static {
         guard: &Guard<'_>,
         key: Key<'_>,
         new: u64,
+        near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
         rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError>;

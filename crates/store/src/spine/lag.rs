@@ -65,7 +65,11 @@ impl<I: Index> Spine<I> {
             // and two keys with one keyed hash of 64 bits do not meet.
             if parked == own {
                 let key = Key { bytes: key, hash: own.hash };
-                self.publish_late(guard, shard, Placed { key, word: own.word, tombstone: *tombstone });
+                self.publish_late(
+                    guard,
+                    shard,
+                    Placed { key, word: own.word, tombstone: *tombstone, near: None },
+                );
             } else {
                 self.publish_parked(guard, parked);
             }
@@ -117,7 +121,7 @@ impl<I: Index> Spine<I> {
         let is_one = record.kind() == Kind::Tombstone || record.expires != 0;
         let tombstone = is_one.then(|| record.header.sequence.get());
         let key = Key { bytes: record.key, hash: parked.hash };
-        self.publish_late(guard, Shard::default(), Placed { key, word: parked.word, tombstone });
+        self.publish_late(guard, Shard::default(), Placed { key, word: parked.word, tombstone, near: None });
     }
 
     #[inline]
@@ -136,7 +140,7 @@ impl<I: Index> Spine<I> {
         placed: &Placed<'_>,
         known: Option<Located<'_>>,
     ) -> Result<(), Error> {
-        let Placed { key, word, tombstone } = *placed;
+        let Placed { key, word, tombstone, near } = *placed;
         let mut record = None;
         let matches = |word| {
             let is_known = known.filter(|known| known.word == word);
@@ -146,7 +150,7 @@ impl<I: Index> Spine<I> {
         let changed = if reference_of(word).tag() == TOMBSTONE {
             self.index.take(guard, key, matches)
         } else {
-            self.index.upsert(guard, key, word, matches, &|word| self.rehash(word))
+            self.index.upsert(guard, key, word, near, matches, &|word| self.rehash(word))
         };
         let old = changed.inspect_err(|_| self.release(guard, shard, word, None))?;
         if let Some(old) = old {

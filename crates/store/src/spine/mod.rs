@@ -112,6 +112,8 @@ pub(crate) struct Placed<'k> {
     pub(crate) word: u64,
     /// Its number, if it is a tombstone or may come to be as good as one.
     pub(crate) tombstone: Option<u64>,
+    /// What the index has said of where the key stands.
+    pub(crate) near: Option<u64>,
 }
 
 impl Placed<'_> {
@@ -254,7 +256,12 @@ impl<I: Index> Spine<I> {
     ) -> Placed<'k> {
         let is_one = content.kind == Kind::Tombstone || content.expires != 0;
         let word = self.word(reference, content.kind, content.record_len());
-        Placed { key, word, tombstone: is_one.then_some(sequence) }
+        Placed {
+            key,
+            word,
+            tombstone: is_one.then_some(sequence),
+            near: (content.hint != 0).then_some(content.hint),
+        }
     }
 
     /// The key as its index looks for it.

@@ -58,7 +58,9 @@ impl<I: Index> Spine<I> {
     pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         let kind = content.kind;
         let key = self.key(content.key);
-        self.index.prefetch_to_write(key);
+        if !self.takes_hint(kind) {
+            self.index.prefetch_to_write(key);
+        }
         self.stripes.prefetch(key.hash);
         let Session { participant, writer, hot, lag } = session;
         let is_hot = self.is_hot(hot, participant, kind, key.hash);
@@ -185,6 +187,13 @@ impl<I: Index> Spine<I> {
         Ok(outcome)
     }
 
+    /// Whether records of this kind are given hints, unless they are hot. Looking for one reads what a write needs of the index, so
+    /// that need not be asked for ahead.
+    #[inline]
+    fn takes_hint(&self, kind: Kind) -> bool {
+        I::HINTS && self.gives_hints && kind == Kind::Value
+    }
+
     /// The same with a hint to where the index has the key, for a cleaner: not if it is hot, and is dead before one comes.
     #[inline]
     fn hinted<'c>(
@@ -194,7 +203,7 @@ impl<I: Index> Spine<I> {
         participant: &Participant,
         is_hot: bool,
     ) -> Result<Content<'c>, Error> {
-        if !I::HINTS || !self.gives_hints || is_hot || content.kind != Kind::Value {
+        if is_hot || !self.takes_hint(content.kind) {
             return Ok(content);
         }
         let hint = self.index.hint(&participant.pin(), key)?;

@@ -130,6 +130,7 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
         guard: &Guard<'_>,
         key: Key<'_>,
         new: u64,
+        _near: Option<u64>,
         mut matches: impl FnMut(u64) -> bool,
         _rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError> {
@@ -252,7 +253,7 @@ mod tests {
         let matches = |n: usize| move |word| if asks[n] { word == words[n] } else { never(word) };
         for (n, key) in keys.into_iter().enumerate() {
             assert_eq!(Index::get(index, &guard, key, matches(n)).expect("sound"), None);
-            let upsert = Index::upsert(index, &guard, key, words[n], matches(n), &rehash);
+            let upsert = Index::upsert(index, &guard, key, words[n], None, matches(n), &rehash);
             assert_eq!(upsert.expect("room"), None);
         }
         for (n, key) in keys.into_iter().enumerate() {
@@ -265,7 +266,7 @@ mod tests {
                 assert!(!Index::replace(index, &guard, key, words[1 - n], 1).expect("sound"));
                 assert!(index.repoint(&guard, None, key, words[1 - n], 1).expect("sound").is_none());
             }
-            let upsert = Index::upsert(index, &guard, key, words[n], matches(n), &rehash);
+            let upsert = Index::upsert(index, &guard, key, words[n], None, matches(n), &rehash);
             assert_eq!(upsert.expect("room"), Some(words[n]));
         }
         assert_eq!(index.len(), 2);

@@ -73,10 +73,15 @@ impl<W: Words> Index for FastFairIndex<W> {
         guard: &Guard<'_>,
         key: Key<'_>,
         new: u64,
+        near: Option<u64>,
         _matches: impl FnMut(u64) -> bool,
         _rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.upsert(guard, key.bytes, new)?.old)
+        let at = |hint| self.upsert_at(guard, Hint::from_bits(hint), key.bytes, new).transpose();
+        match near.and_then(at).transpose()? {
+            Some(old) => Ok(Some(old)),
+            None => Ok(self.upsert(guard, key.bytes, new)?.old),
+        }
     }
 
     #[inline]

@@ -64,6 +64,23 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
+    /// Lets a key have this value if it stands in the node to which a hint leads, and returns the one that it had. `None` if it does
+    /// not, and then it may stand elsewhere. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`FastFairError::KeyTooLong`] or [`FastFairError::Space`]; nothing is changed then.
+    ///
+    /// # Panics
+    /// If the value is zero or has its highest bit set.
+    pub fn upsert_at(&self, _guard: &Guard<'_>, hint: Hint, key: &[u8], value: u64) -> Result<Option<u64>> {
+        check_value(value);
+        let key = Key::new(key)?;
+        let Some(leaf) = self.lock_leaf(hint) else { return Ok(None) };
+        let Some(entry) = leaf.search(&key, leaf.state.before())?.entry else { return Ok(None) };
+        leaf.set_value(entry, value);
+        Ok(Some(entry.value))
+    }
+
     /// Adds a key that is known to be absent. Durable when it returns.
     ///
     /// # Errors
@@ -149,23 +166,26 @@ impl<W: Words> FastFairIndex<W> {
     }
 
     /// The leaf of a hint, locked, and the entry in it that has this value.
+    pub(super) fn lock_at(&self, hint: Hint, value: u64) -> Option<(Locked<'_, W>, Entry)> {
+        let leaf = self.lock_leaf(hint)?;
+        let is_it = |entry: &Entry| entry.value == value & !KEPT;
+        let at = leaf.entry(hint.slot()).filter(is_it);
+        let entry = at.or_else(|| leaf.entries().into_iter().find(is_it))?;
+        Some((leaf, entry))
+    }
+
+    /// The leaf of a hint, locked. What stands in it stands nowhere else.
     ///
     /// The number may be anything. A node is in the tree, as what it says it is, if it is settled: that was done by somebody
     /// who came to it through the tree, or linked it, in this run, and is undone before it is taken out. What a crash
     /// may have left unfinished elsewhere is not.
-    pub(super) fn lock_at(&self, hint: Hint, value: u64) -> Option<(Locked<'_, W>, Entry)> {
+    fn lock_leaf(&self, hint: Hint) -> Option<Locked<'_, W>> {
         let node = self.arena.find_node(hint.node())?;
         if !node.state.before().is_settled() {
             return None;
         }
         let leaf = node.lock();
-        if !leaf.state.before().is_settled() || leaf.of_level(0).is_err() {
-            return None;
-        }
-        let is_it = |entry: &Entry| entry.value == value & !KEPT;
-        let at = leaf.entry(hint.slot()).filter(is_it);
-        let entry = at.or_else(|| leaf.entries().into_iter().find(is_it))?;
-        Some((leaf, entry))
+        (leaf.state.before().is_settled() && leaf.of_level(0).is_ok()).then_some(leaf)
     }
 
     /// The node of a key on this level, locked and settled. There is such a level.

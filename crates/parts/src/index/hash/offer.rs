@@ -59,6 +59,7 @@ impl Index for HashIndex {
         guard: &Guard<'_>,
         key: Key<'_>,
         new: u64,
+        _near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
         rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError> {

@@ -69,6 +69,7 @@ impl Index for Masstree {
         guard: &Guard<'_>,
         key: Key<'_>,
         new: u64,
+        _near: Option<u64>,
         _matches: impl FnMut(u64) -> bool,
         _rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError> {
