@@ -126,7 +126,8 @@ impl Pool<'_> {
         })
     }
 
-    /// The same, after it has been loaded up to the utilization. In parts: an index in the pool takes segments as it grows.
+    /// The same, after it has been loaded up to the utilization. In parts: an index in the pool takes segments as it grows. It may
+    /// have grown with the last of them, and then they were too many.
     pub(super) fn loaded<'r>(
         &'r self,
         target: &'r Target,
@@ -137,7 +138,11 @@ impl Pool<'_> {
         let mut records = 0;
         loop {
             let full = self.plan.records(self.segments(opened), self.utilization);
-            let left = full.saturating_sub(records);
+            if records > full {
+                self.run(target, opened, requests, before, records)?.unload(full..records)?;
+                records = full;
+            }
+            let left = full - records;
             let run = self.run(target, opened, requests, before, records)?;
             if left == 0 {
                 return Ok(run);

@@ -141,6 +141,22 @@ impl<E: Engine> Run<'_, E> {
         session.verify_count(&stage, self.opened, records.end)
     }
 
+    /// Deletes the last of the records that are there.
+    pub(super) fn unload(&self, records: Range<u64>) -> Result<(), BenchError> {
+        let stage = self.stage("deleting surplus");
+        let session = &self.session;
+        drive(&session.phase(&stage, records.end - records.start), |_| {
+            let mut client = self.opened.client();
+            let (mut key, _) = self.buffers();
+            let stage = &stage;
+            Ok(move |number| {
+                self.shape.fill(records.start + number, &mut key);
+                client.delete(&key).map_err(session.refused(stage))
+            })
+        })?;
+        session.verify_count(&stage, self.opened, records.start)
+    }
+
     fn window(&self, number: u64) -> Result<Window, BenchError> {
         let before = self.opened.stats();
         let meter = Meter::start(self.session.target.simulator());
