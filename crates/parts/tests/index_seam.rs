@@ -78,8 +78,13 @@ impl<I: Index> Subject<I> {
 
     fn try_upsert(&self, guard: &Guard<'_>, key: &Hashed, new: u64) -> Result<Option<u64>, IndexError> {
         let matches = |word| number_of(word) == key.number;
-        // Half of them with a hint, which is stale or leads to where the key would stand.
-        let near = if new.is_multiple_of(2) { self.index.hint(guard, key.key()).unwrap() } else { None };
+        // With one hint or the other, with anything, or with none.
+        let near = match mix(new) % 4 {
+            0 => self.index.hint(guard, key.key()).unwrap(),
+            1 => self.index.prefetch_to_write(key.key()),
+            2 => Some(mix(new) >> 32),
+            _ => None,
+        };
         self.index.upsert(guard, key.key(), new, near, matches, &|word| self.rehash(word))
     }
 
@@ -123,7 +128,6 @@ fn behaves_like_a_map<I: Index>(index: I) {
         }
         match draw >> 32 & 15 {
             0..=5 => {
-                subject.index.prefetch_to_write(key.key());
                 assert_eq!(subject.upsert(&guard, &key, new), now);
                 model.insert(key.number, new);
                 hints.insert(key.number, subject.index.hint(&guard, key.key()).expect("sound"));
@@ -146,7 +150,7 @@ fn behaves_like_a_map<I: Index>(index: I) {
                     _ => hints.get(&key.number).copied().flatten(),
                 };
                 let old = now.unwrap_or(new ^ 1);
-                subject.index.prefetch_repoint(hint, key.key());
+                let hint = subject.index.prefetch_repoint(hint, key.key());
                 let done = subject.index.repoint(&guard, hint, key.key(), old, new).expect("sound");
                 assert_eq!(done.is_some(), now.is_some());
                 if let Some(done) = done {

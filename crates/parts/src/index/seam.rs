@@ -94,8 +94,8 @@ pub trait Index: Send + Sync + 'static {
     /// Asks for what a lookup of the key reads.
     fn prefetch(&self, key: Key<'_>);
 
-    /// Asks for what a change of the key reads and writes.
-    fn prefetch_to_write(&self, key: Key<'_>);
+    /// Asks for what a change of the key reads and writes. Tells a hint to where it most likely stands, if that was seen on the way.
+    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64>;
 
     /// The word that most likely is the key's, to prefetch its record.
     fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64>;
@@ -131,7 +131,7 @@ pub trait Index: Send + Sync + 'static {
     fn make_room(&self, guard: &Guard<'_>, keys: usize, key_len: usize) -> Result<(), IndexError>;
 
     /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the index had to ask. `near` is
-    /// what [`hint`](Index::hint) has said of the key, if it was asked: it may save the way there. `rehash`
+    /// what [`hint`](Index::hint) or [`prefetch_to_write`](Index::prefetch_to_write) has said of the key: it may save the way there. `rehash`
     /// tells the hash of a word's key, for an index that has used up the bits it keeps.
     ///
     /// # Errors
@@ -163,8 +163,9 @@ pub trait Index: Send + Sync + 'static {
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError>;
 
-    /// Asks for what [`repoint`](Index::repoint) needs.
-    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>);
+    /// Asks for what [`repoint`](Index::repoint) needs. Tells the hint that it is to be given: this one, or one to where the key was
+    /// seen to stand.
+    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64>;
 
     /// As [`replace`](Index::replace), where the hint says if that is right, and not durable before
     /// [`persist`](Index::persist). `None` if the key has another word.

@@ -117,6 +117,12 @@ pub(crate) struct Placed<'k> {
 }
 
 impl Placed<'_> {
+    /// The same, with what else is known of where the key stands.
+    #[inline]
+    fn near(self, near: Option<u64>) -> Self {
+        Placed { near: self.near.or(near), ..self }
+    }
+
     fn parked(&self) -> Parked {
         Parked { hash: self.key.hash, word: self.word }
     }

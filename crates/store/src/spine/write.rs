@@ -58,9 +58,7 @@ impl<I: Index> Spine<I> {
     pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         let kind = content.kind;
         let key = self.key(content.key);
-        if !self.takes_hint(kind) {
-            self.index.prefetch_to_write(key);
-        }
+        let near = if self.takes_hint(kind) { None } else { self.index.prefetch_to_write(key) };
         self.stripes.prefetch(key.hash);
         let Session { participant, writer, hot, lag } = session;
         let is_hot = self.is_hot(hot, participant, kind, key.hash);
@@ -84,7 +82,7 @@ impl<I: Index> Spine<I> {
                 break (guard, stripe);
             }
         };
-        let placed = self.place(writer, &stripe, key, content);
+        let placed = self.place(writer, &stripe, key, content).near(near);
         let parked = placed.parked();
         if self.publishes_late {
             self.prefetch_old(&guard, lag);
@@ -141,7 +139,7 @@ impl<I: Index> Spine<I> {
     ) -> Result<T, Refusal> {
         let Session { participant, writer, hot, .. } = session;
         let key = self.key(key);
-        self.index.prefetch_to_write(key);
+        let near = self.index.prefetch_to_write(key);
         let guard = participant.pin();
         let is_hot = self.is_hot(hot, participant, Kind::Value, key.hash);
         let writer = writer_for(is_hot, writer, hot);
@@ -179,7 +177,7 @@ impl<I: Index> Spine<I> {
             self.index_room(&guard, 1, key.bytes.len()).map_err(refused(1))?;
         }
         self.prepare(writer, &content).map_err(refused(0))?;
-        let placed = self.place(writer, &stripe, key, &content);
+        let placed = self.place(writer, &stripe, key, &content).near(near);
         self.persist_and_publish(&guard, writer.shard, &placed, old)?;
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);

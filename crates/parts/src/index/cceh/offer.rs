@@ -84,8 +84,9 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) {
+    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
         self.prefetch_to_write(key.hash);
+        None
     }
 
     #[inline]
@@ -159,8 +160,9 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
     }
 
     #[inline]
-    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) {
+    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
         self.prefetch_to_write(key.hash);
+        None
     }
 
     #[inline]

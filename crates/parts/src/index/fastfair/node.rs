@@ -353,6 +353,17 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(low)
     }
 
+    /// The first entry that is looked for, of a node that nobody is changing.
+    pub(super) fn find(&self, is_it: impl Fn(&Entry) -> bool) -> Option<Entry> {
+        let mut found = None;
+        let end = self.walk(false, |entry| {
+            found = is_it(&entry).then_some(entry);
+            Ok(found.is_none())
+        });
+        debug_assert!(end.is_ok(), "nothing that is called here fails");
+        found
+    }
+
     /// All entries, in order.
     pub(super) fn entries(&self) -> Vec<Entry> {
         self.entries_of(false)

@@ -30,12 +30,12 @@ impl<W: Words> Index for FastFairIndex<W> {
 
     #[inline]
     fn prefetch(&self, key: Key<'_>) {
-        self.prefetch_key(key.bytes);
+        let _ = self.prefetch_key(key.bytes);
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) {
-        self.prefetch_key(key.bytes);
+    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
+        self.prefetch_key(key.bytes).map(Hint::to_bits)
     }
 
     #[inline]
@@ -100,11 +100,12 @@ impl<W: Words> Index for FastFairIndex<W> {
     }
 
     #[inline]
-    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) {
+    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
         match hint {
             Some(hint) => self.prefetch(Hint::from_bits(hint)),
-            None => self.prefetch_key(key.bytes),
+            None => return self.prefetch_key(key.bytes).map(Hint::to_bits),
         }
+        hint
     }
 
     #[inline]

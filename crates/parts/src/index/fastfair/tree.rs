@@ -107,9 +107,10 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// Asks for the first lines of the leaf of a key. Waits for the inner nodes above, which are in the cache if the index is in use.
-    pub fn prefetch_key(&self, key: &[u8]) {
-        let leaf = || {
+    /// Asks for the first lines of the leaf of a key, and tells which leaf that is. Waits for the inner nodes above, which are in the
+    /// cache if the index is in use.
+    pub fn prefetch_key(&self, key: &[u8]) -> Option<Hint> {
+        let leaf = || -> Result<Node<'_, W>> {
             let key = Key::new(key)?;
             if self.top_level()? == 0 {
                 return self.top_node();
@@ -118,9 +119,9 @@ impl<W: Words> FastFairIndex<W> {
             self.arena.node(parent.route(&key)?.0, parent.place)
         };
         // What is wrong with the index, whoever looks for the key is told.
-        if let Ok(leaf) = leaf() {
-            leaf.prefetch_first();
-        }
+        let leaf = leaf().ok()?;
+        leaf.prefetch_first();
+        Some(Hint::new(leaf.number, 0))
     }
 
     /// Keys in the index: exact when nobody writes. After an index has been opened this walks over all leaves, until somebody has

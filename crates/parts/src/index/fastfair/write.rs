@@ -170,7 +170,7 @@ impl<W: Words> FastFairIndex<W> {
         let leaf = self.lock_leaf(hint)?;
         let is_it = |entry: &Entry| entry.value == value & !KEPT;
         let at = leaf.entry(hint.slot()).filter(is_it);
-        let entry = at.or_else(|| leaf.entries().into_iter().find(is_it))?;
+        let entry = at.or_else(|| leaf.find(is_it))?;
         Some((leaf, entry))
     }
 

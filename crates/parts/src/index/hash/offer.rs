@@ -21,8 +21,9 @@ impl Index for HashIndex {
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) {
+    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
         self.prefetch_to_write(key.hash);
+        None
     }
 
     #[inline]
@@ -82,8 +83,9 @@ impl Index for HashIndex {
     }
 
     #[inline]
-    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) {
+    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
         self.prefetch_to_write(key.hash);
+        None
     }
 
     #[inline]

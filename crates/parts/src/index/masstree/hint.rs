@@ -77,8 +77,9 @@ impl Masstree {
     }
 
     /// Asks for what a lookup of the key will need, down to the lines of its border node, as far as they are in its first
-    /// layer. Waits for the inner nodes above, which are in the cache if the index is in use.
-    pub fn prefetch(&self, key: &[u8]) {
+    /// layer. Waits for the inner nodes above, which are in the cache if the index is in use. Tells which border node that is; keys of
+    /// other layers do not stand there.
+    pub fn prefetch(&self, key: &[u8]) -> Option<Hint> {
         let slice = super::key::Piece::at(key, 0).slice;
         let mut link = Link::from_bits(self.root.load(Ordering::Acquire));
         // Nothing is believed, so nothing is proved: at worst the lines are those of another node.
@@ -90,6 +91,7 @@ impl Masstree {
             count_visited(1);
         }
         self.nodes.prefetch(link);
+        (!link.is_inner()).then(|| Hint::new(link.number(), 0))
     }
 }
 

@@ -27,12 +27,12 @@ impl Index for Masstree {
 
     #[inline]
     fn prefetch(&self, key: Key<'_>) {
-        self.prefetch(key.bytes);
+        let _ = self.prefetch(key.bytes);
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) {
-        self.prefetch(key.bytes);
+    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
+        self.prefetch(key.bytes).map(Hint::bits)
     }
 
     #[inline]
@@ -92,11 +92,12 @@ impl Index for Masstree {
     }
 
     #[inline]
-    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) {
+    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
         match hint {
             Some(hint) => self.prefetch_at(Hint::from_bits(hint)),
-            None => self.prefetch(key.bytes),
+            None => return self.prefetch(key.bytes).map(Hint::bits),
         }
+        hint
     }
 
     #[inline]

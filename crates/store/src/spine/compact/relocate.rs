@@ -18,6 +18,7 @@ use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, RecordView};
+use std::mem;
 
 /// Replaced words that are flushed together (`NUM_BATCH_FLUSH` in the paper's figure 4).
 const FLUSHED_TOGETHER: usize = 32;
@@ -164,15 +165,17 @@ impl<I: Index> Spine<I> {
         unflushed: &mut Vec<I::Unflushed>,
         done: &mut Relocated,
     ) -> Result<(), Error> {
-        for ahead in copies.iter().take(AHEAD) {
-            self.index.prefetch_repoint(ahead.hint, ahead.key);
+        // Where those ahead stand, in the order of a ring.
+        let mut places = [None; AHEAD];
+        for (place, ahead) in places.iter_mut().zip(copies) {
+            *place = self.index.prefetch_repoint(ahead.hint, ahead.key);
         }
         for (i, copied) in copies.iter().enumerate() {
-            if let Some(ahead) = copies.get(i + AHEAD) {
-                self.index.prefetch_repoint(ahead.hint, ahead.key);
-            }
+            let ahead = copies.get(i + AHEAD);
+            let next = ahead.and_then(|ahead| self.index.prefetch_repoint(ahead.hint, ahead.key));
+            let place = mem::replace(&mut places[i % AHEAD], next);
             let Copied { key, hint, old: (old, old_len), new: (new, new_len), sequence } = *copied;
-            let mut repointed = self.index.repoint(guard, hint, key, old, new)?;
+            let mut repointed = self.index.repoint(guard, place, key, old, new)?;
             if repointed.is_none() && self.publishes_late {
                 self.settle(guard, key.hash);
                 repointed = self.index.repoint(guard, None, key, old, new)?;
@@ -180,7 +183,7 @@ impl<I: Index> Spine<I> {
             let (old, new) = (reference_of(old), reference_of(new));
             match repointed {
                 Some(repointed) => {
-                    done.by_hint += u64::from(repointed.by_hint);
+                    done.by_hint += u64::from(repointed.by_hint && hint.is_some());
                     unflushed.push(repointed.unflushed);
                     self.heap.note_dead(writer.shard, old, old_len);
                 }
