@@ -75,6 +75,6 @@ pub use salvage::{Instead, LostKey, SalvageReport};
 pub use settings::Setting;
 pub use stats::Stats;
 pub use store::Store;
-pub use techniques::Techniques;
 #[doc(hidden)]
 pub use techniques::flat_table;
+pub use techniques::{Shortcut, Techniques};

@@ -17,7 +17,7 @@ pub struct Options {
     /// Where a new pool of design `viper` keeps its index, and in which shape; in the pool, where zones are small, its segments are
     /// smaller.
     pub offset_map: OffsetMap,
-    /// What makes compaction of a new pool of a design `flatstore` cheap. Default: all of it.
+    /// What makes compaction of a new pool of a design `flatstore` cheap. Default: all that pays on its medium.
     pub techniques: Techniques,
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub size: u64,

@@ -7,7 +7,7 @@ use crate::designs::Design;
 use crate::error::Error;
 use crate::offset_map::NodePlace;
 use crate::options::Options;
-use crate::techniques::Techniques;
+use crate::techniques::{Shortcut, Techniques};
 use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, RecordForm, TieBreak};
 use quipu_parts::index::cceh::CcehSettings;
 
@@ -38,7 +38,7 @@ const TIE_BREAKS: Names<TieBreak> =
     &[("sequence", TieBreak::Sequence), ("block-order", TieBreak::BlockOrder)];
 const LOCKS: Names<LockKind> = &[("dram", LockKind::Dram32), ("page-byte", LockKind::PageByte)];
 const PLACES: Names<NodePlace> = &[("dram", NodePlace::Dram), ("pm", NodePlace::Pm)];
-const TECHNIQUES: Names<Techniques> = &[("on", Techniques::ALL), ("off", Techniques::RAW)];
+const SHORTCUTS: Names<Shortcut> = &[("on", Shortcut::On), ("off", Shortcut::Off), ("auto", Shortcut::Auto)];
 const SHAPES: Names<fn() -> CcehSettings> = &[("paper", CcehSettings::paper), ("dense", CcehSettings::dense)];
 
 impl Setting {
@@ -152,13 +152,22 @@ impl Setting {
         Setting {
             name: "pacman",
             values: "on or off",
-            help: "all four of the next at once; off is the raw store of the paper (4)",
+            help: "all four of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
             designs: FLATSTORE,
             read: |options| {
-                let name = TECHNIQUES.iter().find(|(_, known)| *known == options.techniques);
-                name.map_or("in part", |(name, _)| name).into()
+                let Techniques { reduce, separate, shortcut, batch } = options.techniques;
+                match (reduce, separate, batch) {
+                    (true, true, true) => "on",
+                    (false, false, false) if shortcut == Shortcut::Off => "off",
+                    _ => "in part",
+                }
+                .into()
             },
-            write: |options, text| put(&mut options.techniques, named(TECHNIQUES, text)),
+            write: |options, text| {
+                let all = named(SWITCH, text);
+                let techniques = |all| if all { Techniques::default() } else { Techniques::RAW };
+                put(&mut options.techniques, all.map(techniques))
+            },
         },
         Setting {
             name: "reduce",
@@ -178,11 +187,11 @@ impl Setting {
         },
         Setting {
             name: "shortcut",
-            values: "on or off",
-            help: "records tell where the index has them, where it can say so (3.1)",
+            values: "on or off or auto",
+            help: "records tell where the index has them, where it can say so (3.1); auto: on persistent memory",
             designs: FLATSTORE,
-            read: |options| name_of(SWITCH, options.techniques.shortcut),
-            write: |options, text| put(&mut options.techniques.shortcut, named(SWITCH, text)),
+            read: |options| name_of(SHORTCUTS, options.techniques.shortcut),
+            write: |options, text| put(&mut options.techniques.shortcut, named(SHORTCUTS, text)),
         },
         Setting {
             name: "batch",
@@ -333,10 +342,11 @@ mod tests {
         };
         assert_eq!(set("pacman", "off"), (Techniques::RAW, "off".into()));
         assert_eq!(set("reduce", "on"), (Techniques { reduce: true, ..Techniques::RAW }, "in part".into()));
-        for name in ["separate", "shortcut"] {
-            set(name, "on");
-        }
-        assert_eq!(set("batch", "on"), (Techniques::ALL, "on".into()));
+        set("separate", "on");
+        let without = Techniques { shortcut: Shortcut::Off, ..Techniques::ALL };
+        assert_eq!(set("batch", "on"), (without, "on".into()));
+        assert_eq!(set("shortcut", "on"), (Techniques::ALL, "on".into()));
+        assert_eq!(set("pacman", "on"), (Techniques::default(), "on".into()));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Store {
                 _ => {
                     let nodes = if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
                     let OffsetMap { shape, .. } = OffsetMap { nodes, ..options.offset_map }.fitted(zone_size);
-                    let techniques = options.techniques;
+                    let techniques = options.techniques.on(region.kind());
                     FlatSettings { techniques, shape, root: [0; _] }.encode()
                 }
             },

@@ -2,6 +2,7 @@
 //!
 //! All of them off is the *raw* store that the paper measures its gain against.
 
+use quipu_medium::MediumKind;
 use quipu_parts::index::cceh::{CcehRoot, CcehSettings};
 use quipu_parts::space::SETTINGS_LEN;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -15,32 +16,60 @@ pub struct Techniques {
     /// What is written often lies in segments of its own (3.4).
     pub separate: bool,
     /// A record tells where its entry in the index stands (3.1), where the index can say so.
-    pub shortcut: bool,
+    pub shortcut: Shortcut,
     /// Many records are copied under one fence, and their entries flushed together (3.3). Without, one record moves after the
     /// other, each with its own fences.
     pub batch: bool,
 }
 
+/// Whether records tell where the index has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortcut {
+    /// They do not.
+    Off,
+    /// They do.
+    On,
+    /// They do on persistent memory, and on the simulator of it. In memory and in a file on a page cache a tree's inner nodes are found
+    /// faster than the eight bytes of a shortcut are made up for, at every utilization.
+    Auto,
+}
+
 impl Techniques {
     /// All of them.
-    pub const ALL: Techniques = Techniques { reduce: true, separate: true, shortcut: true, batch: true };
+    pub const ALL: Techniques =
+        Techniques { reduce: true, separate: true, shortcut: Shortcut::On, batch: true };
     /// None: the raw store.
-    pub const RAW: Techniques = Techniques { reduce: false, separate: false, shortcut: false, batch: false };
+    pub const RAW: Techniques =
+        Techniques { reduce: false, separate: false, shortcut: Shortcut::Off, batch: false };
+
+    /// The same for a pool on this medium, with nothing left open.
+    pub(crate) fn on(self, medium: MediumKind) -> Techniques {
+        let shortcut = match (self.shortcut, medium) {
+            (Shortcut::Auto, MediumKind::Dax | MediumKind::Sim) => Shortcut::On,
+            (Shortcut::Auto, _) => Shortcut::Off,
+            (chosen, _) => chosen,
+        };
+        Techniques { shortcut, ..self }
+    }
 
     fn bits(self) -> u8 {
         let Techniques { reduce, separate, shortcut, batch } = self;
+        debug_assert_ne!(shortcut, Shortcut::Auto, "the medium has decided");
+        let shortcut = shortcut == Shortcut::On;
         [reduce, separate, shortcut, batch].iter().rev().fold(0, |bits, on| bits << 1 | u8::from(*on))
     }
 
     fn from_bits(bits: u8) -> Techniques {
         let is_on = |bit: u8| bits >> bit & 1 != 0;
-        Techniques { reduce: is_on(0), separate: is_on(1), shortcut: is_on(2), batch: is_on(3) }
+        let shortcut = if is_on(2) { Shortcut::On } else { Shortcut::Off };
+        Techniques { reduce: is_on(0), separate: is_on(1), shortcut, batch: is_on(3) }
     }
 }
 
+/// Those that pay on the medium.
 impl Default for Techniques {
     fn default() -> Techniques {
-        Techniques::ALL
+        Techniques { shortcut: Shortcut::Auto, ..Techniques::ALL }
     }
 }
 
@@ -132,6 +161,11 @@ mod tests {
                 assert_ne!(FlatSettings::decode(&other), Some(settings), "byte {at} says nothing");
             }
         }
+        let on = |medium| Techniques::default().on(medium);
+        assert_eq!((on(MediumKind::Dax), on(MediumKind::Sim)), (Techniques::ALL, Techniques::ALL));
+        let without = Techniques { shortcut: Shortcut::Off, ..Techniques::ALL };
+        assert_eq!((on(MediumKind::Dram), on(MediumKind::File)), (without, without));
+        assert_eq!(Techniques::ALL.on(MediumKind::Dram), Techniques::ALL, "who asks for it gets it");
         assert_eq!((Techniques::from_bits(15), Techniques::from_bits(0)), (Techniques::ALL, Techniques::RAW));
         assert_eq!(FlatSettings::decode(&[0; _]), None);
     }

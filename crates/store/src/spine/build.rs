@@ -8,7 +8,7 @@ use crate::designs::{Design, quipu};
 use crate::error::Error;
 use crate::options::{Options, Twin};
 use crate::recovery::{self, Holes, RecoveryReport};
-use crate::techniques::{FlatSettings, Techniques};
+use crate::techniques::{FlatSettings, Shortcut, Techniques};
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, ClockSettings};
@@ -23,7 +23,8 @@ use quipu_parts::stripes::Stripes;
 use std::sync::Arc;
 
 /// How design `quipu` compacts.
-const OF_QUIPU: Techniques = Techniques { reduce: true, separate: true, shortcut: false, batch: true };
+const OF_QUIPU: Techniques =
+    Techniques { reduce: true, separate: true, shortcut: Shortcut::Off, batch: true };
 
 /// So few samples that short runs come to know what is hot.
 const TINY_HOT_SET: HotSetSettings =
@@ -212,7 +213,7 @@ impl Plan<'_> {
             publishes_late: publishes_late && I::NEVER_FAILS,
             sizes_in_words: techniques.reduce,
             hot,
-            gives_hints: techniques.shortcut,
+            gives_hints: techniques.shortcut == Shortcut::On,
             twin: testing.twin,
         }
     }
