@@ -35,7 +35,7 @@ impl Store {
         let mut hits = 0u64;
         for _ in 0..writes {
             let hash = mix(key(self.written));
-            hits += u64::from(self.sampler.is_hot(&self.set, &self.participant.pin(), hash));
+            hits += u64::from(self.sampler.is_hot(&self.set, &self.participant, hash));
             self.written += 1;
             if self.written.is_multiple_of(TENDED_EVERY) {
                 self.set.tend(&self.participant);
@@ -295,7 +295,7 @@ fn clients_write_while_another_thread_tends() {
                 let (mut number, mut hits, mut seen) = (client << 33, 0u64, 0);
                 while seen < 4 {
                     let key = seen << 32 | zipf.draw(mix(number));
-                    hits += u64::from(sampler.is_hot(set, &participant.pin(), mix(key)));
+                    hits += u64::from(sampler.is_hot(set, &participant, mix(key)));
                     number += 1;
                     seen = if number.is_multiple_of(1000) { set.stats().rebuilds } else { seen };
                 }
@@ -324,7 +324,7 @@ fn one_client_with_another_load_does_not_unseat_the_set_of_many() {
     for number in 0..3_000_000u64 {
         let client = (number % 8) as usize;
         let key = if client == 7 { mix(number) } else { key(number) };
-        samplers[client].is_hot(&set, &participant.pin(), mix(key));
+        samplers[client].is_hot(&set, &participant, mix(key));
         if number.is_multiple_of(TENDED_EVERY) {
             set.tend(&participant);
         }

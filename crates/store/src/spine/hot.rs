@@ -54,7 +54,7 @@ impl<I: Index> Spine<I> {
     ) -> bool {
         match (&self.hot, side) {
             (Some(hot), Some(side)) if kind != Kind::Tombstone => {
-                side.sampler.is_hot(&hot.set, &participant.pin(), hash)
+                side.sampler.is_hot(&hot.set, participant, hash)
             }
             _ => false,
         }

@@ -28,6 +28,12 @@ impl<T> Default for Current<T> {
 }
 
 impl<T: Send + Sync + 'static> Current<T> {
+    /// Whether nothing is here at this moment.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.pointer.load(Ordering::Relaxed).is_null()
+    }
+
     /// What is here now. It stays until the guard drops, even if it is replaced meanwhile.
     #[inline]
     pub fn get<'g>(&'g self, _guard: &'g Guard<'_>) -> Option<&'g T> {

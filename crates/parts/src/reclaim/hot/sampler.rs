@@ -5,7 +5,7 @@
 
 use super::reports::Round;
 use super::set::HotSet;
-use crate::epoch::Guard;
+use crate::epoch::Participant;
 
 /// Asks a [`HotSet`] on behalf of one client, always the same one. Never waits, and allocates nothing after its creation.
 pub struct Sampler {
@@ -39,10 +39,10 @@ impl Sampler {
         }
     }
 
-    /// Whether the key with this hash, which is about to be written, is hot. The guard must be of the set's collector.
+    /// Whether the key with this hash, which is about to be written, is hot. The participant must be of the set's collector.
     #[inline]
-    pub fn is_hot(&mut self, set: &HotSet, guard: &Guard<'_>, hash: u64) -> bool {
-        let hot = set.is_hot(guard, hash);
+    pub fn is_hot(&mut self, set: &HotSet, participant: &Participant, hash: u64) -> bool {
+        let hot = set.is_hot(participant, hash);
         self.hits += u32::from(hot);
         self.left -= 1;
         if self.left == 0 {
@@ -108,7 +108,7 @@ mod tests {
         let set = HotSet::new(HotSetSettings { interval: 1, samples: 1024, ..Default::default() });
         let participant = Collector::new().register();
         let (mut sampler, window) = (Sampler::new(&set), set.settings().window());
-        let mut ask = |times| (0..times).for_each(|_| _ = sampler.is_hot(&set, &participant.pin(), 1));
+        let mut ask = |times| (0..times).for_each(|_| _ = sampler.is_hot(&set, &participant, 1));
         ask(window + window / 2);
         assert_eq!(set.reports().totals().lookups, u64::from(window));
         set.reports().begin_counting();

@@ -5,7 +5,7 @@ use super::current::Current;
 use super::keys::KeySet;
 use super::reports::{Halves, Reports, Totals};
 use super::settings::HotSetSettings;
-use crate::epoch::{Guard, Participant};
+use crate::epoch::Participant;
 use crate::sync::SpinLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +56,7 @@ struct Plan {
 /// let participant = collector.register();
 /// let mut sampler = Sampler::new(&set);
 /// // Before a write:
-/// let hot = sampler.is_hot(&set, &participant.pin(), 0x0123_4567_89AB_CDEF);
+/// let hot = sampler.is_hot(&set, &participant, 0x0123_4567_89AB_CDEF);
 /// assert!(!hot, "nothing is hot at first");
 /// // In the background, now and then:
 /// set.tend(&participant);
@@ -88,10 +88,12 @@ impl HotSet {
         }
     }
 
-    /// Whether the key with this hash is hot, for who is not a client: nothing is counted.
+    /// Whether the key with this hash is hot, for who is not a client: nothing is counted. Where nothing is hot, nobody is pinned for
+    /// that: the processor would wait there for what it has written.
     #[inline]
-    pub fn is_hot(&self, guard: &Guard<'_>, hash: u64) -> bool {
-        self.current.get(guard).is_some_and(|set| set.contains(hash))
+    pub fn is_hot(&self, participant: &Participant, hash: u64) -> bool {
+        let contains = |set: &KeySet| set.contains(hash);
+        !self.current.is_empty() && self.current.get(&participant.pin()).is_some_and(contains)
     }
 
     /// Does what is due, for a thread in the background that comes here now and then. Nothing is due most of the time, and
