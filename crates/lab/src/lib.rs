@@ -6,6 +6,7 @@
 //! - [`kill`]: what is acknowledged survives `kill -9`, proved on real processes.
 //! - [`soak`]: deletes stay deleted and nothing is lost, over hundreds of reopenings with compaction at work.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
+//! - [`settings`]: settings of designs, for whoever has several designs at hand.
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
 pub mod bench;
@@ -14,5 +15,6 @@ pub mod crash;
 pub mod kill;
 pub mod linear;
 pub mod model;
+pub mod settings;
 pub mod soak;
 pub mod workload;

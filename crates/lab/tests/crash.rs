@@ -5,7 +5,7 @@ use quipu_lab::crash::{CrashConfig, CrashReport, explore};
 use quipu_medium::sim::Fault;
 
 fn run(config: &CrashConfig) -> CrashReport {
-    explore(config, &mut |_, _| {})
+    explore(config, &mut |_, _| {}).expect("settings that there are")
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! `quipu crash`: explores what power failures may leave.
 
-use crate::args::{DesignChoice, chosen};
+use crate::args::{Assignment, DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::size;
 use clap::ValueEnum;
-use quipu::{SlotSettings, TieBreak, Twin};
+use quipu::{Design, Setting, SlotSettings, TieBreak, Twin};
 use quipu_lab::crash::{CrashConfig, CrashReport, explore};
+use quipu_lab::settings;
 use quipu_medium::sim::Fault;
 
 const EXAMPLES: &str = "\
@@ -14,6 +15,7 @@ Examples:
   quipu crash --design quipu --states 5000
   quipu crash --design all --states 100k --threads 3 --json
   quipu crash --design quipu --seed 17 --runs 1            # replays one run
+  quipu crash --design flatstore-ph --states 20k --set pacman=off
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
@@ -38,6 +40,9 @@ pub struct Args {
     /// The designs, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
     design: Vec<DesignChoice>,
+    /// A setting of the designs that have it; may be repeated. `quipu designs` lists them with their values.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<Assignment>,
     /// Distinct states to judge. [default: 5000, or without limit if --runs is given]
     #[arg(long, value_name = "N", value_parser = size::count)]
     states: Option<u64>,
@@ -97,12 +102,14 @@ impl Args {
     /// Explores each design.
     pub fn run(self) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::Fine;
-        for design in chosen(&self.design) {
-            let config = CrashConfig { design, ..self.config() };
+        let designs = chosen(&self.design);
+        settings::check(&self.settings(|_| true), &designs)?;
+        for design in designs {
+            let config = CrashConfig { design, settings: self.settings_of(design), ..self.config() };
             let bar = Bar::new(&format!("{design}: states"));
             let mut report = explore(&config, &mut |done, total| {
                 bar.at(done, if total == u64::MAX { done } else { total })
-            });
+            })?;
             bar.clear();
             self.complete(&mut report);
             if report.violations > 0 {
@@ -115,6 +122,17 @@ impl Args {
             }
         }
         Ok(outcome)
+    }
+
+    /// The settings that were chosen, if this holds of their names.
+    fn settings(&self, holds: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+        let chosen = self.set.iter().filter(|set| holds(&set.name));
+        chosen.map(|set| (set.name.clone(), set.value.clone())).collect()
+    }
+
+    /// Those that this design has.
+    fn settings_of(&self, design: Design) -> Vec<(String, String)> {
+        self.settings(|name| Setting::of(design).any(|setting| setting.name == name))
     }
 
     fn config(&self) -> CrashConfig {
@@ -162,10 +180,15 @@ impl Args {
     }
 }
 
+/// Per cent of all states.
+fn share(states: u64, all: u64) -> f64 {
+    100.0 * states as f64 / all.max(1) as f64
+}
+
 fn text(report: &CrashReport) -> String {
     let mut text = format!(
         "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
-         {} during compaction, {} during a survey, {} during a close, {} with records of one size, {} during an \
+         {} during compaction ({:.1} %), {} during a survey, {} during a close, {} with records of one size, {} during an \
          update in place, {} opened from a checkpoint\n",
         report.design,
         counted(report.states, "state"),
@@ -177,6 +200,7 @@ fn text(report: &CrashReport) -> String {
         report.during_recovery,
         report.during_growth,
         report.during_compaction,
+        share(report.during_compaction, report.states),
         report.during_survey,
         report.during_close,
         report.fixed,

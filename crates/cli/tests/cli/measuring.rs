@@ -247,6 +247,17 @@ fn exploration_reports_what_it_judged() {
 }
 
 #[test]
+fn exploration_takes_settings_of_the_design() {
+    let plain = text(["crash", "--design", "flatstore-m", "--runs", "1", "--seed", "3"]);
+    let raw = text(["crash", "--design", "flatstore-m", "--runs", "1", "--seed", "3", "--set", "pacman=off"]);
+    assert!(raw.contains("no violation") && raw.split(';').nth(1) != plain.split(';').nth(1), "{raw}");
+    let refused = |design: &str, set: &str| fail(["crash", "--design", design, "--set", set], 2);
+    assert!(refused("quipu", "pacman=off").contains("quipu has none"));
+    assert!(refused("flatstore-h", "pacman=some").contains("on or off"));
+    assert!(refused("viper", "form=fixed:2:8").contains("form"));
+}
+
+#[test]
 fn a_broken_store_is_convicted_and_the_conviction_replays() {
     let twin = "publish-before-persist";
     let output = quipu(["crash", "--states", "50k", "--twin", twin, "--json"]);

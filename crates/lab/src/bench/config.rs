@@ -2,8 +2,9 @@
 
 use super::error::BenchError;
 use super::ops::OpsPhase;
+use crate::settings;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
-use quipu::{Design, MediumKind, NodePlace, Options, RecordForm, Setting};
+use quipu::{Design, MediumKind, NodePlace, Options, RecordForm};
 use std::path::PathBuf;
 
 /// Bytes of YCSB's longest key: `user` and nineteen digits.
@@ -86,15 +87,6 @@ impl Default for Config {
     }
 }
 
-/// Whether a design has a setting of this name.
-fn has(design: Design, name: &str) -> bool {
-    Setting::of(design).any(|setting| setting.name == name)
-}
-
-fn set(options: &mut Options, name: &str, value: &str) -> Result<(), BenchError> {
-    options.set(name, value).map_err(|error| setting("set", format!("{name}={value}: {error}")))
-}
-
 pub(super) fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
     BenchError::Setting { setting, reason: reason.into() }
 }
@@ -105,12 +97,7 @@ impl Config {
         if self.designs.is_empty() {
             return Err(setting("designs", "must name at least one design"));
         }
-        for (name, value) in &self.settings {
-            let owners = self.designs.iter().filter(|design| has(**design, name)).count();
-            // Nobody's: any of the designs says what is wrong with it.
-            let asked = if owners == 0 { &self.designs[..1] } else { &[] };
-            asked.iter().try_for_each(|design| set(&mut self.plain_options(*design), name, value))?;
-        }
+        settings::check(&self.settings, &self.designs).map_err(|error| setting("set", error.to_string()))?;
         self.designs.iter().try_for_each(|design| self.options(*design).map(drop))?;
         self.check_run()
     }
@@ -121,9 +108,7 @@ impl Config {
     /// [`BenchError::Setting`] for a value that a setting does not take.
     pub(super) fn options(&self, design: Design) -> Result<Options, BenchError> {
         let mut options = self.plain_options(design);
-        for (name, value) in self.settings.iter().filter(|(name, _)| has(design, name)) {
-            set(&mut options, name, value)?;
-        }
+        settings::apply(&self.settings, &mut options).map_err(|error| setting("set", error.to_string()))?;
         options.slots.form = self.form(options.slots.page_size);
         Ok(options)
     }

@@ -1,7 +1,9 @@
 //! Explores runs until enough states have been judged, on several threads of the machine at once.
 
+use super::pool::Pool;
 use super::report::{CrashConfig, CrashReport, Violation};
 use super::run::{Label, Run};
+use quipu::Error;
 use quipu_medium::sim::SimArena;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -72,7 +74,12 @@ impl Merged {
 }
 
 /// Explores. `progress` is told the states judged so far and in all, from one thread.
-pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> CrashReport {
+///
+/// # Errors
+/// [`Error::Option`] for a setting that the design does not have or that every run chooses for itself, and for a value that
+/// it does not take.
+pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Result<CrashReport, Error> {
+    Pool::check(config)?;
     let begun = Instant::now();
     let merged = Mutex::new(Merged::default());
     let locked = || merged.lock().expect("no panic while merging");
@@ -103,5 +110,5 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Cras
     report.design = config.design.to_string();
     report.seed = config.seed;
     report.seconds = begun.elapsed().as_secs_f64();
-    report
+    Ok(report)
 }

@@ -5,13 +5,17 @@
 
 use super::records::Records;
 use super::report::CrashConfig;
-use quipu::{FreeList, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Testing};
+use crate::settings;
+use quipu::{Error, FreeList, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Testing};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-/// Bytes of a pool, and of its zones unless blocks need more.
+/// Bytes of a pool, and of one that is crowded: about sixty zones, and about ten.
 const LEN: u64 = 1 << 20;
+const CROWDED: u64 = 192 << 10;
+
+/// Bytes of a zone unless blocks need more.
 const ZONE: u64 = 16 << 10;
 
 /// Bytes of a zone, and pages of a block that then leave little of it unused: most often several blocks a zone, or one that
@@ -22,13 +26,29 @@ const BLOCKS: [(u64, u8); 8] =
 /// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are filled and reclaimed.
 const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 1306), (16, 2000)];
 
+/// The setting that every run chooses for itself: its keys and values follow from it.
+const OWN: &str = "form";
+
 /// See the module's documentation.
 pub(super) struct Pool {
     options: Options,
     records: Records,
+    crowded: bool,
 }
 
 impl Pool {
+    /// Holds the settings against the design.
+    ///
+    /// # Errors
+    /// As of [`super::explore`].
+    pub(super) fn check(config: &CrashConfig) -> Result<(), Error> {
+        if let Some((name, _)) = config.settings.iter().find(|(name, _)| name == OWN) {
+            return Err(Error::Option(format!("every run chooses the setting {name} itself")));
+        }
+        settings::check(&config.settings, &[config.design])
+    }
+
+    /// The pool of a run whose settings were checked.
     pub(super) fn of(seed: u64, config: &CrashConfig) -> Pool {
         let testing = Testing {
             twin: config.twin,
@@ -56,13 +76,21 @@ impl Pool {
             let offset_map = OffsetMap { nodes, ..OffsetMap::default() };
             options = Options { zone_size: Some(zone_size), slots, offset_map, ..options };
         }
+        settings::apply(&config.settings, &mut options).expect("settings that were checked");
         let records = Records::new(options.slots.form);
-        Pool { options, records }
+        // Two runs of five; blocks would leave too little of such a pool to work with.
+        let crowded = matches!(seed % 5, 0 | 4) && !config.design.description().updates_in_place;
+        Pool { options, records, crowded }
     }
 
     /// Bytes of the pool.
     pub(super) fn len(&self) -> u64 {
-        LEN
+        if self.crowded { CROWDED } else { LEN }
+    }
+
+    /// Whether there is so little room that zones are soon used again; somebody compacts all the time then.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.crowded
     }
 
     /// What it is created and opened with.

@@ -23,6 +23,8 @@ pub struct CrashConfig {
     pub workers: usize,
     /// Settings of the slots of designs that have them. Their form and sizes count for nothing: every run has its own.
     pub slots: SlotSettings,
+    /// Settings of the design, by name and value, in place of what a run would choose.
+    pub settings: Vec<(String, String)>,
     /// Break the store on purpose.
     pub twin: Option<Twin>,
     /// Break the medium on purpose.
@@ -40,6 +42,7 @@ impl Default for CrashConfig {
             threads: 2,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             slots: SlotSettings::default(),
+            settings: Vec::new(),
             twin: None,
             fault: None,
         }

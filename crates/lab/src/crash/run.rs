@@ -7,7 +7,7 @@ use super::pool::Pool;
 use super::records::KEYS;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, works_on};
-use super::workload;
+use super::workload::{self, Step};
 use quipu::Store;
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
@@ -101,24 +101,28 @@ impl Stage {
 type Points = Rc<RefCell<Vec<Point>>>;
 
 /// How thoroughly a run is explored.
+#[derive(Clone, Copy)]
 struct Pace {
     /// Steps of each thread.
     steps: usize,
     /// Share of the operations on persistent memory that are crash points.
     chance: f64,
+    /// The same while compaction is at work.
+    compacting: f64,
     /// Images of each; 0 for all.
     budget: usize,
+    /// Times that a thread of its own compacts beside the others, and that it does so on a store opened again.
+    compactions: [usize; 2],
 }
 
 impl Pace {
     /// One run in 64 is short and explored at every operation, in every image; the others go far and are sampled, so
-    /// that many different histories are seen.
-    fn of(seed: u64, config: &CrashConfig) -> Pace {
-        if seed.is_multiple_of(64) {
-            Pace { steps: 4, chance: 1.0, budget: 0 }
-        } else {
-            Pace { steps: config.ops, chance: 0.06, budget: 4 }
-        }
+    /// that many different histories are seen. A crowded one compacts so much that less of that is enough.
+    fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
+        let (steps, chance, budget, compactions) =
+            if seed.is_multiple_of(64) { (4, 1.0, 0, [1, 1]) } else { (config.ops, 0.06, 4, [8, 1]) };
+        let (compacting, compactions) = if pool.is_crowded() { (0.3, compactions) } else { (0.4, [0, 0]) };
+        Pace { steps, chance, compacting, budget, compactions }
     }
 }
 
@@ -129,6 +133,7 @@ pub(super) struct Run<'a> {
     random: SmallRng,
     seed: u64,
     pool: Pool,
+    pace: Pace,
     judged: HashSet<(u64, u64)>,
     findings: Findings,
 }
@@ -137,7 +142,8 @@ impl<'a> Run<'a> {
     pub(super) fn new(config: &'a CrashConfig, arena: &'a mut SimArena, seed: u64) -> Run<'a> {
         let random = SmallRng::seed_from_u64(seed);
         let pool = Pool::of(seed, config);
-        Run { config, arena, random, seed, pool, judged: HashSet::new(), findings: Findings::default() }
+        let pace = Pace::of(seed, config, &pool);
+        Run { config, arena, random, seed, pool, pace, judged: HashSet::new(), findings: Findings::default() }
     }
 
     /// Carries out the run and judges its states.
@@ -147,7 +153,7 @@ impl<'a> Run<'a> {
     }
 
     fn explore_all(&mut self) {
-        let Pace { steps, chance, budget } = Pace::of(self.seed, self.config);
+        let Pace { steps, chance, budget, compactions, .. } = self.pace;
         let region =
             Region::sim(SimOptions { len: self.pool.len(), seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
@@ -165,7 +171,8 @@ impl<'a> Run<'a> {
         }
         sim.set_fault(self.config.fault);
         let closes = !self.seed.is_multiple_of(3);
-        let mut failure = self.work(&stage, &recorder, steps, workload::FIRST_VALUE, closes);
+        let mut failure =
+            self.work(&stage, &recorder, (steps, compactions[0]), workload::FIRST_VALUE, closes);
         if closes && failure.is_none() {
             // A pool that was closed and not touched since is what its checkpoint is for.
             let label =
@@ -191,7 +198,7 @@ impl<'a> Run<'a> {
         depth: u32,
     ) -> Observer {
         let (points, recorder, stage) = (points.clone(), recorder.clone(), stage.clone());
-        let fixed = self.pool.records().are_of_one_size();
+        let (fixed, while_compacting) = (self.pool.records().are_of_one_size(), self.pace.compacting);
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let mut operation = 0;
         Box::new(move |sim, _| {
@@ -209,7 +216,7 @@ impl<'a> Run<'a> {
                 () if read_ahead => 1.0,
                 () if creating => chance / 4.0,
                 () if closing || stage.reopened.get() => chance.max(0.25),
-                () if compacting => chance.max(0.4),
+                () if compacting => chance.max(while_compacting),
                 () if growing => chance.max(0.12),
                 () if changing => chance.max(0.3),
                 () if fresh => chance.max(0.6),
@@ -233,21 +240,25 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs generated steps on an open store and closes it or lets it drop. Tells what went wrong, crash or no crash.
+    /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it drop. Tells what went
+    /// wrong, crash or no crash.
     fn work(
         &mut self,
         stage: &Stage,
         recorder: &Rc<RefCell<Recorder>>,
-        steps: usize,
+        (steps, compactions): (usize, usize),
         first_value: ValueId,
         closes: bool,
     ) -> Option<String> {
         let (design, records) = (self.config.design.description(), self.pool.records());
-        let plans: Vec<Vec<_>> =
+        let mut plans: Vec<Vec<_>> =
             workload::generate(self.random.random(), self.config.threads, steps, first_value)
                 .into_iter()
                 .map(|plan| plan.into_iter().map(|step| step.for_design(design, records)).collect())
                 .collect();
+        if compactions > 0 {
+            plans.push(vec![Step::Compact; compactions]);
+        }
         self.findings.operations += plans.iter().map(|plan| plan.len() as u64).sum::<u64>();
         let open = stage.store.borrow().clone().expect("work needs an open store");
         let failure = RefCell::new(None);
@@ -302,7 +313,7 @@ impl<'a> Run<'a> {
         }
         stage.reopened.set(true);
         let closes = self.random.random_ratio(1, 3);
-        self.work(stage, recorder, STEPS_AFTER_CLOSE, AFTER_CLOSE, closes)
+        self.work(stage, recorder, (STEPS_AFTER_CLOSE, self.pace.compactions[1]), AFTER_CLOSE, closes)
     }
 
     fn judge_points(&mut self, points: &Points, budget: usize) {
@@ -431,7 +442,8 @@ impl<'a> Run<'a> {
         sim.set_observer(Some(self.observer(&points, &recorder, stage, 0.1, depth)));
         // Values of every generation have names of their own.
         let closes = self.random.random_ratio(1, 4);
-        let failure = self.work(stage, &recorder, 3, ValueId::from(depth) << 24 | 1, closes);
+        let amount = (3, self.pace.compactions[1]);
+        let failure = self.work(stage, &recorder, amount, ValueId::from(depth) << 24 | 1, closes);
         sim.set_observer(None);
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
@@ -440,9 +452,10 @@ impl<'a> Run<'a> {
     }
 
     fn violation(&mut self, operation: u64, what: String, image: String) {
-        let CrashConfig { design, ops, threads, .. } = self.config;
+        let CrashConfig { design, ops, threads, settings, .. } = self.config;
+        let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
         let replay = format!(
-            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}",
+            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}",
             self.seed
         );
         self.findings.violations.push(Violation { seed: self.seed, operation, what, image, replay });

@@ -42,7 +42,14 @@ impl<I: Index> Spine<I> {
             let Some(record) = self.record_of(&guard, word) else { continue };
             let key = Key { bytes: record.key, hash: head.hash };
             let is_lost = match &head.zones {
-                None => !self.is_superseded(&guard, &head, key)?,
+                None => match self.superseding(&guard, &head, key)? {
+                    // The segment may be younger than a tombstone that keeps this head away: it holds a copy that has lost.
+                    Some(later) => {
+                        self.heap.hold_tombstones(head.reference, later);
+                        false
+                    }
+                    None => true,
+                },
                 Some(_) if !self.index.names(&guard, key, word)? => false,
                 // Two heads of one value: whoever wrote the second was no store.
                 Some(zones) => zones.iter().filter(|zone| !name(*zone)).count() != 0,
@@ -59,13 +66,14 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Whether a later write of the head's key was found.
-    fn is_superseded(&self, guard: &Guard<'_>, head: &FoundHead, key: Key<'_>) -> Result<bool, Error> {
+    /// The number of a later write of the head's key, if one was found.
+    fn superseding(&self, guard: &Guard<'_>, head: &FoundHead, key: Key<'_>) -> Result<Option<u64>, Error> {
         let found = self.locate::<false>(guard, key)?;
-        Ok(found.is_some_and(|found| {
+        Ok(found.and_then(|found| {
             let (sequence, is_deletion) = (found.record.header.sequence.get(), found.is_tombstone());
             // The copy of a head that had expired is a tombstone of its number.
-            sequence > head.sequence || (sequence == head.sequence && is_deletion)
+            let is_later = sequence > head.sequence || (sequence == head.sequence && is_deletion);
+            is_later.then_some(sequence)
         }))
     }
 }

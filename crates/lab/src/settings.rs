@@ -1,0 +1,38 @@
+//! [Settings](Setting) of designs by name, where several designs may be at hand: each goes to the designs that have it.
+
+use quipu::{Design, Error, Options, Setting};
+
+/// Holds settings against these designs.
+///
+/// # Errors
+/// [`Error::Option`] if none of them has a setting of such a name, or one that has it does not take the value.
+pub fn check(settings: &[(String, String)], designs: &[Design]) -> Result<(), Error> {
+    for (name, value) in settings {
+        let owners = designs.iter().filter(|design| has(**design, name)).count();
+        // Nobody's: any of the designs says what is wrong with it.
+        let asked = designs.iter().filter(|design| owners == 0 || has(**design, name));
+        asked.take(owners.max(1)).try_for_each(|design| {
+            set(&mut Options { design: Some(*design), ..Options::default() }, name, value)
+        })?;
+    }
+    Ok(())
+}
+
+/// Gives options those settings that their design has.
+///
+/// # Errors
+/// [`Error::Option`] for a value that a setting does not take.
+pub fn apply(settings: &[(String, String)], options: &mut Options) -> Result<(), Error> {
+    let design = options.design.unwrap_or_default();
+    let mut own = settings.iter().filter(|(name, _)| has(design, name));
+    own.try_for_each(|(name, value)| set(options, name, value))
+}
+
+/// Whether a design has a setting of this name.
+fn has(design: Design, name: &str) -> bool {
+    Setting::of(design).any(|setting| setting.name == name)
+}
+
+fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
+    options.set(name, value).map_err(|error| Error::Option(format!("{name}={value}: {error}")))
+}
