@@ -104,6 +104,8 @@ pub enum Twin {
     RecycledEarly,
     /// The words that compaction replaced last in an index in the pool are not flushed, as in the listing of PACMAN's paper.
     LastRepointedUnflushed,
+    /// Compaction lets the index name a copy whatever the index names by then.
+    RepointedBlindly,
     /// The cleaner panics when it is called; no twin for the explorer, but for who has to be told.
     CleanerPanics,
 }

@@ -180,6 +180,12 @@ impl<I: Index> Spine<I> {
                 self.settle(guard, key.hash);
                 repointed = self.index.repoint(guard, None, key, old, new)?;
             }
+            if repointed.is_none()
+                && self.twin == Some(Twin::RepointedBlindly)
+                && let Some(found) = self.locate::<false>(guard, key)?
+            {
+                repointed = self.index.repoint(guard, None, key, found.word, new)?;
+            }
             let (old, new) = (reference_of(old), reference_of(new));
             match repointed {
                 Some(repointed) => {

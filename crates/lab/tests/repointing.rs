@@ -1,0 +1,207 @@
+//! Compaction copies records and lets the index name the copies while writers are at the same keys, and locks nobody out: in
+//! thousands of schedules of the simulator's scheduler what the writers are told fits one order of what they did, and so does what
+//! is read at the end, after a power failure, and after a compaction of that.
+//!
+//! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
+
+use quipu::{Design, Error, Options, Store, Techniques, Testing, Twin};
+use quipu_lab::linear::{Action, BUDGET, Caller, Clock, History, Log, Operation, Timing, Verdict, check};
+use quipu_medium::Region;
+use quipu_medium::sim::{SimArena, SimOptions, sched};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::cell::RefCell;
+
+/// Keys at which writers and the cleaners meet, and others whose records lie between theirs.
+const KEYS: u64 = 3;
+const OTHERS: u64 = 8;
+
+const WRITERS: u64 = 2;
+const CALLS: u64 = 8;
+const COMPACTIONS: usize = 3;
+
+/// What schedules have shown.
+#[derive(Default)]
+struct Shown {
+    /// Records that moved while the writers were at work.
+    moved: u64,
+    /// Histories that no order explains, in words.
+    convictions: Vec<String>,
+}
+
+fn options(design: Design, seed: u64, twin: Option<Twin>) -> Options {
+    let testing = Testing {
+        twin,
+        tiny_index: seed.is_multiple_of(2),
+        stripes: (seed % 4 < 2).then_some(2),
+        handful: seed.is_multiple_of(3).then_some(3),
+        compactors: (seed % 8 < 4).then_some(2),
+        ..Testing::default()
+    };
+    let techniques = if seed.is_multiple_of(5) { Techniques::RAW } else { Techniques::ALL };
+    Options {
+        design: Some(design),
+        techniques,
+        zone_size: Some(16 << 10),
+        recovery_threads: 1,
+        cleaner: false,
+        testing,
+        ..Options::default()
+    }
+}
+
+/// What a writer does; every value that it writes is its own.
+fn write(store: &Store, clock: &Clock, number: u64, seed: u64) -> Result<Vec<Operation>, Error> {
+    let mut random = SmallRng::seed_from_u64(seed ^ number << 32);
+    let mut client = store.client();
+    let mut log = Log::new(clock, Caller::Thread(number as u32));
+    let mut value = number * 1000;
+    for _ in 0..CALLS {
+        value += KEYS;
+        let key = random.random_range(0..KEYS);
+        let action = match random.random_range(0..12) {
+            0..4 => Action::Put(value),
+            4 => Action::Delete,
+            5 => Action::Remove,
+            6 => Action::Update(Some(value)),
+            7 => Action::PutIfAbsent(value),
+            8 => Action::Get,
+            9 => {
+                log.get_many(&mut client, &[0, 1, 2], &Timing::FREE)?;
+                continue;
+            }
+            _ => {
+                let pairs: Vec<_> = (0..KEYS).map(|key| (key, value + key)).collect();
+                log.put_many(&mut client, &pairs, &Timing::FREE)?;
+                continue;
+            }
+        };
+        log.call(&mut client, key, action, &Timing::FREE)?;
+    }
+    Ok(log.into_operations())
+}
+
+/// Reads all keys.
+fn read(store: &Store, clock: &Clock) -> Result<Vec<Operation>, Error> {
+    let mut log = Log::new(clock, Caller::Afterwards);
+    let mut client = store.client();
+    (0..KEYS).try_for_each(|key| log.call(&mut client, key, Action::Get, &Timing::FREE).map(drop))?;
+    Ok(log.into_operations())
+}
+
+/// One schedule: what everybody was told, and how many records moved meanwhile.
+fn run(options: &Options, arena: &mut SimArena, seed: u64) -> Result<(Vec<Operation>, u64), Error> {
+    let region = Region::sim(SimOptions { len: 1 << 20, seed, ..SimOptions::default() });
+    let sim = region.simulator().expect("simulated").clone();
+    let store = Store::create_on(region, options)?;
+    let clock = Clock::default();
+    let mut first = Log::new(&clock, Caller::Afterwards);
+    let mut client = store.client();
+    for key in 0..KEYS + OTHERS {
+        first.call(&mut client, key, Action::Put(key), &Timing::FREE)?;
+    }
+    drop(client);
+    let done = RefCell::new(Ok(first.into_operations()));
+    let note = |some: Result<Vec<Operation>, Error>| {
+        let mut done = done.borrow_mut();
+        match (&mut *done, some) {
+            (Ok(all), Ok(some)) => all.extend(some),
+            (all, Err(error)) => *all = Err(error),
+            (Err(_), Ok(_)) => {}
+        }
+    };
+    let (store_of_all, clock_of_all) = (&store, &clock);
+    let mut tasks: Vec<Box<dyn FnOnce() + '_>> = Vec::new();
+    for number in 1..=WRITERS {
+        tasks.push(Box::new(move || note(write(store_of_all, clock_of_all, number, seed))));
+    }
+    tasks.push(Box::new(|| {
+        let compacted: Result<Vec<_>, Error> = (0..COMPACTIONS).map(|_| store.compact()).collect();
+        note(compacted.map(|_| Vec::new()));
+    }));
+    sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let moved = store.stats().moved_records;
+    note(read(&store, &clock));
+    let power_lost = sim.snapshot();
+    drop(store);
+    let region = arena.boot(&power_lost, &power_lost.nothing(), seed);
+    let mut store = Store::open_on(region, options)?;
+    note(read(&store, &clock));
+    store.compact()?;
+    note(read(&store, &clock));
+    let checked = store.check(&|_, _| {})?;
+    assert!(checked.is_sound(), "seed {seed}: {}", checked.damage);
+    Ok((done.into_inner()?, moved))
+}
+
+fn explore(design: Design, twin: Option<Twin>, seeds: impl Iterator<Item = u64>, enough: usize) -> Shown {
+    let (mut shown, mut arena) = (Shown::default(), SimArena::new());
+    for seed in seeds {
+        let (operations, moved) = run(&options(design, seed, twin), &mut arena, seed)
+            .unwrap_or_else(|error| panic!("{design}, seed {seed}: {error}"));
+        shown.moved += moved;
+        match check(&History { operations, ..History::default() }, BUDGET) {
+            Verdict::Linearizable => {}
+            Verdict::Undecided { key, .. } => panic!("{design}, seed {seed}: key {key} is undecided"),
+            Verdict::Violation(violation) => {
+                shown.convictions.push(format!("{design}, seed {seed}: {violation}"));
+                if shown.convictions.len() >= enough {
+                    break;
+                }
+            }
+        }
+    }
+    shown
+}
+
+/// Schedules of each design.
+const SCHEDULES: u64 = 2000;
+
+fn holds(design: Design) {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = match number("QUIPU_SCHEDULE") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("QUIPU_SCHEDULES").unwrap_or(SCHEDULES),
+    };
+    let schedules = seeds.end - seeds.start;
+    let shown = explore(design, None, seeds, 1);
+    assert!(shown.convictions.is_empty(), "{}", shown.convictions.concat());
+    println!("{design}: {schedules} schedules, {} records moved beside writers", shown.moved);
+    assert!(shown.moved >= schedules * OTHERS, "nothing moved: this test sees nothing");
+}
+
+#[test]
+fn flatstore_h_repoints_only_what_nobody_has_changed() {
+    holds(Design::FlatstoreH);
+}
+
+#[test]
+fn flatstore_m_repoints_only_what_nobody_has_changed() {
+    holds(Design::FlatstoreM);
+}
+
+#[test]
+fn flatstore_ph_repoints_only_what_nobody_has_changed() {
+    holds(Design::FlatstorePh);
+}
+
+#[test]
+fn flatstore_ff_repoints_only_what_nobody_has_changed() {
+    holds(Design::FlatstoreFf);
+}
+
+#[test]
+fn quipu_repoints_only_what_nobody_has_changed() {
+    holds(Design::Quipu);
+}
+
+/// So that those above can fail: a cleaner that lets the index name its copy whatever it names by then.
+#[test]
+fn a_cleaner_that_does_not_compare_is_convicted() {
+    for design in
+        [Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf, Design::Quipu]
+    {
+        let shown = explore(design, Some(Twin::RepointedBlindly), 0..SCHEDULES, 1);
+        assert!(!shown.convictions.is_empty(), "{design} got away");
+    }
+}
