@@ -3,7 +3,9 @@
 use super::shrink::shrink;
 use super::step::{CLIENTS, FIXED, Step, WORD, generate, key_bytes, value_bytes};
 use crate::contract::{Contents, Ending, Fixture, Medium, verify_beside};
-use quipu::{Client, Design, Error, ErrorKind, NodePlace, RecordForm, Store, WriteBatch};
+use quipu::{
+    Client, Design, Error, ErrorKind, NodePlace, RecordForm, Shortcut, Store, Techniques, WriteBatch,
+};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,6 +54,7 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     fixture.options_mut().testing.tiny_index = seed.is_multiple_of(2);
     fixture.options_mut().offset_map.nodes =
         if (seed / 6).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
+    fixture.options_mut().techniques = techniques(seed / 2);
     fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
     fixture.options_mut().testing.stripes = seed.is_multiple_of(2).then_some(2);
     fixture.options_mut().testing.handful = seed.is_multiple_of(2).then_some(3);
@@ -74,6 +77,18 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
         Err(panic) => crate::contract::message(&*panic),
     };
     Err((at.get(), what))
+}
+
+/// Half of the time all of PACMAN, else none of it, or all but one.
+fn techniques(number: u64) -> Techniques {
+    match number % 10 {
+        0 => Techniques::RAW,
+        1 => Techniques { reduce: false, ..Techniques::ALL },
+        2 => Techniques { separate: false, ..Techniques::ALL },
+        3 => Techniques { shortcut: Shortcut::Off, ..Techniques::ALL },
+        4 => Techniques { batch: false, ..Techniques::ALL },
+        _ => Techniques::ALL,
+    }
 }
 
 /// A store and what it should hold.
