@@ -1,10 +1,14 @@
 //! The fixed part of a record, byte by byte.
 
+use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of the fixed header.
 pub const HEADER: u64 = 24;
+
+/// Where a record says how long it is: in one word, and so in one line.
+pub const LENGTHS: Range<u64> = BODY as u64..HEADER;
 
 /// Where the part of a record begins that is hashed as bytes: behind the check and the sequence number.
 pub(super) const BODY: usize = 16;

@@ -110,6 +110,13 @@ impl<'a> RecordView<'a> {
         RecordView::known(bytes.get(..header.record_len() as usize)?).ok()
     }
 
+    /// How long a record at the start of `bytes` says that it is, if they are as many, though nothing proves it. Only
+    /// [`LENGTHS`] are read.
+    #[inline]
+    pub fn claimed_len(bytes: &[u8]) -> Option<u64> {
+        split(bytes).map(Header::record_len).filter(|len| *len <= bytes.len() as u64)
+    }
+
     /// Reads a record whose bytes are proved, if this version knows all that it says.
     fn known(record: &'a [u8]) -> Result<RecordView<'a>, RecordError> {
         let header = split(record).ok_or(RecordError::Invalid)?;

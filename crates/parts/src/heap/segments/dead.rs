@@ -178,8 +178,7 @@ impl Scan<'_> {
     pub(super) fn skip_dead(&mut self) {
         let Some(dead) = &self.heap.dead else { return };
         // Each is at least as long as a header, so this ends.
-        while let Some(len) =
-            self.ahead().and_then(RecordView::legible).map(|record| record.header.record_len())
+        while let Some(len) = self.ahead().and_then(RecordView::claimed_len)
             && dead.all_set(self.info.zone, self.offset()..self.offset() + len)
         {
             self.pass_over(len);

@@ -3,7 +3,7 @@
 use super::header::{self, FIRST_RECORD, Role, SegmentHeader};
 use super::log::LogHeap;
 use crate::heap::Reference;
-use crate::record::{Content, Encoder, HEADER, Kind, LifeKey, RecordError, RecordView};
+use crate::record::{Content, Encoder, HEADER, Kind, LENGTHS, LifeKey, RecordError, RecordView};
 use crate::space::ZoneId;
 use zerocopy::FromBytes;
 
@@ -243,9 +243,9 @@ impl<'a> Scan<'a> {
         self.bytes.get(self.offset() as usize..self.end() as usize)
     }
 
-    /// Passes over a record of so many bytes that is [ahead](Scan::ahead), of which the header was read.
+    /// Passes over a record of so many bytes that is [ahead](Scan::ahead), of which only the lengths were read.
     pub(super) fn pass_over(&mut self, len: u64) {
-        self.note_read(self.offset(), HEADER);
+        self.note_read(self.offset() + LENGTHS.start, LENGTHS.end - LENGTHS.start);
         self.position.next += len;
     }
 

@@ -76,7 +76,13 @@ impl<W: Words> FastFairIndex<W> {
         check_value(value);
         let key = Key::new(key)?;
         let Some(leaf) = self.lock_leaf(hint) else { return Ok(None) };
-        let Some(entry) = leaf.search(&key, leaf.state.before())?.entry else { return Ok(None) };
+        // Most often it has not moved since; a key stands only once in a node that is settled.
+        let at = leaf.entry(hint.slot()).filter(|entry| !entry.key.is_kept && key.is_likely(entry.key));
+        let found = match at {
+            Some(entry) => Some(entry),
+            None => leaf.search(&key, leaf.state.before())?.entry,
+        };
+        let Some(entry) = found else { return Ok(None) };
         leaf.set_value(entry, value);
         Ok(Some(entry.value))
     }
