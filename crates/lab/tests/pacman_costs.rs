@@ -15,6 +15,7 @@ const VALUE: usize = 48;
 const ZONE: u64 = 64 << 10;
 /// Of a segment, for its header.
 const HEADER_LINE: u64 = 64;
+
 fn designs() -> impl Iterator<Item = Design> {
     Design::ALL.iter().copied().filter(|design| design.name().starts_with("flatstore"))
 }
@@ -111,14 +112,39 @@ const MOST_OF_INDEX: u64 = 64;
 struct Steady {
     media_bytes_per_user_byte: f64,
     lines_per_user_byte: f64,
+    /// What is left of all lines when those of the updates themselves are taken away.
+    lines_per_cleaned_byte: f64,
+    /// Lines of an update itself, where nothing has to be cleaned.
+    lines_per_update: f64,
+    /// Bytes cleaned, and bytes that moved, for each that the user wrote.
+    cleaned: f64,
+    moved: f64,
     inner_nodes_per_moved: f64,
     hinted: f64,
     ns_per_put: f64,
 }
 
+const POOL: u64 = 4 << 20;
+const SMALL_ZONE: u64 = 32 << 10;
+
+/// Lines written and read.
+fn lines(cost: &Cost) -> u64 {
+    cost.lines_written + cost.lines_read
+}
+
+/// Lines of an update of a store of so many keys with room for all that is written.
+fn lines_per_update(design: Design, techniques: Techniques, keys: u64) -> f64 {
+    let store = store_of(design, techniques, 4 * POOL, SMALL_ZONE);
+    let mut client = store.client();
+    let mut random = SmallRng::seed_from_u64(7);
+    (0..keys).for_each(|number| put(&mut client, number, 0));
+    let zipfian = Zipfian::new(keys, 0.99).expect("a distribution");
+    let cost = cost_of(&store, || (0..keys).for_each(|_| put(&mut client, zipfian.draw(&mut random), 1)));
+    assert_eq!(store.stats().freed_segments, 0, "there is room");
+    lines(&cost) as f64 / keys as f64
+}
+
 fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
-    const POOL: u64 = 4 << 20;
-    const SMALL_ZONE: u64 = 32 << 10;
     let store = store_of(design, techniques, POOL, SMALL_ZONE);
     let mut client = store.client();
     let len = record_len(&store, &mut client);
@@ -134,15 +160,37 @@ fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
     let (stats, nodes) = (store.stats(), inner_nodes_visited() - nodes);
     let moved = (stats.moved_records - before.moved_records).max(1) as f64;
     let user = (keys * (8 + VALUE as u64)) as f64;
+    let lines_per_update = lines_per_update(design, techniques, keys);
+    let cleaned = ((stats.freed_segments - before.freed_segments) * SMALL_ZONE) as f64;
     Steady {
         media_bytes_per_user_byte: cost.media_write_bytes as f64 / user,
-        lines_per_user_byte: (cost.lines_written + cost.lines_read) as f64 / user,
+        lines_per_user_byte: lines(&cost) as f64 / user,
+        lines_per_cleaned_byte: (lines(&cost) as f64 - lines_per_update * keys as f64) / cleaned,
+        lines_per_update,
+        cleaned: cleaned / user,
+        moved: (stats.moved_bytes - before.moved_bytes) as f64 / user,
         inner_nodes_per_moved: nodes as f64 / moved,
         hinted: (stats.hinted_records - before.hinted_records) as f64 / moved,
         ns_per_put: cost.estimate_ns(&Default::default()) / keys as f64,
     }
 }
 
+/// Share of the lines that the raw store reads and writes for a byte that it cleans, which compaction may take at most.
+///
+/// Where the index is in the pool it is a half. Where it is in DRAM nothing is left to be saved on the medium but the keys and
+/// values of dead records, and more than half of a victim is live: 0.53 and 0.54 of raw in flatstore-m at 80 and 90 %, and in
+/// flatstore-h, whose raw records are shorter, 0.58 and 0.63.
+fn most_of_raw(design: Design) -> f64 {
+    match design {
+        Design::FlatstorePh | Design::FlatstoreFf => 0.5,
+        Design::FlatstoreM => 0.55,
+        _ => 0.65,
+    }
+}
+
+/// In so small a pool a segment is a noticeable share of all that is free. With batches (3.3) a victim is cleaned at once, without
+/// them a record before each write, while more of it dies; so flatstore-h moves 2.27 bytes a user byte at 80 % and its raw
+/// store 2.09, and the media bytes follow: 3.74 and 3.55. In a pool of four times the size it is 1.96 and 1.93, 3.44 and 3.40.
 #[test]
 fn pm_bytes_written_per_user_byte_are_reported() {
     for design in designs() {
@@ -151,15 +199,32 @@ fn pm_bytes_written_per_user_byte_are_reported() {
                 [Techniques::RAW, Techniques::ALL].map(|techniques| steady(design, techniques, percent));
             for (name, row) in [("raw", &raw), ("PACMAN", &all)] {
                 println!(
-                    "{design} {percent} % {name}: media bytes {:.2} and lines {:.4} a user byte, {:.2} inner nodes a moved \
-                     record, hinted {:.2}, {:.0} ns a put by the model",
+                    "{design} {percent} % {name}: media bytes {:.2}, lines {:.4}, cleaned bytes {:.2} and moved bytes {:.2} a \
+                     user byte; {:.4} lines a cleaned byte, {:.2} an update; {:.2} inner nodes a moved record, hinted {:.2}; \
+                     {:.0} ns a put by the model",
                     row.media_bytes_per_user_byte,
                     row.lines_per_user_byte,
+                    row.cleaned,
+                    row.moved,
+                    row.lines_per_cleaned_byte,
+                    row.lines_per_update,
                     row.inner_nodes_per_moved,
                     row.hinted,
                     row.ns_per_put,
                 );
             }
+            assert!(
+                all.lines_per_update < raw.lines_per_update,
+                "{design} {percent} %: {}",
+                all.lines_per_update
+            );
+            let most = most_of_raw(design);
+            assert!(
+                all.lines_per_cleaned_byte <= most * raw.lines_per_cleaned_byte,
+                "{design} {percent} %: {} lines a cleaned byte, raw {}",
+                all.lines_per_cleaned_byte,
+                raw.lines_per_cleaned_byte
+            );
             assert!(all.lines_per_user_byte < 0.8 * raw.lines_per_user_byte, "{design} {percent} %");
             assert!(all.ns_per_put < 0.6 * raw.ns_per_put, "{design} {percent} %");
             if design == Design::FlatstoreM {
