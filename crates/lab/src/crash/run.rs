@@ -175,10 +175,7 @@ impl<'a> Run<'a> {
             self.work(&stage, &recorder, (steps, compactions[0]), workload::FIRST_VALUE, closes);
         if closes && failure.is_none() {
             // A pool that was closed and not touched since is what its checkpoint is for.
-            let label =
-                Label { closing: true, fixed: self.pool.records().are_of_one_size(), ..Label::default() };
-            let expectation = Rc::new(recorder.borrow().expectation());
-            points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation: 0, label });
+            points.borrow_mut().push(self.closed(&sim, &recorder, 0));
             failure = self.work_after_close(region, &stage, &recorder);
         }
         sim.set_observer(None);
@@ -238,6 +235,14 @@ impl<'a> Run<'a> {
                 points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation, label });
             }
         })
+    }
+
+    /// The moment after a close.
+    fn closed(&self, sim: &Sim, recorder: &RefCell<Recorder>, depth: u32) -> Point {
+        let fixed = self.pool.records().are_of_one_size();
+        let label = Label { depth, closing: true, fixed, ..Label::default() };
+        let expectation = Rc::new(recorder.borrow().expectation());
+        Point { snapshot: sim.snapshot(), expectation, operation: 0, label }
     }
 
     /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it drop. Tells what went
@@ -445,6 +450,10 @@ impl<'a> Run<'a> {
         let amount = (3, self.pace.compactions[1]);
         let failure = self.work(stage, &recorder, amount, ValueId::from(depth) << 24 | 1, closes);
         sim.set_observer(None);
+        if closes && failure.is_none() && self.pool.is_crowded() {
+            // Most states of a crowded run have crashed before; so have the pools that were closed.
+            points.borrow_mut().push(self.closed(sim, &recorder, depth));
+        }
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
             None => self.judge_points(&points, 2),

@@ -114,20 +114,15 @@ impl<'a> RecordView<'a> {
     /// [`LENGTHS`] are read.
     #[inline]
     pub fn claimed_len(bytes: &[u8]) -> Option<u64> {
-        split(bytes).map(Header::record_len).filter(|len| *len <= bytes.len() as u64)
+        let header = split(bytes).filter(|header| is_known(header))?;
+        Some(header.record_len()).filter(|len| *len <= bytes.len() as u64)
     }
 
     /// Reads a record whose bytes are proved, if this version knows all that it says.
     fn known(record: &'a [u8]) -> Result<RecordView<'a>, RecordError> {
         let header = split(record).ok_or(RecordError::Invalid)?;
-        let (kind, flags) = (header.kind, header.flags);
-        let is_known = Kind::from_byte(kind).is_some_and(|kind| {
-            let allowed = if matches!(kind, Kind::Value | Kind::Large) { EXPIRES | HINT } else { 0 };
-            let has_no_key = matches!(kind, Kind::Void | Kind::Frame);
-            flags & !allowed == 0 && (header.key_len.get() == 0) == has_no_key
-        });
-        let unknown = RecordError::Unknown { kind, flags };
-        if !is_known {
+        let unknown = RecordError::Unknown { kind: header.kind, flags: header.flags };
+        if !is_known(header) {
             return Err(unknown);
         }
         // The bytes are proved, so it is a newer program that puts something else into a field.
@@ -160,6 +155,15 @@ impl<'a> RecordView<'a> {
 #[inline]
 fn split(bytes: &[u8]) -> Option<&Header> {
     Header::ref_from_prefix(bytes).ok().map(|(header, _)| header)
+}
+
+/// Whether this version knows such a kind with such flags, and a key of such a length goes with it.
+fn is_known(header: &Header) -> bool {
+    Kind::from_byte(header.kind).is_some_and(|kind| {
+        let allowed = if matches!(kind, Kind::Value | Kind::Large) { EXPIRES | HINT } else { 0 };
+        let has_no_key = matches!(kind, Kind::Void | Kind::Frame);
+        header.flags & !allowed == 0 && (header.key_len.get() == 0) == has_no_key
+    })
 }
 
 /// The optional fields behind the header, and what follows them.
