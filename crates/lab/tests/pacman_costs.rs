@@ -3,13 +3,14 @@
 //!
 //! Designs join by their names. Where the index is in the pool, its own lines and fences come on top, and are told here.
 
-use quipu::{Client, Design, Options, Store, Techniques};
+use quipu::{Client, Design, Options, Store, Techniques, Testing};
 use quipu_lab::workload::Zipfian;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
 use quipu_parts::index::masstree::inner_nodes_visited;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use std::borrow::Cow;
 
 const VALUE: usize = 48;
 const ZONE: u64 = 64 << 10;
@@ -102,6 +103,54 @@ fn a_raw_update_reads_the_old_record() {
         let sized = reads(Techniques { reduce: true, ..Techniques::RAW });
         assert_eq!(raw.0 - sized.0, 200, "{design}: one record each");
         assert!(raw.1 - sized.1 >= 200, "{design}");
+    }
+}
+
+/// Log batching (4.1) with separation (3.4): hot and cold records of one batch go to two segments, and become durable together.
+#[test]
+fn a_batch_of_hot_and_cold_puts_is_one_fence_and_two_segments() {
+    const HOT: u64 = 2;
+    for design in designs() {
+        let testing = Testing { tiny_index: true, ..Testing::default() };
+        let options = Options {
+            design: Some(design),
+            zone_size: Some(ZONE),
+            cleaner: false,
+            testing,
+            ..Options::default()
+        };
+        let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
+        let store = Store::create_on(region, &options).expect("a new pool");
+        let mut client = store.client();
+        // Few zones are left in the end: whoever writes then sees to it that what is hot becomes known.
+        let mut cold = (HOT..).map(|number| HOT + number % 8192);
+        let mut write = |client: &mut Client| {
+            for number in cold.by_ref().take(8) {
+                [0, 1, number, 0, 1].iter().for_each(|number| put(client, *number, 0));
+            }
+        };
+        while store.stats().freed_segments < 4 {
+            write(&mut client);
+        }
+        let pairs: Vec<_> = (0..32u64)
+            .map(|i| (if i % 3 == 0 { i % HOT } else { 10_000 + i }, [i as u8; VALUE]))
+            .map(|(number, value)| (number.to_be_bytes(), value))
+            .collect();
+        let fences_of_index = if has_index_in_pm(&store) { 32 } else { 0 };
+        // A step of compaction may come before a batch, or a new segment, or another hot set.
+        let is_as_it_should_be = (0..32).any(|_| {
+            write(&mut client);
+            let cost = cost_of(&store, || client.put_many(&pairs).expect("room"));
+            let guard = client.pin();
+            let place = |number: u64| match guard.get(&number.to_be_bytes()).expect("a read") {
+                Some(Cow::Borrowed(value)) => value.as_ptr() as u64,
+                found => panic!("{design}: {number} is {found:?}"),
+            };
+            // The last ones of each key: with others in between, they would be three times as far from each other.
+            let (hot, cold) = (place(0).abs_diff(place(1)), place(10_001).abs_diff(place(10_031)));
+            cost.fences <= 1 + fences_of_index && hot < 2 * 96 && cold < 21 * 96
+        });
+        assert!(is_as_it_should_be, "{design}");
     }
 }
 

@@ -260,31 +260,53 @@ fn a_cleaner_of_a_restored_segment_copies_no_record_that_is_older_than_a_tombsto
 fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published() {
     for design in [Design::Quipu, Design::FlatstoreH] {
         for seed in 170..200 {
-            put_many_beside_a_cleaner(design, seed);
+            put_many_beside_a_cleaner(design, seed, 0);
         }
     }
 }
 
-fn put_many_beside_a_cleaner(design: Design, seed: u64) {
+/// The same where a batch stands in two segments, since some of its keys are hot.
+#[test]
+fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published_in_either_of_two_segments() {
+    for design in [Design::Quipu, Design::FlatstoreH] {
+        for seed in 170..200 {
+            put_many_beside_a_cleaner(design, seed, 2);
+        }
+    }
+}
+
+/// Puts batches of 32 pairs, and the first so many of these keys alone in between, so often that they are hot.
+fn put_many_beside_a_cleaner(design: Design, seed: u64, hot: u8) {
     let region = Region::sim(SimOptions { len: 1 << 20, seed, ..SimOptions::default() });
-    let options = Options { design: Some(design), recovery_threads: 1, cleaner: false, ..options() };
+    let testing = Testing { tiny_index: hot > 0, ..Testing::default() };
+    let options = Options { design: Some(design), recovery_threads: 1, cleaner: false, testing, ..options() };
     let store = Store::create_on(region, &options).expect("a new pool");
     let mut client = store.client();
-    // So full that each write is preceded by a step of compaction.
+    // So full that each write is preceded by a step of compaction. Each client has two segments if some keys are hot.
     let mut keys = 0u32;
-    while store.stats().free_zones > 5 {
+    while store.stats().free_zones > 5 + 2 * u64::from(hot) {
         client.put(&keys.to_le_bytes(), &[7; 2000]).expect("room");
         keys += 1;
     }
-    let pairs = |round: u8| (0..32u8).map(move |key| ([key; 8], [round; 400])).collect::<Vec<_>>();
+    let pairs = |round: u8| {
+        let pair = |key: u8| ([key; 8], vec![round; if key < hot { 3900 } else { 400 }]);
+        (0..32).map(pair).collect::<Vec<_>>()
+    };
     let (mut many, mut other) = (store.client(), store.client());
-    let writer = || (0..60).for_each(|round| many.put_many(&pairs(round)).expect("room"));
+    let writer = || {
+        for round in 0..60 {
+            for _ in 0..16 {
+                (0..hot).for_each(|key| many.put(&[key; 8], &[0; 8]).expect("room"));
+            }
+            many.put_many(&pairs(round)).expect("room");
+            for (key, value) in pairs(round) {
+                let found = many.get(&key).expect("a read");
+                assert!(found.as_deref() == Some(&value[..]), "{design}, seed {seed}: {key:?} is {found:?}");
+            }
+        }
+    };
     let cleaner = || (0..1500u32).for_each(|_| other.put(b"another key", &[1; 8]).expect("room"));
     sched::run(seed, vec![Box::new(writer), Box::new(cleaner)]).expect("both end");
-    for (key, value) in pairs(59) {
-        let found = client.get(&key).expect("a read");
-        assert!(found.as_deref() == Some(&value[..]), "{design}, seed {seed}: key {key:?} is {found:?}");
-    }
     assert!(store.stats().freed_segments > 0, "nothing was cleaned: this test sees nothing");
 }
 

@@ -186,7 +186,14 @@ fn any_settings_work() {
     for keys in [0, 1, 5, usize::MAX] {
         for (interval, samples) in [(0, 0), (1, 100), (u32::MAX, 10)] {
             for (shift, uniform) in [(0.5, 3.0), (f64::NAN, f64::NAN), (-1.0, 0.0), (2.0, f64::INFINITY)] {
-                let mut store = Store::new(HotSetSettings { keys, interval, samples, shift, uniform });
+                let mut store = Store::new(HotSetSettings {
+                    keys,
+                    interval,
+                    samples,
+                    shift,
+                    uniform,
+                    ..Default::default()
+                });
                 store.write(100_000, draws(&zipf, 0));
             }
         }

@@ -1,11 +1,12 @@
 //! Writing many keys under one fence.
 
+use super::hot::writer_for;
 use super::{Placed, Session, Spine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::Content;
+use quipu_parts::record::{Content, Kind};
 use quipu_parts::stripes::StripeGuard;
 
 /// Records that share a fence, and stripes locked at once.
@@ -109,7 +110,9 @@ impl<I: Index> Spine<I> {
                 Ok(written) => rest = &rest[written..],
                 Err((written, error)) => {
                     rest = &rest[written..];
-                    let len = Content::value(rest[0].0, rest[0].1).record_len();
+                    let hint = u64::from(self.takes_hint(Kind::Value));
+                    let len = Content { hint, ..Content::value(rest[0].0, rest[0].1) }.record_len();
+                    self.leave_all(session);
                     // It may be the index that found no zone.
                     let zones = u32::from(I::DURABLE);
                     self.make_space_or(error, &mut session.writer, (len, zones), Use::Put)?;
@@ -119,38 +122,56 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Puts up to [`BATCH`] pairs, as many as one segment takes, and tells how many. If there is no room for any more: how many
-    /// of them are written, and the error.
+    /// Puts up to [`BATCH`] pairs, as many as one segment takes, or one for what is hot and one for the rest; tells how many. If there
+    /// is no room for any more: how many of them are written, and the error.
     ///
-    /// Of one segment, since one that has been left may be cleaned at once: a cleaner takes what the index does not name for dead,
-    /// and waits for nobody who is about to publish it.
+    /// Of one segment each, since one that has been left may be cleaned at once: a cleaner takes what the index does not name for
+    /// dead, and waits for nobody who is about to publish it.
     fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<usize, (usize, Error)> {
-        let Session { participant, writer, .. } = session;
+        let Session { participant, writer: cold, hot, .. } = session;
         let guard = participant.pin();
-        let mut hashes = [0; BATCH];
-        for (hash, (key, _)) in hashes.iter_mut().zip(pairs) {
+        let (mut hashes, mut near) = ([0; BATCH], [None; BATCH]);
+        for ((hash, near), (key, _)) in hashes.iter_mut().zip(&mut near).zip(pairs) {
             *hash = self.hash(key);
-            self.index.prefetch_to_write(Key { bytes: key, hash: *hash });
+            if !self.takes_hint(Kind::Value) {
+                *near = self.index.prefetch_to_write(Key { bytes: key, hash: *hash });
+            }
         }
         let key_len = pairs.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
         self.index_room(&guard, pairs.len(), key_len).map_err(|error| (0, error))?;
         let locks = self.lock_all(&guard, &hashes[..pairs.len()]);
-        self.drop_revoked(writer);
+        self.drop_revoked(cold);
+        if let Some(side) = hot {
+            self.drop_revoked(&mut side.writer);
+        }
 
         let mut written = [const { None::<Placed<'_>> }; BATCH];
         let (mut count, mut failure) = (pairs.len(), None);
+        // Whether anything of this batch stands in the segment for what is cold, and in that for what is hot.
+        let mut stands_in = [false; 2];
         for (i, (key, value)) in pairs.iter().enumerate() {
-            let content = Content::value(key, value);
-            if i > 0 && !self.has_room(Use::Put, &writer.segment, content.record_len()) {
-                count = i;
-                break;
-            }
-            match self.prepare(writer, &content) {
-                Ok(()) => {
+            let key = Key { bytes: key, hash: hashes[i] };
+            let is_hot = self.is_hot(hot, participant, Kind::Value, key.hash);
+            let writer = writer_for(is_hot, cold, hot);
+            let prepared =
+                self.hinted(Content::value(key.bytes, value), key, participant, is_hot).and_then(|content| {
+                    let stands = &mut stands_in[usize::from(is_hot)];
+                    if *stands && !self.has_room(Use::Put, &writer.segment, content.record_len()) {
+                        return Ok(None);
+                    }
+                    self.prepare(writer, &content)?;
+                    *stands = true;
+                    Ok(Some(content))
+                });
+            match prepared {
+                Ok(Some(content)) => {
                     let sequence = self.draw(writer, locks.of(i), &content);
                     let new = self.append(writer, sequence, &content, LastLine::Left);
-                    let key = Key { bytes: content.key, hash: hashes[i] };
-                    written[i] = Some(self.placed(key, new, sequence, &content));
+                    written[i] = Some(self.placed(key, new, sequence, &content).near(near[i]));
+                }
+                Ok(None) => {
+                    count = i;
+                    break;
                 }
                 Err(error) => {
                     failure = Some((i, error));
@@ -158,19 +179,22 @@ impl<I: Index> Spine<I> {
                 }
             }
         }
-        if let Some(open) = &mut writer.segment {
-            self.heap.complete(open);
+        for is_hot in [false, true] {
+            let open = writer_for(is_hot, cold, hot).segment.as_mut();
+            if let Some(open) = open.filter(|_| stands_in[usize::from(is_hot)]) {
+                self.heap.complete(open);
+            }
         }
         self.region().fence();
         let mut placed = written.iter().flatten().enumerate();
         for (i, new) in placed.by_ref() {
-            if let Err(error) = self.publish(&guard, writer.shard, new, None) {
+            if let Err(error) = self.publish(&guard, cold.shard, new, None) {
                 failure = Some((i, error));
                 break;
             }
         }
         // Those behind one that the index refused are written again.
-        placed.for_each(|(_, new)| self.release(&guard, writer.shard, new.word, None));
+        placed.for_each(|(_, new)| self.release(&guard, cold.shard, new.word, None));
         failure.map_or(Ok(count), Err)
     }
 }

@@ -26,9 +26,9 @@ use std::sync::Arc;
 const OF_QUIPU: Techniques =
     Techniques { reduce: true, separate: true, shortcut: Shortcut::Off, batch: true };
 
-/// So few samples that short runs come to know what is hot.
+/// So few samples that short runs come to know what is hot, and as little certainty as they can give.
 const TINY_HOT_SET: HotSetSettings =
-    HotSetSettings { keys: 8, interval: 1, samples: 32, shift: 0.5, uniform: 1.5 };
+    HotSetSettings { keys: 8, interval: 1, samples: 32, shift: 0.5, uniform: 1.5, certain: 1.0 };
 
 /// What is at hand for a store that is being built.
 pub(crate) struct Plan<'o> {

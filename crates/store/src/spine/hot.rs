@@ -1,7 +1,7 @@
 //! Hot records in segments of their own: what a store, and each of its clients, needs for it.
 //!
-//! A client writes what is hot to one segment and all else to another (PACMAN section 3.4), so it has two writers. Deletions, atomic
-//! batches and what is put many at a time go with the cold.
+//! A client writes what is hot to one segment and all else to another (PACMAN section 3.4), so it has two writers. Deletions and
+//! atomic batches go with the cold.
 
 use super::{Session, Spine, Writer};
 use quipu_parts::epoch::Participant;
@@ -62,8 +62,14 @@ impl<I: Index> Spine<I> {
 
     /// Leaves a client's segments to others: all that could be cleaned may be in these.
     pub(super) fn leave_all(&self, session: &mut Session) {
-        let hot = session.hot.as_mut().and_then(|side| side.writer.segment.take());
-        for segment in hot.into_iter().chain(session.writer.segment.take()) {
+        self.leave_both(&mut session.writer, &mut session.hot);
+    }
+
+    /// The same for who has these in hand. A record that is hot may then go to a segment that was for the others, where there is no
+    /// zone for another one.
+    pub(super) fn leave_both(&self, cold: &mut Writer, hot: &mut Option<Box<HotSide>>) {
+        let hot = hot.as_mut().and_then(|side| side.writer.segment.take());
+        for segment in hot.into_iter().chain(cold.segment.take()) {
             self.heap.leave(segment);
         }
     }

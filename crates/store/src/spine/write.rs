@@ -60,18 +60,21 @@ impl<I: Index> Spine<I> {
         let key = self.key(content.key);
         let near = if self.takes_hint(kind) { None } else { self.index.prefetch_to_write(key) };
         self.stripes.prefetch(key.hash);
-        let Session { participant, writer, hot, lag } = session;
+        let Session { participant, writer: cold, hot, lag } = session;
         let is_hot = self.is_hot(hot, participant, kind, key.hash);
-        let writer = writer_for(is_hot, writer, hot);
         let content = &self.hinted(*content, key, participant, is_hot)?;
         let (guard, stripe) = loop {
-            while let Err(error) = self.prepare(writer, content) {
-                self.make_space_or(error, writer, (content.record_len(), 0), purpose_of(kind))?;
+            let writer = writer_for(is_hot, cold, hot);
+            if let Err(error) = self.prepare(writer, content) {
+                self.leave_both(cold, hot);
+                self.make_space_or(error, cold, (content.record_len(), 0), purpose_of(kind))?;
+                continue;
             }
             let guard = participant.pin();
             if let Err(error) = self.index_room(&guard, 1, key.bytes.len()) {
                 drop(guard);
-                self.make_space_or(error, writer, (content.record_len(), 1), purpose_of(kind))?;
+                self.leave_both(cold, hot);
+                self.make_space_or(error, cold, (content.record_len(), 1), purpose_of(kind))?;
                 continue;
             }
             if self.publishes_late {
@@ -82,6 +85,7 @@ impl<I: Index> Spine<I> {
                 break (guard, stripe);
             }
         };
+        let writer = writer_for(is_hot, cold, hot);
         let placed = self.place(writer, &stripe, key, content).near(near);
         let parked = placed.parked();
         if self.publishes_late {
@@ -137,14 +141,11 @@ impl<I: Index> Spine<I> {
         key: &[u8],
         decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
     ) -> Result<T, Refusal> {
-        let Session { participant, writer, hot, .. } = session;
+        let Session { participant, writer: cold, hot, .. } = session;
         let key = self.key(key);
         let near = self.index.prefetch_to_write(key);
         let guard = participant.pin();
-        let is_hot = self.is_hot(hot, participant, Kind::Value, key.hash);
-        let writer = writer_for(is_hot, writer, hot);
         let stripe = self.lock(&guard, key.hash);
-        self.drop_revoked(writer);
         let old = self.locate::<WHOLE>(&guard, key)?;
         if let Some(old) = &old {
             self.heap.prefetch_dead(reference_of(old.word));
@@ -154,6 +155,10 @@ impl<I: Index> Spine<I> {
             Some(record) if WHOLE && record.is_large() => decide(Some(&self.assemble(&guard, record)?)),
             _ => decide(seen.map(|record| record.value)),
         };
+        let kind = if let Change::Delete = change { Kind::Tombstone } else { Kind::Value };
+        let is_hot = self.is_hot(hot, participant, kind, key.hash);
+        let writer = writer_for(is_hot, cold, hot);
+        self.drop_revoked(writer);
         let content = match &change {
             Change::Keep => return Ok(outcome),
             Change::Put(value) => Content::value(key.bytes, value.as_ref()),
@@ -170,7 +175,6 @@ impl<I: Index> Spine<I> {
             let replaced = self.replace_by_large(&guard, writer, &stripe, key, old, &content);
             return replaced.map(|()| outcome).map_err(refused);
         }
-        let kind = content.kind;
         let content = self.hinted(content, key, participant, is_hot)?;
         let refused = |zones| move |error| Refusal { error, wanted: (content.record_len(), zones), purpose };
         if old.is_none() {
@@ -188,13 +192,13 @@ impl<I: Index> Spine<I> {
     /// Whether records of this kind are given hints, unless they are hot. Looking for one reads what a write needs of the index, so
     /// that need not be asked for ahead.
     #[inline]
-    fn takes_hint(&self, kind: Kind) -> bool {
+    pub(super) fn takes_hint(&self, kind: Kind) -> bool {
         I::HINTS && self.gives_hints && kind == Kind::Value
     }
 
     /// The same with a hint to where the index has the key, for a cleaner: not if it is hot, and is dead before one comes.
     #[inline]
-    fn hinted<'c>(
+    pub(super) fn hinted<'c>(
         &self,
         content: Content<'c>,
         key: Key<'_>,

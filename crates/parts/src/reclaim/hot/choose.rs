@@ -22,9 +22,6 @@ const SEEN_FOR_EACH: usize = 4;
 const GROUP_MAX: f64 = 64.0;
 /// ... but not more than this share of the set.
 const GROUP_SHARE: f64 = 1.0 / 16.0;
-/// Standard deviations that the counts of two groups must be apart to be different. By chance that happens in one decision of
-/// 30,000.
-const CERTAIN: f64 = 4.0;
 
 /// A set that is worth having.
 pub(super) struct Choice {
@@ -39,7 +36,7 @@ pub(super) fn choose(mut halves: Halves, settings: &HotSetSettings) -> Option<Ch
     halves.iter_mut().for_each(|half| half.sort_unstable());
     let [first, second] = &halves;
     let trial = Trial::new(Counts { first, second }, settings);
-    if !trial.shows_skew(settings.uniform) {
+    if !trial.shows_skew(settings) {
         return None;
     }
     let hashes = most_frequent(Counts { first, second }, most_keys(trial.seen, settings));
@@ -144,8 +141,8 @@ impl Trial {
         Trial { set, hottest: together(chosen(), group), coldest: together(classes.iter(), group), seen }
     }
 
-    /// Whether the hottest keys were written `factor` times as often as the coldest, and that not by chance.
-    fn shows_skew(&self, factor: f64) -> bool {
+    /// Whether the hottest keys were written so many times as often as the coldest, and that not by chance.
+    fn shows_skew(&self, settings: &HotSetSettings) -> bool {
         if self.set.keys == 0.0 {
             return false;
         }
@@ -153,7 +150,7 @@ impl Trial {
         let scale = self.hottest.keys / self.coldest.keys;
         let (hot, cold) = (self.hottest.tried, self.coldest.tried * scale);
         let deviation = (hot + cold * scale).sqrt();
-        hot >= factor * cold && hot - cold > CERTAIN * deviation
+        hot >= settings.uniform * cold && hot - cold > settings.certain * deviation
     }
 }
 

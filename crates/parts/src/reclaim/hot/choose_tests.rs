@@ -3,7 +3,7 @@
 use super::*;
 
 const SETTINGS: HotSetSettings =
-    HotSetSettings { keys: 100, interval: 1, samples: 10_000, shift: 0.5, uniform: 3.0 };
+    HotSetSettings { keys: 100, interval: 1, samples: 10_000, shift: 0.5, uniform: 3.0, certain: 4.0 };
 
 fn mix(number: u64) -> u64 {
     let x = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);

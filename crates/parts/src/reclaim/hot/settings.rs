@@ -18,13 +18,16 @@ pub struct HotSetSettings {
     pub shift: f64,
     /// The load is uniform unless the hottest keys are written so many times as often as the coldest that were noted.
     pub uniform: f64,
+    /// Standard deviations that their counts must be apart, or that is chance. With four, it happens in one decision of 30,000; and
+    /// nothing can be hot that occurs less than 17 times in half of the samples.
+    pub certain: f64,
 }
 
 impl Default for HotSetSettings {
     /// 128 K keys and a factor of 3 as in the paper (sections 3.4 and 4.1), which leaves the others open.
     fn default() -> HotSetSettings {
         const KEYS: usize = 128 << 10;
-        HotSetSettings { keys: KEYS, interval: 4, samples: 4 * KEYS, shift: 0.5, uniform: 3.0 }
+        HotSetSettings { keys: KEYS, interval: 4, samples: 4 * KEYS, shift: 0.5, uniform: 3.0, certain: 4.0 }
     }
 }
 

@@ -158,6 +158,9 @@ impl<I: Index> Spine<I> {
     /// Cleans every segment that was opened before this call and has something to give back.
     pub(crate) fn compact(&self) -> Result<Compacted, Error> {
         self.fail_with_cleaner()?;
+        if let Some(hot) = &self.hot {
+            hot.tend();
+        }
         let before = {
             let mut workers = self.all_workers();
             self.leave_segments(&mut workers);
