@@ -6,7 +6,7 @@ use quipu_lab::bench::{
     BenchError, Config, Keys, Overwrites, Roofline, Row, Silent, ops, recovery, recovery_of_overwritten,
     table, util, ycsb,
 };
-use quipu_lab::workload::Workload;
+use quipu_lab::workload::{Mix, Workload};
 use std::path::PathBuf;
 
 const PHASES: [&str; 6] = ["insert", "get", "get_many", "update", "delete", "remove"];
@@ -111,6 +111,63 @@ fn scans_are_refused_by_name_where_there_is_no_order() {
     let error = ycsb(&config, &Workload::published("e").unwrap(), &Silent, &mut |_| ()).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("workload e") && text.contains(design.name()), "{text}");
+}
+
+#[test]
+fn scans_read_what_they_claim_where_there_is_an_order() {
+    let ordered: Vec<_> = Design::ALL.iter().copied().filter(|design| design.description().ordered).collect();
+    for workload in
+        [Workload::published("e").unwrap(), Workload { word_keys: true, ..Workload::published("e").unwrap() }]
+    {
+        let workload = Workload { records: 2_000, operations: 400, value_size: 100, ..workload };
+        let config = Config { designs: ordered.clone(), pool_size: None, ..tiny() };
+        let rows = rows(|sink| ycsb(&config, &workload, &Silent, sink));
+        assert_eq!(rows.len(), 2 * ordered.len());
+        rows.iter().for_each(check_times);
+        let updates = Workload { mix: Mix { update: 0.1, ..workload.mix }, ..workload };
+        let refused = ycsb(&config, &updates, &Silent, &mut |_| ()).unwrap_err().to_string();
+        assert!(refused.contains("must not update what it scans"), "{refused}");
+    }
+    for design in ordered {
+        let config = Config { designs: vec![design], ..on_sim() };
+        let rows = rows(|sink| ops(&config, &Silent, sink));
+        let scan = rows.iter().find(|row| row.phase == "scan").unwrap();
+        assert_eq!((scan.ops, scan.fences_per_op), (4, Some(0.0)), "{scan:?}");
+        assert!(scan.lines_read_per_op.unwrap() > 50.0, "{scan:?}");
+    }
+}
+
+/// Puts that become durable together share one fence.
+#[test]
+fn batches_of_puts_share_their_fences() {
+    let fences = |batch| {
+        let designs = vec![Design::FlatstoreH];
+        let config = Config { designs, batch, records: 320, operations: 320, ..on_sim() };
+        let rows = rows(|sink| ops(&config, &Silent, sink));
+        let of = |phase: &str| rows.iter().find(|row| row.phase == phase).unwrap().clone();
+        let marked = rows.iter().filter(|row| row.batch == Some(batch)).map(|row| row.phase.as_str());
+        let expected: &[&str] = if batch > 1 { &["insert", "update"] } else { &[] };
+        assert_eq!(marked.collect::<Vec<_>>(), expected);
+        of("update").fences_per_op.unwrap()
+    };
+    let (one, many) = (fences(1), fences(32));
+    assert!((1.0..1.1).contains(&one) && many < 0.1, "{one} {many}");
+    let overwrites = Overwrites { utilizations: vec![60], put: 50, segments: 100, ..Overwrites::default() };
+    let config = Config {
+        designs: vec![Design::FlatstoreH],
+        batch: 16,
+        records: 20_000,
+        key_size: 8,
+        value_size: 48,
+        pool_size: None,
+        ..tiny()
+    };
+    let found = rows(|sink| util(&config, &overwrites, &Silent, sink));
+    let mixed = found[0].utilized.as_ref().unwrap().mixed.unwrap();
+    assert_eq!(found[0].batch, Some(16));
+    assert!(mixed.put_p50_ns > 0 && mixed.get_p50_ns > 0, "{mixed:?}");
+    let refused = util(&Config { batch: 0, ..config }, &overwrites, &Silent, &mut |_| ()).unwrap_err();
+    assert!(refused.to_string().starts_with("batch must be"), "{refused}");
 }
 
 #[test]

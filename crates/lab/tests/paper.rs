@@ -290,11 +290,17 @@ fn utilizations_are_measured_with_pacman_and_raw_in_turn() {
 }
 
 #[test]
-fn scans_say_that_they_are_not_run() {
-    let found = rows_of(pacman(), "6", &few(&[Design::FlatstoreM], &[1]), of_m);
+fn trees_are_scanned_and_tables_say_why_they_are_not() {
     let mixes = each(&["A, PACMAN", "A, raw", "B, PACMAN", "B, raw", "C, PACMAN", "C, raw"], &["util"]);
+    let found = rows_of(pacman(), "6", &few(&[Design::FlatstoreM], &[1]), of_m);
+    let scans = each(&["E, PACMAN", "E, raw"], &["load_e", "run_e"]);
+    assert_eq!(names(&found), [mixes.clone(), scans].concat());
+    assert!(found.iter().all(|row| row.not_run.is_none() && row.mops.is_some()), "{found:?}");
+    let compared = pacman().figure("6").expect("it is there").compare(pacman(), &found);
+    assert!(compared.iter().any(|row| row.statement.starts_with("E on -M") && row.ours.is_some()));
+    let found = rows_of(pacman(), "6", &few(&[Design::FlatstoreH], &[1]), of_h);
     assert_eq!(names(&found), [mixes, vec!["E: run_e".to_owned()]].concat());
-    assert!(find(&found, "E: run_e").not_run.is_some_and(|why| why.contains("not yet")), "{found:?}");
+    assert!(find(&found, "E: run_e").not_run.is_some_and(|why| why.contains("no order")), "{found:?}");
 }
 
 #[test]

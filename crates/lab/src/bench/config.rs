@@ -5,6 +5,7 @@ use super::ops::OpsPhase;
 use crate::settings;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
 use quipu::{Design, MediumKind, NodePlace, Options, RecordForm};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Bytes of YCSB's longest key: `user` and nineteen digits.
@@ -12,6 +13,9 @@ const LONGEST_KEY: usize = 23;
 
 /// Bytes of a key that is a number.
 const WORD_KEY: usize = 8;
+
+/// Puts of a batch.
+const BATCHES: RangeInclusive<usize> = 1..=1024;
 
 /// A benchmark's settings.
 #[derive(Clone, Debug)]
@@ -54,6 +58,8 @@ pub struct Config {
     pub counts_dimms: bool,
     /// [Settings](quipu::Setting) by name, with their values, each for the designs that have it.
     pub settings: Vec<(String, String)>,
+    /// Puts that a thread of `ops` or `util` collects and issues together; 1 for each alone.
+    pub batch: usize,
     /// What all choices follow from.
     pub seed: u64,
     /// Whether the medium's own limits are measured too, and results given as shares of them.
@@ -81,6 +87,7 @@ impl Default for Config {
             persists: true,
             counts_dimms: false,
             settings: Vec::new(),
+            batch: 1,
             seed: 1,
             roofline: false,
         }
@@ -143,6 +150,9 @@ impl Config {
     pub(super) fn check_run(&self) -> Result<(), BenchError> {
         if self.threads == 0 {
             return Err(setting("threads", "must be at least 1"));
+        }
+        if !BATCHES.contains(&self.batch) {
+            return Err(setting("batch", format!("must be 1 to {}", BATCHES.end())));
         }
         if self.records == 0 || self.operations == 0 {
             return Err(setting("records and operations", "must be at least 1"));

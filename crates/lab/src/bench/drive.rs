@@ -51,11 +51,27 @@ pub(super) enum Access {
     Get,
 }
 
-/// All calls of most phases are alike.
-impl From<()> for Access {
+/// What a call has answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// The request that the call was, all of it; nothing if that waits for others.
+    pub(super) access: Option<Access>,
+    /// How long a put has waited that came with an earlier call and is answered with this one, in nanoseconds, if it was timed.
+    pub(super) waited_ns: Option<u64>,
+}
+
+impl From<Access> for Answer {
     #[inline]
-    fn from((): ()) -> Access {
-        Access::Put
+    fn from(access: Access) -> Answer {
+        Answer { access: Some(access), waited_ns: None }
+    }
+}
+
+/// All calls of most phases are alike.
+impl From<()> for Answer {
+    #[inline]
+    fn from((): ()) -> Answer {
+        Access::Put.into()
     }
 }
 
@@ -67,6 +83,19 @@ impl Latencies {
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are in order");
         Latencies([histogram(), histogram()])
+    }
+
+    #[inline]
+    fn record(&mut self, access: Access, ns: u64) {
+        self.0[access as usize].saturating_record(ns);
+    }
+
+    /// Records what a call has told of another one.
+    #[inline]
+    fn record_waited(&mut self, answer: Answer) {
+        if let Some(ns) = answer.waited_ns {
+            self.record(Access::Put, ns);
+        }
     }
 
     fn add(&mut self, other: &Latencies) {
@@ -135,7 +164,7 @@ pub(super) fn drive<P, C, A>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, B
 where
     P: Fn(usize) -> Result<C, BenchError> + Sync,
     C: FnMut(u64) -> Result<A, BenchError>,
-    A: Into<Access>,
+    A: Into<Answer>,
 {
     let barrier = Barrier::new(phase.threads);
     let stop = AtomicBool::new(false);
@@ -194,7 +223,7 @@ fn run<P, C, A>(
 where
     P: Fn(usize) -> Result<C, BenchError>,
     C: FnMut(u64) -> Result<A, BenchError>,
-    A: Into<Access>,
+    A: Into<Answer>,
 {
     let calls = phase.share(thread);
     // Whatever happens before the barrier, the thread must come to it: the others wait there.
@@ -217,7 +246,7 @@ where
     result
 }
 
-fn timed<A: Into<Access>>(
+fn timed<A: Into<Answer>>(
     call: &mut impl FnMut(u64) -> Result<A, BenchError>,
     calls: Range<u64>,
     stop: &AtomicBool,
@@ -231,12 +260,15 @@ fn timed<A: Into<Access>>(
         let stride = stride_end - number;
         while number < stride_end {
             let before = Instant::now();
-            let access: Access = call(number)?.into();
-            latencies.0[access as usize].saturating_record(before.elapsed().as_nanos() as u64);
+            let answer: Answer = call(number)?.into();
+            if let Some(access) = answer.access {
+                latencies.record(access, before.elapsed().as_nanos() as u64);
+            }
+            latencies.record_waited(answer);
             let block_end = (number + SAMPLE).min(stride_end);
             number += 1;
             while number < block_end {
-                call(number)?;
+                latencies.record_waited(call(number)?.into());
                 number += 1;
             }
         }

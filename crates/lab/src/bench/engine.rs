@@ -58,6 +58,11 @@ pub trait OpenEngine: Sync {
         None
     }
 
+    /// Whether it keeps its keys in order, so that they can be scanned.
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
     /// Whether it changes values in place, so that it is worth measuring.
     fn updates_in_place(&self) -> bool {
         false
@@ -74,6 +79,14 @@ pub trait EngineClient {
     /// # Errors
     /// The engine's own.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Self::Error>;
+
+    /// Puts many pairs, all acknowledged by its return. Here, one after another: for engines that have nothing better.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Self::Error> {
+        pairs.iter().try_for_each(|(key, value)| self.put(key, value))
+    }
 
     /// Replaces the content of `out` by the value of `key`, and tells whether there is one.
     ///
@@ -97,6 +110,21 @@ pub trait EngineClient {
             each(position, found.then_some(value.as_slice()));
         }
         Ok(())
+    }
+
+    /// Calls `each` with up to so many keys and values in the order of the keys, from `from` on, and tells with how many. Here, with
+    /// none: for engines without an order, of which it is not asked.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, Self::Error> {
+        let _ = (from, count, each);
+        Ok(0)
     }
 
     /// Changes eight bytes of a value, `at` bytes into it, and tells what stood there. Here, by writing the value anew: for

@@ -92,6 +92,18 @@ pub enum BenchError {
         /// Number of the last value written.
         expected: u64,
     },
+    /// A scan gave a record that comes before the one that it gave last: a fault of the store.
+    #[error(
+        "design {design}, {phase}: record {record} came out of the order of keys; keep the pool and report this"
+    )]
+    Disorder {
+        /// The design, or the name of another engine.
+        design: String,
+        /// What was being done.
+        phase: String,
+        /// The record's number.
+        record: u64,
+    },
     /// The store holds another number of records than it acknowledged: a fault of the store.
     #[error("design {design}, {phase}: {found} records instead of {expected}; keep the pool and report this")]
     Count {

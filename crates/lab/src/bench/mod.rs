@@ -1,6 +1,6 @@
 //! Benchmarks that check what they read and name the limit they are measured against.
 //!
-//! - [`ops`]: insert, get, get_many, update and delete, each alone, over uniformly chosen records.
+//! - [`ops`]: insert, get, get_many, scan, update and delete, each alone, over uniformly chosen records.
 //! - [`ycsb`]: a YCSB workload, loaded and run.
 //! - [`util`]: overwriting at a given utilization until throughput is steady.
 //! - [`recovery`]: reopening without and after a clean close.
@@ -21,6 +21,7 @@
 //! making keys and checking values is inside, because users do both.
 
 pub mod alloc;
+mod batched;
 mod config;
 mod cost;
 mod drive;
@@ -36,6 +37,7 @@ mod reclaim;
 mod recovery;
 mod report;
 mod roofline;
+mod scan;
 mod session;
 mod steps;
 mod table;

@@ -1,27 +1,34 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
 //! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in every index. insert
-//! puts all records; get, get_many, update, read_modify_write and, where there is such a thing, update_in_place choose uniformly; delete (which
-//! does not look) and remove (which tells whether the record was there) share a random order and meet each record at most
+//! puts all records; get, get_many, scan (where keys have an order), update, read_modify_write and, where there is such a thing,
+//! update_in_place choose uniformly; delete (which does not look) and remove (which tells whether the record was there) share a random order and meet each record at most
 //! once. Every value read is checked for its key, its wholeness and its version; after the deletes a sample is read again,
 //! where the deleted must be absent and the others present.
 
+use super::batched::Batched;
 use super::config::Config;
-use super::drive::{Phase, drive};
+use super::drive::{Answer, Phase, drive};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
+use super::scan::{Scan, last_key};
 use super::session::{Bounds, REREAD, Session, WARM_UP};
 use super::target::{Target, room};
 use crate::workload::{KeyShape, Permutation, mix};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use std::ops::RangeInclusive;
 
 /// Keys of a batch.
 const BATCH: usize = 32;
+
+/// Records of a scan, and in the mean.
+const SCAN: RangeInclusive<u64> = 1..=100;
+const SCANNED: f64 = 50.5;
 
 /// What `ops` measures once the records are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +37,8 @@ pub enum OpsPhase {
     Get,
     /// Batches of 32.
     GetMany,
+    /// From a record on, 1 to 100 in the order of keys, where the design has one. One for 50 operations of other phases.
+    Scan,
     /// A whole new value over the old one, which is not looked at.
     Update,
     /// The old value is read, and a whole new one put in its place.
@@ -44,9 +53,10 @@ pub enum OpsPhase {
 
 impl OpsPhase {
     /// What is measured unless something else is asked for.
-    pub const DEFAULT: [OpsPhase; 6] = [
+    pub const DEFAULT: [OpsPhase; 7] = [
         OpsPhase::Get,
         OpsPhase::GetMany,
+        OpsPhase::Scan,
         OpsPhase::Update,
         OpsPhase::UpdateInPlace,
         OpsPhase::Delete,
@@ -116,10 +126,12 @@ impl<'a, E: Engine> Run<'a, E> {
         let write: Compared = |limits| limits.write_mops;
         let read: Compared = |limits| limits.read_mops;
         let both: Compared = |limits| limits.mixed(1.0, 1.0);
+        let scans: Compared = |limits| limits.read_mops / SCANNED;
         let measured = |phase: &OpsPhase| -> (PhaseOf<'a, E>, Compared) {
             match phase {
                 OpsPhase::Get => (Run::get, read),
                 OpsPhase::GetMany => (Run::get_many, read),
+                OpsPhase::Scan => (Run::scan, scans),
                 OpsPhase::Update => (Run::update, write),
                 OpsPhase::ReadModifyWrite => (Run::read_modify_write, both),
                 OpsPhase::UpdateInPlace => (Run::update_in_place, write),
@@ -131,7 +143,12 @@ impl<'a, E: Engine> Run<'a, E> {
         let mut rows = vec![(self.insert()?, write)];
         bounds.between()?;
         for phase in &self.session.config.phases {
-            if *phase == OpsPhase::UpdateInPlace && !self.has_updates_in_place() {
+            let can_run = match phase {
+                OpsPhase::UpdateInPlace => self.has_updates_in_place(),
+                OpsPhase::Scan => self.opened.is_ordered(),
+                _ => true,
+            };
+            if !can_run {
                 continue;
             }
             let (run, limit) = measured(phase);
@@ -167,32 +184,43 @@ impl<'a, E: Engine> Run<'a, E> {
         let session = &self.session;
         let prefilled = session.config.prefilled;
         if prefilled > 0 {
-            drive(&session.phase("prefill", prefilled), |_| Ok(self.inserter(NAME, 0)))?;
+            let phase = session.phase("prefill", prefilled);
+            drive(&phase, |thread| Ok(self.writer(NAME, &phase, thread, 0, |number| number)))?;
         }
         let phase = session.phase(NAME, self.records() - prefilled);
         let row = session.measure(
             self.opened,
             &phase,
             || self.records(),
-            |_| Ok(self.inserter(NAME, prefilled)),
+            |thread| Ok(self.writer(NAME, &phase, thread, 0, move |number| prefilled + number)),
         )?;
         session.verify_count(NAME, self.opened, self.records())?;
-        Ok(row)
+        Ok(session.batched(row))
     }
 
-    /// What a thread does to insert records, from number `first` on.
-    fn inserter<'r>(
+    /// What a thread does to put this version of the records that its calls are about, in batches if that was asked for.
+    fn writer<'r>(
         &'r self,
         name: &'r str,
-        first: u64,
-    ) -> impl FnMut(u64) -> Result<(), BenchError> + use<'r, 'a, E> {
-        let mut client = self.opened.client();
-        let (mut key, mut value) = (self.key(), self.value());
+        phase: &Phase<'_>,
+        thread: usize,
+        version: u64,
+        mut record: impl FnMut(u64) -> u64,
+    ) -> impl FnMut(u64) -> Result<Answer, BenchError> {
+        let (session, end) = (&self.session, phase.share(thread).end);
+        let lengths = (self.keys.length(), session.values.length());
+        let mut client = Batched::new(self.opened.client(), session.config.batch, lengths.0, lengths.1);
         move |number: u64| {
-            let record = first + number;
-            self.keys.fill(record, &mut key);
-            self.session.values.fill(record, 0, &mut value);
-            client.put(&key, &value).map_err(self.session.refused(name))
+            let record = record(number);
+            let (key, value) = client.next();
+            self.keys.fill(record, key);
+            session.values.fill(record, version, value);
+            let mut answer = client.put().map_err(session.refused(name))?;
+            if number + 1 == end {
+                let waited_ns = client.issue().map_err(session.refused(name))?;
+                answer.waited_ns = answer.waited_ns.or(waited_ns);
+            }
+            Ok(answer)
         }
     }
 
@@ -255,26 +283,44 @@ impl<'a, E: Engine> Run<'a, E> {
         )
     }
 
-    fn update(&self) -> Result<Row, BenchError> {
-        const NAME: &str = "update";
+    fn scan(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "scan";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
-        session.measure(
+        let phase = session.warmed(session.phase(NAME, self.operations().div_ceil(SCANNED as u64)));
+        let last = last_key(self.keys, self.records());
+        let row = session.measure(
             self.opened,
             &phase,
             || self.records(),
             |thread| {
                 let mut client = self.opened.client();
-                let mut random = self.random(3, thread);
-                let (mut key, mut value) = (self.key(), self.value());
+                let mut random = self.random(6, thread);
+                let mut scan = Scan::new(session, NAME, self.keys, &last);
                 Ok(move |_| {
                     let record = random.random_range(0..self.records());
-                    self.keys.fill(record, &mut key);
-                    session.values.fill(record, UPDATED, &mut value);
-                    client.put(&key, &value).map_err(session.refused(NAME))
+                    scan.run(&mut client, record, random.random_range(SCAN))
                 })
             },
-        )
+        )?;
+        Scan::new(session, NAME, self.keys, &last).all(self.opened, self.records())?;
+        Ok(row)
+    }
+
+    fn update(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "update";
+        let session = &self.session;
+        let phase = session.warmed(session.phase(NAME, self.operations()));
+        let row = session.measure(
+            self.opened,
+            &phase,
+            || self.records(),
+            |thread| {
+                let mut random = self.random(3, thread);
+                let record = move |_| random.random_range(0..self.records());
+                Ok(self.writer(NAME, &phase, thread, UPDATED, record))
+            },
+        )?;
+        Ok(session.batched(row))
     }
 
     /// Copy on write: the value is read, changed in memory and put again.

@@ -22,6 +22,9 @@ pub struct Row {
     pub medium: String,
     /// Threads at work.
     pub threads: usize,
+    /// Puts that each thread has issued together, if not each alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     /// Records in the store when the phase began, or loaded by it.
     pub records: u64,
     /// Operations done; a batch counts as many as it has keys.

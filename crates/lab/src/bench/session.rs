@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::cost::{DimmMeter, Meter};
-use super::drive::{Outcome, Phase, drive};
+use super::drive::{Answer, Outcome, Phase, drive};
 use super::engine::{Engine, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
@@ -55,7 +55,7 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// Runs a phase on an open store; the row says what it took, and what the store holds of `left` records
     /// after it.
-    pub(super) fn measure<P, C>(
+    pub(super) fn measure<P, C, A>(
         &self,
         opened: &E::Opened,
         phase: &Phase<'_>,
@@ -64,7 +64,8 @@ impl<'a, E: Engine> Session<'a, E> {
     ) -> Result<Row, BenchError>
     where
         P: Fn(usize) -> Result<C, BenchError> + Sync,
-        C: FnMut(u64) -> Result<(), BenchError>,
+        C: FnMut(u64) -> Result<A, BenchError>,
+        A: Into<Answer>,
     {
         let meter = Meter::start(self.target.simulator());
         let mut dimms_per_op = None;
@@ -96,6 +97,11 @@ impl<'a, E: Engine> Session<'a, E> {
             ..Row::default()
         };
         meter.stop(row, &outcome)
+    }
+
+    /// A row whose puts were issued in batches, if they were.
+    pub(super) fn batched(&self, row: Row) -> Row {
+        Row { batch: Some(self.config.batch).filter(|batch| *batch > 1), ..row }
     }
 
     /// Makes the store's errors the benchmark's.

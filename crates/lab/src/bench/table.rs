@@ -33,7 +33,7 @@ fn per_thread(row: &Row) -> Option<String> {
     number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
 }
 
-const COLUMNS: [Column; 40] = [
+const COLUMNS: [Column; 41] = [
     Column {
         header: "setting",
         left: true,
@@ -55,6 +55,7 @@ const COLUMNS: [Column; 40] = [
     },
     Column { header: "medium", left: true, cell: |row| Some(row.medium.clone()) },
     Column { header: "threads", left: false, cell: |row| Some(row.threads.to_string()) },
+    Column { header: "batch", left: false, cell: |row| row.batch.map(|batch| batch.to_string()) },
     Column { header: "records", left: false, cell: |row| Some(row.records.to_string()) },
     Column { header: "ops", left: false, cell: |row| Some(row.ops.to_string()) },
     Column { header: "s", left: false, cell: |row| number(row.seconds, 3) },

@@ -10,6 +10,7 @@ use quipu::{Client, Design, MediumKind, Options, RecordForm, Stats, Store};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -202,6 +203,10 @@ impl OpenEngine for Opened {
         Some(self.store.stats().records)
     }
 
+    fn is_ordered(&self) -> bool {
+        self.design.description().ordered
+    }
+
     fn updates_in_place(&self) -> bool {
         self.updates_in_place
     }
@@ -223,6 +228,27 @@ impl EngineClient for Client {
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), quipu::Error> {
         Client::put(self, key, value)
+    }
+
+    #[inline]
+    fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), quipu::Error> {
+        Client::put_many(self, pairs)
+    }
+
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, quipu::Error> {
+        let guard = self.pin();
+        let mut found = 0;
+        for pair in guard.range(Bound::Included(from), Bound::Unbounded)?.take(count) {
+            let (key, value) = pair?;
+            each(&key, &value);
+            found += 1;
+        }
+        Ok(found)
     }
 
     #[inline]

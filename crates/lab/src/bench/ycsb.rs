@@ -2,15 +2,16 @@
 //!
 //! Each replacement writes a version of its own, so a read can tell a value that was written from one that
 //! never was. Records that inserts add are chosen only after they are stored, so a missing record is the
-//! store's fault.
+//! store's fault. Scans have a way of their own to be checked, in `scan`.
 
-use super::config::Config;
+use super::config::{Config, setting};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
+use super::scan::{Scan, last_key};
 use super::session::{Bounds, Session, WARM_UP};
 use super::target::{Target, room};
 use crate::workload::{AcknowledgedCounter, Naming, Operation, Requests, Workload};
@@ -47,7 +48,7 @@ pub fn ycsb(
 /// measure them with.
 ///
 /// # Errors
-/// As for [`ycsb`]; a workload that scans is refused, since engines are not asked for order here.
+/// As for [`ycsb`]; [`BenchError::NoOrder`] if it scans and the engine keeps no order.
 pub fn ycsb_of<E: Engine>(
     config: &Config,
     workload: &Workload,
@@ -62,12 +63,24 @@ pub fn ycsb_of<E: Engine>(
     let requests = Requests::new(workload, config.seed);
     let stored = AcknowledgedCounter::new(config.records);
     let before = Memory::baseline(config.medium);
+    if workload.scans() && workload.mix.update + workload.mix.read_modify_write > 0.0 {
+        let reason =
+            "must not update what it scans: of a scanned value it would not be known which one it has to be";
+        return Err(setting("workload", reason));
+    }
     let opened = engine.create(workload.records)?;
+    if workload.scans() && !opened.is_ordered() {
+        drop(opened);
+        engine.remove()?;
+        let (design, workload) = (engine.name().to_owned(), workload.name.clone());
+        return Err(BenchError::NoOrder { design, workload });
+    }
     // Versions are the calls' numbers from 1.
     let newest = config.operations;
     let session = Session { config, progress, target: engine, values, newest, before };
     let naming = workload.naming();
-    let run = Run { session, workload, naming, requests: &requests, stored, opened: &opened };
+    let last = if workload.scans() { last_key(naming, workload.records) } else { Vec::new() };
+    let run = Run { session, workload, naming, last, requests: &requests, stored, opened: &opened };
     let rows = run.all(roofline);
     drop(run);
     drop(opened);
@@ -80,6 +93,8 @@ struct Run<'a, E: Engine> {
     session: Session<'a, E>,
     workload: &'a Workload,
     naming: Naming,
+    /// The last key of the load, for a workload that scans.
+    last: Vec<u8>,
     requests: &'a Requests,
     stored: AcknowledgedCounter,
     opened: &'a E::Opened,
@@ -138,6 +153,7 @@ impl<E: Engine> Run<'_, E> {
             |thread| {
                 let mut worker = self.worker(&name);
                 let mut requests = self.requests.for_thread(seed, thread as u64);
+                let mut scan = self.scan(&name);
                 Ok(move |call: u64| match requests.next(&self.stored) {
                     Operation::Read(record) => worker.read(record),
                     Operation::Update(record) => worker.put(record, call + 1),
@@ -150,15 +166,19 @@ impl<E: Engine> Run<'_, E> {
                         self.stored.acknowledge(record);
                         Ok(())
                     }
-                    Operation::Scan(..) => {
-                        let (design, workload) = (session.design().to_owned(), self.workload.name.clone());
-                        Err(BenchError::NoOrder { design, workload })
-                    }
+                    Operation::Scan(record, count) => scan.run(&mut worker.client, record, count),
                 })
             },
         )?;
         session.verify_count(&name, self.opened, self.stored.stored())?;
+        if self.workload.scans() {
+            self.scan(&name).all(self.opened, self.stored.stored())?;
+        }
         Ok(row)
+    }
+
+    fn scan<'s>(&'s self, phase: &'s str) -> Scan<'s, E, Naming> {
+        Scan::new(&self.session, phase, self.naming, &self.last)
     }
 
     fn worker<'w>(&'w self, phase: &'w str) -> Worker<'w, E> {

@@ -5,7 +5,7 @@
 //! keys of YCSB, `user` and a decimal number, where the number is the FNV-1a hash of the record's or the
 //! record's own, padded.
 
-use crate::workload::{Spread, mix};
+use crate::workload::{Spread, mix, unmix};
 use std::io::Write;
 
 /// Bytes of the shortest key that keeps numbers apart.
@@ -33,6 +33,12 @@ impl KeyShape {
     /// Bytes of a key; where they vary, in the mean.
     pub fn length(&self) -> usize {
         self.length
+    }
+
+    /// The number that a key is made of; nonsense for what is no such key.
+    #[inline]
+    pub fn number_of(&self, key: &[u8]) -> u64 {
+        key.first_chunk().map_or(0, |word| unmix(u64::from_be_bytes(*word)) ^ self.seed)
     }
 
     /// Writes the key of `number` over `out`, which gets its length. Distinct numbers give distinct first words.
@@ -103,6 +109,7 @@ mod tests {
             let mut seen = HashSet::new();
             for number in 0..10_000 {
                 shape.fill(number, &mut key);
+                assert_eq!(shape.number_of(&key), number);
                 assert!(seen.insert(key.clone()));
             }
             let low = seen.iter().filter(|key| key[0] < 128).count();

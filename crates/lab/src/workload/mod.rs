@@ -17,7 +17,7 @@ mod zipfian;
 pub use acknowledged::AcknowledgedCounter;
 pub use etc::{ETC_SIZES, EtcChoice, etc_size};
 pub use keys::{KeyShape, Naming, SHORTEST_KEY, fnv1a, ycsb_hash};
-pub use permutation::{Permutation, mix};
+pub use permutation::{Permutation, mix, unmix};
 pub use properties::{Property, PropertyError, parse_properties};
 pub use spread::Spread;
 pub use values::{Mismatch, SHORTEST_VALUE, Values};

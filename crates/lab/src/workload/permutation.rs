@@ -18,6 +18,15 @@ pub fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The number that [`mix`] makes this of.
+#[inline]
+pub fn unmix(mixed: u64) -> u64 {
+    let mut z = mixed;
+    z = (z ^ (z >> 31) ^ (z >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    z = (z ^ (z >> 27) ^ (z >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
+    (z ^ (z >> 30) ^ (z >> 60)).wrapping_sub(0x9e37_79b9_7f4a_7c15)
+}
+
 /// A seeded order of the numbers `0..n`.
 #[derive(Clone, Copy, Debug)]
 pub struct Permutation {

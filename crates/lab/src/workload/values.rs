@@ -10,7 +10,7 @@
 //! every word, and no word fits another place, so a mixture of any two is found. Values of less than a word, which only
 //! the ETC workload has, are the low bytes of the first word: they tell the version as far as their bits go.
 
-use crate::workload::{ETC_SIZES, Spread, etc_size, mix};
+use crate::workload::{ETC_SIZES, Spread, etc_size, mix, unmix};
 
 /// Bytes of the shortest value that can prove itself.
 pub const SHORTEST_VALUE: usize = 8;
@@ -111,6 +111,12 @@ impl Values {
         out[..WORD].copy_from_slice(&first);
     }
 
+    /// The key number that a value of version 0 is of; nonsense for what is no such value.
+    #[inline]
+    pub fn number_of_first(value: &[u8]) -> u64 {
+        value.first_chunk().map_or(0, |word| unmix(u64::from_le_bytes(*word)))
+    }
+
     /// Checks that `value` is a whole value of key number `key`, and returns its version. Of one that is shorter than a word, the
     /// newest version that it can be.
     ///
@@ -177,6 +183,7 @@ mod tests {
             for version in [0, 1, 77] {
                 assert_eq!(values.check(5, &value(values, 5, version), 77), Ok(version), "{length} bytes");
             }
+            assert_eq!(Values::number_of_first(&value(values, 5, 0)), 5);
         }
         assert!(Values::new(SHORTEST_VALUE - 1).is_none());
     }

@@ -1,6 +1,6 @@
 //! `quipu bench ops`: the basic operations, each alone.
 
-use super::settings::{Settings, Sizes};
+use super::settings::{Settings, Sizes, in_batches};
 use crate::failure::{Failure, Outcome};
 use crate::size;
 use quipu_lab::bench::{self, Config};
@@ -10,12 +10,14 @@ Examples:
   quipu bench ops
   quipu bench ops --records 5M --key-size 16 --value-size 200 --threads 2 --roofline
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool
+  quipu bench ops --batch 16                                # log batching
   quipu bench ops --medium sim --records 20k --json";
 
-/// Measure insert, get, get_many, update and delete, each alone.
+/// Measure insert, get, get_many, scan, update and delete, each alone.
 ///
-/// Insert puts all records; get, get_many and update choose among them uniformly; delete takes them in random
-/// order. Every value read is checked.
+/// Insert puts all records; get, get_many and update choose among them uniformly; scan, where the design keeps keys in order, reads 1 to
+/// 100 records from a random one on, once for 50 operations of the others; delete takes them in random order. Every value read is
+/// checked.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -26,6 +28,10 @@ pub struct Args {
     /// Operations of each phase after the inserts. [default: as many as records]
     #[arg(long, value_name = "N", value_parser = size::count)]
     ops: Option<u64>,
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
+    /// answered when its batch is durable.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
+    batch: u64,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
     roofline: bool,
@@ -36,10 +42,14 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let config = self.settings.apply(self.sizes.config(self.settings.basics.medium));
         let operations = self.ops.unwrap_or(config.records);
-        let config = Config { operations, roofline: self.roofline, ..config };
+        let config = Config { operations, batch: self.batch as usize, roofline: self.roofline, ..config };
         let mut bench = self.settings.begin(format!(
-            "Basic operations on {} records of {} + {} bytes, {operations} operations a phase, seed {}.",
-            config.records, config.key_size, config.value_size, config.seed
+            "Basic operations on {} records of {} + {} bytes, {operations} operations a phase{}, seed {}.",
+            config.records,
+            config.key_size,
+            config.value_size,
+            in_batches(config.batch),
+            config.seed
         ))?;
         let result = bench.run(config, |config, progress, sink| bench::ops(config, progress, sink));
         bench.end(result)

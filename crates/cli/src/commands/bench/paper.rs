@@ -1,6 +1,6 @@
 //! `quipu bench paper`: the evaluation of a paper, beside what the paper says.
 
-use super::settings::{Basics, Bench};
+use super::settings::{Basics, Bench, in_batches};
 use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -18,6 +18,7 @@ Examples:
   quipu bench paper viper --figure 13 --plot figure13.svg
   quipu bench paper viper --medium sim --json               # exact costs in place of times
   quipu bench paper pacman --figure 5 --design flatstore-h --rounds 5
+  quipu bench paper pacman --figure 8 --batch 16            # with log batching
 
 Fields of the JSON objects beside those of every benchmark: paper, figure, setting (what sets a row apart in its \
 figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm. After the rows of a figure comes an object \
@@ -57,6 +58,10 @@ pub struct Args {
     /// How often each figure is run, every other time in reverse; ratios of rows are medians over the rounds.
     #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
     rounds: u64,
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
+    /// answered when its batch is durable. Not all papers have that.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
+    batch: u64,
     #[command(flatten)]
     basics: Basics,
 }
@@ -78,14 +83,21 @@ impl Args {
         let records = self.records.unwrap_or(if is_simulated { RECORDS_SIM } else { RECORDS });
         let threads = self.threads();
         let listed = threads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-        let base = self.basics.apply(Config::default());
+        if self.batch != 1 && !self.paper.batches {
+            let text = format!("--batch does not go with {}, which has no batches", self.paper.name);
+            return Err(Failure::Usage(text));
+        }
+        let base = Config { batch: self.batch as usize, ..self.basics.apply(Config::default()) };
         let scale =
             Scale { base, records, threads, only: chosen(&self.design), rounds: self.rounds as usize };
         scale.check()?;
         let mut bench = self.basics.begin(
             format!(
-                "{}.\nThere: {}.\nHere: {records} records for the usual number, threads {listed}, seed {}.",
-                self.paper.title, self.paper.machine, self.basics.seed
+                "{}.\nThere: {}.\nHere: {records} records for the usual number, threads {listed}{}, seed {}.",
+                self.paper.title,
+                self.paper.machine,
+                in_batches(self.batch as usize),
+                self.basics.seed
             ),
             format!("threads {listed}"),
         )?;

@@ -83,6 +83,11 @@ impl Sizes {
     }
 }
 
+/// Says that puts are issued together, if they are.
+pub fn in_batches(batch: usize) -> String {
+    if batch > 1 { format!(", puts in batches of {batch}") } else { String::new() }
+}
+
 /// A benchmark about to run.
 pub struct Bench<'a> {
     basics: &'a Basics,

@@ -1,6 +1,6 @@
 //! `quipu bench util`: overwriting at a given utilization.
 
-use super::settings::{Settings, Sizes};
+use super::settings::{Settings, Sizes, in_batches};
 use crate::failure::{Failure, Outcome};
 use crate::size;
 use quipu_lab::bench::{self, Config, Keys, Overwrites};
@@ -13,10 +13,11 @@ Examples:
   quipu bench util --design flatstore-h --key-size 8 --value-size 48 --put 50 --set pacman=off
   quipu bench util --key-size 8 --etc --put 50 --utilization 80
   quipu bench util --utilization 90 --records 5M --seconds 60 --json
+  quipu bench util --design flatstore-h --put 50 --batch 16  # log batching
   quipu bench util --utilization 90 --no-cleaner            # writers compact by themselves
   quipu bench util --utilization 80 --medium file --pool /mnt/ssd/bench.pool --zone-size 64K
 
-Fields of the JSON objects beside those of every benchmark: utilization (per cent, as asked for), distribution, put (per cent), \
+Fields of the JSON objects beside those of every benchmark: batch (puts issued together, if not each alone), utilization (per cent, as asked for), distribution, put (per cent), \
 segments (that puts may use), windows (Mops/s of each; the last three make the row), steady (whether those three \
 are within 5 %), write_amplification (bytes that users and compaction wrote, over those that users wrote), \
 moved_bytes, moved_records (by compaction), moved_by_hint (share of these that told where the index has them), \
@@ -56,6 +57,11 @@ pub struct Args {
     /// pool volume.
     #[arg(long, value_name = "PCT", default_value_t = 100)]
     put: u64,
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
+    /// answered when its batch is durable, and its latency counts from when it came; a get of a key
+    /// that waits in the batch has that issued first.
+    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
+    batch: u64,
     /// Seconds to measure at least at each utilization.
     #[arg(long, value_name = "S", default_value_t = 0.0)]
     seconds: f64,
@@ -76,7 +82,8 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let config = self.settings.apply(self.sizes.config_with(self.settings.basics.medium, RECORDS_SIM));
         let cleaner = config.cleaner && !self.no_cleaner;
-        let config = Config { zone_size: self.zone_size, cleaner, roofline: self.roofline, ..config };
+        let batch = self.batch as usize;
+        let config = Config { zone_size: self.zone_size, cleaner, batch, roofline: self.roofline, ..config };
         let zipf = self.zipf.or((!self.uniform && !self.etc).then_some(0.99)).map(Keys::Zipf);
         let others = [(self.uniform, Keys::Uniform), (self.etc, Keys::Etc)];
         let others = others.into_iter().filter_map(|(asked, keys)| asked.then_some(keys));
@@ -88,12 +95,13 @@ impl Args {
             ..Overwrites::default()
         };
         let mut bench = self.settings.begin(format!(
-            "Overwriting {} records of {} + {} bytes{}, {} % puts, until throughput is steady, {} a cleaner, seed {}.",
+            "Overwriting {} records of {} + {} bytes{}, {} % puts{}, until throughput is steady, {} a cleaner, seed {}.",
             config.records,
             config.key_size,
             config.value_size,
             if self.etc { " (etc: sizes of its own)" } else { "" },
             self.put,
+            in_batches(batch),
             if cleaner { "with" } else { "without" },
             config.seed
         ))?;

@@ -36,6 +36,8 @@ pub struct Paper {
     pub presets: &'static [Preset],
     /// How settings end that are compared with each other, where all else is the same: the first over the second.
     pub compared: Option<(&'static str, &'static str)>,
+    /// Whether its stores can issue several puts together.
+    pub batches: bool,
 }
 
 /// All papers whose evaluation can be repeated.
@@ -99,8 +101,8 @@ pub enum Benchmark {
     Util(Overwrites),
     /// [`recovery_of_overwritten`](super::recovery_of_overwritten()).
     Disorder(Overwrites),
-    /// YCSB E, which scans: a row that says why not, as long as no benchmark scans.
-    Scans,
+    /// A workload that scans, of designs that cannot: a row that says so.
+    NoScans,
 }
 
 /// A number of a paper's text, and ours.

@@ -94,6 +94,15 @@ impl<'a> Rows<'a> {
         Some(mops(first)? / mops(second)?)
     }
 
+    /// The same of a phase that is not about utilization.
+    pub(super) fn over_in(&self, phase: &str, design: &str, first: &str, second: &str) -> Option<f64> {
+        let mops = |setting| {
+            let rows = self.of(setting, phase).filter(|row| row.design == design);
+            median(rows.filter_map(|row| row.mops).collect())
+        };
+        Some(mops(first)? / mops(second)?)
+    }
+
     /// What a design keeps of its throughput at 50 %.
     pub(super) fn kept(&self, design: &str, setting: &str, percent: u64) -> Option<f64> {
         let mops = |percent| self.at(design, setting, percent, |row| row.mops);

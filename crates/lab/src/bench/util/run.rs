@@ -3,6 +3,7 @@
 use super::plan::record;
 use super::requests::{Draw, Requests};
 use super::settings::{Keys, Overwrites};
+use crate::bench::batched::Batched;
 use crate::bench::cost::Meter;
 use crate::bench::drive::{Access, Outcome, drive};
 use crate::bench::engine::{Engine, EngineClient, OpenEngine};
@@ -197,20 +198,28 @@ impl<E: Engine> Run<'_, E> {
                 values: first + share.start..first + share.end,
                 bytes: &bytes,
             });
-            let mut client = self.opened.client();
             let (mut key, mut value) = self.buffers();
+            let mut client = Batched::new(self.opened.client(), session.config.batch, key.len(), value.len());
             let stage = &stage;
             Ok(move |number| {
                 let request = drawn.requests[(number - share.start) as usize];
-                self.shape.fill(request.record, &mut key);
-                if request.is_put {
-                    session.values.fill(request.record, request.value, &mut value);
-                    client.put(&key, &value).map_err(session.refused(stage))?;
-                    return Ok(Access::Put);
+                let mut answer = if request.is_put {
+                    let (key, value) = client.next();
+                    self.shape.fill(request.record, key);
+                    session.values.fill(request.record, request.value, value);
+                    client.put().map_err(session.refused(stage))?
+                } else {
+                    self.shape.fill(request.record, &mut key);
+                    let (found, answer) =
+                        client.get_into(&key, &mut value).map_err(session.refused(stage))?;
+                    session.verify_last(stage, request.record, found.then_some(&value), request.value)?;
+                    answer
+                };
+                if number + 1 == share.end {
+                    let waited_ns = client.issue().map_err(session.refused(stage))?;
+                    answer.waited_ns = answer.waited_ns.or(waited_ns);
                 }
-                let found = client.get_into(&key, &mut value).map_err(session.refused(stage))?;
-                session.verify_last(stage, request.record, found.then_some(&value), request.value)?;
-                Ok(Access::Get)
+                Ok(answer)
             })
         })
     }
@@ -246,7 +255,7 @@ impl<E: Engine> Run<'_, E> {
                 metadata_bytes: stats.pool_bytes - stats.zones * stats.zone_bytes,
             }),
         };
-        let row = self.session.row("util", meter, outcome);
+        let row = self.session.batched(self.session.row("util", meter, outcome));
         let row = Row { records: self.records, utilized: Some(utilized), ..row };
         row.holding(self.records, self.session.before, self.opened.pool_bytes())
     }

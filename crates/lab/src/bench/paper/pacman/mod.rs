@@ -34,6 +34,7 @@ pub(super) static PAPER: Paper = Paper {
         production::RECOVERY,
     ],
     compared: Some((PACMAN, RAW)),
+    batches: true,
 };
 
 /// With all techniques, and without any.

@@ -32,6 +32,7 @@ pub(super) static PAPER: Paper = Paper {
         running::RECOVERY,
     ],
     compared: None,
+    batches: false,
 };
 
 /// Rows that have times, and rows of the simulator beside them.

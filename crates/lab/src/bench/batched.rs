@@ -1,0 +1,153 @@
+//! Log batching as FlatStore has it, without its network and without the stealing of requests: a service thread collects so many
+//! puts and issues them together, so that they become durable under one fence (PACMAN sections 4.1 and 5).
+//!
+//! A put is answered when its batch is durable, and its latency counts from when it came. A get of a key that waits in the batch has
+//! the batch issued first and is answered after it: nobody reads what a crash could take back. Other gets are answered at once.
+
+use super::drive::{Access, Answer};
+use super::engine::EngineClient;
+use std::time::Instant;
+
+/// One put in so many is timed: a prime, so that it is now here and now there in its batch.
+const SAMPLE: u32 = 17;
+
+/// A client that puts many at a time, or one.
+pub(super) struct Batched<C> {
+    client: C,
+    pairs: Vec<(Vec<u8>, Vec<u8>)>,
+    waiting: usize,
+    /// When a put came that waits and is timed.
+    came: Option<Instant>,
+    until_timed: u32,
+}
+
+impl<C: EngineClient> Batched<C> {
+    /// For batches of so many puts, with room for keys and values of such lengths.
+    pub(super) fn new(client: C, size: usize, key: usize, value: usize) -> Batched<C> {
+        let pairs = vec![(vec![0; key], vec![0; value]); size];
+        Batched { client, pairs, waiting: 0, came: None, until_timed: SAMPLE }
+    }
+
+    /// Where the next put is to be built: its key and its value.
+    #[inline]
+    pub(super) fn next(&mut self) -> &mut (Vec<u8>, Vec<u8>) {
+        &mut self.pairs[self.waiting]
+    }
+
+    /// Takes the put that was built: it is carried out at once, or with the last one of its batch.
+    ///
+    /// # Errors
+    /// The engine's own.
+    #[inline]
+    pub(super) fn put(&mut self) -> Result<Answer, C::Error> {
+        if let [(key, value)] = self.pairs.as_slice() {
+            self.client.put(key, value)?;
+            return Ok(Access::Put.into());
+        }
+        self.until_timed -= 1;
+        if self.until_timed == 0 {
+            self.until_timed = SAMPLE;
+            self.came = self.came.or_else(|| Some(Instant::now()));
+        }
+        self.waiting += 1;
+        let waited_ns = if self.waiting == self.pairs.len() { self.issue()? } else { None };
+        Ok(Answer { access: None, waited_ns })
+    }
+
+    /// Reads a value, behind the puts of its key that wait. The answer is that of the get.
+    ///
+    /// # Errors
+    /// The engine's own.
+    #[inline]
+    pub(super) fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<(bool, Answer), C::Error> {
+        let is_waiting = self.pairs[..self.waiting].iter().any(|(waiting, _)| waiting == key);
+        let waited_ns = if is_waiting { self.issue()? } else { None };
+        let found = self.client.get_into(key, out)?;
+        Ok((found, Answer { access: Some(Access::Get), waited_ns }))
+    }
+
+    /// Issues what waits; how long a put has waited, in nanoseconds, if one of these is timed.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub(super) fn issue(&mut self) -> Result<Option<u64>, C::Error> {
+        if self.waiting > 0 {
+            self.client.put_many(&self.pairs[..self.waiting])?;
+            self.waiting = 0;
+        }
+        Ok(self.came.take().map(|came| came.elapsed().as_nanos() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::convert::Infallible;
+
+    /// What was asked of an engine, in order.
+    #[derive(Default)]
+    struct Log(RefCell<Vec<String>>);
+
+    impl EngineClient for &Log {
+        type Error = Infallible;
+
+        fn put(&mut self, key: &[u8], _value: &[u8]) -> Result<(), Infallible> {
+            self.0.borrow_mut().push(format!("put {}", key[0]));
+            Ok(())
+        }
+
+        fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Infallible> {
+            let keys: Vec<u8> = pairs.iter().map(|(key, _)| key[0]).collect();
+            self.0.borrow_mut().push(format!("put {keys:?}"));
+            Ok(())
+        }
+
+        fn get_into(&mut self, key: &[u8], _out: &mut Vec<u8>) -> Result<bool, Infallible> {
+            self.0.borrow_mut().push(format!("get {}", key[0]));
+            Ok(true)
+        }
+
+        fn delete(&mut self, _key: &[u8]) -> Result<(), Infallible> {
+            Ok(())
+        }
+    }
+
+    fn put(batched: &mut Batched<&Log>, key: u8) -> Answer {
+        batched.next().0[0] = key;
+        batched.put().expect("infallible")
+    }
+
+    #[test]
+    fn puts_are_issued_together_and_before_a_get_of_one_of_them() {
+        let log = Log::default();
+        let mut batched = Batched::new(&log, 3, 1, 1);
+        let mut out = Vec::new();
+        [1, 2].iter().for_each(|key| assert!(put(&mut batched, *key).access.is_none(), "not answered yet"));
+        assert_eq!(batched.get_into(&[9], &mut out).expect("infallible").1.access, Some(Access::Get));
+        batched.get_into(&[2], &mut out).expect("infallible");
+        [3, 4, 5, 6].iter().for_each(|key| _ = put(&mut batched, *key));
+        batched.issue().expect("infallible");
+        batched.issue().expect("infallible");
+        let expected = ["get 9", "put [1, 2]", "get 2", "put [3, 4, 5]", "put [6]"];
+        assert_eq!(*log.0.borrow(), expected);
+    }
+
+    #[test]
+    fn a_batch_of_one_is_a_put() {
+        let log = Log::default();
+        let mut batched = Batched::new(&log, 1, 1, 1);
+        assert_eq!(put(&mut batched, 7).access, Some(Access::Put));
+        assert_eq!(*log.0.borrow(), ["put 7"]);
+    }
+
+    #[test]
+    fn latencies_count_from_when_a_put_came() {
+        let log = Log::default();
+        let mut batched = Batched::new(&log, SAMPLE as usize + 1, 1, 1);
+        (1..SAMPLE as u8).for_each(|key| assert_eq!(put(&mut batched, key).waited_ns, None));
+        assert_eq!(put(&mut batched, 0).waited_ns, None, "timed from here on");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(put(&mut batched, 0).waited_ns.is_some_and(|ns| ns >= 5_000_000));
+    }
+}

@@ -1,0 +1,137 @@
+//! Scans in the order of keys, and what proves that they read what they claim.
+//!
+//! A scan names a record, which must come first. Each pair tells by itself of which record it is; that record must have this key and
+//! this value, and each key must be above the one before. A scan may end early only behind the last key that was loaded. That none
+//! was left out is shown once, in the end, by a scan of all.
+
+use super::engine::{Engine, EngineClient, OpenEngine};
+use super::error::BenchError;
+use super::session::Session;
+use crate::workload::{KeyShape, Mismatch, Naming, Values};
+
+/// How records are named, and which one a pair is of.
+pub(super) trait Names: Copy {
+    /// Writes the key of a record over `key`.
+    fn fill(&self, number: u64, key: &mut Vec<u8>);
+
+    /// The record that a pair seems to be of. Whoever asks checks that.
+    fn number_of(&self, key: &[u8], value: &[u8]) -> u64;
+}
+
+impl Names for KeyShape {
+    fn fill(&self, number: u64, key: &mut Vec<u8>) {
+        KeyShape::fill(self, number, key);
+    }
+
+    fn number_of(&self, key: &[u8], _value: &[u8]) -> u64 {
+        KeyShape::number_of(self, key)
+    }
+}
+
+/// Names of YCSB may be hashes; but its values are those of the load as long as nothing is updated.
+impl Names for Naming {
+    fn fill(&self, number: u64, key: &mut Vec<u8>) {
+        Naming::fill(self, number, key);
+    }
+
+    fn number_of(&self, _key: &[u8], value: &[u8]) -> u64 {
+        Values::number_of_first(value)
+    }
+}
+
+/// The last key of so many records.
+pub(super) fn last_key(names: impl Names, records: u64) -> Vec<u8> {
+    let (mut key, mut last) = (Vec::new(), Vec::new());
+    for number in 0..records {
+        names.fill(number, &mut key);
+        if key > last {
+            last.clone_from(&key);
+        }
+    }
+    last
+}
+
+/// One thread's scans.
+pub(super) struct Scan<'a, E: Engine, N> {
+    session: &'a Session<'a, E>,
+    phase: &'a str,
+    names: N,
+    /// The last key of those that were loaded.
+    last: &'a [u8],
+    from: Vec<u8>,
+    /// The first key that was found.
+    first: Vec<u8>,
+    /// The key of the record that a pair seems to be of, and the key of the pair before.
+    key: Vec<u8>,
+    before: Vec<u8>,
+}
+
+impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
+    pub(super) fn new(session: &'a Session<'a, E>, phase: &'a str, names: N, last: &'a [u8]) -> Self {
+        let [from, first, key, before] = [const { Vec::new() }; 4];
+        Scan { session, phase, names, last, from, first, key, before }
+    }
+
+    /// Reads so many records from one on that is there, or all that there are behind it.
+    pub(super) fn run(
+        &mut self,
+        client: &mut <E::Opened as OpenEngine>::Client,
+        record: u64,
+        count: u64,
+    ) -> Result<(), BenchError> {
+        self.names.fill(record, &mut self.from);
+        let found = self.checked(client, count as usize)?;
+        let is_whole = found == count || (found > 0 && self.before.as_slice() >= self.last);
+        if is_whole && self.first == self.from {
+            return Ok(());
+        }
+        let (design, phase) = (self.session.design().to_owned(), self.phase.to_owned());
+        Err(BenchError::Missing { design, phase, record })
+    }
+
+    /// Reads all that there is, which must be so many records.
+    pub(super) fn all(mut self, opened: &E::Opened, records: u64) -> Result<(), BenchError> {
+        self.from.clear();
+        let found = self.checked(&mut opened.client(), usize::MAX)?;
+        if found == records {
+            return Ok(());
+        }
+        let (design, phase) = (self.session.design().to_owned(), self.phase.to_owned());
+        Err(BenchError::Count { design, phase, found, expected: records })
+    }
+
+    /// Scans from `from` on.
+    fn checked(
+        &mut self,
+        client: &mut <E::Opened as OpenEngine>::Client,
+        count: usize,
+    ) -> Result<u64, BenchError> {
+        let Scan { session, phase, names, from, first, key: named, before, .. } = self;
+        let (mut verdict, mut found) = (Ok(()), 0u64);
+        first.clear();
+        let scanned = client.scan(from, count, |key, value| {
+            if verdict.is_err() {
+                return;
+            }
+            let (design, phase_name) = (|| session.design().to_owned(), || (*phase).to_owned());
+            let number = names.number_of(key, value);
+            names.fill(number, named);
+            verdict = if named.as_slice() != key {
+                let source = Mismatch::Foreign;
+                Err(BenchError::WrongValue { design: design(), phase: phase_name(), record: number, source })
+            } else if found > 0 && key <= before.as_slice() {
+                Err(BenchError::Disorder { design: design(), phase: phase_name(), record: number })
+            } else {
+                session.verify(phase, number, Some(value))
+            };
+            if found == 0 {
+                first.extend_from_slice(key);
+            }
+            before.clear();
+            before.extend_from_slice(key);
+            found += 1;
+        });
+        scanned.map_err(session.refused(phase))?;
+        verdict.map(|()| found)
+    }
+}
