@@ -233,6 +233,42 @@ fn damage_shown(store: &mut Store, keys: u64) -> usize {
     shown
 }
 
+/// What is iterated over ends where the index does not say how to go on; who asks is told that this was not the end.
+#[test]
+fn an_iteration_that_a_damaged_index_ends_says_so() {
+    const KEYS: u64 = 400;
+    let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+    let options = Options { zone_size: Some(16 << 10), ..options(Design::FlatstoreFf) };
+    let store = written_twice(region.clone(), &options, KEYS);
+    let client = store.client();
+    let all = || {
+        let guard = client.pin();
+        let mut pairs = guard.iter();
+        let found = pairs.by_ref().count() as u64;
+        (found, pairs.ended())
+    };
+    assert!(matches!(all(), (KEYS, Ok(()))));
+    // Words of nodes that lead to others, and all else, in turn: whatever the index reads while it walks.
+    let mut told = 0;
+    for at in (16 << 10..region.len()).step_by(8) {
+        let word = region.load(at);
+        if word == 0 || at % 64 > 32 {
+            continue;
+        }
+        region.store(at, word ^ 0x00ff_ffff_0000_0000);
+        if let (_, Err(error)) = all() {
+            assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+            assert!(error.to_string().contains("if its design can be salvaged"), "{error}");
+            told += 1;
+        }
+        region.store(at, word);
+        if told > 3 {
+            break;
+        }
+    }
+    assert!(told > 0, "no damage was met");
+}
+
 /// An index in the pool is believed, but not trusted: what it names wrongly is an error, never a panic and never another key's value.
 #[test]
 fn a_damaged_entry_of_the_index_is_noticed() {

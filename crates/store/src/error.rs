@@ -1,5 +1,6 @@
 //! One error type; its [`kind`](Error::kind) says what the caller should do next.
 
+use crate::designs::Design;
 use quipu_medium::MediumError;
 use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
@@ -70,7 +71,9 @@ pub enum Error {
     },
     /// Records or structures of the pool do not prove themselves; the pool was not changed.
     #[error(
-        "the pool is damaged: {0}; restore it from a copy, or salvage what it has (quipu check POOL --salvage NEWPOOL)"
+        "the pool is damaged: {0}; restore it from a copy, or, if its design is {designs}, salvage what it has (quipu check \
+         POOL --salvage NEWPOOL)",
+        designs = salvaged()
     )]
     Damaged(Box<Damage>),
     /// A newer version wrote what this one cannot read; the pool was not changed.
@@ -158,6 +161,15 @@ impl std::fmt::Display for Damage {
     }
 }
 
+/// The designs whose pools can be salvaged, in words.
+fn salvaged() -> String {
+    let mut names =
+        Design::ALL.iter().filter(|design| design.description().salvages).map(|design| design.name());
+    let last = names.next_back().unwrap_or("none");
+    let others: Vec<&str> = names.collect();
+    if others.is_empty() { last.to_owned() } else { format!("{} or {last}", others.join(", ")) }
+}
+
 impl Error {
     /// One damaged place.
     pub(crate) fn damaged(what: impl Into<String>, offset: u64, len: u64) -> Error {
@@ -232,6 +244,19 @@ impl From<HeapError> for Error {
             HeapError::Space(error) => error.into(),
             HeapError::TooLong { len, limit } => Error::ValueTooLarge { len, limit },
             other => Error::Option(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_recommends_salvage_to_the_designs_that_have_it() {
+        let text = Error::damaged("a record", 0, 8).to_string();
+        for design in Design::ALL {
+            assert_eq!(text.contains(design.name()), design.description().salvages, "{design}: {text}");
         }
     }
 }

@@ -52,9 +52,9 @@ impl Guard<'_> {
     }
 
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
-    /// written meanwhile appears at most once, with a value that it had.
+    /// written meanwhile appears at most once, with a value that it had. A damaged index ends it early; see [`Iter::ended`].
     pub fn iter(&self) -> Iter<'_> {
-        let pairs: Pairs<'_> = match self.spine {
+        let pairs: Box<dyn Iterator<Item = Pair<'_>> + '_> = match self.spine {
             Pinned::Log(logs) => with_logs!(logs, spine => {
                 spine.settle_all(&self.pinned);
                 Box::new(spine.pairs(&self.pinned))
@@ -63,12 +63,12 @@ impl Guard<'_> {
                 let mut batch = SlotBatch::default();
                 let next = move || {
                     let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));
-                    found.map(|(key, value)| (key.into(), value.into()))
+                    found.map(|(key, value)| Ok((key.into(), value.into())))
                 };
                 Box::new(std::iter::from_fn(next))
             }
         };
-        Iter { pairs }
+        Iter { pairs, outcome: Ok(()) }
     }
 
     /// The keys within these bounds with their values, in the order of their bytes. A key that is present throughout appears exactly
@@ -115,18 +115,41 @@ impl<'g> Iterator for Range<'g> {
     }
 }
 
-type Pairs<'g> = Box<dyn Iterator<Item = (Cow<'g, [u8]>, Cow<'g, [u8]>)> + 'g>;
-
 /// Iteration over a pinned store; see [`Guard::iter`].
 pub struct Iter<'g> {
-    pairs: Pairs<'g>,
+    pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g>,
+    outcome: Result<(), Error>,
+}
+
+impl Iter<'_> {
+    /// Once it has given its last pair, whether that was the last that there is.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] or a failure of the allocator, if an index in the pool does not say how to go on.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// let client = store.client();
+    /// let guard = client.pin();
+    /// let mut pairs = guard.iter();
+    /// assert_eq!(pairs.by_ref().count(), 0);
+    /// pairs.ended()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ended(self) -> Result<(), Error> {
+        self.outcome
+    }
 }
 
 impl<'g> Iterator for Iter<'g> {
     type Item = (Cow<'g, [u8]>, Cow<'g, [u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.pairs.next()
+        if self.outcome.is_err() {
+            return None;
+        }
+        self.pairs.next()?.map_err(|error| self.outcome = Err(error)).ok()
     }
 }
 

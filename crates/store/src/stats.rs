@@ -1,5 +1,8 @@
 //! Numbers of an open store.
 
+use quipu_medium::Region;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// Sizes and counts of an open store, exact when nobody is writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,6 +33,16 @@ pub struct Stats {
     pub hinted_records: u64,
     /// Segments that compaction has given back since open.
     pub freed_segments: u64,
+    /// Zones that are to be left for puts, before the reserve, when compaction rests. Nothing of a design that has no such goal.
+    pub goal_zones: u64,
+    /// What compaction owes: zones that are missing to that.
+    pub owed_zones: u64,
+    /// Writes since open that helped to compact before they began, since nobody else did or the cleaner was behind.
+    pub helped_writes: u64,
+    /// Writes since open that found no room and waited for compaction to make some.
+    pub stalled_writes: u64,
+    /// How long they waited together, in milliseconds by the system's clock.
+    pub stalled_ms: u64,
     /// Bytes of the zones that large values take.
     pub value_bytes: u64,
     /// Bytes of DRAM that the index takes.
@@ -51,6 +64,41 @@ impl Stats {
         } else {
             let live = self.record_bytes.saturating_sub(self.garbage_bytes);
             (live + self.value_bytes) as f64 / used as f64
+        }
+    }
+}
+
+/// How compaction held writers up. Only who is held up counts, so it costs nothing where nobody is.
+#[derive(Debug, Default)]
+pub(crate) struct StallCounts {
+    helped_writes: AtomicU64,
+    stalled_writes: AtomicU64,
+    stalled_ms: AtomicU64,
+}
+
+impl StallCounts {
+    /// A write has helped to compact before it began.
+    pub(crate) fn note_help(&self) {
+        self.helped_writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a write that found no room, and how long `wait` takes.
+    pub(crate) fn waiting<T>(&self, region: &Region, wait: impl FnOnce() -> T) -> T {
+        self.stalled_writes.fetch_add(1, Ordering::Relaxed);
+        let begin = region.now();
+        let result = wait();
+        // The clock may be set back meanwhile.
+        self.stalled_ms.fetch_add(region.now().saturating_sub(begin), Ordering::Relaxed);
+        result
+    }
+
+    /// The same statistics with these counts.
+    pub(crate) fn counted_in(&self, stats: Stats) -> Stats {
+        Stats {
+            helped_writes: self.helped_writes.load(Ordering::Relaxed),
+            stalled_writes: self.stalled_writes.load(Ordering::Relaxed),
+            stalled_ms: self.stalled_ms.load(Ordering::Relaxed),
+            ..stats
         }
     }
 }

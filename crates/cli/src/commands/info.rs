@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, size};
-use quipu::Store;
+use quipu::{Stats, Store};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ Examples:
 
 Fields of the JSON object: pool, design, settings (of the design, an object), medium, durability, survives (process_crash, os_crash, power_loss: \
 yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, \
-garbage_bytes, value_bytes (zones of large values), utilization, index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
+garbage_bytes, value_bytes (zones of large values), utilization, goal_zones (free for puts when compaction rests), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
 from_checkpoint.";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
@@ -27,6 +27,17 @@ pub struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// What compaction owes.
+fn to_clean(stats: &Stats) -> String {
+    match (stats.goal_zones, stats.owed_zones) {
+        (0, _) => "whenever few blocks are left".to_owned(),
+        (goal, 0) => format!("nothing yet: the {goal} zones are free that are to be left for puts"),
+        (goal, owed) => {
+            format!("until {owed} more of the {goal} zones are free that are to be left for puts")
+        }
+    }
 }
 
 impl Args {
@@ -57,6 +68,8 @@ impl Args {
             "garbage_bytes": stats.garbage_bytes,
             "value_bytes": stats.value_bytes,
             "utilization": stats.utilization(),
+            "goal_zones": stats.goal_zones,
+            "owed_zones": stats.owed_zones,
             "index_bytes": stats.index_bytes,
             "index_pm_bytes": stats.index_pm_bytes,
             "longest_key": key,
@@ -103,6 +116,7 @@ impl Args {
                     stats.utilization() * 100.0
                 ),
             ),
+            ("to clean", to_clean(&stats)),
             ("index", index),
             ("limits", format!("keys of {}, values of {}", size::human(key), size::human(value))),
             ("last use", closed),

@@ -133,7 +133,7 @@ pub fn export(
     out: impl Write,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Exported, ExportError> {
-    let keys = Keys::of(client);
+    let keys = Keys::of(client)?;
     let total = keys.places.len() as u64;
     let mut writer = TextWriter::new(out);
     for (turn, places) in keys.places.chunks(EXPORT_KEYS).enumerate() {
@@ -164,16 +164,20 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(client: &Client) -> Keys {
+    /// All of them, or why they cannot all be told.
+    fn of(client: &Client) -> Result<Keys, quipu::Error> {
         let mut keys = Keys { bytes: Vec::new(), places: Vec::new() };
-        for (key, _) in client.pin().iter() {
+        let guard = client.pin();
+        let mut pairs = guard.iter();
+        for (key, _) in pairs.by_ref() {
             let start = keys.bytes.len();
             keys.bytes.extend_from_slice(&key);
             keys.places.push((start, keys.bytes.len()));
         }
+        pairs.ended()?;
         let bytes = &keys.bytes;
         keys.places.sort_unstable_by_key(|(start, end)| &bytes[*start..*end]);
-        keys
+        Ok(keys)
     }
 
     fn at(&self, (start, end): (usize, usize)) -> &[u8] {

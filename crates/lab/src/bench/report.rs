@@ -156,6 +156,15 @@ pub struct Compaction {
     /// The same for each second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleaned_bytes_per_second: Option<f64>,
+    /// Zones that compaction owed at the end: those missing to as many as are to be left for puts when it rests.
+    pub owed_zones: u64,
+    /// Writes that helped to compact before they began.
+    pub helped_writes: u64,
+    /// Writes that found no room, and waited for compaction.
+    pub stalled_writes: u64,
+    /// How long they waited together, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled_ms: Option<u64>,
     /// Bytes of the segments that puts leave to deletes and to compaction.
     pub reserve_bytes: u64,
     /// Bytes of the pool that are no segments.

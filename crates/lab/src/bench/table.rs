@@ -33,7 +33,7 @@ fn per_thread(row: &Row) -> Option<String> {
     number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
 }
 
-const COLUMNS: [Column; 41] = [
+const COLUMNS: [Column; 45] = [
     Column {
         header: "setting",
         left: true,
@@ -89,6 +89,26 @@ const COLUMNS: [Column; 41] = [
                 number(did.cleaned_bytes_per_second.map(|bytes| mebibytes(bytes as u64)), 1)
             })
         },
+    },
+    Column {
+        header: "zones owed",
+        left: false,
+        cell: |row| compaction(row, |did| Some(did.owed_zones.to_string())),
+    },
+    Column {
+        header: "writes helped",
+        left: false,
+        cell: |row| compaction(row, |did| Some(did.helped_writes.to_string())),
+    },
+    Column {
+        header: "stalled",
+        left: false,
+        cell: |row| compaction(row, |did| Some(did.stalled_writes.to_string())),
+    },
+    Column {
+        header: "stalled ms",
+        left: false,
+        cell: |row| compaction(row, |did| did.stalled_ms.map(|ms| ms.to_string())),
     },
     Column {
         header: "% of limit",

@@ -41,7 +41,7 @@ pub enum SpaceError {
     },
     /// Metadata that is protected by a check word does not match it.
     #[error(
-        "{what} at offset {offset} is damaged; restore the pool from a backup, or copy it and salvage the copy; \
+        "{what} at offset {offset} is damaged; restore the pool from a backup, or copy it and salvage the copy, if its design can be salvaged; \
          nothing was changed"
     )]
     Damaged {

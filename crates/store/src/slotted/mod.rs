@@ -122,7 +122,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         let per_block = usage.capacity.checked_div(usage.allocated_blocks).unwrap_or_default();
         let (used, live) = (usage.used_blocks * per_block, usage.live_bytes + usage.value_blocks * per_block);
         let (freed, moved) = self.reclaimer.done();
-        Stats {
+        let stats = Stats {
             records: self.index.len(),
             pool_bytes: self.region().len(),
             zone_bytes: space.zone_size(),
@@ -136,7 +136,8 @@ impl<M: NodeMemory> SlotSpine<M> {
             index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,
             ..Stats::default()
-        }
+        };
+        self.reclaimer.stalls().counted_in(stats)
     }
 
     /// Ends a session; its block goes on with another client.

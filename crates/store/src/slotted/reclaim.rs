@@ -13,6 +13,7 @@ use crate::background::{Bell, Progress};
 use crate::error::Error;
 use crate::options::Twin;
 use crate::patience::Patience;
+use crate::stats::StallCounts;
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::slots::{FreedBlock, Owner, Reclaimed, SlotError, SlotHeap};
 use quipu_parts::index::cceh::NodeMemory;
@@ -34,6 +35,7 @@ pub(super) struct Reclaimer {
     moved: AtomicU64,
     /// Steps being taken; the crash explorer sorts its states by it.
     busy: AtomicU64,
+    stalls: StallCounts,
 }
 
 /// What whoever reclaims has for the time being.
@@ -77,7 +79,13 @@ impl Reclaimer {
             freed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             busy: AtomicU64::new(0),
+            stalls: StallCounts::default(),
         }
+    }
+
+    /// How writers were held up since the store was opened.
+    pub(super) fn stalls(&self) -> &StallCounts {
+        &self.stalls
     }
 
     /// Blocks that became free, and bytes that had to move, since the store was opened.
@@ -121,6 +129,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         let has_cleaner = self.reclaimer.bell.ring();
         if left != self.reclaimer.fruitless.load(Ordering::Relaxed) && (!has_cleaner || left < LOW_WATER / 2)
         {
+            self.reclaimer.stalls.note_help();
             self.reclaim_ahead(left)?;
         }
         Ok(())
@@ -224,6 +233,10 @@ impl<M: NodeMemory> SlotSpine<M> {
         session: &mut SlotSession,
         blocks: u64,
     ) -> Result<(), Error> {
+        self.reclaimer.stalls.waiting(self.region(), || self.make_space(session, blocks, error))
+    }
+
+    fn make_space(&self, session: &mut SlotSession, blocks: u64, error: Error) -> Result<(), Error> {
         // What could be reclaimed may be this client's own block.
         self.end(session);
         let mut patience = Patience::new(self.region());

@@ -41,7 +41,7 @@ use hot::{Hot, HotSide};
 use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
+use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard, Use};
 use quipu_parts::heap::{Numbers, Reference, SizedReference};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, HINT_FIELD, Kind, RecordView};
@@ -177,7 +177,8 @@ impl<I: Index> Spine<I> {
         let index = self.index.stats();
         let bytes = self.heap.usage();
         let compacted = self.compactor.done();
-        Stats {
+        let goal = self.compactor.goal();
+        let stats = Stats {
             // Damage, which every other call reports.
             records: self.index.len(&guard).unwrap_or_default(),
             pool_bytes: self.region().len(),
@@ -192,12 +193,16 @@ impl<I: Index> Spine<I> {
             moved_records: compacted.records,
             hinted_records: compacted.by_hint,
             freed_segments: compacted.segments,
+            goal_zones: goal as u64,
+            owed_zones: goal.saturating_sub(self.heap.zones_left(Use::Put)) as u64,
             value_bytes: (self.heap.zones_of_values() * space.zone_size()).saturating_sub(index.pm_bytes),
             index_bytes: index.bytes,
             index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,
             index_records_read: index.records_read,
-        }
+            ..Stats::default()
+        };
+        self.compactor.stalls().counted_in(stats)
     }
 
     /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a time of expiry and

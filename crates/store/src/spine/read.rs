@@ -1,6 +1,6 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
-use super::{Located, Spine, reference_of};
+use super::{Located, Pair, Spine, reference_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
@@ -174,19 +174,19 @@ impl<I: Index> Spine<I> {
     }
 
     /// All keys with their values, in no order; as [`crate::Guard::iter`].
-    pub(crate) fn pairs<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-    ) -> impl Iterator<Item = (Cow<'g, [u8]>, Cow<'g, [u8]>)> {
+    pub(crate) fn pairs<'g>(&'g self, guard: &'g Guard<'g>) -> impl Iterator<Item = Pair<'g>> {
         let mut batch = Batch::default();
         std::iter::from_fn(move || {
             loop {
                 // As a record that leaves the pool, a value that cannot be read is left out; `Client::get` says so.
-                let record = self.next_record(guard, &mut batch).ok()??;
+                let record = match self.next_record(guard, &mut batch) {
+                    Ok(record) => record?,
+                    Err(error) => return Some(Err(error)),
+                };
                 if !self.has_expired(&record)
                     && let Ok(value) = self.value(guard, &record)
                 {
-                    return Some((Cow::Borrowed(record.key), value));
+                    return Some(Ok((Cow::Borrowed(record.key), value)));
                 }
             }
         })

@@ -236,7 +236,9 @@ impl<I: Index> Spine<I> {
         purpose: Use,
     ) -> Result<(), Error> {
         let is_full = matches!(error, Error::PoolFull { .. });
-        if is_full && self.make_space(writer, wanted, purpose)? { Ok(()) } else { Err(error) }
+        let make_space = || self.make_space(writer, wanted, purpose);
+        let made = is_full && self.compactor.stalls().waiting(self.region(), make_space)?;
+        if made { Ok(()) } else { Err(error) }
     }
 
     /// Finds room for a record and builds it, all but its sequence number.

@@ -60,6 +60,9 @@ struct Done {
     moved_records: u64,
     hinted_records: u64,
     cleaned_bytes: u64,
+    helped_writes: u64,
+    stalled_writes: u64,
+    stalled_ms: u64,
 }
 
 impl Done {
@@ -70,6 +73,9 @@ impl Done {
             moved_records: after.moved_records - before.moved_records,
             hinted_records: after.hinted_records - before.hinted_records,
             cleaned_bytes: (after.freed_segments - before.freed_segments) * after.zone_bytes,
+            helped_writes: after.helped_writes - before.helped_writes,
+            stalled_writes: after.stalled_writes - before.stalled_writes,
+            stalled_ms: after.stalled_ms - before.stalled_ms,
         }
     }
 
@@ -80,6 +86,9 @@ impl Done {
             moved_records: self.moved_records + next.moved_records,
             hinted_records: self.hinted_records + next.hinted_records,
             cleaned_bytes: self.cleaned_bytes + next.cleaned_bytes,
+            helped_writes: self.helped_writes + next.helped_writes,
+            stalled_writes: self.stalled_writes + next.stalled_writes,
+            stalled_ms: self.stalled_ms + next.stalled_ms,
         }
     }
 
@@ -251,6 +260,10 @@ impl<E: Engine> Run<'_, E> {
                     .then(|| done.hinted_records as f64 / done.moved_records as f64),
                 cleaned_bytes: done.cleaned_bytes,
                 cleaned_bytes_per_second: timed.then(|| done.cleaned_bytes as f64 / outcome.seconds),
+                owed_zones: stats.owed_zones,
+                helped_writes: done.helped_writes,
+                stalled_writes: done.stalled_writes,
+                stalled_ms: timed.then_some(done.stalled_ms),
                 reserve_bytes: stats.reserve_zones * stats.zone_bytes,
                 metadata_bytes: stats.pool_bytes - stats.zones * stats.zone_bytes,
             }),

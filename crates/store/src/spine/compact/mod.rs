@@ -33,6 +33,7 @@ mod step;
 use super::durable::Surveying;
 use super::{Spine, Writer};
 use crate::background::Bell;
+use crate::stats::StallCounts;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Position, Use};
 use quipu_parts::heap::values::ValueZones;
@@ -99,6 +100,7 @@ pub(crate) struct Compactor {
     moved: AtomicU64,
     moved_records: AtomicU64,
     hinted_records: AtomicU64,
+    stalls: StallCounts,
 }
 
 /// What whoever takes a step borrows for it.
@@ -169,7 +171,18 @@ impl Compactor {
             moved: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
             hinted_records: AtomicU64::new(0),
+            stalls: StallCounts::default(),
         }
+    }
+
+    /// How writers were held up since the store was opened.
+    pub(crate) fn stalls(&self) -> &StallCounts {
+        &self.stalls
+    }
+
+    /// Zones that are to be left for puts when compaction rests.
+    pub(crate) fn goal(&self) -> u32 {
+        self.low_water
     }
 
     /// Where the cleaner is called.

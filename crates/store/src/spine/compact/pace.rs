@@ -37,6 +37,7 @@ impl<I: Index> Spine<I> {
                 hot.tend();
             }
             if !has_cleaner || left < low_water.div_ceil(HELPERS_SHARE) {
+                self.compactor.stalls().note_help();
                 self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
             }
         }
