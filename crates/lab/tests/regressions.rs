@@ -265,7 +265,8 @@ fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published() {
     }
 }
 
-/// The same where a batch stands in two segments, since some of its keys are hot.
+/// The same where a batch stands in two segments, since some of its keys are hot. In a pool this small it has also shown writers that
+/// were refused although their other segment had room.
 #[test]
 fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published_in_either_of_two_segments() {
     for design in [Design::Quipu, Design::FlatstoreH] {

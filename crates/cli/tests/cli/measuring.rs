@@ -72,7 +72,8 @@ fn overwriting_is_measured_at_utilizations() {
     let mut fields = words(TIMED);
     fields.extend(words(
         "utilization distribution segments windows steady write_amplification reserve_bytes metadata_bytes put \
-         moved_bytes moved_records moved_by_hint cleaned_bytes cleaned_bytes_per_second",
+         moved_bytes moved_records moved_by_hint cleaned_bytes cleaned_bytes_per_second owed_zones helped_writes stalled_writes \
+         stalled_ms",
     ));
     fields.sort_unstable();
     let asked: Vec<_> =

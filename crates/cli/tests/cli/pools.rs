@@ -125,7 +125,7 @@ fn objects_have_the_documented_names() {
     let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
     let expected = "pool design medium durability survives pool_bytes zone_bytes zones free_zones records record_bytes \
                     garbage_bytes utilization settings index_bytes index_pm_bytes longest_key longest_value closed_cleanly \
-                    from_checkpoint value_bytes";
+                    from_checkpoint value_bytes goal_zones owed_zones";
     assert_eq!(names(info), words(expected));
     assert_eq!(names(&info["survives"]), words("process_crash os_crash power_loss evidence"));
 
