@@ -68,7 +68,7 @@ pub use options::{FreeList, Options};
 #[doc(hidden)]
 pub use options::{Testing, Twin};
 pub use quipu_medium::{Answer, Durability, MediumKind, Statement, Survives};
-pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, TieBreak};
+pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
 pub use quipu_parts::index::cceh::CcehSettings;
 pub use recovery::RecoveryReport;
 pub use salvage::{Instead, LostKey, SalvageReport};

@@ -27,8 +27,16 @@ pub struct Setting {
 }
 
 const VIPER: &[Design] = &[Design::Viper];
+const SLOTS: &[Design] = &[Design::Viper, Design::ViperPacman];
 const FLATSTORE: &[Design] =
     &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf];
+const PACMAN: &[Design] = &[
+    Design::FlatstoreH,
+    Design::FlatstoreM,
+    Design::FlatstorePh,
+    Design::FlatstoreFf,
+    Design::ViperPacman,
+];
 
 type Names<T> = &'static [(&'static str, T)];
 
@@ -59,7 +67,7 @@ impl Setting {
             name: "page-size",
             values: "bytes, a multiple of 4096",
             help: "bytes of a page; a block has at most 512 KiB (3.2.1)",
-            designs: VIPER,
+            designs: SLOTS,
             read: |options| options.slots.page_size.to_string(),
             write: |options, text| {
                 let size = number(text, 1..=u32::MAX);
@@ -73,7 +81,7 @@ impl Setting {
             name: "pages-per-block",
             values: "1 to 32",
             help: "DIMMs that a block spans; fewer where zones are too small for it (3.2.1)",
-            designs: VIPER,
+            designs: SLOTS,
             read: |options| options.slots.pages_per_block.to_string(),
             write: |options, text| put(&mut options.slots.pages_per_block, number(text, 1..=MAX_PAGES)),
         },
@@ -81,7 +89,7 @@ impl Setting {
             name: "random-first-page",
             values: "on or off",
             help: "clients begin blocks at random pages, and so at different DIMMs (4.1)",
-            designs: VIPER,
+            designs: SLOTS,
             read: |options| name_of(SWITCH, options.slots.random_first_page),
             write: |options, text| put(&mut options.slots.random_first_page, named(SWITCH, text)),
         },
@@ -89,7 +97,7 @@ impl Setting {
             name: "alignment-shift",
             values: "0 or 2048",
             help: "bytes by which pages are moved off the DIMMs' boundaries (figure 11)",
-            designs: VIPER,
+            designs: SLOTS,
             read: |options| name_of(SHIFTS, options.slots.alignment_shift),
             write: |options, text| put(&mut options.slots.alignment_shift, named(SHIFTS, text)),
         },
@@ -97,7 +105,7 @@ impl Setting {
             name: "reclaim-percent",
             values: "1 to 100",
             help: "per cent of a block that must be free before it is reclaimed ahead of need (4.6)",
-            designs: VIPER,
+            designs: SLOTS,
             read: |options| options.slots.reclaim_percent.to_string(),
             write: |options, text| put(&mut options.slots.reclaim_percent, number(text, 1..=100)),
         },
@@ -105,7 +113,7 @@ impl Setting {
             name: "fill-percent",
             values: "0 to 100",
             help: "per cent of all blocks that must be used before more are allocated (3.2.1)",
-            designs: VIPER,
+            designs: SLOTS,
             read: |options| options.slots.fill_percent.to_string(),
             write: |options, text| put(&mut options.slots.fill_percent, number(text, 0..=100)),
         },
@@ -137,7 +145,7 @@ impl Setting {
             name: "cceh",
             values: "paper or dense",
             help: "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
-            designs: &[Design::Viper, Design::FlatstoreH, Design::FlatstorePh],
+            designs: &[Design::Viper, Design::FlatstoreH, Design::FlatstorePh, Design::ViperPacman],
             read: |options| {
                 let shape = options.offset_map.shape;
                 let name = SHAPES.iter().find(|(_, known)| known() == shape).map(|(name, _)| (*name).into());
@@ -152,8 +160,8 @@ impl Setting {
         Setting {
             name: "pacman",
             values: "on or off",
-            help: "all four of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
-            designs: FLATSTORE,
+            help: "all of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
+            designs: PACMAN,
             read: |options| {
                 let Techniques { reduce, separate, shortcut, batch } = options.techniques;
                 match (reduce, separate, batch) {
@@ -173,15 +181,15 @@ impl Setting {
             name: "reduce",
             values: "on or off",
             help: "words of the index tell lengths, and bits in DRAM what is dead (3.2)",
-            designs: FLATSTORE,
+            designs: PACMAN,
             read: |options| name_of(SWITCH, options.techniques.reduce),
             write: |options, text| put(&mut options.techniques.reduce, named(SWITCH, text)),
         },
         Setting {
             name: "separate",
             values: "on or off",
-            help: "hot records lie in segments of their own (3.4)",
-            designs: FLATSTORE,
+            help: "hot records lie in segments or blocks of their own (3.4)",
+            designs: PACMAN,
             read: |options| name_of(SWITCH, options.techniques.separate),
             write: |options, text| put(&mut options.techniques.separate, named(SWITCH, text)),
         },
@@ -196,8 +204,8 @@ impl Setting {
         Setting {
             name: "batch",
             values: "on or off",
-            help: "records are copied under one fence, and their entries flushed together (3.3)",
-            designs: FLATSTORE,
+            help: "records are copied under one fence, and their entries flushed together; viper-pacman needs reduce for it (3.3)",
+            designs: PACMAN,
             read: |options| name_of(SWITCH, options.techniques.batch),
             write: |options, text| put(&mut options.techniques.batch, named(SWITCH, text)),
         },

@@ -3,7 +3,7 @@
 use crate::background::Cleaner;
 use crate::check::CheckReport;
 use crate::client::Client;
-use crate::designs::{Design, quipu, viper};
+use crate::designs::{Design, quipu, viper, viper_pacman};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::offset_map::{NodePlace, OffsetMap};
@@ -16,6 +16,7 @@ use crate::spine::{Plan, clock_of, with_logs};
 use crate::stats::Stats;
 use crate::techniques::FlatSettings;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
+use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -101,9 +102,11 @@ impl Store {
             design: design.id(),
             settings: match design {
                 Design::Quipu => [0; _],
-                Design::Viper => {
+                Design::Viper | Design::ViperPacman => {
                     let map = options.offset_map.fitted(zone_size);
-                    viper::encode(&options.slots.fitted(zone_size), &map, [0; _])
+                    let techniques = viper_pacman::techniques(design, options.techniques);
+                    let slots = SlotSettings { techniques, ..options.slots.fitted(zone_size) };
+                    viper::encode(&slots, &map, [0; _])
                 }
                 _ => {
                     let nodes = if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
@@ -123,7 +126,7 @@ impl Store {
         };
         let space = Space::format(region, &format)?;
         let engine = match design {
-            Design::Viper => {
+            design if design.has_slots() => {
                 let clock = clock_of(&space, options, false);
                 Engine::Slots(Slots::create(space, clock, options)?)
             }
@@ -210,10 +213,11 @@ impl Store {
     /// The [settings](Setting) of the pool, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let mut options = Options::default();
-        if let Design::Viper = self.design
+        if self.design.has_slots()
             && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
         {
             (options.slots, options.offset_map) = (slots, map);
+            options.techniques = viper_pacman::chosen(slots.techniques);
         }
         if let Some(flat) = FlatSettings::decode(&self.engine.space().superblock().settings) {
             (options.techniques, options.offset_map.shape) = (flat.techniques, flat.shape);
@@ -315,7 +319,7 @@ impl Store {
 /// The zone size of a new pool of `pool` bytes.
 fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
     let least = match options.design.unwrap_or_default() {
-        Design::Viper => viper::LEAST_ZONE,
+        design if design.has_slots() => viper::LEAST_ZONE,
         _ => quipu::LEAST_ZONE,
     };
     let default = || (pool / 256).next_power_of_two().clamp(least, *ZONE_SIZES.end());
@@ -335,7 +339,7 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
     let (space, found) = Space::examine(region)?;
     let (engine, recovery) = match design {
-        Design::Viper => {
+        design if design.has_slots() => {
             let clock = clock_of(&space, options, found.superblock_copy_lost);
             let (slots, recovery) = Slots::open(space, clock, options, holes, found, progress)?;
             (Engine::Slots(slots), recovery)

@@ -6,7 +6,9 @@
 use super::records::Records;
 use super::report::CrashConfig;
 use crate::settings;
-use quipu::{Error, FreeList, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Testing};
+use quipu::{
+    Design, Error, FreeList, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Techniques, Testing,
+};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -76,10 +78,18 @@ impl Pool {
             let offset_map = OffsetMap { nodes, ..OffsetMap::default() };
             options = Options { zone_size: Some(zone_size), slots, offset_map, ..options };
         }
+        if config.design == Design::ViperPacman {
+            let (zone_size, slots) = slots(seed, &config.slots);
+            let slots = SlotSettings { form: RecordForm::Variable, ..slots };
+            // Records move one by one in one run of four, and hot ones lie with the others in another.
+            let techniques =
+                Techniques { batch: seed % 4 != 3, separate: seed % 4 != 1, ..Techniques::ALL };
+            options = Options { zone_size: Some(zone_size), slots, techniques, ..options };
+        }
         settings::apply(&config.settings, &mut options).expect("settings that were checked");
         let records = Records::new(options.slots.form);
         // Two runs of five; blocks would leave too little of such a pool to work with.
-        let crowded = matches!(seed % 5, 0 | 4) && !config.design.description().updates_in_place;
+        let crowded = matches!(seed % 5, 0 | 4) && !matches!(config.design, Design::Viper | Design::ViperPacman);
         Pool { options, records, crowded }
     }
 

@@ -4,6 +4,7 @@
 pub mod flatstore;
 pub mod quipu;
 pub mod viper;
+pub mod viper_pacman;
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,6 +26,8 @@ pub enum Design {
     FlatstorePh,
     /// FlatStore-FF: FAST&FAIR in the pool.
     FlatstoreFf,
+    /// Viper with PACMAN's techniques; see [`viper_pacman`].
+    ViperPacman,
 }
 
 /// What a design is, for people who choose one.
@@ -72,6 +75,7 @@ impl Design {
         Design::FlatstoreM,
         Design::FlatstorePh,
         Design::FlatstoreFf,
+        Design::ViperPacman,
     ];
 
     /// What this design is.
@@ -83,6 +87,7 @@ impl Design {
             Design::FlatstoreM => &flatstore::M,
             Design::FlatstorePh => &flatstore::PH,
             Design::FlatstoreFf => &flatstore::FF,
+            Design::ViperPacman => &viper_pacman::DESCRIPTION,
         }
     }
 
@@ -100,7 +105,13 @@ impl Design {
             Design::FlatstoreM => 4,
             Design::FlatstorePh => 5,
             Design::FlatstoreFf => 6,
+            Design::ViperPacman => 7,
         }
+    }
+
+    /// Whether its records stand in slots of pages, and not in segments.
+    pub(crate) fn has_slots(self) -> bool {
+        matches!(self, Design::Viper | Design::ViperPacman)
     }
 
     pub(crate) fn from_id(id: u32) -> Option<Design> {

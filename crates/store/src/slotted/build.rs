@@ -1,16 +1,18 @@
 //! Putting a spine over slots together: its parts, and the memory of its index.
 //!
-//! The code is the same with the index in DRAM and in the pool, but compiled for each: [`Slots`] says which a pool has.
+//! The code is the same with the index in DRAM and in the pool, and for what tells what is dead, but compiled for each: [`Slots`] says
+//! which a pool has.
 //!
 //! Created is the index before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and one
 //! that has none in use was not finished, and is finished by whoever opens it.
 
 use super::{SlotSpine, recovery};
-use crate::designs::viper;
+use crate::designs::{Design, viper, viper_pacman};
 use crate::error::Error;
 use crate::offset_map::{NodePlace, OffsetMap};
 use crate::options::Options;
 use crate::recovery::{Holes, RecoveryReport};
+use crate::spine::Hot;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::slots::{Damage, Neighbor, SlotHeap, SlotSettings};
 use quipu_parts::index::cceh::{
@@ -24,9 +26,11 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) enum Slots {
     /// It is in DRAM.
-    Dram(Arc<SlotSpine<DramNodes>>),
+    Dram(Arc<SlotSpine<DramNodes, false>>),
     /// It is in the pool.
-    Pm(Arc<SlotSpine<PmNodes>>),
+    Pm(Arc<SlotSpine<PmNodes, false>>),
+    /// It is in DRAM, and so is what tells what is dead.
+    Reduced(Arc<SlotSpine<DramNodes, true>>),
 }
 
 /// Does the same with either.
@@ -35,6 +39,7 @@ macro_rules! with_slots {
         match $slots {
             $crate::slotted::Slots::Dram($spine) => $act,
             $crate::slotted::Slots::Pm($spine) => $act,
+            $crate::slotted::Slots::Reduced($spine) => $act,
         }
     };
 }
@@ -59,6 +64,9 @@ impl Slots {
     pub(crate) fn create(space: Space, clock: Clock, options: &Options) -> Result<Slots, Error> {
         let plan = Plan::of(space, options)?;
         match plan.map.nodes {
+            NodePlace::Dram if plan.settings.techniques.reduce => {
+                plan.begin(plan.index_in_dram(), clock).map(|spine| Slots::Reduced(Arc::new(spine)))
+            }
             NodePlace::Dram => {
                 plan.begin(plan.index_in_dram(), clock).map(|spine| Slots::Dram(Arc::new(spine)))
             }
@@ -81,6 +89,11 @@ impl Slots {
         let plan = Plan::of(space, options)?;
         let threads = options.recovery_threads;
         match plan.map.nodes {
+            NodePlace::Dram if plan.settings.techniques.reduce => {
+                let (spine, damage) = plan.spine(plan.index_in_dram(), clock)?;
+                let report = recovery::recover(&spine, damage, threads, holes, found, progress)?;
+                Ok((Slots::Reduced(Arc::new(spine)), report))
+            }
             NodePlace::Dram => {
                 let (spine, damage) = plan.spine(plan.index_in_dram(), clock)?;
                 let report = recovery::recover(&spine, damage, threads, holes, found, progress)?;
@@ -104,7 +117,9 @@ impl Slots {
 
 impl Plan<'_> {
     fn of(space: Space, options: &Options) -> Result<Plan<'_>, Error> {
-        let (settings, map, root) = viper::decode(&space.superblock().settings)?;
+        let superblock = space.superblock();
+        let (settings, map, root) = viper::decode(&superblock.settings)?;
+        viper_pacman::check(Design::from_id(superblock.design.get()), &settings, &map)?;
         Ok(Plan { space: Arc::new(space), settings, map, root, options })
     }
 
@@ -130,24 +145,30 @@ impl Plan<'_> {
     }
 
     /// The spine over these parts, and what is damaged of the heap's chunks.
-    fn spine<M: NodeMemory>(
+    fn spine<M: NodeMemory, const REDUCED: bool>(
         &self,
         index: CcehIndex<M>,
         clock: Clock,
-    ) -> Result<(SlotSpine<M>, Vec<Damage>), Error> {
+    ) -> Result<(SlotSpine<M, REDUCED>, Vec<Damage>), Error> {
         let zones = index.memory().zones();
         let leave = if zones.is_empty() { 0 } else { viper::index_share(self.space.zone_count()) };
         let neighbor = Neighbor { zones, leave };
         let certifier = Certifier::new(self.space.superblock().secret());
         let (space, settings) = (self.space.clone(), self.settings);
-        let (heap, damage) = SlotHeap::beside(&neighbor, space, certifier, clock, settings, viper::RESERVE)?;
+        let reserve = if REDUCED { viper_pacman::RESERVE } else { viper::RESERVE };
+        let (heap, damage) = SlotHeap::beside(&neighbor, space, certifier, clock, settings, reserve)?;
         let testing = &self.options.testing;
         let stripes = testing.stripes.unwrap_or(viper::STRIPES);
-        Ok((SlotSpine::new(heap, index, stripes, testing.twin), damage))
+        let hot_set = Hot::settings(testing.tiny_index);
+        Ok((SlotSpine::new(heap, index, stripes, hot_set, testing.twin), damage))
     }
 
     /// The spine of a new pool, with room in it.
-    fn begin<M: NodeMemory>(&self, index: CcehIndex<M>, clock: Clock) -> Result<SlotSpine<M>, Error> {
+    fn begin<M: NodeMemory, const REDUCED: bool>(
+        &self,
+        index: CcehIndex<M>,
+        clock: Clock,
+    ) -> Result<SlotSpine<M, REDUCED>, Error> {
         let (spine, _) = self.spine(index, clock)?;
         spine.begin()?;
         if spine.heap.free_blocks() == 0 {

@@ -1,6 +1,6 @@
 //! Walking over all records, in no order.
 
-use super::{SlotSpine, offset_of};
+use super::SlotSpine;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Cursor;
 use quipu_parts::index::cceh::NodeMemory;
@@ -16,7 +16,7 @@ pub(crate) struct SlotBatch {
     entries: Vec<(u64, u64)>,
 }
 
-impl<M: NodeMemory> SlotSpine<M> {
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// The next key and value. Every key present throughout appears exactly once. A record that is damaged is left out.
     pub(crate) fn next_record(&self, guard: &Guard<'_>, batch: &mut SlotBatch) -> Option<(Vec<u8>, Vec<u8>)> {
         loop {
@@ -35,7 +35,7 @@ impl<M: NodeMemory> SlotSpine<M> {
     fn record_of(&self, guard: &Guard<'_>, hash: u64, mut word: u64) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut buffer = Vec::new();
         for _ in 0..ATTEMPTS {
-            let found = self.heap.read(offset_of(word), &mut buffer).ok()?;
+            let found = self.heap.read(Self::offset_of(word), &mut buffer).ok()?;
             let key_len = found.filter(|record| self.hash(record.key) == hash).map(|record| record.key.len());
             if let Some(len) = key_len {
                 let value = buffer.split_off(len);

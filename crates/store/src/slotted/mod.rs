@@ -12,8 +12,16 @@
 //!   for what a crash leaves.
 //!
 //! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts.
+//!
+//! So does Viper with PACMAN's techniques. If bits in DRAM tell what is dead (`REDUCED`), nothing is written to what is released, a
+//! deletion is a tombstone, and the words of the index tell lengths; [`crate::designs::viper_pacman`] has the parts, and
+//! `parts/src/heap/slots/dead.rs` the argument for what a crash leaves. The walk is compiled for both ways.
 
+mod adopt;
 mod build;
+mod bury;
+mod evacuate;
+mod hot;
 mod iterate;
 mod read;
 mod reclaim;
@@ -28,24 +36,29 @@ use crate::background::Bell;
 use crate::error::Error;
 use crate::options::Twin;
 use crate::spine::Change;
+use crate::spine::Hot;
 use crate::stats::Stats;
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Numbers;
-use quipu_parts::heap::slots::{Offset, Owner, SlotHeap};
+use quipu_parts::heap::slots::{Offset, Owner, SizedOffset, SlotHeap};
 use quipu_parts::index::cceh::{CcehIndex, NodeMemory};
+use quipu_parts::reclaim::hot::HotSetSettings;
 use quipu_parts::stripes::{StripeGuard, Stripes};
+use hot::HotSide;
 use reclaim::Reclaimer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The parts of one open store of slots.
-pub(crate) struct SlotSpine<M> {
+/// The parts of one open store of slots. With `REDUCED`, bits in DRAM tell what is dead, and not marks in the pool.
+pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     heap: SlotHeap,
     index: CcehIndex<M>,
     stripes: Stripes,
     epochs: Collector,
     reclaimer: Reclaimer,
+    /// What is hot, if that is kept apart.
+    hot: Option<Hot>,
     has_begun: AtomicBool,
     twin: Option<Twin>,
 }
@@ -53,7 +66,9 @@ pub(crate) struct SlotSpine<M> {
 /// What a client owns: its epoch slot, its block, and buffers.
 pub(crate) struct SlotSession {
     participant: Participant,
+    /// For all records but hot ones.
     owner: Owner,
+    hot: Option<Box<HotSide>>,
     numbers: Numbers,
     /// What a modification reads.
     buffer: Vec<u8>,
@@ -65,17 +80,20 @@ impl SlotSession {
     }
 }
 
-impl<M: NodeMemory> SlotSpine<M> {
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     pub(crate) fn new(
         heap: SlotHeap,
         index: CcehIndex<M>,
         stripes: usize,
+        hot_set: HotSetSettings,
         twin: Option<Twin>,
-    ) -> SlotSpine<M> {
+    ) -> SlotSpine<M, REDUCED> {
         let epochs = Collector::new();
         let reclaimer = Reclaimer::new(&heap, &epochs);
         let stripes = Stripes::new(stripes);
-        SlotSpine { heap, index, stripes, epochs, reclaimer, has_begun: AtomicBool::new(false), twin }
+        let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
+        let has_begun = AtomicBool::new(false);
+        SlotSpine { heap, index, stripes, epochs, reclaimer, hot, has_begun, twin }
     }
 
     pub(crate) fn region(&self) -> &Region {
@@ -98,6 +116,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         SlotSession {
             participant: self.epochs.register(),
             owner: self.owner(),
+            hot: self.hot_side(),
             numbers: Numbers::default(),
             buffer: Vec::new(),
         }
@@ -105,9 +124,13 @@ impl<M: NodeMemory> SlotSpine<M> {
 
     /// A place to write, which begins blocks at pages of its own choice.
     fn owner(&self) -> Owner {
+        self.heap.owner(self.seed())
+    }
+
+    fn seed(&self) -> u64 {
         let mut seed = [0; 8];
         self.region().entropy(&mut seed);
-        self.heap.owner(u64::from_le_bytes(seed))
+        u64::from_le_bytes(seed)
     }
 
     /// Makes room in a new pool.
@@ -143,6 +166,7 @@ impl<M: NodeMemory> SlotSpine<M> {
     /// Ends a session; its block goes on with another client.
     pub(crate) fn end(&self, session: &mut SlotSession) {
         self.heap.leave(std::mem::replace(&mut session.owner, self.owner()));
+        self.leave_hot(session);
     }
 
     /// Longest key and longest value, in bytes.
@@ -182,8 +206,24 @@ impl<M: NodeMemory> SlotSpine<M> {
 
     #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
-        // Without the bit that an index in PM uses as its mark.
-        self.heap.certifier().key_hash(key) & !M::MARK
+        let certifier = self.heap.certifier();
+        match key.try_into() {
+            Ok(number) if REDUCED => certifier.permuted(u64::from_le_bytes(number)),
+            // Without the bit that an index in PM uses as its mark.
+            _ => certifier.key_hash(key) & !M::MARK,
+        }
+    }
+
+    /// The word by which the index names a record of this key.
+    #[inline]
+    fn word_of(place: SizedOffset, key: &[u8]) -> u64 {
+        if REDUCED { place.word() | exact(key) } else { place.offset.word() + 1 }
+    }
+
+    /// The offset that a word of the index names.
+    #[inline]
+    fn offset_of(word: u64) -> Offset {
+        if REDUCED { SizedOffset::from_word(word).offset } else { Offset::from_word(word - 1) }
     }
 
     /// Locks the stripe of a hash. Nothing is ever parked here.
@@ -221,14 +261,11 @@ impl Misses {
 /// Misses of one place that cannot be chance: each would need the same key to have been written there and to be gone again.
 const MOST_MISSES: u32 = 1000;
 
-/// The word by which the index names the record at an offset.
-#[inline]
-fn word_of(offset: Offset) -> u64 {
-    offset.word() + 1
-}
+/// The bit of a word by which the index says that its key has eight bytes. Then its hash is one-to-one, so that the key need not be
+/// compared, as in the systems that PACMAN is made for (`parts/src/index/cceh/offer.rs`).
+const EXACT: u64 = 1 << SizedOffset::BITS;
 
-/// The offset that a word of the index names.
 #[inline]
-fn offset_of(word: u64) -> Offset {
-    Offset::from_word(word - 1)
+fn exact(key: &[u8]) -> u64 {
+    if key.len() == size_of::<u64>() { EXACT } else { 0 }
 }

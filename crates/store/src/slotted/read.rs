@@ -1,6 +1,6 @@
 //! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock.
 
-use super::{Misses, SlotSpine, offset_of};
+use super::{Misses, SlotSpine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::cceh::NodeMemory;
@@ -8,7 +8,7 @@ use quipu_parts::index::cceh::NodeMemory;
 /// Keys whose misses overlap in `get_many`.
 const BATCH: usize = 32;
 
-impl<M: NodeMemory> SlotSpine<M> {
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one.
     #[inline]
     pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
@@ -27,16 +27,16 @@ impl<M: NodeMemory> SlotSpine<M> {
         // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
         let (mut compares, mut misses) = (false, Misses::default());
         loop {
-            let is_key = |word| !compares || self.heap.key_is(offset_of(word), key);
+            let is_key = |word| !compares || self.heap.key_is(Self::offset_of(word), key);
             let Some(word) = self.index.get(guard, hash, is_key) else {
                 out.clear();
                 return Ok(false);
             };
-            match self.heap.read_value(offset_of(word), key, out)? {
+            match self.heap.read_value(Self::offset_of(word), key, out)? {
                 Some(true) => return Ok(true),
                 Some(false) => compares = true,
                 // It has been superseded, deleted or moved since.
-                None => misses.note(&self.heap, offset_of(word))?,
+                None => misses.note(&self.heap, Self::offset_of(word))?,
             }
         }
     }
@@ -56,7 +56,7 @@ impl<M: NodeMemory> SlotSpine<M> {
             }
             for hash in &hashes[..keys.len()] {
                 if let Some(word) = self.index.candidate(guard, *hash) {
-                    self.heap.prefetch(offset_of(word));
+                    self.heap.prefetch(Self::offset_of(word));
                 }
             }
             for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {

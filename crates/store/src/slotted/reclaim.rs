@@ -8,14 +8,14 @@
 //!
 //! No step waits for the lock of a key, so a writer may take one while it holds its own.
 
-use super::{SlotSession, SlotSpine, word_of};
+use super::{SlotSession, SlotSpine};
 use crate::background::{Bell, Progress};
 use crate::error::Error;
 use crate::options::Twin;
 use crate::patience::Patience;
 use crate::stats::StallCounts;
-use quipu_parts::epoch::{Collector, Participant};
-use quipu_parts::heap::slots::{FreedBlock, Owner, Reclaimed, SlotError, SlotHeap};
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::slots::{Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap};
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::sync::SpinLock;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct Reclaimer {
     fruitless: AtomicU64,
     bell: Arc<Bell>,
     freed: AtomicU64,
-    moved: AtomicU64,
+    pub(super) moved: AtomicU64,
     /// Steps being taken; the crash explorer sorts its states by it.
     busy: AtomicU64,
     stalls: StallCounts,
@@ -42,6 +42,8 @@ pub(super) struct Reclaimer {
 struct Work {
     participant: Participant,
     cleaner: Owner,
+    /// Records that move together.
+    batch: Batch,
     /// Blocks freed less blocks filled, since the last gain, and the steps that it took.
     gain: i64,
     steps: u32,
@@ -62,14 +64,15 @@ enum Step {
 const LOW_WATER: u64 = 8;
 
 /// Percent of a block that must be free before a writer reclaims it that has no room at all.
-const LEAST_PERCENT: u8 = 5;
+pub(super) const LEAST_PERCENT: u8 = 5;
 
 /// A block is gained by reclaiming so many times as many as the free shares of all these add up to.
 const ALLOWANCE: u32 = 3;
 
 impl Reclaimer {
     pub(super) fn new(heap: &SlotHeap, epochs: &Collector) -> Reclaimer {
-        let work = Work { participant: epochs.register(), cleaner: heap.cleaner(0), gain: 0, steps: 0 };
+        let (participant, cleaner) = (epochs.register(), heap.cleaner(0));
+        let work = Work { participant, cleaner, batch: Batch::default(), gain: 0, steps: 0 };
         Reclaimer {
             work: SpinLock::new(work),
             ripe: Arc::default(),
@@ -112,7 +115,7 @@ impl Work {
     }
 }
 
-impl<M: NodeMemory> SlotSpine<M> {
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Makes some room ahead of a write, if little is left.
     #[inline]
     pub(super) fn relieve(&self) -> Result<(), Error> {
@@ -127,6 +130,9 @@ impl<M: NodeMemory> SlotSpine<M> {
     #[cold]
     fn relieve_some(&self, left: u64) -> Result<(), Error> {
         let has_cleaner = self.reclaimer.bell.ring();
+        if let Some(hot) = self.hot.as_ref().filter(|_| !has_cleaner) {
+            hot.tend();
+        }
         if left != self.reclaimer.fruitless.load(Ordering::Relaxed) && (!has_cleaner || left < LOW_WATER / 2)
         {
             self.reclaimer.stalls.note_help();
@@ -143,6 +149,9 @@ impl<M: NodeMemory> SlotSpine<M> {
 
     /// A piece of the cleaner's work.
     pub(crate) fn clean_ahead(&self) -> Progress {
+        if let Some(hot) = &self.hot {
+            hot.tend();
+        }
         let left = self.heap.free_blocks();
         if left >= LOW_WATER {
             return Progress::Enough;
@@ -177,10 +186,11 @@ impl<M: NodeMemory> SlotSpine<M> {
         let taken = work.cleaner.taken();
         self.reclaimer.busy.fetch_add(1, Ordering::Relaxed);
         let guard = work.participant.pin();
-        let reclaimed = self.heap.reclaim(&mut work.cleaner, block, |moved| {
-            self.reclaimer.moved.fetch_add(moved.len, Ordering::Relaxed);
-            self.index.replace(&guard, self.hash(moved.key), word_of(moved.from), word_of(moved.to))
-        });
+        let reclaimed = if REDUCED {
+            self.evacuate(&mut work.cleaner, &mut work.batch, &guard, block)
+        } else {
+            self.heap.reclaim(&mut work.cleaner, block, |moved| self.moved_alone(&guard, moved))
+        };
         self.reclaimer.busy.fetch_sub(1, Ordering::Relaxed);
         let filled = (work.cleaner.taken() - taken) as i64;
         match reclaimed {
@@ -206,6 +216,13 @@ impl<M: NodeMemory> SlotSpine<M> {
         }
     }
 
+    /// Lets the index name the copy of one record, if it still names the original.
+    pub(super) fn moved_alone(&self, guard: &Guard<'_>, moved: Moved<'_>) -> bool {
+        let word = |offset| Self::word_of(SizedOffset::new(offset, 0), moved.key);
+        self.reclaimer.moved.fetch_add(moved.len, Ordering::Relaxed);
+        self.index.replace(guard, self.hash(moved.key), word(moved.from), word(moved.to))
+    }
+
     /// Lets blocks be used again that no reader can look into.
     fn recycle(&self, participant: &Participant) {
         participant.collect();
@@ -224,14 +241,15 @@ impl<M: NodeMemory> SlotSpine<M> {
         }
     }
 
-    /// Reclaims until there are so many blocks for a client; gives `error` back if they are not to be had. The caller is not
-    /// pinned.
+    /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if they are not to be had.
+    /// The caller is not pinned.
     #[cold]
     pub(super) fn make_space_or(
         &self,
         error: Error,
         session: &mut SlotSession,
         blocks: u64,
+        percent: u8,
     ) -> Result<(), Error> {
         self.reclaimer.stalls.waiting(self.region(), || self.make_space(session, blocks, error))
     }
@@ -247,7 +265,7 @@ impl<M: NodeMemory> SlotSpine<M> {
             if self.heap.free_blocks() >= blocks {
                 return Ok(());
             }
-            let step = if hopeless { Step::Fruitless } else { self.reclaim_some(LEAST_PERCENT)? };
+            let step = if hopeless { Step::Fruitless } else { self.reclaim_some(percent)? };
             hopeless = step == Step::Fruitless;
             let waits = self.reclaimer.retired.load(Ordering::Acquire) > 0;
             if step != Step::Done && !(waits && patience.lasts()) {
@@ -295,6 +313,7 @@ impl<M: NodeMemory> SlotSpine<M> {
     pub(crate) fn settle(&self) -> Result<(), Error> {
         let mut work = self.reclaimer.work.lock();
         self.heap.leave(std::mem::replace(&mut work.cleaner, self.heap.cleaner(0)));
+        self.heap.leave_last_resort();
         drop(work);
         while self.reclaim_some(100)? == Step::Done {}
         self.heap.settle_unused();

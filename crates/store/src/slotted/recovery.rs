@@ -27,13 +27,13 @@
 //! The scan only notes what the index does not name, and how many records it does. If these are as many as it has entries,
 //! each entry names a record of its own, and none has to be looked up.
 
-use super::{SlotBatch, SlotSpine, offset_of, word_of};
+use super::{SlotBatch, SlotSpine};
 use crate::background;
 use crate::check::CheckReport;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::recovery::{Holes, RecoveryReport, drawn_end};
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{self, FoundSlot, Location};
+use quipu_parts::heap::slots::{self, FoundSlot, Location, SizedOffset, Stands};
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::space::{SpaceError, SpaceRecovery};
 use quipu_parts::sync::SpinLock;
@@ -47,16 +47,18 @@ const AHEAD: usize = 16;
 
 /// Findings of all scanning threads.
 #[derive(Default)]
-struct Findings {
+pub(super) struct Findings {
     records: u64,
     /// Records that do not count, each with the one that does.
-    losers: Vec<(Location, Option<Location>)>,
+    pub(super) losers: Vec<(Location, Option<Location>)>,
+    /// Words of deletions that the index has named while records were looked for, with their hashes.
+    pub(super) tombstones: Vec<(u64, u64)>,
     /// Records that an index in the pool names, and those that it does not.
     named: u64,
     unnamed: Vec<Location>,
     damage: Vec<DamagedPlace>,
     /// Why the index could not take a record.
-    refused: Option<Error>,
+    pub(super) refused: Option<Error>,
     highest: u64,
 }
 
@@ -70,10 +72,12 @@ struct Ahead {
     left: Option<Waiting>,
 }
 
-struct Waiting {
-    location: Location,
-    hash: u64,
-    key: Vec<u8>,
+pub(super) struct Waiting {
+    pub(super) location: Location,
+    pub(super) place: SizedOffset,
+    pub(super) stands: Stands,
+    pub(super) hash: u64,
+    pub(super) key: Vec<u8>,
 }
 
 impl Ahead {
@@ -83,7 +87,13 @@ impl Ahead {
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();
         key.extend_from_slice(found.key);
-        let waiting = Waiting { location: found.location, hash, key };
+        let stands = Stands {
+            sequence: found.location.sequence,
+            len: found.len,
+            is_tombstone: found.is_tombstone,
+            has_blocks: found.has_blocks,
+        };
+        let waiting = Waiting { location: found.location, place: found.sized(), stands, hash, key };
         self.left = self.ring[self.next].replace(waiting);
         self.next = (self.next + 1) % AHEAD;
         self.left.as_ref()
@@ -101,8 +111,8 @@ fn place_of(damage: slots::Damage) -> DamagedPlace {
 
 /// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open.
 /// `progress` is told the blocks done and in all.
-pub(super) fn recover<M: NodeMemory>(
-    spine: &SlotSpine<M>,
+pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
+    spine: &SlotSpine<M, REDUCED>,
     damage: Vec<slots::Damage>,
     threads: usize,
     holes: Holes,
@@ -133,6 +143,7 @@ pub(super) fn recover<M: NodeMemory>(
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
     spine.settle_index(&mut findings)?;
+    spine.forget_tombstones(&findings);
     if !findings.losers.is_empty() {
         spine.heap.clock().begin(spine.heap.space());
     }
@@ -152,8 +163,8 @@ pub(super) fn recover<M: NodeMemory>(
     })
 }
 
-fn scan_all<M: NodeMemory>(
-    spine: &SlotSpine<M>,
+fn scan_all<M: NodeMemory, const REDUCED: bool>(
+    spine: &SlotSpine<M, REDUCED>,
     threads: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Findings {
@@ -191,6 +202,7 @@ impl Findings {
     fn merge(&mut self, other: Findings) {
         self.records += other.records;
         self.losers.extend(other.losers);
+        self.tombstones.extend(other.tombstones);
         self.named += other.named;
         self.unnamed.extend(other.unnamed);
         self.damage.extend(other.damage);
@@ -199,16 +211,18 @@ impl Findings {
     }
 }
 
-impl<M: NodeMemory> SlotSpine<M> {
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Lets an index in DRAM name this record; notes what one in the pool says of it.
     fn note(&self, guard: &Guard<'_>, waiting: Option<&Waiting>, findings: &mut Findings) {
-        let Some(Waiting { location, hash, key }) = waiting else { return };
-        let location = *location;
+        let Some(waiting) = waiting else { return };
+        let Waiting { location, place, hash, ref key, .. } = *waiting;
         findings.records += 1;
         findings.highest = findings.highest.max(location.sequence);
-        if M::MARK == 0 {
-            self.adopt(guard, location, *hash, key, findings);
-        } else if self.index.names(*hash, word_of(location.offset)) {
+        if REDUCED {
+            self.adopt_or_bury(guard, waiting, findings);
+        } else if M::MARK == 0 {
+            self.adopt(guard, location, hash, key, findings);
+        } else if self.index.names(hash, Self::word_of(place, key)) {
             findings.named += 1;
         } else {
             findings.unnamed.push(location);
@@ -228,7 +242,7 @@ impl<M: NodeMemory> SlotSpine<M> {
         if self.index.retain(|_, _| true) != findings.named {
             begin();
             self.index.retain(|hash, word| {
-                let offset = offset_of(word);
+                let offset = Self::offset_of(word);
                 let record = self.heap.holds_records(offset).then(|| self.heap.read(offset, &mut buffer));
                 let record = record.and_then(|record| record.ok().flatten());
                 record.is_some_and(|record| self.hash(record.key) == hash)
@@ -249,20 +263,21 @@ impl<M: NodeMemory> SlotSpine<M> {
     /// Lets the index name this record, unless it names one of the same key that counts instead.
     fn adopt(&self, guard: &Guard<'_>, location: Location, hash: u64, key: &[u8], findings: &mut Findings) {
         let _stripe = self.lock(hash);
-        let is_key = |word| self.heap.key_is(offset_of(word), key);
+        let new = Self::word_of(SizedOffset::new(location.offset, 0), key);
+        let is_key = |word| self.heap.key_is(Self::offset_of(word), key);
         let Some(word) = self.index.get(guard, hash, is_key) else {
-            let inserted = self.index.insert(guard, hash, word_of(location.offset));
+            let inserted = self.index.insert(guard, hash, new);
             findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
             return;
         };
         let mut buffer = Vec::new();
-        let named = match self.heap.read(offset_of(word), &mut buffer) {
-            Ok(Some(record)) => Location { offset: offset_of(word), sequence: record.sequence },
+        let named = match self.heap.read(Self::offset_of(word), &mut buffer) {
+            Ok(Some(record)) => Location { offset: Self::offset_of(word), sequence: record.sequence },
             // It was found a moment ago, and recovery is alone.
             _ => return,
         };
         if self.heap.supersedes(location, named) {
-            let done = self.index.replace(guard, hash, word, word_of(location.offset));
+            let done = self.index.replace(guard, hash, word, new);
             debug_assert!(done, "the key is locked");
             findings.losers.push((named, Some(location)));
         } else {
@@ -273,8 +288,8 @@ impl<M: NodeMemory> SlotSpine<M> {
 
 /// Checks a store that nobody else uses: every page, that the index names each record once and nothing else, and that no zone
 /// leaks.
-pub(crate) fn check<M: NodeMemory>(
-    spine: &SlotSpine<M>,
+pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
+    spine: &SlotSpine<M, REDUCED>,
     progress: &dyn Fn(usize, usize),
 ) -> Result<CheckReport, Error> {
     spine.recycle_all();
@@ -297,8 +312,11 @@ pub(crate) fn check<M: NodeMemory>(
     let guard = participant.pin();
     let (mut records, mut unnamed) = (0, 0u64);
     let damage = spine.heap.verify(|found| {
+        if found.is_tombstone {
+            return;
+        }
         records += 1;
-        let word = word_of(found.location.offset);
+        let word = SlotSpine::<M, REDUCED>::word_of(found.sized(), found.key);
         let hash = spine.hash(found.key);
         if spine.index.get(&guard, hash, |named| named == word).is_none() {
             unnamed += 1;

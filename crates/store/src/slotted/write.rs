@@ -1,14 +1,16 @@
 //! Writing one key.
 
-use super::{Change, Misses, SlotSession, SlotSpine, offset_of, word_of};
+use super::hot::owner_for;
+use super::reclaim::LEAST_PERCENT;
+use super::{Change, EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Offset, Placed, SlotError};
+use quipu_parts::heap::slots::{Offset, Placed, SizedOffset, SlotError};
 use quipu_parts::index::cceh::{CcehError, NodeMemory};
 use quipu_parts::stripes::StripeGuard;
 
-impl<M: NodeMemory> SlotSpine<M> {
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Gives a key this value, whatever it was (section 4.2 of the paper).
     #[inline]
     pub(crate) fn put(&self, session: &mut SlotSession, key: &[u8], value: &[u8]) -> Result<(), Error> {
@@ -41,8 +43,8 @@ impl<M: NodeMemory> SlotSpine<M> {
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
-        let _stripe = self.lock(hash);
-        self.delete(&session.participant.pin(), hash, key)
+        let stripe = self.lock(hash);
+        self.delete(session, &stripe, hash, key)
     }
 
     /// Locks `key`, shows its value to `decide`, and carries out the decision durably.
@@ -69,7 +71,7 @@ impl<M: NodeMemory> SlotSpine<M> {
                 self.write(session, &stripe, hash, key, value)?;
             }
             Change::Delete if existed => {
-                self.delete(&session.participant.pin(), hash, key)?;
+                self.delete(session, &stripe, hash, key)?;
             }
             Change::Delete => {}
         }
@@ -108,14 +110,19 @@ impl<M: NodeMemory> SlotSpine<M> {
     /// Where the record of a key is, for somebody who is about to change it.
     #[inline]
     fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
-        self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(offset_of)
+        self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(Self::offset_of)
     }
 
     /// Whether a word names a record of this key, which is about to be changed then.
     #[inline]
-    fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
-        self.heap.prefetch_to_change(offset_of(word));
-        self.heap.key_is(offset_of(word), key)
+    pub(super) fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
+        if REDUCED {
+            let exact = exact(key);
+            self.heap.prefetch_dead(Self::offset_of(word));
+            return word & EXACT == exact && (exact != 0 || self.heap.key_is(Self::offset_of(word), key));
+        }
+        self.heap.prefetch_to_change(Self::offset_of(word));
+        self.heap.key_is(Self::offset_of(word), key)
     }
 
     /// Replaces or inserts a record; if there is no room, as soon as there is. The key's stripe is held.
@@ -133,7 +140,7 @@ impl<M: NodeMemory> SlotSpine<M> {
                 // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
                 Err(error @ Error::PoolFull { .. }) => {
                     let blocks = self.heap.blocks_for(key.len() as u64, value.len() as u64);
-                    self.make_space_or(error, session, blocks)?;
+                    self.make_space_or(error, session, blocks, LEAST_PERCENT)?;
                 }
                 Ok(Replaced::NoRoomInIndex { zones }) => self.make_index_space(session, zones)?,
                 done => return done.map(drop),
@@ -151,20 +158,24 @@ impl<M: NodeMemory> SlotSpine<M> {
         key: &[u8],
         value: &[u8],
     ) -> Result<Replaced, Error> {
-        let SlotSession { participant, owner, numbers, .. } = session;
+        let SlotSession { participant, owner, hot, numbers, .. } = session;
         let guard = participant.pin();
+        let owner = owner_for(self.is_hot(hot, &guard, hash), owner, hot);
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
         stripe.note_newest(sequence);
         if self.twin == Some(Twin::ReleasedBeforePersist) {
-            self.delete(&guard, hash, key)?;
+            self.unmark(&guard, hash, key)?;
         }
         // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
         let lock = || self.index.lock(hash);
         let (placed, segment) = self.heap.place_with(owner, key, value, sequence, lock)?;
         let is_old = |word| self.is_record_of(word, key);
-        match segment.upsert(&guard, word_of(placed.offset()), is_old) {
+        match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
+            Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence)?,
             // If it is the new one, the index named a place that was free: the mark there had been lost.
-            Ok(Some(old)) if offset_of(old) != placed.offset() => self.release(placed, offset_of(old))?,
+            Ok(Some(old)) if Self::offset_of(old) != placed.offset() => {
+                self.release(placed, Self::offset_of(old))?;
+            }
             Ok(_) => {}
             Err(error) => {
                 placed.withdraw()?;
@@ -192,7 +203,21 @@ impl<M: NodeMemory> SlotSpine<M> {
     }
 
     /// Deletes a key whose stripe is held, and tells whether it was there.
-    fn delete(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+    fn delete(
+        &self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool, Error> {
+        if REDUCED {
+            return self.delete_by_tombstone(session, stripe, hash, key);
+        }
+        self.unmark(&session.participant.pin(), hash, key)
+    }
+
+    /// The same, where a record is deleted by its mark.
+    fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
         let mut misses = Misses::default();
         loop {
             let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
@@ -200,9 +225,10 @@ impl<M: NodeMemory> SlotSpine<M> {
             if let Some(held) = self.heap.hold(offset) {
                 // Locked before the fence, as for a put.
                 let segment = self.index.lock(hash);
+                let word = Self::word_of(SizedOffset::new(offset, 0), key);
                 // If it does not name the record, that has moved since.
-                if segment.names(word_of(offset)) && held.delete()? {
-                    let taken = segment.take(guard, |word| word == word_of(offset));
+                if segment.names(word) && held.delete()? {
+                    let taken = segment.take(guard, |named| named == word);
                     debug_assert!(taken.is_some(), "the segment is locked");
                     return Ok(true);
                 }

@@ -16,7 +16,6 @@ use quipu_parts::index::cceh::{CcehIndex, CcehSettings};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
 use quipu_parts::index::{Index, IndexRoot};
-use quipu_parts::reclaim::hot::HotSetSettings;
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{Space, SpaceError, SpaceRecovery};
 use quipu_parts::stripes::Stripes;
@@ -25,10 +24,6 @@ use std::sync::Arc;
 /// How design `quipu` compacts.
 const OF_QUIPU: Techniques =
     Techniques { reduce: true, separate: true, shortcut: Shortcut::Off, batch: true };
-
-/// So few samples that short runs come to know what is hot, and as little certainty as they can give.
-const TINY_HOT_SET: HotSetSettings =
-    HotSetSettings { keys: 8, interval: 1, samples: 32, shift: 0.5, uniform: 1.5, certain: 1.0 };
 
 /// What is at hand for a store that is being built.
 pub(crate) struct Plan<'o> {
@@ -201,7 +196,7 @@ impl Plan<'_> {
             heap = heap.with_dead_bits();
         }
         let epochs = Collector::new();
-        let hot_set = if testing.tiny_index { TINY_HOT_SET } else { HotSetSettings::default() };
+        let hot_set = Hot::settings(testing.tiny_index);
         let hot = techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let piece = if techniques.batch { quipu::PIECE } else { 1 };
         Spine {

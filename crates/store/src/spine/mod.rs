@@ -26,6 +26,7 @@ mod scan;
 mod write;
 
 pub(crate) use build::{Plan, clock_of};
+pub(crate) use hot::Hot;
 use compact::{Compactor, workers_of};
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use logs::{Logs, with_logs};
@@ -37,7 +38,7 @@ pub(crate) use write::Change;
 use crate::error::Error;
 use crate::options::Twin;
 use crate::stats::Stats;
-use hot::{Hot, HotSide};
+use hot::HotSide;
 use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};

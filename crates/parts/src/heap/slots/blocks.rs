@@ -11,8 +11,9 @@ use super::chunks::{BlockState, Page};
 use super::error::SlotError;
 use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
 use super::heap::SlotHeap;
-use super::place::Place;
+use super::place::{Owner, Place, Reach};
 use super::settings::LockKind;
+use super::worth::Victims;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{SpinGuard, SpinLock, point};
@@ -64,8 +65,10 @@ pub(super) struct Supply {
     reserve: usize,
     /// What clients have left.
     pub(super) left: SpinLock<Vec<Place>>,
-    /// Blocks that were worth reclaiming when somebody looked at all, the best last.
-    pub(super) victims: SpinLock<Vec<u64>>,
+    /// Where tombstones go for which there is no other room.
+    pub(super) last_resort: SpinLock<Owner>,
+    /// Blocks that were worth reclaiming when somebody looked at all.
+    pub(super) victims: SpinLock<Victims>,
 }
 
 impl Supply {
@@ -79,6 +82,7 @@ impl Supply {
             queued: AtomicU64::new(0),
             reserve,
             left: SpinLock::default(),
+            last_resort: SpinLock::new(SlotHeap::last_resort()),
             victims: SpinLock::default(),
         }
     }
@@ -161,17 +165,17 @@ impl SlotHeap {
     }
 
     /// Takes a block, and the page to begin with. `random` decides where the next client begins.
-    pub(super) fn take_block(&self, random: u64, cleans: bool) -> Result<(u64, u32), SlotError> {
+    pub(super) fn take_block(&self, random: u64, reach: Reach) -> Result<(u64, u32), SlotError> {
         let pages = u64::from(self.chunks.geometry.pages);
         let drawn = if self.settings().random_first_page { (random % pages) as u32 } else { 0 };
-        let reserve = if cleans { 0 } else { self.supply.reserve };
         if let Some(block) = self.supply.take(self.supply.reserve) {
             return Ok((block, drawn));
         }
         if let Some(fresh) = self.take_fresh(drawn)? {
             return Ok(fresh);
         }
-        let block = self.supply.take(reserve).ok_or(SlotError::Full { zones: self.space.zone_count() })?;
+        let least = reach.leaves(self.supply.reserve);
+        let block = self.supply.take(least).ok_or(SlotError::Full { zones: self.space.zone_count() })?;
         Ok((block, drawn))
     }
 
@@ -272,6 +276,9 @@ impl SlotHeap {
         first.state.set_state(BlockState::Owned);
         if was_free {
             self.empty(block);
+        }
+        if let Some(dead) = self.chunks.dead(block) {
+            dead.reset();
         }
         let per_chunk = self.chunks.geometry.blocks_per_chunk;
         // Its fence is also that of the emptied pages.

@@ -4,6 +4,7 @@
 //! What a chunk's pages need in DRAM is made when the chunk first exists and stays when it is given back: the version of a
 //! page must not begin again while someone may remember the old one.
 
+use super::dead::Dead;
 use super::format::{BlockKind, Seed};
 use super::geometry::Geometry;
 use super::offset::Offset;
@@ -165,6 +166,8 @@ impl Page<'_> {
 struct State {
     locks: Box<[AtomicU32]>,
     blocks: Box<[Block]>,
+    /// One for each block, or none at all.
+    dead: Box<[Dead]>,
 }
 
 /// A chunk, or the place for one.
@@ -181,11 +184,13 @@ struct Chunk {
 pub(super) struct Chunks {
     list: Box<[Chunk]>,
     pub(super) geometry: Geometry,
+    /// Whether it is known here what is dead, and not by marks.
+    pub(super) knows_dead: bool,
 }
 
 impl Chunks {
-    pub(super) fn new(zones: u32, geometry: Geometry) -> Chunks {
-        Chunks { list: (0..zones).map(|_| Chunk::default()).collect(), geometry }
+    pub(super) fn new(zones: u32, geometry: Geometry, knows_dead: bool) -> Chunks {
+        Chunks { list: (0..zones).map(|_| Chunk::default()).collect(), geometry, knows_dead }
     }
 
     fn get(&self, chunk: u64) -> Option<(&Chunk, &State, u64)> {
@@ -216,6 +221,10 @@ impl Chunks {
         let state = entry.state.get_or_init(|| State {
             locks: (0..blocks_per_chunk * u64::from(pages)).map(|_| AtomicU32::new(0)).collect(),
             blocks: (0..blocks_per_chunk).map(|_| Block::new()).collect(),
+            dead: (0..blocks_per_chunk)
+                .filter(|_| self.knows_dead)
+                .map(|_| Dead::new(self.geometry.block_size))
+                .collect(),
         });
         for block in &state.blocks {
             block.set_kind(BlockKind::Pages);
@@ -237,6 +246,14 @@ impl Chunks {
         let per_chunk = self.geometry.blocks_per_chunk;
         let (_, state, _) = self.get(block / per_chunk)?;
         state.blocks.get((block % per_chunk) as usize)
+    }
+
+    /// What is dead in the block of this number, if that is known here.
+    #[inline]
+    pub(super) fn dead(&self, block: u64) -> Option<&Dead> {
+        let per_chunk = self.geometry.blocks_per_chunk;
+        let (_, state, _) = self.get(block / per_chunk)?;
+        state.dead.get((block % per_chunk) as usize)
     }
 
     /// The page of this number.

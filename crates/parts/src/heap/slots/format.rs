@@ -149,6 +149,8 @@ pub(super) enum EntryKind {
     Part = 2,
     /// A key whose value fills blocks of its own, which the body names.
     Overflow = 3,
+    /// A key that was deleted, where bits in DRAM tell what is.
+    Tombstone = 4,
 }
 
 /// The word before each entry of a log, taken apart.
@@ -202,12 +204,15 @@ impl Entry {
             1 => EntryKind::Continued,
             2 => EntryKind::Part,
             3 => EntryKind::Overflow,
+            4 => EntryKind::Tombstone,
             _ => return Err(damaged),
         };
         let body = (word >> 1 & 0xffff) | (word >> 35 & 0x1fff) << 16;
         let entry = Entry { kind, key: word >> 17 & 0x7fff, body, set: word & SET != 0 };
         let has_key = (entry.key == 0) == (kind == EntryKind::Part);
-        if seed.entry_check(place, word) != word >> CHECK_SHIFT || !has_key || entry.len() > room {
+        let has_its_body = kind != EntryKind::Tombstone || body == 0;
+        let is_right = seed.entry_check(place, word) == word >> CHECK_SHIFT;
+        if !is_right || !has_key || !has_its_body || entry.len() > room {
             return Err(damaged);
         }
         Ok(Some(entry))
@@ -261,11 +266,13 @@ mod tests {
 
     #[test]
     fn an_entry_survives_its_word_set_or_cleared() {
-        for kind in [EntryKind::Plain, EntryKind::Continued, EntryKind::Part, EntryKind::Overflow] {
+        use EntryKind::*;
+        for kind in [Plain, Continued, Part, Overflow, Tombstone] {
             for (key, body) in
                 [(1, 0), (32767, 0), (16, 200), (9, 65535), (9, 65536), (1, (1 << BODY_BITS) - 1)]
             {
                 let key = if kind == EntryKind::Part { 0 } else { key };
+                let body = if kind == EntryKind::Tombstone { 0 } else { body };
                 let entry = Entry { kind, key, body, set: true };
                 let word = entry.word(SEED, 77);
                 assert_eq!(Entry::read(word, SEED, 77, (0, u64::MAX)), Ok(Some(entry)));

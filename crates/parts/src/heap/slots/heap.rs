@@ -6,7 +6,7 @@ use super::error::{Damage, SlotError};
 use super::format::{ChunkHeader, HEADER_LEN, USED_AT};
 use super::geometry::{Geometry, SlotShape};
 use super::locks::Crossings;
-use super::offset::Offset;
+use super::offset::{Offset, SizedOffset};
 use super::settings::{SlotSettings, TieBreak};
 use crate::heap::Clock;
 use crate::record::Certifier;
@@ -99,7 +99,13 @@ impl SlotHeap {
         reserve: usize,
     ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
         let geometry = Geometry::new(&settings, space.zone_size())?;
-        let chunks = Chunks::new(space.zone_count(), geometry);
+        let most = u64::from(space.zone_count()) * geometry.blocks_per_chunk;
+        if most > SizedOffset::most_blocks(geometry.pages) {
+            return Err(SlotError::Settings {
+                reason: "more blocks than a word of the index can name; make pages or blocks larger",
+            });
+        }
+        let chunks = Chunks::new(space.zone_count(), geometry, settings.techniques.reduce);
         let supply = Supply::new(reserve);
         let crossings = Crossings::default();
         let (region, leave) = (space.region().clone(), neighbor.leave);

@@ -113,9 +113,21 @@ impl SlotHeap {
         skip: u64,
         buffer: &mut Vec<u8>,
     ) -> u64 {
+        buffer.clear();
+        self.append_entry(page, position, entry, skip, buffer)
+    }
+
+    /// The same behind what the buffer has.
+    pub(super) fn append_entry(
+        &self,
+        page: &Page<'_>,
+        position: u32,
+        entry: &Entry,
+        skip: u64,
+        buffer: &mut Vec<u8>,
+    ) -> u64 {
         let at = page.at + u64::from(position) * 8;
         let sequence = self.region().load(at + 8);
-        buffer.clear();
         self.region().append_racing(at + ENTRY_HEAD + skip, entry.key + entry.inline_body() - skip, buffer);
         let next = (page.page + 1) % self.chunks.geometry.pages;
         if entry.kind == EntryKind::Continued

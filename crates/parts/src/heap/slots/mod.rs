@@ -110,9 +110,11 @@
 //! - All pages of a chunk are laid out before it counts; the paper relies on zeros from the file system.
 //! - Some free blocks are kept for cleaners, so that a full heap can be reclaimed.
 
+mod batch;
 mod blocks;
 mod change;
 mod chunks;
+mod dead;
 mod error;
 mod fixed;
 mod format;
@@ -127,17 +129,21 @@ mod place;
 mod read;
 mod reclaim;
 mod recovery;
+mod scrub;
 mod settings;
+mod worth;
 
+pub use batch::{Batch, Copied, Victim};
 pub use blocks::FreedBlock;
 pub use change::Held;
+pub use dead::Stands;
 pub use error::{Damage, SlotError};
 pub use format::format_tables;
 pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
-pub use offset::Offset;
+pub use offset::{Offset, SizedOffset};
 pub use place::{Owner, Placed};
 pub use read::SlotRecord;
 pub use reclaim::{Moved, Reclaimed};
 pub use recovery::FoundSlot;
-pub use settings::{LockKind, MAX_KEY, MAX_PAGES, PAGE_UNIT, RecordForm, SlotSettings, TieBreak};
+pub use settings::{LockKind, MAX_KEY, MAX_PAGES, PAGE_UNIT, RecordForm, SlotSettings, SlotTechniques, TieBreak};

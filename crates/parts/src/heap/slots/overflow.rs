@@ -19,7 +19,7 @@ use super::format::{BlockKind, DESCRIPTOR_WORD, ENTRY_HEAD, Entry, EntryKind, LO
 use super::geometry::Geometry;
 use super::heap::SlotHeap;
 use super::offset::Offset;
-use super::place::Owner;
+use super::place::{Owner, Reach};
 
 /// The body of an entry whose value fills these blocks.
 pub(super) fn descriptor(len: u64, blocks: &[u64]) -> Vec<u8> {
@@ -74,7 +74,7 @@ impl SlotHeap {
         sequence: u64,
         blocks: &mut Vec<u64>,
     ) -> Result<(), SlotError> {
-        let (block, _) = self.take_block(owner.draw(), false)?;
+        let (block, _) = self.take_block(owner.draw(), Reach::Put)?;
         blocks.push(block);
         self.prepare(block, BlockKind::Overflow)?;
         let page = self.page_at(block, 0)?;

@@ -4,10 +4,10 @@
 use super::chunks::{BlockState, Page};
 use super::error::SlotError;
 use super::format::{BlockKind, EntryKind, LOG_START};
-use super::geometry::entry_len;
+use super::geometry::{Geometry, entry_len};
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
-use super::offset::Offset;
+use super::offset::{Offset, SizedOffset};
 use super::pen::{Pen, SlotContent};
 
 /// Where a client writes next.
@@ -22,11 +22,28 @@ pub(super) struct Place {
     pub(super) tail: u64,
     /// The block is one page.
     large: bool,
+    /// Hot records lie in it.
+    hot: bool,
 }
 
 impl Place {
-    fn new(block: u64, first: u32, large: bool) -> Place {
-        Place { block, first: if large { 0 } else { first }, step: 0, tail: LOG_START, large }
+    fn new(block: u64, first: u32, large: bool, hot: bool) -> Place {
+        Place { block, first: if large { 0 } else { first }, step: 0, tail: LOG_START, large, hot }
+    }
+
+    /// Where the log of its page ends, and how much room is there.
+    pub(super) fn tail(&self, geometry: &Geometry) -> (u64, u64) {
+        (self.tail, geometry.log_len(self.large) - self.tail)
+    }
+
+    /// Goes on to the next page, which begins with an entry of `len` bytes, if there is one.
+    pub(super) fn step_with(&mut self, pages: u32, len: u64) -> bool {
+        let is_last = self.step + 1 >= pages;
+        if !is_last {
+            self.step += 1;
+            self.tail = LOG_START + len;
+        }
+        !is_last
     }
 
     fn page(&self, pages: u32) -> u32 {
@@ -38,13 +55,36 @@ impl Place {
     }
 }
 
+/// How far into the free blocks that are kept back somebody may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// To none of them.
+    Put,
+    /// To half of them: a deletion needs little, and makes room.
+    Delete,
+    /// To all.
+    Move,
+}
+
+impl Reach {
+    /// Blocks that stay, of a reserve of so many.
+    pub(super) fn leaves(self, reserve: usize) -> usize {
+        match self {
+            Reach::Put => reserve,
+            Reach::Delete => reserve / 2,
+            Reach::Move => 0,
+        }
+    }
+}
+
 /// A client's place to write: its own block, and one for records that take most of a block. To be given back by
 /// [`SlotHeap::leave`]; if it is dropped instead, nobody writes to its blocks before the next open.
 #[derive(Debug)]
 #[must_use = "its blocks are to be left"]
 pub struct Owner {
     random: u64,
-    cleans: bool,
+    reach: Reach,
+    hot: bool,
     place: Option<Place>,
     large: Option<Place>,
     taken: u64,
@@ -83,6 +123,8 @@ pub struct Placed<'h> {
     heap: &'h SlotHeap,
     pub(super) guard: PageGuard<'h>,
     offset: Offset,
+    /// Bytes of it; none if its value fills blocks of its own.
+    len: u64,
 }
 
 impl Placed<'_> {
@@ -90,6 +132,12 @@ impl Placed<'_> {
     #[inline]
     pub fn offset(&self) -> Offset {
         self.offset
+    }
+
+    /// Where, with its length.
+    #[inline]
+    pub fn sized(&self) -> SizedOffset {
+        SizedOffset::new(self.offset, self.len)
     }
 
     /// Lets the record go that this one has replaced in the index: durably, when this returns. Whoever takes an offset
@@ -128,12 +176,24 @@ pub(super) struct Content<'a> {
 impl SlotHeap {
     /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are begun.
     pub fn owner(&self, seed: u64) -> Owner {
-        Owner { random: seed, cleans: false, place: None, large: None, taken: 0, pen: Pen::default() }
+        let (reach, hot, pen) = (Reach::Put, false, Pen::default());
+        Owner { random: seed, reach, hot, place: None, large: None, taken: 0, pen }
+    }
+
+    /// A place to write for the hot records of a client.
+    pub fn hot_owner(&self, seed: u64) -> Owner {
+        Owner { hot: true, ..self.owner(seed) }
+    }
+
+    /// A place for the tombstones of all who have found no other.
+    pub(super) fn last_resort() -> Owner {
+        let (reach, hot, pen) = (Reach::Delete, false, Pen::default());
+        Owner { random: 0, reach, hot, place: None, large: None, taken: 0, pen }
     }
 
     /// A place to write for a cleaner, which gets at the reserve.
     pub fn cleaner(&self, seed: u64) -> Owner {
-        Owner { cleans: true, ..self.owner(seed) }
+        Owner { reach: Reach::Move, ..self.owner(seed) }
     }
 
     /// Leaves an owner's blocks to whoever needs one next.
@@ -147,6 +207,11 @@ impl SlotHeap {
                 self.supply.left.lock().push(place);
             }
         }
+    }
+
+    /// Leaves the block where tombstones go that have found no other.
+    pub fn leave_last_resort(&self) {
+        self.leave(std::mem::replace(&mut *self.supply.last_resort.lock(), SlotHeap::last_resort()));
     }
 
     /// Longest key, and longest value that can stand beside it, in bytes.
@@ -228,6 +293,27 @@ impl SlotHeap {
         self.place_entry(owner, head, lock).inspect_err(|_| self.free_overflow(&blocks))
     }
 
+    /// Writes that a key was deleted, durably when this returns, as [`place_with`](SlotHeap::place_with) writes a record. Where the
+    /// owner finds no room, there is some for tombstones alone.
+    ///
+    /// # Errors
+    /// As for [`place`](SlotHeap::place).
+    pub fn place_tombstone_with<L>(
+        &self,
+        owner: &mut Owner,
+        key: &[u8],
+        sequence: u64,
+        lock: impl Fn() -> L,
+    ) -> Result<(Placed<'_>, L), SlotError> {
+        let tombstone = Content { kind: EntryKind::Tombstone, key, body: &[], sequence };
+        match self.place_entry(owner, tombstone, &lock) {
+            Err(SlotError::Full { .. }) => {
+                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, &lock)
+            }
+            placed => placed,
+        }
+    }
+
     #[inline]
     fn place_slot<L>(
         &self,
@@ -241,10 +327,10 @@ impl SlotHeap {
             if let Some(free) = self.free_slot(&guard, pen) {
                 let locked = lock();
                 self.write_slot(&guard, pen, free, content);
-                return Ok((self.placed(guard, free.slot), locked));
+                return Ok((self.placed(guard, free.slot, 0), locked));
             }
             drop(guard);
-            self.turn_page(owner, false);
+            self.turn_page(owner, false, content.sequence);
         }
     }
 
@@ -255,59 +341,71 @@ impl SlotHeap {
         content: Content<'_>,
         lock: impl FnOnce() -> L,
     ) -> Result<(Placed<'_>, L), SlotError> {
-        let Content { kind, key, body, .. } = content;
+        let Content { kind, key, body, sequence } = content;
         let len = entry_len(key.len() as u64, body.len() as u64);
         let large = !self.chunks.geometry.fits(false, len);
         loop {
             let (page, place, pen) = self.page_for(owner, large)?;
             let guard = self.lock(page);
-            let tail = place.tail;
-            let room = self.chunks.geometry.log_len(large) - tail;
+            let (tail, room) = place.tail(&self.chunks.geometry);
+            let position = (tail / 8) as u32;
             if len <= room {
                 let locked = lock();
+                if kind == EntryKind::Tombstone
+                    && let Some(dead) = self.chunks.dead(guard.page.block)
+                {
+                    dead.note_tombstone(len, sequence);
+                }
                 self.write_entry(&guard.page, &mut pen.buffer, (tail, room), content);
                 place.tail += len;
-                return Ok((self.placed(guard, (tail / 8) as u32), locked));
+                let told = if kind == EntryKind::Overflow { 0 } else { len };
+                return Ok((self.placed(guard, position, told), locked));
             }
-            let key_len = entry_len(key.len() as u64, 0);
             let pages = self.chunks.geometry.pages;
-            let may_continue = kind == EntryKind::Plain && !large && !body.is_empty() && key_len <= room;
-            if may_continue && place.step + 1 < pages && self.fits_next(body) {
+            if let Some(parts) = self.parts(&content, large, room)
+                && place.step_with(pages, parts.next)
+            {
                 let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
-                place.step += 1;
-                place.tail = LOG_START + entry_len(0, body.len() as u64);
                 let locked = lock();
                 self.write_continued(&guard.page, &next, &mut pen.buffer, (tail, room), content);
-                return Ok((self.placed(guard, (tail / 8) as u32), locked));
+                return Ok((self.placed(guard, position, parts.here + parts.next), locked));
             }
             drop(guard);
-            self.turn_page(owner, large);
+            self.turn_page(owner, large, sequence);
         }
     }
 
-    fn fits_next(&self, body: &[u8]) -> bool {
-        self.chunks.geometry.fits(false, entry_len(0, body.len() as u64))
+    /// The lengths of the entries of a record whose value may continue on the next page, with so much room on this one.
+    pub(super) fn parts(&self, content: &Content<'_>, large: bool, room: u64) -> Option<Parts> {
+        let here = entry_len(content.key.len() as u64, 0);
+        let next = entry_len(0, content.body.len() as u64);
+        let may_continue = content.kind == EntryKind::Plain && !large && !content.body.is_empty();
+        let fits = here <= room && self.chunks.geometry.fits(false, next);
+        (may_continue && fits).then_some(Parts { here, next })
     }
 
-    fn placed<'h>(&'h self, guard: PageGuard<'h>, position: u32) -> Placed<'h> {
+    fn placed<'h>(&'h self, guard: PageGuard<'h>, position: u32, len: u64) -> Placed<'h> {
         let offset = Offset::new(guard.page.block, guard.page.page, position, self.chunks.geometry.pages);
-        Placed { heap: self, guard, offset }
+        Placed { heap: self, guard, offset, len }
     }
 
     /// The page that the owner writes to, of another block if it has none.
-    fn page_for<'h, 'o>(
+    pub(super) fn page_for<'h, 'o>(
         &'h self,
         owner: &'o mut Owner,
         large: bool,
     ) -> Result<(Page<'h>, &'o mut Place, &'o mut Pen), SlotError> {
         if owner.slot(large).is_none() {
-            let place = match self.take_left(large) {
+            let place = match self.take_left(large, Some(owner.hot)) {
                 Some(place) => place,
-                None => {
-                    let (block, first) = self.take_block(owner.draw(), owner.cleans)?;
-                    self.prepare(block, if large { BlockKind::Large } else { BlockKind::Pages })?;
-                    Place::new(block, first, large)
-                }
+                None => match self.take_block(owner.draw(), owner.reach) {
+                    Ok((block, first)) => {
+                        self.prepare(block, if large { BlockKind::Large } else { BlockKind::Pages })?;
+                        Place::new(block, first, large, owner.hot)
+                    }
+                    // Better among others than nowhere.
+                    Err(full) => self.take_left(large, None).ok_or(full)?,
+                },
             };
             *owner.slot(large) = Some(place);
             owner.taken += 1;
@@ -318,23 +416,27 @@ impl SlotHeap {
         Ok((page, place, pen))
     }
 
-    /// A block that another client has left with room in it.
-    fn take_left(&self, large: bool) -> Option<Place> {
+    /// A block that another client has left with room in it, for records that are hot or not, if that is asked.
+    fn take_left(&self, large: bool, hot: Option<bool>) -> Option<Place> {
         let mut left = self.supply.left.lock();
-        let place = left.iter().position(|place| place.large == large)?;
+        let is_one = |place: &Place| place.large == large && hot.is_none_or(|hot| place.hot == hot);
+        let place = left.iter().position(is_one)?;
         let place = left.swap_remove(place);
         self.chunks.block(place.block)?.set_state(BlockState::Owned);
         Some(place)
     }
 
-    /// Goes on to the next page; gives the block up behind its last one.
-    fn turn_page(&self, owner: &mut Owner, large: bool) {
+    /// Goes on to the next page, with a record of this number; gives the block up behind its last one.
+    pub(super) fn turn_page(&self, owner: &mut Owner, large: bool, sequence: u64) {
         let pages = self.chunks.geometry.pages;
         let slot = owner.slot(large);
         if let Some(place) = slot {
             place.step += 1;
             place.tail = LOG_START;
             if place.is_full(pages) {
+                if let Some(dead) = self.chunks.dead(place.block) {
+                    dead.fill(sequence);
+                }
                 if let Some(block) = self.chunks.block(place.block) {
                     block.set_state(BlockState::Idle);
                 }
@@ -355,6 +457,12 @@ impl SlotHeap {
         let body = geometry.descriptor_len(value);
         geometry.fits(true, entry_len(key, body)).then_some(Home::Overflow)
     }
+}
+
+/// Bytes of the two entries of a record whose value continues on the next page.
+pub(super) struct Parts {
+    pub(super) here: u64,
+    pub(super) next: u64,
 }
 
 /// Where a record stands.

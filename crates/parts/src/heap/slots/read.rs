@@ -178,7 +178,7 @@ impl SlotHeap {
             buffer.truncate((entry.key - skip) as usize);
             self.copy_overflow(len, &blocks, buffer);
         }
-        let is_record = entry.kind != EntryKind::Part;
+        let is_record = !matches!(entry.kind, EntryKind::Part | EntryKind::Tombstone);
         Ok(is_record.then_some(Copied { key: entry.key, sequence }))
     }
 

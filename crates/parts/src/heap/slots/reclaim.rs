@@ -7,13 +7,13 @@
 //! A record that the index no longer names at this place is left alone: whoever took it out of the index lets it go, and
 //! until then its block is not free. So nobody ever clears a slot that has been given to another record.
 
-use super::chunks::{Block, BlockState};
+use super::chunks::BlockState;
 use super::error::SlotError;
 use super::format::EntryKind;
 use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 use super::offset::Offset;
-use super::place::{Content, Owner, Place, Placed};
+use super::place::{Content, Owner, Placed};
 use super::{blocks::FreedBlock, locks::PageGuard};
 
 /// A record that has a new place, for the index.
@@ -38,64 +38,7 @@ pub enum Reclaimed {
     Kept,
 }
 
-/// Blocks that are looked at for each victim that is found by it, and most victims that are found at a time.
-const BLOCKS_A_VICTIM: u64 = 64;
-const MOST_VICTIMS: u64 = 64;
-
 impl SlotHeap {
-    /// A block with one of the largest free shares among those that nobody writes to, if that is `percent` or more, or one that
-    /// was left without any record. It is the caller's to [reclaim](SlotHeap::reclaim).
-    pub fn victim(&self, percent: u8) -> Option<u64> {
-        self.left_empty().or_else(|| {
-            let mut victims = self.supply.victims.lock();
-            self.claim(&mut victims, percent).or_else(|| {
-                *victims = self.emptiest(percent);
-                self.claim(&mut victims, percent)
-            })
-        })
-    }
-
-    /// Free bytes of a block, if nobody writes to it and they are so many percent of it.
-    fn worth(&self, block: &Block, percent: u8) -> Option<u64> {
-        let capacity = self.chunks.geometry.capacity();
-        let free = capacity.saturating_sub(block.bytes());
-        (block.state() == BlockState::Idle && free * 100 >= capacity * u64::from(percent)).then_some(free)
-    }
-
-    /// The last of these blocks that is still worth it, taken away from everybody else.
-    fn claim(&self, victims: &mut Vec<u64>, percent: u8) -> Option<u64> {
-        std::iter::from_fn(|| victims.pop()).find(|number| {
-            self.chunks.block(*number).is_some_and(|block| {
-                self.worth(block, percent).is_some() && block.advance(BlockState::Idle, BlockState::Cleaning)
-            })
-        })
-    }
-
-    /// Some blocks that are worth it, the emptiest last: one look at all blocks serves for several victims.
-    fn emptiest(&self, percent: u8) -> Vec<u64> {
-        let allocated = self.supply.allocated();
-        let worth = |number| Some((self.worth(self.chunks.block(number)?, percent)?, number));
-        let mut victims: Vec<(u64, u64)> = (0..allocated).filter_map(worth).collect();
-        let most = (allocated / BLOCKS_A_VICTIM).clamp(1, MOST_VICTIMS) as usize;
-        let needless = victims.len().saturating_sub(most);
-        if needless > 0 {
-            victims.select_nth_unstable(needless);
-            victims.drain(..needless);
-        }
-        victims.sort_unstable();
-        victims.into_iter().map(|(_, number)| number).collect()
-    }
-
-    /// Takes away a block without records that a client has left.
-    fn left_empty(&self) -> Option<u64> {
-        let mut left = self.supply.left.lock();
-        let block_of = |place: &Place| self.chunks.block(place.block);
-        let is_empty = |place: &Place| block_of(place).is_some_and(|block| block.live() == 0);
-        let place = left.iter().position(is_empty).map(|place| left.swap_remove(place))?;
-        block_of(&place)?.set_state(BlockState::Cleaning);
-        Some(place.block)
-    }
-
     /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint` makes the index
     /// name the new place of a record if it still names the old one, and says whether it did; it must not wait for pages.
     ///
@@ -185,7 +128,7 @@ impl SlotHeap {
 
     /// Lets the new copy of a record count in place of the old one, or takes it back. Whichever goes, the blocks that a value
     /// fills stay with the other.
-    fn exchange(
+    pub(super) fn exchange(
         &self,
         guard: &PageGuard<'_>,
         position: u32,

@@ -13,7 +13,7 @@ use super::error::{Damage, SlotError};
 use super::format::{BlockKind, EntryKind, LOCK_BYTE};
 use super::heap::{Location, SlotHeap};
 use super::log::FIRST_ENTRY;
-use super::offset::Offset;
+use super::offset::{Offset, SizedOffset};
 use super::settings::LockKind;
 use crate::sync::atomic::Ordering;
 use quipu_medium::LINE;
@@ -30,7 +30,18 @@ pub struct FoundSlot<'a> {
     /// Bytes of its value.
     pub value_len: u64,
     /// Bytes that it takes of its page.
-    len: u64,
+    pub len: u64,
+    /// It has no value: its key was deleted.
+    pub is_tombstone: bool,
+    /// Its value fills blocks of its own.
+    pub has_blocks: bool,
+}
+
+impl FoundSlot<'_> {
+    /// Where it is, with its length.
+    pub fn sized(&self) -> SizedOffset {
+        SizedOffset::new(self.location.offset, if self.has_blocks { 0 } else { self.len })
+    }
 }
 
 impl SlotHeap {
@@ -64,6 +75,9 @@ impl SlotHeap {
                 for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
                     let mut count = |record: FoundSlot<'_>| {
                         page.state.add(record.len);
+                        if let Some(dead) = self.chunks.dead(block) {
+                            dead.found(&record);
+                        }
                         found(record);
                     };
                     damages.extend(self.scan_page(&page, kind, &mut count).err());
@@ -78,7 +92,8 @@ impl SlotHeap {
         damages
     }
 
-    /// Passes every record of the heap to `found`, and returns what is damaged. Nobody writes meanwhile.
+    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what is damaged. Nobody writes
+    /// meanwhile.
     pub fn verify(&self, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in 0..self.blocks() {
@@ -89,8 +104,18 @@ impl SlotHeap {
             }
             let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
             let pages = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
+            let (before, mut live, mut bytes) = (damages.len(), 0, 0);
             for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
-                damages.extend(self.scan_page(&page, kind, &mut found).err());
+                let mut live_only = |record: FoundSlot<'_>| {
+                    if !self.is_dead(&page, record.location.offset.position()) {
+                        (live, bytes) = (live + 1, bytes + record.len);
+                        found(record);
+                    }
+                };
+                damages.extend(self.scan_page(&page, kind, &mut live_only).err());
+            }
+            if damages.len() == before && (live, bytes) != (first.state.live(), first.state.bytes()) {
+                damages.push(Damage { what: "the count of what a block holds", offset: first.at });
             }
         }
         damages
@@ -132,21 +157,28 @@ impl SlotHeap {
                 let sequence = self.copy_slot(page, slot, 0, &mut record);
                 let location = Location { offset: at(slot), sequence };
                 let key = &record[..shape.key as usize];
-                found(FoundSlot { location, key, value_len: shape.value, len: shape.size });
+                let (value_len, len) = (shape.value, shape.size);
+                found(FoundSlot { location, key, value_len, len, is_tombstone: false, has_blocks: false });
             }
             return Ok(());
         }
         let mut position = FIRST_ENTRY;
         while let Some(entry) = self.read_entry(page, position)? {
+            let is_tombstone = entry.kind == EntryKind::Tombstone;
+            if is_tombstone && !self.knows_dead() {
+                let offset = page.at + u64::from(position) * 8;
+                return Err(Damage { what: "a deletion in a pool where marks tell, which", offset });
+            }
             if entry.set && entry.kind != EntryKind::Part {
+                let has_blocks = entry.kind == EntryKind::Overflow;
                 let value_len = match entry.kind {
                     EntryKind::Overflow => self.name_blocks(page, position)?,
                     _ => entry.body,
                 };
                 let sequence = self.copy_entry(page, position, &entry, 0, &mut record);
                 let location = Location { offset: at(position), sequence };
-                let key = &record[..entry.key as usize];
-                found(FoundSlot { location, key, value_len, len: entry.record_len() });
+                let (key, len) = (&record[..entry.key as usize], entry.record_len());
+                found(FoundSlot { location, key, value_len, len, is_tombstone, has_blocks });
             }
             position = SlotHeap::behind(position, &entry);
         }

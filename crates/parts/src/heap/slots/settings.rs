@@ -50,6 +50,33 @@ pub enum LockKind {
     PageByte,
 }
 
+/// Which of PACMAN's techniques a heap has (Wang et al., "Pacman", USENIX ATC 2022); none is Viper as it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotTechniques {
+    /// Bits in DRAM tell what is superseded or deleted, and not marks in the pool (3.2): a deletion is a record then.
+    pub reduce: bool,
+    /// Hot records lie in blocks of their own (3.4).
+    pub separate: bool,
+    /// Reclamation copies many records under one fence (3.3). Only with `reduce`: where marks count, a copy may not be used
+    /// before the mark of its original is clear.
+    pub batch: bool,
+}
+
+impl SlotTechniques {
+    /// All of them.
+    pub const ALL: SlotTechniques = SlotTechniques { reduce: true, separate: true, batch: true };
+
+    fn bits(self) -> u8 {
+        u8::from(self.reduce) | u8::from(self.separate) << 1 | u8::from(self.batch) << 2
+    }
+
+    fn from_bits(bits: u8) -> Option<SlotTechniques> {
+        let is_on = |bit: u8| bits >> bit & 1 != 0;
+        let techniques = SlotTechniques { reduce: is_on(0), separate: is_on(1), batch: is_on(2) };
+        (techniques.bits() == bits).then_some(techniques)
+    }
+}
+
 /// The settings of a heap; they never change during the life of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotSettings {
@@ -71,6 +98,8 @@ pub struct SlotSettings {
     pub reclaim_percent: u8,
     /// Percent of all blocks that must be used before more are allocated (section 3.2.1).
     pub fill_percent: u8,
+    /// Which of PACMAN's techniques it has.
+    pub techniques: SlotTechniques,
 }
 
 impl Default for SlotSettings {
@@ -86,6 +115,7 @@ impl Default for SlotSettings {
             lock: LockKind::Dram32,
             reclaim_percent: 33,
             fill_percent: 95,
+            techniques: SlotTechniques::default(),
         }
     }
 }
@@ -106,7 +136,8 @@ struct SettingsImage {
     random_first_page: u8,
     reclaim_percent: u8,
     fill_percent: u8,
-    reserved: [u8; 41],
+    techniques: u8,
+    reserved: [u8; 40],
 }
 
 const MAGIC: [u8; 4] = *b"QVP1";
@@ -135,7 +166,8 @@ impl SlotSettings {
             random_first_page: u8::from(self.random_first_page),
             reclaim_percent: self.reclaim_percent,
             fill_percent: self.fill_percent,
-            reserved: [0; 41],
+            techniques: self.techniques.bits(),
+            reserved: [0; 40],
         };
         zerocopy::transmute!(image)
     }
@@ -148,7 +180,7 @@ impl SlotSettings {
         let image: SettingsImage = zerocopy::transmute!(*bytes);
         let unknown =
             || SlotError::Settings { reason: "the superblock holds some that this release does not know" };
-        let known = image.magic == MAGIC && image.reserved == [0; 41] && image.random_first_page <= 1;
+        let known = image.magic == MAGIC && image.reserved == [0; 40] && image.random_first_page <= 1;
         let sizes = (image.key_size.get(), image.value_size.get());
         let form = match (image.form, sizes) {
             (1, (key, value)) => Some(RecordForm::Fixed { key, value }),
@@ -173,6 +205,7 @@ impl SlotSettings {
             },
             reclaim_percent: image.reclaim_percent,
             fill_percent: image.fill_percent,
+            techniques: SlotTechniques::from_bits(image.techniques).ok_or_else(unknown)?,
         };
         settings.check()?;
         Ok(settings)
@@ -212,6 +245,16 @@ impl SlotSettings {
         if self.reclaim_percent == 0 || self.reclaim_percent > 100 || self.fill_percent > 100 {
             return refuse("a share is at most 100 percent, and that of reclamation at least 1");
         }
+        let SlotTechniques { reduce, batch, .. } = self.techniques;
+        if batch && !reduce {
+            return refuse("batch needs reduce: where marks count, records move one by one");
+        }
+        if self.techniques != SlotTechniques::default() && self.form != RecordForm::Variable {
+            return refuse("the techniques of PACMAN are for records of any size");
+        }
+        if reduce && (self.tie_break, self.lock) != (TieBreak::Sequence, LockKind::Dram32) {
+            return refuse("reduce needs sequence numbers, and locks in DRAM");
+        }
         match self.form {
             RecordForm::Fixed { key: 0, .. } => refuse("a key has at least one byte"),
             _ => Ok(()),
@@ -235,13 +278,15 @@ pub(super) fn format_table() -> Fields {
         ("random_first_page", offset_of!(SettingsImage, random_first_page), 1),
         ("reclaim_percent", offset_of!(SettingsImage, reclaim_percent), 1),
         ("fill_percent", offset_of!(SettingsImage, fill_percent), 1),
-        ("reserved", offset_of!(SettingsImage, reserved), 41),
+        ("techniques", offset_of!(SettingsImage, techniques), 1),
+        ("reserved", offset_of!(SettingsImage, reserved), 40),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::mem::offset_of;
 
     #[test]
     fn settings_survive_the_superblock() {
@@ -257,10 +302,25 @@ mod tests {
                     lock: if twin { LockKind::PageByte } else { LockKind::Dram32 },
                     reclaim_percent: 40,
                     fill_percent: 80,
+                    techniques: SlotTechniques::default(),
                 };
                 assert_eq!(SlotSettings::decode(&settings.encode()).expect("the same settings"), settings);
             }
         }
+    }
+
+    #[test]
+    fn techniques_survive_it_too_and_others_are_refused() {
+        for bits in 0..=u8::MAX {
+            let mut bytes = SlotSettings::default().encode();
+            bytes[offset_of!(SettingsImage, techniques)] = bits;
+            let techniques = SlotTechniques::from_bits(bits);
+            // The third needs the first.
+            let is_sound = bits < 8 && bits & 0b101 != 0b100;
+            let decoded = SlotSettings::decode(&bytes).ok();
+            assert_eq!(decoded.map(|settings| settings.techniques), techniques.filter(|_| is_sound), "{bits}");
+        }
+        assert_eq!(SlotTechniques::from_bits(7), Some(SlotTechniques::ALL));
     }
 
     #[test]
@@ -289,6 +349,7 @@ mod tests {
 
     #[test]
     fn settings_that_contradict_themselves_are_refused() {
+        const ALL: SlotTechniques = SlotTechniques::ALL;
         let sound = SlotSettings::default();
         for wrong in [
             SlotSettings { page_size: 0, ..sound },
@@ -300,6 +361,10 @@ mod tests {
             SlotSettings { reclaim_percent: 0, ..sound },
             SlotSettings { fill_percent: 101, ..sound },
             SlotSettings { form: RecordForm::Fixed { key: 0, value: 8 }, ..sound },
+            SlotSettings { techniques: SlotTechniques { reduce: false, ..ALL }, ..sound },
+            SlotSettings { techniques: ALL, form: RecordForm::Fixed { key: 8, value: 8 }, ..sound },
+            SlotSettings { techniques: ALL, tie_break: TieBreak::BlockOrder, ..sound },
+            SlotSettings { techniques: ALL, lock: LockKind::PageByte, ..sound },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

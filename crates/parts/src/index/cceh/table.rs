@@ -112,7 +112,7 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// The same for a caller who compares no keys, since its references say that the hash is the key: what `matches` sees stood
     /// beside the hash. The guard keeps a reference that was replaced from coming back.
     #[inline]
-    pub(super) fn get_exact(
+    pub fn get_exact(
         &self,
         guard: &Guard<'_>,
         hash: u64,

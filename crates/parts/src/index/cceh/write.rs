@@ -59,6 +59,11 @@ impl<M: NodeMemory> LockedSegment<'_, M> {
         self.find(|found| found == reference).is_some()
     }
 
+    /// The reference that an entry of the hash names and for which `matches` says yes.
+    pub fn named(&self, matches: impl FnMut(u64) -> bool) -> Option<u64> {
+        self.find(matches).map(|(_, found)| found)
+    }
+
     /// Removes the key for whose reference `matches` says yes, and returns that.
     #[inline]
     pub fn take(mut self, _guard: &Guard<'_>, matches: impl FnMut(u64) -> bool) -> Option<u64> {

@@ -1,0 +1,374 @@
+//! Moving the records of a block many at a time (PACMAN section 3.3), where it is known in DRAM what is dead.
+//!
+//! Nobody is kept from writing meanwhile. What is live of the victim is collected (step 1 of the paper's figure 4) and written to the
+//! cleaner's pages by non-temporal stores (2); one fence makes it durable. Then the index is to name each copy if it still names the
+//! original (4), and the victim goes as a whole: nothing is cleared in it.
+//!
+//! The paper's logs are trusted by their bytes; in Viper's a length word counts, and there must be a record behind it. So the
+//! copies that go to one page are written with all their words but the first. As long as that is zero the log ends there, and what is
+//! behind it may have arrived in part. When all is durable the first words follow. The next fence is due before the originals go,
+//! not before the index names the copies: a crash finds the originals, or what has superseded them since.
+//!
+//! | step | fence behind it | a crash before that leaves |
+//! |---|---|---|
+//! | [`copy`](SlotHeap::copy) | [`reveal`](SlotHeap::reveal) begins with it | the originals |
+//! | first words, the index, [`void`](SlotHeap::void) of copies that lost | [`settle_copies`](SlotHeap::settle_copies) | originals, and copies with the same numbers |
+//! | [`free_victim`](SlotHeap::free_victim) | its own | the same |
+//!
+//! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: whoever supersedes it frees
+//! these blocks, and waits for that page before.
+
+use super::blocks::FreedBlock;
+use super::chunks::{BlockState, Page};
+use super::error::SlotError;
+use super::format::{Entry, EntryKind, LOG_START};
+use super::geometry::entry_len;
+use super::heap::SlotHeap;
+use super::log::FIRST_ENTRY;
+use super::offset::{Offset, SizedOffset};
+use super::pen::line_of;
+use super::place::{Content, Owner};
+use super::reclaim::{Moved, Reclaimed};
+use quipu_medium::LINE;
+use std::ops::Range;
+
+/// A block whose records move, and how far that has come.
+pub struct Victim {
+    block: u64,
+    page: u32,
+    position: u32,
+    /// All blocks but this one hold back tombstones from this number on.
+    horizon: u64,
+    /// Records with values in blocks of their own, to be moved by themselves.
+    alone: Vec<Offset>,
+}
+
+impl Victim {
+    /// Whether no block but the victim can hold a record that a tombstone with this number beats.
+    pub fn may_go(&self, tombstone: u64) -> bool {
+        tombstone < self.horizon
+    }
+}
+
+/// Records of a victim that move together.
+#[derive(Default)]
+pub struct Batch {
+    /// Their keys and values.
+    bytes: Vec<u8>,
+    records: Vec<Collected>,
+    /// First words of what was written to each page, which stand there as zeros.
+    hidden: Vec<(u64, u64)>,
+}
+
+/// A record in a batch.
+struct Collected {
+    key: Range<usize>,
+    body: Range<usize>,
+    sequence: u64,
+    is_tombstone: bool,
+    from: SizedOffset,
+    len: u64,
+    /// Where its copy is, once there is one.
+    to: Option<SizedOffset>,
+}
+
+/// A record of a batch, for whoever lets the index name its copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Copied<'b> {
+    /// Its key.
+    pub key: &'b [u8],
+    /// Its sequence number.
+    pub sequence: u64,
+    /// It is a tombstone, which no index names.
+    pub is_tombstone: bool,
+    /// The original.
+    pub from: SizedOffset,
+    /// Bytes that the original takes of its block.
+    pub len: u64,
+    /// The copy, if there was room for it.
+    pub to: Option<SizedOffset>,
+}
+
+impl Batch {
+    /// Its records.
+    pub fn records(&self) -> impl Iterator<Item = Copied<'_>> + Clone {
+        self.records.iter().map(|Collected { key, sequence, is_tombstone, from, len, to, .. }| Copied {
+            key: &self.bytes[key.clone()],
+            sequence: *sequence,
+            is_tombstone: *is_tombstone,
+            from: *from,
+            len: *len,
+            to: *to,
+        })
+    }
+
+    /// Leaves out tombstones for which `stays` says no, and returns them.
+    pub fn drop_tombstones(&mut self, mut stays: impl FnMut(&[u8], u64) -> bool) -> Vec<SizedOffset> {
+        let Batch { bytes, records, .. } = self;
+        let goes = |record: &mut Collected| {
+            record.is_tombstone && !stays(&bytes[record.key.clone()], record.sequence)
+        };
+        records.extract_if(.., goes).map(|record| record.from).collect()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.records.clear();
+        self.hidden.clear();
+    }
+}
+
+/// What is to be written to one page, its first word left out.
+#[derive(Default)]
+struct Run<'h> {
+    page: Option<Page<'h>>,
+    /// Where it is to stand, and the end of its page.
+    at: u64,
+    end: u64,
+    first: u64,
+    /// Empty where there is nothing to write.
+    bytes: Vec<u8>,
+}
+
+impl SlotHeap {
+    /// Begins to empty a [victim](SlotHeap::victim).
+    pub fn evacuate(&self, block: u64) -> Victim {
+        let horizon = self.supply.victims.lock().horizon.without(block);
+        Victim { block, page: 0, position: FIRST_ENTRY, horizon, alone: Vec::new() }
+    }
+
+    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the batch had. `false` if there
+    /// is none left.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if one cannot be read; the victim is not touched again.
+    pub fn collect(&self, victim: &mut Victim, most: usize, batch: &mut Batch) -> Result<bool, SlotError> {
+        batch.clear();
+        let state = self.page_at(victim.block, 0)?.state;
+        let pages = if state.is_large() { 1 } else { self.chunks.geometry.pages };
+        while victim.page < pages && batch.records.len() < most {
+            let page = self.page_at(victim.block, victim.page)?;
+            let entry = self.read_entry(&page, victim.position);
+            let Some(entry) = entry.inspect_err(|_| state.set_state(BlockState::Damaged))? else {
+                (victim.page, victim.position) = (victim.page + 1, FIRST_ENTRY);
+                continue;
+            };
+            if entry.set && entry.kind != EntryKind::Part && !self.is_dead(&page, victim.position) {
+                self.collect_entry(victim, &page, &entry, batch);
+            }
+            victim.position = SlotHeap::behind(victim.position, &entry);
+        }
+        Ok(!batch.records.is_empty())
+    }
+
+    fn collect_entry(&self, victim: &mut Victim, page: &Page<'_>, entry: &Entry, batch: &mut Batch) {
+        let offset = Offset::new(page.block, page.page, victim.position, self.chunks.geometry.pages);
+        if entry.kind == EntryKind::Overflow {
+            victim.alone.push(offset);
+            return;
+        }
+        let start = batch.bytes.len();
+        let sequence = self.append_entry(page, victim.position, entry, 0, &mut batch.bytes);
+        let key = start..start + entry.key as usize;
+        batch.records.push(Collected {
+            body: key.end..batch.bytes.len(),
+            key,
+            sequence,
+            is_tombstone: entry.kind == EntryKind::Tombstone,
+            from: SizedOffset::new(offset, entry.record_len()),
+            len: entry.record_len(),
+            to: None,
+        });
+    }
+
+    /// Copies the records of a batch to the cleaner's pages. What was copied has a place, and does not count yet.
+    ///
+    /// # Errors
+    /// [`SlotError::Full`] if there is no room for all of them.
+    pub fn copy(&self, cleaner: &mut Owner, batch: &mut Batch) -> Result<(), SlotError> {
+        // One for pages, and one for blocks that are one page.
+        let mut runs = [Run::default(), Run::default()];
+        let Batch { bytes, records, hidden } = batch;
+        let mut write = |run: &mut Run<'_>| {
+            if !run.bytes.is_empty() {
+                self.write_run(run);
+                hidden.push((run.at, run.first));
+                run.bytes.clear();
+            }
+        };
+        let copied = records.iter_mut().try_for_each(|record| {
+            let kind = if record.is_tombstone { EntryKind::Tombstone } else { EntryKind::Plain };
+            let (key, body) = (&bytes[record.key.clone()], &bytes[record.body.clone()]);
+            let content = Content { kind, key, body, sequence: record.sequence };
+            record.to = Some(self.copy_one(cleaner, &content, &mut runs, &mut write)?);
+            Ok(())
+        });
+        runs.iter_mut().for_each(write);
+        copied
+    }
+
+    /// Adds a record to a run, behind which there may be another.
+    fn copy_one<'h>(
+        &'h self,
+        cleaner: &mut Owner,
+        content: &Content<'_>,
+        runs: &mut [Run<'h>; 2],
+        write: &mut impl FnMut(&mut Run<'_>),
+    ) -> Result<SizedOffset, SlotError> {
+        let Content { kind, key, body, sequence } = *content;
+        let geometry = &self.chunks.geometry;
+        let len = entry_len(key.len() as u64, body.len() as u64);
+        let large = !geometry.fits(false, len);
+        let run = &mut runs[usize::from(large)];
+        loop {
+            let (page, place, _) = self.page_for(cleaner, large)?;
+            let (tail, room) = place.tail(geometry);
+            if run.bytes.is_empty() {
+                run.begin(page, page.at + tail, page.at + tail + room);
+            }
+            let position = (tail / 8) as u32;
+            let offset = Offset::new(page.block, page.page, position, geometry.pages);
+            if len <= room {
+                if kind == EntryKind::Tombstone
+                    && let Some(dead) = self.chunks.dead(page.block)
+                {
+                    dead.note_tombstone(len, sequence);
+                }
+                let entry = Entry { kind, key: key.len() as u64, body: body.len() as u64, set: true };
+                page.state.add(len);
+                run.push(entry.word(page.seed, page.place(position)), sequence, [key, body]);
+                place.tail += len;
+                return Ok(SizedOffset::new(offset, len));
+            }
+            if let Some(parts) = self.parts(content, large, room)
+                && place.step_with(geometry.pages, parts.next)
+            {
+                let next = self.page_at(place.block, (page.page + 1) % geometry.pages)?;
+                let part = Entry { kind: EntryKind::Part, key: 0, body: body.len() as u64, set: true };
+                let head = Entry { kind: EntryKind::Continued, key: key.len() as u64, ..part };
+                page.state.add(head.record_len());
+                run.push(head.word(page.seed, page.place(position)), sequence, [key, &[]]);
+                write(run);
+                run.begin(next, next.at + LOG_START, next.at + geometry.page_size);
+                run.push(part.word(next.seed, next.place(FIRST_ENTRY)), sequence, [&[], body]);
+                return Ok(SizedOffset::new(offset, head.record_len()));
+            }
+            write(run);
+            self.turn_page(cleaner, large, sequence);
+        }
+    }
+
+    /// Writes a run by whole lines; its first word stays zero. Durable with the next fence.
+    fn write_run(&self, run: &Run<'_>) {
+        let from = run.at + 8;
+        // A zero word ends the log, if there is room for one.
+        let end = (from + run.bytes.len() as u64 + 8).min(run.end).next_multiple_of(LINE);
+        let begin = line_of(from);
+        let known = (from - begin) as usize;
+        let mut lines = Vec::with_capacity((end - begin) as usize);
+        // Nobody else changes what stands in the first line before it.
+        let _guard = run.page.map(|page| self.lock(page));
+        self.region().append_racing(begin, known as u64, &mut lines);
+        lines.extend_from_slice(&run.bytes);
+        lines.resize((end - begin) as usize, 0);
+        self.region().write_lines_nt(begin, &lines, known);
+    }
+
+    /// Makes the copies of a batch durable, and lets them count. That is durable with the next fence.
+    pub fn reveal(&self, batch: &Batch) {
+        self.region().fence();
+        for (at, word) in &batch.hidden {
+            self.region().store(*at, *word);
+            self.region().flush(*at, 8);
+        }
+    }
+
+    /// Takes a copy back that the index was not to name: its original has been superseded. Durable with the next fence.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if there is no such block.
+    pub fn void(&self, copy: SizedOffset) -> Result<(), SlotError> {
+        let page = self.page_of(copy.offset)?;
+        if let Some(entry) = self.read_entry(&page, copy.offset.position())?.filter(|entry| entry.set) {
+            self.clear_mark(&page, copy.offset.position());
+            page.state.remove(entry.record_len());
+        }
+        Ok(())
+    }
+
+    /// Makes durable what became of the copies of a batch.
+    pub fn settle_copies(&self) {
+        self.region().fence();
+    }
+
+    /// Moves the victim's records with values in blocks of their own, one by one, as [`reclaim`](SlotHeap::reclaim) does, and frees
+    /// the victim. All else of it has moved, durably.
+    ///
+    /// # Errors
+    /// As for [`reclaim`](SlotHeap::reclaim).
+    pub fn free_victim(
+        &self,
+        victim: &Victim,
+        cleaner: &mut Owner,
+        mut repoint: impl FnMut(Moved<'_>) -> bool,
+    ) -> Result<Reclaimed, SlotError> {
+        let state = self.page_at(victim.block, 0)?.state;
+        let mut kept = false;
+        for from in &victim.alone {
+            let moved = self.move_alone(*from, cleaner, &mut repoint);
+            kept |= !moved.inspect_err(|error| self.give_up(victim, error))?;
+        }
+        if kept {
+            state.set_state(BlockState::Idle);
+            return Ok(Reclaimed::Kept);
+        }
+        self.mark_free(victim.block);
+        self.region().fence();
+        Ok(Reclaimed::Freed(FreedBlock(victim.block)))
+    }
+
+    /// Leaves a victim as it is: there is no room to move records to, or they cannot be read.
+    pub fn give_up(&self, victim: &Victim, error: &SlotError) {
+        let is_damaged = matches!(error, SlotError::Damaged { .. });
+        if let Some(state) = self.chunks.block(victim.block) {
+            state.set_state(if is_damaged { BlockState::Damaged } else { BlockState::Idle });
+        }
+    }
+
+    /// Moves one record, if it is still there. `false` if somebody is about to let it go.
+    fn move_alone(
+        &self,
+        from: Offset,
+        cleaner: &mut Owner,
+        repoint: &mut impl FnMut(Moved<'_>) -> bool,
+    ) -> Result<bool, SlotError> {
+        let guard = self.lock(self.page_of(from)?);
+        let position = from.position();
+        let entry = self.read_entry(&guard.page, position)?.filter(|entry| entry.set);
+        let Some(entry) = entry else { return Ok(true) };
+        let mut record = Vec::new();
+        let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
+        let (key, body) = record.split_at(entry.key as usize);
+        let (placed, ()) =
+            self.place_entry(cleaner, Content { kind: entry.kind, key, body, sequence }, || ())?;
+        self.exchange(&guard, position, (key, entry.record_len()), &placed, repoint)
+    }
+}
+
+impl<'h> Run<'h> {
+    fn begin(&mut self, page: Page<'h>, at: u64, end: u64) {
+        (self.page, self.at, self.end) = (Some(page), at, end);
+    }
+
+    /// Adds an entry.
+    fn push(&mut self, word: u64, sequence: u64, content: [&[u8]; 2]) {
+        if self.bytes.is_empty() {
+            self.first = word;
+        } else {
+            self.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        self.bytes.extend_from_slice(&sequence.to_le_bytes());
+        content.iter().for_each(|bytes| self.bytes.extend_from_slice(bytes));
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+    }
+}
