@@ -176,6 +176,25 @@ fn an_old_record_that_stays_marked_is_convicted() {
     convict_of(Design::Viper, Some(Twin::OldNotReleased), None, &[CAME_BACK]);
 }
 
+/// What keeps a deletion with bits in DRAM: its tombstone, for as long as something is marked that it beats.
+#[test]
+fn tombstones_dropped_early_are_convicted_under_slots_too() {
+    convict_of(Design::ViperPacman, Some(Twin::TombstoneDroppedEarly), None, &[CAME_BACK]);
+}
+
+/// The copies of a block are one fence, and that comes before the block goes.
+#[test]
+fn a_block_that_is_free_before_its_copies_are_durable_is_convicted() {
+    let charges = ["is lost", "took away", "found None", "not sound"];
+    convict_of(Design::ViperPacman, Some(Twin::VictimFreedEarly), None, &charges);
+}
+
+#[test]
+fn a_fence_left_out_of_viper_with_pacman_is_convicted() {
+    let fault = Fault::FenceOmitted { every: 3 };
+    convict_of(Design::ViperPacman, None, Some(fault), &["an acknowledged write is lost", "torn value"]);
+}
+
 /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably gone; sequence numbers
 /// do not. Our locks see to that (`heap::slots::locks`), so the paper's way is convicted where they let go too early.
 #[test]

@@ -1,6 +1,8 @@
 //! The heap of slots, alone: records of one size and of any, clients that run into each other, crashes, and what operations
 //! cost.
 
+#[path = "slots/batch.rs"]
+mod batch;
 #[path = "slots/cost.rs"]
 mod cost;
 #[path = "slots/crash.rs"]

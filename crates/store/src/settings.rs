@@ -30,13 +30,8 @@ const VIPER: &[Design] = &[Design::Viper];
 const SLOTS: &[Design] = &[Design::Viper, Design::ViperPacman];
 const FLATSTORE: &[Design] =
     &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf];
-const PACMAN: &[Design] = &[
-    Design::FlatstoreH,
-    Design::FlatstoreM,
-    Design::FlatstorePh,
-    Design::FlatstoreFf,
-    Design::ViperPacman,
-];
+const PACMAN: &[Design] =
+    &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf, Design::ViperPacman];
 
 type Names<T> = &'static [(&'static str, T)];
 

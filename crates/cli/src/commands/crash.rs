@@ -92,6 +92,10 @@ enum TwinChoice {
     ReleasedBeforePersist,
     /// The record that another has replaced stays marked.
     OldNotReleased,
+    /// A copy that reclamation was making counts, although its original was superseded.
+    LosingCopyKept,
+    /// A block is marked free while copies of what it held are on their way.
+    VictimFreedEarly,
     /// What a cleaner changed last in an index in the pool is not flushed.
     LastRepointedUnflushed,
     /// Some fences do nothing.
@@ -149,6 +153,8 @@ impl Args {
             Some(TwinChoice::BlockOrder) => (Some(Twin::PageFreeBeforeRelease), None),
             Some(TwinChoice::ReleasedBeforePersist) => (Some(Twin::ReleasedBeforePersist), None),
             Some(TwinChoice::OldNotReleased) => (Some(Twin::OldNotReleased), None),
+            Some(TwinChoice::LosingCopyKept) => (Some(Twin::LosingCopyKept), None),
+            Some(TwinChoice::VictimFreedEarly) => (Some(Twin::VictimFreedEarly), None),
             Some(TwinChoice::LastRepointedUnflushed) => (Some(Twin::LastRepointedUnflushed), None),
             Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
         };

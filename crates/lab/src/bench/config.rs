@@ -116,7 +116,10 @@ impl Config {
     pub(super) fn options(&self, design: Design) -> Result<Options, BenchError> {
         let mut options = self.plain_options(design);
         settings::apply(&self.settings, &mut options).map_err(|error| setting("set", error.to_string()))?;
-        options.slots.form = self.form(options.slots.page_size);
+        // The techniques of PACMAN are for records of any size.
+        if design != Design::ViperPacman {
+            options.slots.form = self.form(options.slots.page_size);
+        }
         Ok(options)
     }
 

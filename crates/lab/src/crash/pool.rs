@@ -82,8 +82,7 @@ impl Pool {
             let (zone_size, slots) = slots(seed, &config.slots);
             let slots = SlotSettings { form: RecordForm::Variable, ..slots };
             // Records move one by one in one run of four, and hot ones lie with the others in another.
-            let techniques =
-                Techniques { batch: seed % 4 != 3, separate: seed % 4 != 1, ..Techniques::ALL };
+            let techniques = Techniques { batch: seed % 4 != 3, separate: seed % 4 != 1, ..Techniques::ALL };
             options = Options { zone_size: Some(zone_size), slots, techniques, ..options };
         }
         settings::apply(&config.settings, &mut options).expect("settings that were checked");

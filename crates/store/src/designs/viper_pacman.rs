@@ -5,7 +5,7 @@
 //! deletion is a record of its own for as long as an older one of its key is marked; what is live of a block moves under one fence;
 //! and hot records lie apart. Without any of the techniques it is the raw store, which is `viper` with records of any size.
 
-use super::{Design, Description, viper};
+use super::{Description, Design, viper};
 use crate::offset_map::{NodePlace, OffsetMap};
 use crate::techniques::Techniques;
 use quipu_parts::heap::slots::{SlotError, SlotSettings, SlotTechniques};
@@ -15,12 +15,18 @@ pub static DESCRIPTION: Description = Description {
     name: "viper-pacman",
     paper: "Viper, PVLDB 14(9), 2021, with Pacman, USENIX ATC 2022",
     parts: &[
-        ("placed", "at the end of a log, in a page of the client's block for hot records or for cold ones (3.4)"),
+        (
+            "placed",
+            "at the end of a log, in a page of the client's block for hot records or for cold ones (3.4)",
+        ),
         ("persistent", "when its length word is set after it: two fences a put (Viper 4.2)"),
         ("published", "by CCEH in DRAM, which keeps keys of eight bytes"),
         ("writers", "lock the page that they write to, and the stripe of their key"),
         ("readers", "copy, and look whether the page's version has changed (Viper 4.3)"),
-        ("released", "by a bit and a counter in DRAM; the index's word tells its length (3.2). A deletion is a tombstone"),
+        (
+            "released",
+            "by a bit and a counter in DRAM; the index's word tells its length (3.2). A deletion is a tombstone",
+        ),
         ("space comes back", "by copying what is live of a block under one fence and repointing (3.3)"),
         ("cached in DRAM", "which keys are hot (3.4), and what is dead"),
     ],

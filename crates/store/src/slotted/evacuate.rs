@@ -45,8 +45,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Leaves tombstones out that need not be kept.
     fn drop_tombstones(&self, guard: &Guard<'_>, victim: &Victim, batch: &mut Batch) {
         let gone = batch.drop_tombstones(|key, sequence| {
-            let may_go =
-                victim.may_go(sequence) || self.twin == Some(Twin::TombstoneDroppedEarly);
+            let may_go = victim.may_go(sequence) || self.twin == Some(Twin::TombstoneDroppedEarly);
             !may_go && !self.is_there(guard, self.hash(key), key)
         });
         for tombstone in gone {

@@ -15,7 +15,9 @@ use crate::options::Twin;
 use crate::patience::Patience;
 use crate::stats::StallCounts;
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::heap::slots::{Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap};
+use quipu_parts::heap::slots::{
+    Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap,
+};
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::sync::SpinLock;
 use std::sync::Arc;

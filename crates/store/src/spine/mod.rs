@@ -26,8 +26,8 @@ mod scan;
 mod write;
 
 pub(crate) use build::{Plan, clock_of};
-pub(crate) use hot::Hot;
 use compact::{Compactor, workers_of};
+pub(crate) use hot::Hot;
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;

@@ -146,4 +146,6 @@ pub use place::{Owner, Placed};
 pub use read::SlotRecord;
 pub use reclaim::{Moved, Reclaimed};
 pub use recovery::FoundSlot;
-pub use settings::{LockKind, MAX_KEY, MAX_PAGES, PAGE_UNIT, RecordForm, SlotSettings, SlotTechniques, TieBreak};
+pub use settings::{
+    LockKind, MAX_KEY, MAX_PAGES, PAGE_UNIT, RecordForm, SlotSettings, SlotTechniques, TieBreak,
+};

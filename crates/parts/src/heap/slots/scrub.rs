@@ -14,14 +14,15 @@ impl SlotHeap {
     pub(super) fn scrub(&self, blocks: impl Iterator<Item = u64>) -> bool {
         let mut some = false;
         for block in blocks {
-            let (Some(dead), Some(state)) = (self.chunks.dead(block), self.chunks.block(block)) else { continue };
+            let (Some(dead), Some(state)) = (self.chunks.dead(block), self.chunks.block(block)) else {
+                continue;
+            };
             self.clock().begin(&self.space);
             // Before the look at what is dead: what is noted later holds again.
             let held = dead.let_go();
             let pages = if state.is_large() { 1 } else { self.chunks.geometry.pages };
-            let mut scrubbed = (0..pages)
-                .filter_map(|page| self.chunks.page(block, page))
-                .map(|page| self.scrub_page(page));
+            let mut scrubbed =
+                (0..pages).filter_map(|page| self.chunks.page(block, page)).map(|page| self.scrub_page(page));
             if scrubbed.any(|page| page.is_err()) {
                 // What it holds back stays so, and if nobody writes to it nobody looks at it again.
                 dead.hold(held);

@@ -318,7 +318,11 @@ mod tests {
             // The third needs the first.
             let is_sound = bits < 8 && bits & 0b101 != 0b100;
             let decoded = SlotSettings::decode(&bytes).ok();
-            assert_eq!(decoded.map(|settings| settings.techniques), techniques.filter(|_| is_sound), "{bits}");
+            assert_eq!(
+                decoded.map(|settings| settings.techniques),
+                techniques.filter(|_| is_sound),
+                "{bits}"
+            );
         }
         assert_eq!(SlotTechniques::from_bits(7), Some(SlotTechniques::ALL));
     }

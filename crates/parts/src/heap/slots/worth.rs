@@ -136,7 +136,8 @@ impl SlotHeap {
         let hold = |number| {
             let state = self.chunks.block(number)?.state();
             let is_gone = matches!(state, BlockState::Free | BlockState::Fresh);
-            Some((self.chunks.dead(number)?.holds(), number)).filter(|(from, _)| !is_gone && *from != HOLDS_NONE)
+            Some((self.chunks.dead(number)?.holds(), number))
+                .filter(|(from, _)| !is_gone && *from != HOLDS_NONE)
         };
         (0..self.blocks()).filter_map(hold).collect()
     }
@@ -159,7 +160,9 @@ impl SlotHeap {
             debt += dead.tombstones(horizon.without(number)).1;
             if let Some((_, free)) = self.free_of(number, horizon, percent) {
                 let live = self.chunks.geometry.capacity().saturating_sub(free);
-                let worth = free as f64 / live as f64 * (now - dead.filled()) as f64;
+                // Clients go on meanwhile.
+                let age = now.saturating_sub(dead.filled()).max(1);
+                let worth = free as f64 / live as f64 * age as f64;
                 // Worth is not negative, and the bits of such a number have its order.
                 victims.push((worth.to_bits(), number));
             }

@@ -112,12 +112,7 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// The same for a caller who compares no keys, since its references say that the hash is the key: what `matches` sees stood
     /// beside the hash. The guard keeps a reference that was replaced from coming back.
     #[inline]
-    pub fn get_exact(
-        &self,
-        guard: &Guard<'_>,
-        hash: u64,
-        matches: impl FnMut(u64) -> bool,
-    ) -> Option<u64> {
+    pub fn get_exact(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         self.look_up::<true>(guard, hash, matches)
     }
 

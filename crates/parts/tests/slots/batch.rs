@@ -1,0 +1,220 @@
+//! PACMAN's way of letting records go and of moving them, step by step: what is marked in the pool, what is known in DRAM, and what
+//! a crash between two steps leaves.
+
+use crate::support::{heap, region, variable};
+use quipu_medium::Region;
+use quipu_medium::sim::SimArena;
+use quipu_parts::heap::slots::{
+    Batch, Owner, Reclaimed, SizedOffset, SlotHeap, SlotSettings, SlotTechniques, Victim,
+};
+use quipu_parts::heap::{Clock, ClockSettings};
+use quipu_parts::record::Certifier;
+use quipu_parts::space::Space;
+
+const ZONE: u64 = 16 << 10;
+const RESERVE: usize = 2;
+
+/// Blocks of three pages, one of which fills a zone.
+fn pacman() -> SlotSettings {
+    SlotSettings { techniques: SlotTechniques::ALL, pages_per_block: 3, ..variable() }
+}
+
+/// What is marked in a pool: sequence numbers, whether of tombstones, in the order of their places.
+type Marked = Vec<(u64, bool)>;
+
+/// What is marked after a crash at this moment, with everything that is on its way or with nothing of it.
+fn marked_after_crash(region: &Region, everything: bool) -> Marked {
+    let snapshot = region.simulator().expect("simulated").snapshot();
+    let image = if everything { snapshot.everything() } else { snapshot.nothing() };
+    let rebooted = SimArena::new().boot(&snapshot, &image, 1);
+    let (space, found) = Space::open(rebooted).expect("the pool opens");
+    let certifier = Certifier::new(space.superblock().secret());
+    let clock = Clock::resume(&space, ClockSettings { block: 1000, handful: 4 }, found.superblock_copy_lost);
+    let (heap, damages) = SlotHeap::new(space, certifier, clock, pacman(), RESERVE).expect("settings");
+    assert_eq!(damages, []);
+    let mut marked = Marked::new();
+    let damages =
+        heap.scan(0..heap.blocks(), |found| marked.push((found.location.sequence, found.is_tombstone)));
+    assert_eq!(damages, []);
+    marked
+}
+
+fn marked(region: &Region) -> Marked {
+    let found = marked_after_crash(region, true);
+    assert_eq!(found, marked_after_crash(region, false), "all of it is durable");
+    found
+}
+
+fn put(heap: &SlotHeap, owner: &mut Owner, number: u64, len: usize) -> SizedOffset {
+    heap.place(owner, &number.to_be_bytes(), &vec![number as u8; len], number).expect("room").sized()
+}
+
+fn delete(heap: &SlotHeap, owner: &mut Owner, number: u64, sequence: u64) -> SizedOffset {
+    heap.place_tombstone_with(owner, &number.to_be_bytes(), sequence, || ()).expect("room").0.sized()
+}
+
+/// Fills the owner's block, so that nobody writes to it any more, with what is dead at once.
+fn fill(heap: &SlotHeap, owner: &mut Owner, sequence: u64) {
+    let block = owner.block();
+    while owner.block() == block {
+        let placed = heap.place(owner, b"filling.", &[0; 900], sequence).expect("room").sized();
+        if owner.block() == block {
+            heap.note_dead(placed.offset, placed.len().expect("short"), sequence + 1);
+        }
+    }
+}
+
+/// Begins to empty the only block that is worth it, and collects all of it.
+fn begin(heap: &SlotHeap, batch: &mut Batch) -> Victim {
+    let block = heap.victim(1).expect("a block is worth it");
+    let mut victim = heap.evacuate(block);
+    assert!(heap.collect(&mut victim, usize::MAX, batch).expect("sound"));
+    victim
+}
+
+fn free(heap: &SlotHeap, victim: &Victim, cleaner: &mut Owner) {
+    match heap.free_victim(victim, cleaner, |_| unreachable!("no values in blocks of their own")) {
+        Ok(Reclaimed::Freed(block)) => heap.recycle(block),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_dead_stays_marked_and_is_not_collected() {
+    let region = region(128 << 10);
+    let heap = heap(&region, ZONE, pacman(), RESERVE);
+    let (mut owner, mut batch) = (heap.owner(1), Batch::default());
+    let places: Vec<_> = (1..=4).map(|number| put(&heap, &mut owner, number, 100)).collect();
+    let before = region.simulator().expect("simulated").cost();
+    assert!(heap.note_dead(places[1].offset, places[1].len().expect("short"), 9));
+    assert!(!heap.note_dead(places[1].offset, places[1].len().expect("short"), 9), "once");
+    let cost = region.simulator().expect("simulated").cost() - before;
+    assert_eq!((cost.words_stored, cost.reads), (0, 0), "nothing is written or read for it: {cost:?}");
+    assert_eq!(marked(&region), [(1, false), (2, false), (3, false), (4, false)]);
+    fill(&heap, &mut owner, 100);
+    let _ = begin(&heap, &mut batch);
+    let numbers: Vec<_> = batch.records().map(|record| record.sequence).collect();
+    assert_eq!(numbers[..3], [1, 3, 4]);
+    assert!(!numbers.contains(&2));
+}
+
+#[test]
+fn copies_count_when_all_of_them_are_durable_and_not_before() {
+    let region = region(128 << 10);
+    let heap = heap(&region, ZONE, pacman(), RESERVE);
+    let (mut owner, mut cleaner, mut batch) = (heap.owner(1), heap.cleaner(2), Batch::default());
+    // Short ones, and some that continue on the next page.
+    for number in 1..=8 {
+        put(&heap, &mut owner, number, (number as usize % 4) * 700);
+    }
+    fill(&heap, &mut owner, 100);
+    let of_keys =
+        |marked: Marked| -> Vec<u64> { marked.into_iter().map(|(n, _)| n).filter(|n| *n < 10).collect() };
+    let originals: Vec<u64> = of_keys(marked(&region));
+    let victim = begin(&heap, &mut batch);
+    let live = batch.records().count();
+    heap.copy(&mut cleaner, &mut batch).expect("room");
+    for everything in [false, true] {
+        assert_eq!(of_keys(marked_after_crash(&region, everything)), originals, "no copy counts yet");
+    }
+    heap.reveal(&batch);
+    heap.settle_copies();
+    let both = marked(&region).len();
+    assert_eq!(of_keys(marked(&region)).len(), 2 * originals.len(), "originals and copies");
+    for record in batch.records() {
+        let copy = record.to.expect("it was copied");
+        assert_ne!(copy.offset, record.from.offset);
+        let mut buffer = Vec::new();
+        let found = heap.read(copy.offset, &mut buffer).expect("sound").expect("a record");
+        assert_eq!((found.key, found.sequence), (record.key, record.sequence));
+        assert!(heap.note_dead(record.from.offset, record.len, record.sequence));
+    }
+    free(&heap, &victim, &mut cleaner);
+    assert!(both - marked(&region).len() >= live, "the originals went as a whole");
+    let mut copies = of_keys(marked(&region));
+    copies.sort_unstable();
+    assert_eq!(copies, (1..=8).collect::<Vec<_>>());
+    assert_eq!(heap.verify(|_| ()), [], "what blocks hold is counted right");
+}
+
+#[test]
+fn a_copy_that_has_lost_is_gone_before_its_original() {
+    let region = region(128 << 10);
+    let heap = heap(&region, ZONE, pacman(), RESERVE);
+    let (mut owner, mut cleaner, mut batch) = (heap.owner(1), heap.cleaner(2), Batch::default());
+    let first = put(&heap, &mut owner, 1, 300);
+    put(&heap, &mut owner, 2, 300);
+    fill(&heap, &mut owner, 100);
+    let victim = begin(&heap, &mut batch);
+    heap.copy(&mut cleaner, &mut batch).expect("room");
+    // The key is deleted while its record moves.
+    delete(&heap, &mut owner, 1, 500);
+    heap.note_dead(first.offset, first.len().expect("short"), 500);
+    heap.reveal(&batch);
+    let lost = batch.records().find(|record| record.sequence == 1).and_then(|record| record.to);
+    heap.void(lost.expect("it was copied")).expect("sound");
+    heap.settle_copies();
+    for record in batch.records().filter(|record| record.sequence != 1) {
+        heap.note_dead(record.from.offset, record.len, record.sequence);
+    }
+    let ones = |region: &Region| marked(region).iter().filter(|(number, _)| *number == 1).count();
+    assert_eq!(ones(&region), 1, "the original is marked, and its copy is not");
+    free(&heap, &victim, &mut cleaner);
+    assert_eq!(ones(&region), 0);
+    assert!(marked(&region).contains(&(500, true)));
+    assert_eq!(heap.verify(|_| ()), []);
+}
+
+/// A block with a tombstone that has nothing else to do, one that holds it back, and what reclamation makes of the first.
+fn tombstone_moves(heap: &SlotHeap, older_is_marked: bool) -> bool {
+    let (mut owner, mut other, mut batch) = (heap.owner(1), heap.owner(2), Batch::default());
+    let record = put(heap, &mut other, 1, 300);
+    delete(heap, &mut owner, 1, 50);
+    if older_is_marked {
+        heap.note_dead(record.offset, record.len().expect("short"), 50);
+    }
+    put(heap, &mut owner, 2, 300);
+    fill(heap, &mut owner, 100);
+    let victim = begin(heap, &mut batch);
+    let gone = batch.drop_tombstones(|_, sequence| !victim.may_go(sequence));
+    assert!(gone.len() <= 1);
+    gone.is_empty()
+}
+
+#[test]
+fn a_tombstone_moves_as_long_as_another_block_holds_an_older_record() {
+    let of = |older_is_marked| {
+        let region = region(128 << 10);
+        tombstone_moves(&heap(&region, ZONE, pacman(), RESERVE), older_is_marked)
+    };
+    assert!(of(true), "the record in the other block would come back");
+    assert!(!of(false), "nothing would");
+}
+
+#[test]
+fn marks_are_cleared_where_nothing_but_tombstones_is_to_be_gained() {
+    let region = region(128 << 10);
+    let heap = heap(&region, ZONE, pacman(), RESERVE);
+    let (mut owner, mut other) = (heap.owner(1), heap.owner(2));
+    // The block of the other client is open, so it cannot be reclaimed.
+    let record = put(&heap, &mut other, 1, 300);
+    let block = owner.block();
+    delete(&heap, &mut owner, 1, 50);
+    heap.note_dead(record.offset, record.len().expect("short"), 50);
+    let mut number = 1000;
+    let first = owner.block();
+    assert_ne!(first, block);
+    while owner.block() == first {
+        delete(&heap, &mut owner, number, number);
+        number += 1;
+    }
+    assert!(marked(&region).contains(&(1, false)));
+    let victim = heap.victim(100).expect("a block of tombstones that nothing needs");
+    assert_eq!(Some(victim), first);
+    assert!(!marked(&region).contains(&(1, false)), "what held them back is not marked any more");
+    let (mut victim, mut batch) = (heap.evacuate(victim), Batch::default());
+    assert!(heap.collect(&mut victim, usize::MAX, &mut batch).expect("sound"));
+    let (most, gone) =
+        (batch.records().count(), batch.drop_tombstones(|_, sequence| !victim.may_go(sequence)));
+    assert_eq!((gone.len(), batch.records().count()), (most, 0), "none of them moves");
+}
