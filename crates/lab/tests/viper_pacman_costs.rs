@@ -1,5 +1,5 @@
-//! What PACMAN's techniques save on the medium under Viper's heap (PACMAN sections 3.2 and 3.3), counted exactly on the simulator,
-//! each with them and without.
+//! What PACMAN's techniques save on the medium under Viper's heap (PACMAN sections 3.2 and 3.3), counted exactly on the
+//! simulator, each with them and without.
 
 use quipu::{Client, Design, Options, SlotSettings, Store, Techniques};
 use quipu_medium::Region;
@@ -112,8 +112,8 @@ fn fences_of_reclamation(techniques: Techniques) -> (u64, u64) {
 #[test]
 fn the_copies_of_a_block_are_one_fence() {
     let (fences, records) = fences_of_reclamation(Techniques::ALL);
-    // One for the copies, one for the words that let them count, one for the mark that the block is free; and two copies fill one
-    // block, which has three when it is begun.
+    // One for the copies, one for the words that let them count, one for the mark that the block is free; and two copies fill
+    // one block, which has three when it is begun.
     assert!(records > 100, "{records} records");
     assert!(fences <= 6, "{fences} fences for a block");
     let (fences, records) = fences_of_reclamation(BATCH_OFF);

@@ -11,11 +11,11 @@ use quipu_parts::heap::slots::SlotSettings;
 pub struct Options {
     /// The design of a new pool; when opening, `None` takes whatever the pool is.
     pub design: Option<Design>,
-    /// Settings of a new pool of design `viper` or `viper-pacman`. Where zones are so small that more than a quarter of them would be lost, blocks
-    /// have fewer pages.
+    /// Settings of a new pool of design `viper` or `viper-pacman`. Where zones are so small that more than a quarter of them
+    /// would be lost, blocks have fewer pages.
     pub slots: SlotSettings,
-    /// Where a new pool of design `viper` keeps its index, and in which shape; in the pool, where zones are small, its segments are
-    /// smaller. That of `viper-pacman` is in DRAM.
+    /// Where a new pool of design `viper` keeps its index, and in which shape; in the pool, where zones are small, its segments
+    /// are smaller. That of `viper-pacman` is in DRAM.
     pub offset_map: OffsetMap,
     /// What makes compaction of a new pool of a design `flatstore`, or of `viper-pacman`, cheap. Default: all that pays on its
     /// medium.
@@ -23,8 +23,8 @@ pub struct Options {
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub size: u64,
     /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of
-    /// more than a quarter of it takes zones of its own. Default: a 256th of the pool, between 64 KiB (`viper`, `viper-pacman`: 256 KiB) and
-    /// 4 MiB.
+    /// more than a quarter of it takes zones of its own. Default: a 256th of the pool, between 64 KiB (`viper`, `viper-pacman`:
+    /// 256 KiB) and 4 MiB.
     pub zone_size: Option<u64>,
     /// What kind of medium the path is; `None` finds out.
     pub medium: Option<MediumKind>,

@@ -199,7 +199,7 @@ impl Setting {
         Setting {
             name: "batch",
             values: "on or off",
-            help: "records are copied under one fence, and their entries flushed together; viper-pacman needs reduce for it (3.3)",
+            help: "records are copied under one fence, and their entries flushed together (3.3)",
             designs: PACMAN,
             read: |options| name_of(SWITCH, options.techniques.batch),
             write: |options, text| put(&mut options.techniques.batch, named(SWITCH, text)),

@@ -1,13 +1,14 @@
-//! `viper-pacman`: Viper for records of any size, reclaimed as PACMAN does (Wang et al., "Pacman: An Efficient Compaction Approach for
-//! Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022, sections 3.2 to 3.4 and 4.1).
+//! `viper-pacman`: Viper for records of any size, reclaimed as PACMAN does (Wang et al., "Pacman: An Efficient Compaction
+//! Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022, sections 3.2 to 3.4 and 4.1).
 //!
-//! What differs from [`viper`](super::viper): nobody writes to a record that is superseded, nor reads it if its key has eight bytes; a
-//! deletion is a record of its own for as long as an older one of its key is marked; what is live of a block moves under one fence;
-//! and hot records lie apart. Without any of the techniques it is the raw store, which is `viper` with records of any size.
+//! What differs from [`viper`](super::viper): nobody writes to a record that is superseded, nor reads it if its key has eight
+//! bytes; a deletion is a record of its own for as long as an older one of its key is marked; what is live of a block moves
+//! under one fence; and hot records lie apart. Without any of the techniques it is the raw store, which is `viper` with records
+//! of any size.
 
 use super::{Description, Design, viper};
 use crate::offset_map::{NodePlace, OffsetMap};
-use crate::techniques::Techniques;
+use crate::techniques::{Shortcut, Techniques};
 use quipu_parts::heap::slots::{SlotError, SlotSettings, SlotTechniques};
 
 /// What `quipu designs` prints.
@@ -56,8 +57,7 @@ pub(crate) fn techniques(design: Design, chosen: Techniques) -> SlotTechniques {
 
 /// What was chosen for a heap with these.
 pub(crate) fn chosen(SlotTechniques { reduce, separate, batch }: SlotTechniques) -> Techniques {
-    // That there are no shortcuts is no choice; all that there is counts as all.
-    Techniques { reduce, separate, batch, shortcut: reduce && separate && batch }
+    Techniques { reduce, separate, batch, shortcut: Shortcut::Off }
 }
 
 /// Refuses what a pool of the design cannot have.

@@ -1,11 +1,12 @@
-//! Recovery where bits in DRAM tell what is dead: what is marked of a key, be it a record or its deletion, and who of them counts.
+//! Recovery where bits in DRAM tell what is dead: what is marked of a key, be it a record or its deletion, and who of them
+//! counts.
 //!
-//! Marks say nothing then but that a record is whole. The index names deletions too while records are looked for, so that older records
-//! of their keys do not come back; at the end it forgets them. A deletion that counts stays where it is until reclamation
-//! finds that nothing needs it any more.
+//! Marks say nothing then but that a record is whole. The index names deletions too while records are looked for, so that older
+//! records of their keys do not come back; at the end it forgets them. A deletion that counts stays where it is until
+//! reclamation finds that nothing needs it any more.
 //!
-//! What loses is noted as dead, with the number that beat it (`parts/src/heap/slots/dead.rs`), which changes nothing in the pool.
-//! Only a record whose value fills blocks of its own is let go durably, as in Viper, since these blocks are to be free.
+//! What loses is noted as dead, with the number that beat it (`parts/src/heap/slots/dead.rs`), which changes nothing in the
+//! pool. Only a record whose value fills blocks of its own is let go durably, as in Viper, since these blocks are to be free.
 
 use super::recovery::{Findings, Waiting};
 use super::{EXACT, SlotSpine, exact};

@@ -1,10 +1,10 @@
 //! Putting a spine over slots together: its parts, and the memory of its index.
 //!
-//! The code is the same with the index in DRAM and in the pool, and for what tells what is dead, but compiled for each: [`Slots`] says
-//! which a pool has.
+//! The code is the same with the index in DRAM and in the pool, and for what tells what is dead, but compiled for each:
+//! [`Slots`] says which a pool has.
 //!
-//! Created is the index before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and one
-//! that has none in use was not finished, and is finished by whoever opens it.
+//! Created is the index before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and
+//! one that has none in use was not finished, and is finished by whoever opens it.
 
 use super::{SlotSpine, recovery};
 use crate::designs::{Design, viper, viper_pacman};

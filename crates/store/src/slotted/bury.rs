@@ -1,7 +1,7 @@
 //! Superseding and deleting, where bits in DRAM tell what is dead (PACMAN section 3.2).
 //!
-//! Who supersedes a record writes nothing to it: the index's word tells how long it is, so it is not even read. A record whose value
-//! fills blocks of its own is released as in Viper, since these blocks are free at once.
+//! Who supersedes a record writes nothing to it: the index's word tells how long it is, so it is not even read. A record whose
+//! value fills blocks of its own is released as in Viper, since these blocks are free at once.
 
 use super::{EXACT, SlotSession, SlotSpine, exact};
 use crate::error::Error;

@@ -1,10 +1,10 @@
-//! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section 3.3): collect, copy, one
-//! fence, let the index name the copies. `parts/src/heap/slots/batch.rs` has what the medium sees of it.
+//! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section 3.3): collect,
+//! copy, one fence, let the index name the copies. `parts/src/heap/slots/batch.rs` has what the medium sees of it.
 //!
-//! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is taken back before the
-//! original goes. A tombstone moves too, unless a record of its key is named, which is younger, or no other block can hold one that
-//! is older. Neither needs the lock of a key: a tombstone in a block that nobody writes to has done its work, and what may go once
-//! may go for ever, since no older record of a key is ever made but by reclamation, which is here.
+//! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is taken back before
+//! the original goes. A tombstone moves too, unless a record of its key is named, which is younger, or no other block can hold
+//! one that is older. Neither needs the lock of a key: a tombstone in a block that nobody writes to has done its work, and what
+//! may go once may go for ever, since no older record of a key is ever made but by reclamation, which is here.
 
 use super::SlotSpine;
 use crate::options::Twin;

@@ -1,7 +1,8 @@
-//! Hot records in blocks of their own (PACMAN section 3.4): what each client has for it. What is hot is known as in a store over logs.
+//! Hot records in blocks of their own (PACMAN section 3.4): what each client has for it. What is hot is known as in a store
+//! over logs.
 
 use super::{SlotSession, SlotSpine};
-use quipu_parts::epoch::Guard;
+use quipu_parts::epoch::Participant;
 use quipu_parts::heap::slots::Owner;
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::reclaim::hot::Sampler;
@@ -22,9 +23,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Whether a record that is about to be written is hot.
     #[inline]
-    pub(super) fn is_hot(&self, side: &mut Option<Box<HotSide>>, guard: &Guard<'_>, hash: u64) -> bool {
+    pub(super) fn is_hot(
+        &self,
+        side: &mut Option<Box<HotSide>>,
+        participant: &Participant,
+        hash: u64,
+    ) -> bool {
         match (&self.hot, side) {
-            (Some(hot), Some(side)) => side.sampler.is_hot(hot.set(), guard, hash),
+            (Some(hot), Some(side)) => side.sampler.is_hot(hot.set(), participant, hash),
             _ => false,
         }
     }

@@ -1,21 +1,21 @@
 //! The spine over a heap of slots: the walk of a store whose records stay where they are written until they are deleted.
 //!
-//! The beats are those of every point store (see [`crate::spine`]), with other owners: **place** and **persist** are one step of
-//! the heap, which keeps the page of the new record locked until the old one is **released**, durably; and there are no
+//! The beats are those of every point store (see [`crate::spine`]), with other owners: **place** and **persist** are one step
+//! of the heap, which keeps the page of the new record locked until the old one is **released**, durably; and there are no
 //! tombstones, since a record is deleted by its mark. So nothing has to be outlived, a crash finds at most an old record of a
 //! key, a copy of it and a new one, and the highest sequence number tells which counts.
 //!
 //! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release.
 //! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.
 //! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
-//! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat; `recovery` has the argument
-//!   for what a crash leaves.
+//! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat; `recovery` has the
+//!   argument for what a crash leaves.
 //!
 //! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts.
 //!
-//! So does Viper with PACMAN's techniques. If bits in DRAM tell what is dead (`REDUCED`), nothing is written to what is released, a
-//! deletion is a tombstone, and the words of the index tell lengths; [`crate::designs::viper_pacman`] has the parts, and
-//! `parts/src/heap/slots/dead.rs` the argument for what a crash leaves. The walk is compiled for both ways.
+//! So does Viper with PACMAN's techniques. If bits in DRAM tell what is dead (`REDUCED`), nothing is written to what is
+//! released, a deletion is a tombstone, and the words of the index tell lengths; [`crate::designs::viper_pacman`] has the
+//! parts, and `parts/src/heap/slots/dead.rs` the argument for what a crash leaves. The walk is compiled for both ways.
 
 mod adopt;
 mod build;
@@ -235,8 +235,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
 /// Tells a record that is somewhere else by now from one that is damaged.
 ///
-/// Nobody finds a mark cleared before the index has forgotten the place. So who is sent to the same place again and again, and never
-/// finds a record, does not race with anybody.
+/// Nobody finds a mark cleared before the index has forgotten the place. So who is sent to the same place again and again, and
+/// never finds a record, does not race with anybody.
 #[derive(Default)]
 struct Misses {
     place: Option<Offset>,
@@ -261,8 +261,8 @@ impl Misses {
 /// Misses of one place that cannot be chance: each would need the same key to have been written there and to be gone again.
 const MOST_MISSES: u32 = 1000;
 
-/// The bit of a word by which the index says that its key has eight bytes. Then its hash is one-to-one, so that the key need not be
-/// compared, as in the systems that PACMAN is made for (`parts/src/index/cceh/offer.rs`).
+/// The bit of a word by which the index says that its key has eight bytes. Then its hash is one-to-one, so that the key need
+/// not be compared, as in the systems that PACMAN is made for (`parts/src/index/cceh/offer.rs`).
 const EXACT: u64 = 1 << SizedOffset::BITS;
 
 #[inline]

@@ -1,7 +1,8 @@
 //! Space reclamation (section 4.6 of the paper): who does it, and when.
 //!
-//! The heap moves the records of a block and frees it; here the index learns of it, and the block is used again when every reader
-//! has left that could still look into it. The cleaner works ahead of the writers, who do it themselves where there is none.
+//! The heap moves the records of a block and frees it; here the index learns of it, and the block is used again when every
+//! reader has left that could still look into it. The cleaner works ahead of the writers, who do it themselves where there is
+//! none.
 //!
 //! What a block has free need not be of use: the records of another may not fit its pages better. So reclamation counts the
 //! blocks that it frees less those that it fills, and gives up when that comes to nothing.
@@ -243,8 +244,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if they are not to be had.
-    /// The caller is not pinned.
+    /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if they are not to be
+    /// had. The caller is not pinned.
     #[cold]
     pub(super) fn make_space_or(
         &self,

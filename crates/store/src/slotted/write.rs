@@ -159,8 +159,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         value: &[u8],
     ) -> Result<Replaced, Error> {
         let SlotSession { participant, owner, hot, numbers, .. } = session;
+        let owner = owner_for(self.is_hot(hot, participant, hash), owner, hot);
         let guard = participant.pin();
-        let owner = owner_for(self.is_hot(hot, &guard, hash), owner, hot);
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
         stripe.note_newest(sequence);
         if self.twin == Some(Twin::ReleasedBeforePersist) {

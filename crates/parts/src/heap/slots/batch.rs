@@ -1,22 +1,22 @@
 //! Moving the records of a block many at a time (PACMAN section 3.3), where it is known in DRAM what is dead.
 //!
-//! Nobody is kept from writing meanwhile. What is live of the victim is collected (step 1 of the paper's figure 4) and written to the
-//! cleaner's pages by non-temporal stores (2); one fence makes it durable. Then the index is to name each copy if it still names the
-//! original (4), and the victim goes as a whole: nothing is cleared in it.
+//! Nobody is kept from writing meanwhile. What is live of the victim is collected (step 1 of the paper's figure 4) and written
+//! to the cleaner's pages by non-temporal stores (2); one fence makes it durable. Then the index is to name each copy if it
+//! still names the original (4), and the victim goes as a whole: nothing is cleared in it.
 //!
 //! The paper's logs are trusted by their bytes; in Viper's a length word counts, and there must be a record behind it. So the
-//! copies that go to one page are written with all their words but the first. As long as that is zero the log ends there, and what is
-//! behind it may have arrived in part. When all is durable the first words follow. The next fence is due before the originals go,
-//! not before the index names the copies: a crash finds the originals, or what has superseded them since.
+//! copies that go to one page are written with all their words but the first. As long as that is zero the log ends there, and
+//! what is behind it may have arrived in part. When all is durable the first words follow. The next fence is due before the
+//! originals go, not before the index names the copies: a crash finds the originals, or what has superseded them since.
 //!
-//! | step | fence behind it | a crash before that leaves |
+//! | step | fence | a crash before that leaves |
 //! |---|---|---|
-//! | [`copy`](SlotHeap::copy) | [`reveal`](SlotHeap::reveal) begins with it | the originals |
-//! | first words, the index, [`void`](SlotHeap::void) of copies that lost | [`settle_copies`](SlotHeap::settle_copies) | originals, and copies with the same numbers |
-//! | [`free_victim`](SlotHeap::free_victim) | its own | the same |
+//! | [`copy`](SlotHeap::copy) | first thing in [`reveal`](SlotHeap::reveal) | the originals |
+//! | first words, the index, [`void`](SlotHeap::void) | [`settle_copies`](SlotHeap::settle_copies) | copies too |
+//! | [`free_victim`](SlotHeap::free_victim) | its last thing | the same |
 //!
-//! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: whoever supersedes it frees
-//! these blocks, and waits for that page before.
+//! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: whoever supersedes it
+//! frees these blocks, and waits for that page before.
 
 use super::blocks::FreedBlock;
 use super::chunks::{BlockState, Page};
@@ -26,8 +26,9 @@ use super::geometry::entry_len;
 use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 use super::offset::{Offset, SizedOffset};
+use super::owner::Owner;
 use super::pen::line_of;
-use super::place::{Content, Owner};
+use super::place::Content;
 use super::reclaim::{Moved, Reclaimed};
 use quipu_medium::LINE;
 use std::ops::Range;
@@ -137,8 +138,8 @@ impl SlotHeap {
         Victim { block, page: 0, position: FIRST_ENTRY, horizon, alone: Vec::new() }
     }
 
-    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the batch had. `false` if there
-    /// is none left.
+    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the batch had. `false` if
+    /// there is none left.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if one cannot be read; the victim is not touched again.
@@ -301,8 +302,8 @@ impl SlotHeap {
         self.region().fence();
     }
 
-    /// Moves the victim's records with values in blocks of their own, one by one, as [`reclaim`](SlotHeap::reclaim) does, and frees
-    /// the victim. All else of it has moved, durably.
+    /// Moves the victim's records with values in blocks of their own, one by one, as [`reclaim`](SlotHeap::reclaim) does, and
+    /// frees the victim. All else of it has moved, durably.
     ///
     /// # Errors
     /// As for [`reclaim`](SlotHeap::reclaim).

@@ -11,7 +11,7 @@ use super::chunks::{BlockState, Page};
 use super::error::SlotError;
 use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
 use super::heap::SlotHeap;
-use super::place::{Owner, Place, Reach};
+use super::owner::{Owner, Place, Reach};
 use super::settings::LockKind;
 use super::worth::Victims;
 use crate::space::ZoneId;
@@ -320,8 +320,8 @@ impl SlotHeap {
         self.region().fence();
     }
 
-    /// Marks a block as free. Durable with the next fence. In DRAM it keeps its kind until it is used again: who comes late, by an
-    /// offset found before, finds its pages as they were.
+    /// Marks a block as free. Durable with the next fence. In DRAM it keeps its kind until it is used again: who comes late, by
+    /// an offset found before, finds its pages as they were.
     pub(super) fn mark_free(&self, block: u64) {
         if let Some(first) = self.chunks.page(block, 0) {
             self.set_page_word(&first, BlockKind::Free);

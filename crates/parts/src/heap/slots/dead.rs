@@ -1,21 +1,22 @@
 //! What is dead in a block although its mark is set: bits and counters in DRAM, so that whoever supersedes a record writes
 //! nothing to it (PACMAN section 3.2).
 //!
-//! A block has one bit for every 24 bytes, and no entry is shorter, so no two begin in the same unit. The bit of a record is set
-//! once, by whoever took it out of the index, or by recovery; who sets it counts the record off.
+//! A block has one bit for every 24 bytes, and no entry is shorter, so no two begin in the same unit. The bit of a record is
+//! set once, by whoever took it out of the index, or by recovery; who sets it counts the record off.
 //!
 //! # What deletions need
 //!
-//! A mark that stays set counts again after a crash, unless something with a higher number beats it: the record that replaced it,
-//! or the *tombstone* that deleted it. A tombstone is a record without a value. Nobody can find it; it has to stay until no block
-//! holds a record that it beats. That is told by one number for each block: the block *holds* tombstones from this number on.
+//! A mark that stays set counts again after a crash, unless something with a higher number beats it: the record that replaced
+//! it, or the *tombstone* that deleted it. A tombstone is a record without a value. Nobody can find it; it has to stay until no
+//! block holds a record that it beats. That is told by one number for each block: the block *holds* tombstones from this number
+//! on.
 //!
-//! **Rule.** Let `m` be the highest number that was written for a key. Of each record of the key that is marked, and that the index
-//! does not name, the block holds `m`. So the tombstone of a key that is deleted, whose number is `m`, is held by every block
-//! that needs it; and one with a lower number than `m` is not needed at all, since what has the number `m` does its work.
+//! **Rule.** Let `m` be the highest number that was written for a key. Of each record of the key that is marked, and that the
+//! index does not name, the block holds `m`. So the tombstone of a key that is deleted, whose number is `m`, is held by every
+//! block that needs it; and one with a lower number than `m` is not needed at all, since what has the number `m` does its work.
 //!
-//! - *A record is superseded*, by one with the number `d`, under the lock of its key: `d` is noted for its block before that lock
-//!   is let go. Later numbers of the key are higher.
+//! - *A record is superseded*, by one with the number `d`, under the lock of its key: `d` is noted for its block before that
+//!   lock is let go. Later numbers of the key are higher.
 //! - *A record is moved*: the original keeps the number of the copy, and that is noted, for the case that the block cannot be
 //!   freed. The copy is named.
 //! - *A copy loses*, since its original was superseded before the index could name it: its mark is durably cleared before the
@@ -168,8 +169,8 @@ impl SlotHeap {
         Some((dead, at + u64::from(offset.position()) * 8))
     }
 
-    /// Notes that a record, which stays marked, does not count any more because of the one with the number `by`; `false` if that was
-    /// noted before. `len` is that of the record.
+    /// Notes that a record, which stays marked, does not count any more because of the one with the number `by`; `false` if
+    /// that was noted before. `len` is that of the record.
     ///
     /// The caller's guard is older than the moment at which the index named the record last, so its block is not used again
     /// meanwhile. Who supersedes it still has the lock of its key.

@@ -95,7 +95,8 @@ impl ChunkHeader {
 pub(super) struct Seed(pub(super) u64);
 
 impl Seed {
-    /// The tag of a page, which proves that its header was written in this life for a block of this kind, and is as it was written.
+    /// The tag of a page, which proves that its header was written in this life for a block of this kind, and is as it was
+    /// written.
     fn page_tag(self, page: u64, kind: BlockKind) -> u64 {
         mix(self.0 ^ page ^ (kind as u64) << 32) >> 32
     }

@@ -10,12 +10,22 @@
 //! | pages and blocks in zones | 3.2.1, figure 2 | `geometry`, `chunks` |
 //! | slots, records of one size | 3.2.2 | `fixed`, `pen` |
 //! | logs, records of any size | 3.2.3 | `log`, `overflow` |
-//! | a client's block | 4.1 | `place`, `blocks` |
+//! | a client's block | 4.1 | `owner`, `blocks` |
 //! | put, and locks that cross | 4.2 | `place`, `locks` |
 //! | get | 4.3 | `read` |
 //! | update in place, delete | 4.4, 4.5 | `change` |
-//! | reclamation | 4.6 | `reclaim` |
+//! | reclamation | 4.6 | `reclaim`, `worth` |
 //! | recovery | 4.7 | `recovery` |
+//!
+//! With PACMAN's techniques (Wang et al., USENIX ATC 2022; [`SlotTechniques`]) records of any size are let go and moved in
+//! other ways:
+//!
+//! | step | PACMAN | file |
+//! |---|---|---|
+//! | what is dead is known in DRAM, and deletions are tombstones | 3.2 | `dead`, `scrub` |
+//! | lengths in the words of the index | 3.2 | `offset` |
+//! | records of a block move under one fence | 3.3 | `batch` |
+//! | hot records in blocks of their own | 3.4 | `owner` |
 //!
 //! # In persistent memory
 //!
@@ -47,7 +57,7 @@
 //!               bits 1..=16  length of the body, lower bits
 //!               bits 17..=31 length of the key
 //!               bits 32..=34 0 key and value, 1 the value is the first entry of the next page, 2 such a value,
-//!                            3 the value fills blocks of its own, and the body names them
+//!                            3 the value fills blocks of its own, and the body names them, 4 the key was deleted
 //!               bits 35..=47 length of the body, upper bits
 //!               bits 48..=63 check of bits 1..=47, the life of the chunk and the place
 //! kind          0 pages, 1 the block is free, 2 all its pages are one, 3 part of one value; in the first page of a block
@@ -71,6 +81,8 @@
 //! | the blocks of a value | the length word of the entry that names them | that of the entry |
 //! | that entry is cleared | those blocks are marked free | 1 |
 //!
+//! Where it is known in DRAM what is dead, marks of what is superseded stay, and `dead` and `batch` say what takes their place.
+//!
 //! The counts of section 4.7 are: used blocks, the sum of `used` over the chunks; allocated blocks, committed zones with a
 //! valid header times `blocks`; mapped bytes, these zones times the zone size. No count exists twice, so none can contradict
 //! another.
@@ -86,8 +98,8 @@
 //! # Deviations from the paper
 //!
 //! - Every record has a sequence number, and the higher one counts after a crash; the paper takes the higher block, page and
-//!   slot ([`TieBreak::BlockOrder`]), which may be the older record. There only the index excludes writers of one key, so it may
-//!   even beat an acknowledged one: the crossing of locks lets a client finish while an older record of its key is still
+//!   slot ([`TieBreak::BlockOrder`]), which may be the older record. There only the index excludes writers of one key, so it
+//!   may even beat an acknowledged one: the crossing of locks lets a client finish while an older record of its key is still
 //!   marked. Here the caller holds the key until then, and the page is locked; so block order does harm only where one of
 //!   these lets go too early, and sequence numbers not even if it is the page.
 //! - Locks are in DRAM with 31 bits of version, since a byte is the same again after 128 writes ([`LockKind::PageByte`]) and
@@ -124,6 +136,7 @@ mod locks;
 mod log;
 mod offset;
 mod overflow;
+mod owner;
 mod pen;
 mod place;
 mod read;
@@ -142,7 +155,8 @@ pub use format::format_tables;
 pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
 pub use offset::{Offset, SizedOffset};
-pub use place::{Owner, Placed};
+pub use owner::Owner;
+pub use place::Placed;
 pub use read::SlotRecord;
 pub use reclaim::{Moved, Reclaimed};
 pub use recovery::FoundSlot;

@@ -19,7 +19,7 @@ use super::format::{BlockKind, DESCRIPTOR_WORD, ENTRY_HEAD, Entry, EntryKind, LO
 use super::geometry::Geometry;
 use super::heap::SlotHeap;
 use super::offset::Offset;
-use super::place::{Owner, Reach};
+use super::owner::{Owner, Reach};
 
 /// The body of an entry whose value fills these blocks.
 pub(super) fn descriptor(len: u64, blocks: &[u64]) -> Vec<u8> {

@@ -1,117 +1,13 @@
-//! Placing records: a client's own block, and the guard between a record's being durable and its being the only one
-//! (sections 4.1 and 4.2).
+//! Placing records, and the guard between a record's being durable and its being the only one (section 4.2).
 
-use super::chunks::{BlockState, Page};
 use super::error::SlotError;
-use super::format::{BlockKind, EntryKind, LOG_START};
-use super::geometry::{Geometry, entry_len};
+use super::format::EntryKind;
+use super::geometry::entry_len;
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::offset::{Offset, SizedOffset};
-use super::pen::{Pen, SlotContent};
-
-/// Where a client writes next.
-#[derive(Debug)]
-pub(super) struct Place {
-    pub(super) block: u64,
-    /// The page that the block was begun with.
-    first: u32,
-    /// Pages that are full.
-    step: u32,
-    /// Where the log of the page ends; slots are found by their bitset.
-    pub(super) tail: u64,
-    /// The block is one page.
-    large: bool,
-    /// Hot records lie in it.
-    hot: bool,
-}
-
-impl Place {
-    fn new(block: u64, first: u32, large: bool, hot: bool) -> Place {
-        Place { block, first: if large { 0 } else { first }, step: 0, tail: LOG_START, large, hot }
-    }
-
-    /// Where the log of its page ends, and how much room is there.
-    pub(super) fn tail(&self, geometry: &Geometry) -> (u64, u64) {
-        (self.tail, geometry.log_len(self.large) - self.tail)
-    }
-
-    /// Goes on to the next page, which begins with an entry of `len` bytes, if there is one.
-    pub(super) fn step_with(&mut self, pages: u32, len: u64) -> bool {
-        let is_last = self.step + 1 >= pages;
-        if !is_last {
-            self.step += 1;
-            self.tail = LOG_START + len;
-        }
-        !is_last
-    }
-
-    fn page(&self, pages: u32) -> u32 {
-        (self.first + self.step) % pages
-    }
-
-    fn is_full(&self, pages: u32) -> bool {
-        self.step >= if self.large { 1 } else { pages }
-    }
-}
-
-/// How far into the free blocks that are kept back somebody may reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// To none of them.
-    Put,
-    /// To half of them: a deletion needs little, and makes room.
-    Delete,
-    /// To all.
-    Move,
-}
-
-impl Reach {
-    /// Blocks that stay, of a reserve of so many.
-    pub(super) fn leaves(self, reserve: usize) -> usize {
-        match self {
-            Reach::Put => reserve,
-            Reach::Delete => reserve / 2,
-            Reach::Move => 0,
-        }
-    }
-}
-
-/// A client's place to write: its own block, and one for records that take most of a block. To be given back by
-/// [`SlotHeap::leave`]; if it is dropped instead, nobody writes to its blocks before the next open.
-#[derive(Debug)]
-#[must_use = "its blocks are to be left"]
-pub struct Owner {
-    random: u64,
-    reach: Reach,
-    hot: bool,
-    place: Option<Place>,
-    large: Option<Place>,
-    taken: u64,
-    pen: Pen,
-}
-
-impl Owner {
-    fn slot(&mut self, large: bool) -> &mut Option<Place> {
-        if large { &mut self.large } else { &mut self.place }
-    }
-
-    /// The next of a sequence of numbers that the seed determines.
-    pub(super) fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        crate::record::mix(self.random)
-    }
-
-    /// Blocks that it has begun to write to.
-    pub fn taken(&self) -> u64 {
-        self.taken
-    }
-
-    /// The block that it writes to, if any.
-    pub fn block(&self) -> Option<u64> {
-        self.place.as_ref().map(|place| place.block)
-    }
-}
+use super::owner::Owner;
+use super::pen::SlotContent;
 
 /// A record that is durable and that nobody can find yet. Its page is locked until this drops: the caller publishes the
 /// offset, then lets the old record go, if there was one, and drops this.
@@ -174,46 +70,6 @@ pub(super) struct Content<'a> {
 }
 
 impl SlotHeap {
-    /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are begun.
-    pub fn owner(&self, seed: u64) -> Owner {
-        let (reach, hot, pen) = (Reach::Put, false, Pen::default());
-        Owner { random: seed, reach, hot, place: None, large: None, taken: 0, pen }
-    }
-
-    /// A place to write for the hot records of a client.
-    pub fn hot_owner(&self, seed: u64) -> Owner {
-        Owner { hot: true, ..self.owner(seed) }
-    }
-
-    /// A place for the tombstones of all who have found no other.
-    pub(super) fn last_resort() -> Owner {
-        let (reach, hot, pen) = (Reach::Delete, false, Pen::default());
-        Owner { random: 0, reach, hot, place: None, large: None, taken: 0, pen }
-    }
-
-    /// A place to write for a cleaner, which gets at the reserve.
-    pub fn cleaner(&self, seed: u64) -> Owner {
-        Owner { reach: Reach::Move, ..self.owner(seed) }
-    }
-
-    /// Leaves an owner's blocks to whoever needs one next.
-    pub fn leave(&self, owner: Owner) {
-        for place in [owner.place, owner.large].into_iter().flatten() {
-            let Some(block) = self.chunks.block(place.block) else { continue };
-            if place.is_full(self.chunks.geometry.pages) {
-                block.set_state(BlockState::Idle);
-            } else {
-                block.set_state(BlockState::Left);
-                self.supply.left.lock().push(place);
-            }
-        }
-    }
-
-    /// Leaves the block where tombstones go that have found no other.
-    pub fn leave_last_resort(&self) {
-        self.leave(std::mem::replace(&mut *self.supply.last_resort.lock(), SlotHeap::last_resort()));
-    }
-
     /// Longest key, and longest value that can stand beside it, in bytes.
     pub fn limits(&self) -> (u64, u64) {
         match self.shape() {
@@ -293,8 +149,8 @@ impl SlotHeap {
         self.place_entry(owner, head, lock).inspect_err(|_| self.free_overflow(&blocks))
     }
 
-    /// Writes that a key was deleted, durably when this returns, as [`place_with`](SlotHeap::place_with) writes a record. Where the
-    /// owner finds no room, there is some for tombstones alone.
+    /// Writes that a key was deleted, durably when this returns, as [`place_with`](SlotHeap::place_with) writes a record. Where
+    /// the owner finds no room, there is some for tombstones alone.
     ///
     /// # Errors
     /// As for [`place`](SlotHeap::place).
@@ -387,62 +243,6 @@ impl SlotHeap {
     fn placed<'h>(&'h self, guard: PageGuard<'h>, position: u32, len: u64) -> Placed<'h> {
         let offset = Offset::new(guard.page.block, guard.page.page, position, self.chunks.geometry.pages);
         Placed { heap: self, guard, offset, len }
-    }
-
-    /// The page that the owner writes to, of another block if it has none.
-    pub(super) fn page_for<'h, 'o>(
-        &'h self,
-        owner: &'o mut Owner,
-        large: bool,
-    ) -> Result<(Page<'h>, &'o mut Place, &'o mut Pen), SlotError> {
-        if owner.slot(large).is_none() {
-            let place = match self.take_left(large, Some(owner.hot)) {
-                Some(place) => place,
-                None => match self.take_block(owner.draw(), owner.reach) {
-                    Ok((block, first)) => {
-                        self.prepare(block, if large { BlockKind::Large } else { BlockKind::Pages })?;
-                        Place::new(block, first, large, owner.hot)
-                    }
-                    // Better among others than nowhere.
-                    Err(full) => self.take_left(large, None).ok_or(full)?,
-                },
-            };
-            *owner.slot(large) = Some(place);
-            owner.taken += 1;
-        }
-        let Owner { place, large: larger, pen, .. } = owner;
-        let place = if large { larger } else { place }.as_mut().expect("it was put there if there was none");
-        let page = self.page_at(place.block, place.page(self.chunks.geometry.pages))?;
-        Ok((page, place, pen))
-    }
-
-    /// A block that another client has left with room in it, for records that are hot or not, if that is asked.
-    fn take_left(&self, large: bool, hot: Option<bool>) -> Option<Place> {
-        let mut left = self.supply.left.lock();
-        let is_one = |place: &Place| place.large == large && hot.is_none_or(|hot| place.hot == hot);
-        let place = left.iter().position(is_one)?;
-        let place = left.swap_remove(place);
-        self.chunks.block(place.block)?.set_state(BlockState::Owned);
-        Some(place)
-    }
-
-    /// Goes on to the next page, with a record of this number; gives the block up behind its last one.
-    pub(super) fn turn_page(&self, owner: &mut Owner, large: bool, sequence: u64) {
-        let pages = self.chunks.geometry.pages;
-        let slot = owner.slot(large);
-        if let Some(place) = slot {
-            place.step += 1;
-            place.tail = LOG_START;
-            if place.is_full(pages) {
-                if let Some(dead) = self.chunks.dead(place.block) {
-                    dead.fill(sequence);
-                }
-                if let Some(block) = self.chunks.block(place.block) {
-                    block.set_state(BlockState::Idle);
-                }
-                *slot = None;
-            }
-        }
     }
 
     /// Where a record of these sizes goes, if anywhere.

@@ -13,7 +13,8 @@ use super::format::EntryKind;
 use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 use super::offset::Offset;
-use super::place::{Content, Owner, Placed};
+use super::owner::Owner;
+use super::place::{Content, Placed};
 use super::{blocks::FreedBlock, locks::PageGuard};
 
 /// A record that has a new place, for the index.

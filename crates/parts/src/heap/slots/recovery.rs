@@ -92,8 +92,8 @@ impl SlotHeap {
         damages
     }
 
-    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what is damaged. Nobody writes
-    /// meanwhile.
+    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what is damaged. Nobody
+    /// writes meanwhile.
     pub fn verify(&self, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in 0..self.blocks() {
@@ -121,8 +121,8 @@ impl SlotHeap {
         damages
     }
 
-    /// Whether the block of an offset is one whose records a [scan](SlotHeap::scan) has found: not a free one, which may be given
-    /// away, nor part of a value. For who holds an index against the records before the blocks are opened.
+    /// Whether the block of an offset is one whose records a [scan](SlotHeap::scan) has found: not a free one, which may be
+    /// given away, nor part of a value. For who holds an index against the records before the blocks are opened.
     pub fn holds_records(&self, offset: Offset) -> bool {
         self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
     }

@@ -9,8 +9,8 @@ use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 
 impl SlotHeap {
-    /// Clears the marks of all that is dead in these blocks, durably. `false` if none of them can be read, or there is none. Nobody
-    /// else scrubs, or asks which tombstones may go, meanwhile.
+    /// Clears the marks of all that is dead in these blocks, durably. `false` if none of them can be read, or there is none.
+    /// Nobody else scrubs, or asks which tombstones may go, meanwhile.
     pub(super) fn scrub(&self, blocks: impl Iterator<Item = u64>) -> bool {
         let mut some = false;
         for block in blocks {

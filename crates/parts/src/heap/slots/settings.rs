@@ -211,8 +211,8 @@ impl SlotSettings {
         Ok(settings)
     }
 
-    /// The same settings with as many pages a block, up to those that these have, as leave at most a quarter of a zone unused at
-    /// its ends.
+    /// The same settings with as many pages a block, up to those that these have, as leave at most a quarter of a zone unused
+    /// at its ends.
     pub fn fitted(self, zone_size: u64) -> SlotSettings {
         let with = |pages_per_block| SlotSettings { pages_per_block, ..self };
         let uses_most = |settings: &SlotSettings| {

@@ -1,22 +1,24 @@
 //! Which block is reclaimed next.
 //!
-//! Viper takes the blocks with the most free space, from a share on (section 4.6). Where it is known in DRAM what is dead, that share
-//! still says what is worth the trouble, and among those cost and benefit decide, as in the systems that PACMAN is made for
-//! (section 2.1): free space over what has to move, times the age, so that blocks of hot records are left to die by themselves.
+//! Viper takes the blocks with the most free space, from a share on (section 4.6). Where it is known in DRAM what is dead, that
+//! share still says what is worth the trouble, and among those cost and benefit decide, as in the systems that PACMAN is made
+//! for (section 2.1): free space over what has to move, times the age, so that blocks of hot records are left to die by
+//! themselves.
 //!
-//! There a block full of tombstones counts as full until no other block holds them back (`dead`), and as empty from then on. If they
-//! are many, or nothing else is worth it, the marks of what is dead are cleared in the blocks that hold back the oldest.
+//! There a block full of tombstones counts as full until no other block holds them back (`dead`), and as empty from then on. If
+//! they are many, or nothing else is worth it, the marks of what is dead are cleared in the blocks that hold back the oldest.
 
 use super::chunks::{Block, BlockState};
 use super::dead::HOLDS_NONE;
 use super::heap::SlotHeap;
-use super::place::Place;
+use super::owner::Place;
 
 /// Blocks that are looked at for each victim that is found by it, and most victims that are found at a time.
 const BLOCKS_A_VICTIM: u64 = 64;
 const MOST_VICTIMS: u64 = 64;
 
-/// Share of all room for records, as a divisor, that tombstones may take which are held back, before marks are cleared for their sake.
+/// Share of all room for records, as a divisor, that tombstones may take which are held back, before marks are cleared for
+/// their sake.
 const DEBT_SHARE: u64 = 16;
 
 /// Blocks whose marks are cleared at a time.
