@@ -59,7 +59,7 @@ fn fill(heap: &SlotHeap, owner: &mut Owner, sequence: u64) {
     while owner.block() == block {
         let placed = heap.place(owner, b"filling.", &[0; 900], sequence).expect("room").sized();
         if owner.block() == block {
-            heap.note_dead(placed.offset, placed.len().expect("short"), sequence + 1);
+            heap.note_dead(placed.offset, placed.told_len().expect("short"), sequence + 1);
         }
     }
 }
@@ -86,8 +86,8 @@ fn what_is_dead_stays_marked_and_is_not_collected() {
     let (mut owner, mut batch) = (heap.owner(1), Batch::default());
     let places: Vec<_> = (1..=4).map(|number| put(&heap, &mut owner, number, 100)).collect();
     let before = region.simulator().expect("simulated").cost();
-    assert!(heap.note_dead(places[1].offset, places[1].len().expect("short"), 9));
-    assert!(!heap.note_dead(places[1].offset, places[1].len().expect("short"), 9), "once");
+    assert!(heap.note_dead(places[1].offset, places[1].told_len().expect("short"), 9));
+    assert!(!heap.note_dead(places[1].offset, places[1].told_len().expect("short"), 9), "once");
     let cost = region.simulator().expect("simulated").cost() - before;
     assert_eq!((cost.words_stored, cost.reads), (0, 0), "nothing is written or read for it: {cost:?}");
     assert_eq!(marked(&region), [(1, false), (2, false), (3, false), (4, false)]);
@@ -149,7 +149,7 @@ fn a_copy_that_has_lost_is_gone_before_its_original() {
     heap.copy(&mut cleaner, &mut batch).expect("room");
     // The key is deleted while its record moves.
     delete(&heap, &mut owner, 1, 500);
-    heap.note_dead(first.offset, first.len().expect("short"), 500);
+    heap.note_dead(first.offset, first.told_len().expect("short"), 500);
     heap.reveal(&batch);
     let lost = batch.records().find(|record| record.sequence == 1).and_then(|record| record.to);
     heap.void(lost.expect("it was copied")).expect("sound");
@@ -171,7 +171,7 @@ fn tombstone_moves(heap: &SlotHeap, older_is_marked: bool) -> bool {
     let record = put(heap, &mut other, 1, 300);
     delete(heap, &mut owner, 1, 50);
     if older_is_marked {
-        heap.note_dead(record.offset, record.len().expect("short"), 50);
+        heap.note_dead(record.offset, record.told_len().expect("short"), 50);
     }
     put(heap, &mut owner, 2, 300);
     fill(heap, &mut owner, 100);
@@ -200,7 +200,7 @@ fn marks_are_cleared_where_nothing_but_tombstones_is_to_be_gained() {
     let record = put(&heap, &mut other, 1, 300);
     let block = owner.block();
     delete(&heap, &mut owner, 1, 50);
-    heap.note_dead(record.offset, record.len().expect("short"), 50);
+    heap.note_dead(record.offset, record.told_len().expect("short"), 50);
     let mut number = 1000;
     let first = owner.block();
     assert_ne!(first, block);

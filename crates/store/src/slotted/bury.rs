@@ -15,7 +15,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     #[inline]
     pub(super) fn bury(&self, placed: Placed<'_>, old: u64, by: u64) -> Result<(), Error> {
         let SizedOffset { offset, .. } = SizedOffset::from_word(old);
-        match SizedOffset::from_word(old).len() {
+        match SizedOffset::from_word(old).told_len() {
             Some(len) => {
                 drop(placed);
                 self.heap.note_dead(offset, len, by);

@@ -188,7 +188,7 @@ impl SlotHeap {
     /// Notes that a tombstone is not needed at its place any more; `false` if that was noted before.
     pub fn note_tombstone_gone(&self, tombstone: SizedOffset) -> bool {
         let Some((dead, at)) = self.dead_at(tombstone.offset) else { return false };
-        let len = tombstone.len().unwrap_or_default();
+        let len = tombstone.told_len().unwrap_or_default();
         let is_new = dead.set(at);
         if is_new && let Some(block) = self.chunks.block(tombstone.offset.block(self.chunks.geometry.pages)) {
             block.remove(len);

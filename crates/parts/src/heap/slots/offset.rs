@@ -113,7 +113,7 @@ impl SizedOffset {
 
     /// Bytes of the record, if the word tells.
     #[inline]
-    pub fn len(self) -> Option<u64> {
+    pub fn told_len(self) -> Option<u64> {
         (self.units != 0).then_some(u64::from(self.units) * UNIT)
     }
 }
@@ -133,7 +133,7 @@ mod tests {
                     let word = sized.word();
                     assert!(word != 0 && word >> SizedOffset::BITS == 0);
                     assert_eq!(SizedOffset::from_word(word | 3 << 62), sized);
-                    assert_eq!((sized.offset, sized.len()), (offset, told));
+                    assert_eq!((sized.offset, sized.told_len()), (offset, told));
                 }
             }
         }
