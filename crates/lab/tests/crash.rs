@@ -189,6 +189,16 @@ fn a_block_that_is_free_before_its_copies_are_durable_is_convicted() {
     convict_of(Design::ViperPacman, Some(Twin::VictimFreedEarly), None, &charges);
 }
 
+/// A copy whose original was superseded meanwhile must not outlive what superseded that.
+#[test]
+fn a_losing_copy_that_stays_marked_is_convicted() {
+    let (design, twin) = (Design::ViperPacman, Some(Twin::LosingCopyKept));
+    let report = run(&CrashConfig { design, states: 40_000, twin, ..CrashConfig::default() });
+    let charges = [CAME_BACK, "not sound"];
+    let is_charged = |what: &str| charges.iter().any(|charge| what.contains(charge));
+    assert!(report.details.iter().any(|violation| is_charged(&violation.what)), "{:#?}", report.details);
+}
+
 #[test]
 fn a_fence_left_out_of_viper_with_pacman_is_convicted() {
     let fault = Fault::FenceOmitted { every: 3 };

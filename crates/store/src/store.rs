@@ -103,7 +103,7 @@ impl Store {
             settings: match design {
                 Design::Quipu => [0; _],
                 Design::Viper | Design::ViperPacman => {
-                    let map = options.offset_map.fitted(zone_size);
+                    let map = viper_pacman::offset_map(design, options.offset_map).fitted(zone_size);
                     let techniques = viper_pacman::techniques(design, options.techniques);
                     let slots = SlotSettings { techniques, ..options.slots.fitted(zone_size) };
                     viper::encode(&slots, &map, [0; _])

@@ -69,6 +69,7 @@ fn under_a_log() {
 fn under_slots() {
     on_the_simulator(Design::Viper, NodePlace::Dram);
     on_the_simulator(Design::Viper, NodePlace::Pm);
+    on_the_simulator(Design::ViperPacman, NodePlace::Dram);
 }
 
 /// A small file system, unmounted when dropped.

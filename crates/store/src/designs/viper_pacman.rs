@@ -55,12 +55,20 @@ pub(crate) fn techniques(design: Design, chosen: Techniques) -> SlotTechniques {
     }
 }
 
+/// The index of a new pool.
+pub(crate) fn offset_map(design: Design, chosen: OffsetMap) -> OffsetMap {
+    match design {
+        Design::ViperPacman => OffsetMap { nodes: NodePlace::Dram, ..chosen },
+        _ => chosen,
+    }
+}
+
 /// What was chosen for a heap with these.
 pub(crate) fn chosen(SlotTechniques { reduce, separate, batch }: SlotTechniques) -> Techniques {
     Techniques { reduce, separate, batch, shortcut: Shortcut::Off }
 }
 
-/// Refuses what a pool of the design cannot have.
+/// Refuses what the superblock of no pool of the design has.
 pub(crate) fn check(
     design: Option<Design>,
     settings: &SlotSettings,

@@ -63,6 +63,16 @@ pub(super) struct Victims {
     pub(super) horizon: Horizon,
 }
 
+/// What a look at all blocks has found.
+struct Found {
+    /// Blocks that are worth it, with their worth.
+    victims: Vec<(u64, u64)>,
+    /// Bytes of tombstones that are held back.
+    debt: u64,
+    /// One would be worth it if none were.
+    is_hoped: bool,
+}
+
 impl SlotHeap {
     /// A block that is worth it among those that nobody writes to and of which `percent` or more is free, or one that was left
     /// without any record. It is the caller's to [reclaim](SlotHeap::reclaim), or, where it is known what is dead, to
@@ -114,7 +124,8 @@ impl SlotHeap {
         victims.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// The same by cost and benefit. Clears marks, if tombstones are held back that are many or all that there is to gain.
+    /// The same by cost and benefit. Clears marks, if tombstones are held back that are many, or that are all there is to gain;
+    /// not for who wants nothing but what is empty.
     fn best(&self, percent: u8) -> Victims {
         let room = self.blocks() * self.chunks.geometry.capacity();
         // Once through all blocks, whoever else makes work meanwhile.
@@ -123,10 +134,10 @@ impl SlotHeap {
         loop {
             let holds = self.holds();
             let horizon = Horizon::of(holds.iter().map(|(from, block)| (*block, *from)));
-            let (victims, debt) = self.by_cost_and_benefit(percent, &horizon);
+            let Found { victims, debt, is_hoped } = self.by_cost_and_benefit(percent, &horizon);
             let is_heavy = debt * DEBT_SHARE > room && is_first;
-            let is_due = debt > 0 && rounds > 0 && (victims.is_empty() || is_heavy);
-            if !is_due || !self.scrub_first(holds) {
+            let is_due = is_heavy || (is_hoped && victims.is_empty());
+            if percent == 100 || rounds == 0 || !is_due || !self.scrub_first(holds) {
                 return Victims { blocks: self.some_of(victims), horizon };
             }
             (rounds, is_first) = (rounds - 1, false);
@@ -153,23 +164,27 @@ impl SlotHeap {
         self.scrub(holds.into_iter().map(|(_, number)| number))
     }
 
-    /// Blocks that are worth it, with their worth, and bytes of tombstones in any that are held back.
-    fn by_cost_and_benefit(&self, percent: u8, horizon: &Horizon) -> (Vec<(u64, u64)>, u64) {
+    /// What is worth it, and what would be.
+    fn by_cost_and_benefit(&self, percent: u8, horizon: &Horizon) -> Found {
+        let nothing = Horizon::of(std::iter::empty());
         let numbered = || (0..self.blocks()).filter_map(|number| Some((number, self.chunks.dead(number)?)));
         let now = numbered().map(|(_, dead)| dead.filled()).max().unwrap_or_default() + 1;
-        let (mut victims, mut debt) = (Vec::new(), 0);
+        let mut found = Found { victims: Vec::new(), debt: 0, is_hoped: false };
         for (number, dead) in numbered() {
-            debt += dead.tombstones(horizon.without(number)).1;
+            let held = dead.tombstones(horizon.without(number)).1;
+            found.debt += held;
             if let Some((_, free)) = self.free_of(number, horizon, percent) {
                 let live = self.chunks.geometry.capacity().saturating_sub(free);
                 // Clients go on meanwhile.
                 let age = now.saturating_sub(dead.filled()).max(1);
                 let worth = free as f64 / live as f64 * age as f64;
                 // Worth is not negative, and the bits of such a number have its order.
-                victims.push((worth.to_bits(), number));
+                found.victims.push((worth.to_bits(), number));
+            } else {
+                found.is_hoped |= held > 0 && self.free_of(number, &nothing, percent).is_some();
             }
         }
-        (victims, debt)
+        found
     }
 
     /// Takes away a block without records that a client has left.
