@@ -124,20 +124,24 @@ impl SlotHeap {
         victims.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// The same by cost and benefit. Clears marks, if tombstones are held back that are many, or that are all there is to gain;
-    /// not for who wants nothing but what is empty.
+    /// The same by cost and benefit. Clears marks, if tombstones are held back that are many, or where nothing else is worth it: as
+    /// long as one of the blocks would be without them, or if it is soon done. Who wants nothing but what is empty is closing, and
+    /// does not wait for more than that.
     fn best(&self, percent: u8) -> Victims {
         let room = self.blocks() * self.chunks.geometry.capacity();
-        // Once through all blocks, whoever else makes work meanwhile.
-        let mut rounds = self.blocks() / SCRUBBED_TOGETHER as u64 + 1;
+        // At most once through all blocks, whoever else makes work meanwhile.
+        let mut rounds = if percent == 100 { 1 } else { self.blocks() / SCRUBBED_TOGETHER as u64 + 1 };
         let mut is_first = true;
         loop {
             let holds = self.holds();
             let horizon = Horizon::of(holds.iter().map(|(from, block)| (*block, *from)));
             let Found { victims, debt, is_hoped } = self.by_cost_and_benefit(percent, &horizon);
-            let is_heavy = debt * DEBT_SHARE > room && is_first;
-            let is_due = is_heavy || (is_hoped && victims.is_empty());
-            if percent == 100 || rounds == 0 || !is_due || !self.scrub_first(holds) {
+            let is_soon_done = holds.len() <= SCRUBBED_TOGETHER && debt > 0;
+            let is_due = match victims.is_empty() {
+                true => is_hoped || (is_soon_done && is_first),
+                false => debt * DEBT_SHARE > room && is_first,
+            };
+            if rounds == 0 || !is_due || !self.scrub_first(holds) {
                 return Victims { blocks: self.some_of(victims), horizon };
             }
             (rounds, is_first) = (rounds - 1, false);
