@@ -88,7 +88,8 @@ impl Pool {
         settings::apply(&config.settings, &mut options).expect("settings that were checked");
         let records = Records::new(options.slots.form);
         // Two runs of five; blocks would leave too little of such a pool to work with.
-        let crowded = matches!(seed % 5, 0 | 4) && !matches!(config.design, Design::Viper | Design::ViperPacman);
+        let crowded =
+            matches!(seed % 5, 0 | 4) && !matches!(config.design, Design::Viper | Design::ViperPacman);
         Pool { options, records, crowded }
     }
 

@@ -254,10 +254,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         blocks: u64,
         percent: u8,
     ) -> Result<(), Error> {
-        self.reclaimer.stalls.waiting(self.region(), || self.make_space(session, blocks, error))
+        self.reclaimer.stalls.waiting(self.region(), || self.make_space(session, (blocks, percent), error))
     }
 
-    fn make_space(&self, session: &mut SlotSession, blocks: u64, error: Error) -> Result<(), Error> {
+    fn make_space(
+        &self,
+        session: &mut SlotSession,
+        (blocks, percent): (u64, u8),
+        error: Error,
+    ) -> Result<(), Error> {
         // What could be reclaimed may be this client's own block.
         self.end(session);
         let mut patience = Patience::new(self.region());
