@@ -5,13 +5,14 @@
 //! | floor | rooms |
 //! |---|---|
 //! | 0 | [`sync`], [`record`] |
-//! | 1 | [`epoch`], [`space`], [`stripes`] |
+//! | 1 | [`epoch`], [`locks`], [`space`], [`stripes`] |
 //! | 2 | [`heap`], [`index`] |
 //! | 3 | [`reclaim`] |
 
 pub mod epoch;
 pub mod heap;
 pub mod index;
+pub mod locks;
 pub mod reclaim;
 pub mod record;
 pub mod space;

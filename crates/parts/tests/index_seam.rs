@@ -11,11 +11,12 @@ mod pool;
 use numbers::mix;
 use quipu_medium::{Pages, Region};
 use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::index::buckets::{BucketIndex, BucketLocks, BucketSettings, Locking, TableLocks};
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
-use quipu_parts::index::{Index, IndexError, Key, OrderedIndex};
+use quipu_parts::index::{Index, IndexError, Key, OrderedIndex, PmWords};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::Space;
 use std::collections::{BTreeMap, HashMap};
@@ -404,6 +405,10 @@ fn fastfair(zones: u64) -> FastFairIndex {
     FastFairIndex::create(space(zones), 0, |_| ()).expect("room")
 }
 
+fn buckets<L: Locking>(zones: u64) -> BucketIndex<PmWords, L> {
+    BucketIndex::create(space(zones), BucketSettings::tiny(), 0, |_| ()).expect("room")
+}
+
 macro_rules! contract {
     ($name:ident, $make:expr) => {
         mod $name {
@@ -432,6 +437,8 @@ contract!(masstree, Masstree::new());
 contract!(cceh, CcehIndex::in_dram(CcehSettings::tiny()));
 contract!(cceh_in_pm, cceh(1_000));
 contract!(fastfair, fastfair(4_000));
+contract!(buckets, buckets::<TableLocks>(1_000));
+contract!(buckets_with_locks, buckets::<BucketLocks>(1_000));
 
 #[test]
 fn a_pool_full_of_cceh_is_an_error() {
@@ -441,6 +448,12 @@ fn a_pool_full_of_cceh_is_an_error() {
 #[test]
 fn a_pool_full_of_fastfair_is_an_error() {
     a_full_pool_is_an_error(fastfair);
+}
+
+#[test]
+fn a_pool_full_of_buckets_is_an_error() {
+    a_full_pool_is_an_error(buckets::<TableLocks>);
+    a_full_pool_is_an_error(buckets::<BucketLocks>);
 }
 
 #[test]

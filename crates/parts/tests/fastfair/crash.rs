@@ -45,6 +45,10 @@ impl Words for BrokenWords {
         self.words.store(place, word);
     }
 
+    fn swap(&self, place: u64, old: u64, new: u64) -> bool {
+        self.words.swap(place, old, new)
+    }
+
     fn write(&self, place: u64, bytes: &[u8]) {
         self.words.write(place, bytes);
     }

@@ -5,8 +5,8 @@ use super::key::{Key, KeyBuf, Stored};
 use super::node::Node;
 use super::settings::{Result, damaged};
 use super::tree::{FastFairIndex, Hops};
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 

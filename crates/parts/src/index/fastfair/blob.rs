@@ -16,8 +16,8 @@
 use super::arena::{Arena, Kind};
 use super::key::{CHUNK_BITS, Key, KeyBuf, Stored};
 use super::settings::{Result, damaged};
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 use quipu_medium::{LINE, WORD};
 use std::cmp::Ordering;
 use std::sync::Arc;

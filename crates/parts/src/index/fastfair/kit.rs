@@ -6,8 +6,8 @@ use super::blob::chunks_for;
 use super::key::{Key, Stored};
 use super::settings::Result;
 use super::tree::FastFairIndex;
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 
 /// Nodes and chunks in hand. What is left over is given back.
 pub(super) struct Kit<'a, W: Words> {

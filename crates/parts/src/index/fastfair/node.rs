@@ -27,7 +27,7 @@ use super::key::{Key, Stored};
 use super::settings::{Result, damaged};
 use super::shift::Locked;
 use super::state::{Seen, State};
-use super::words::Words;
+use crate::index::words::Words;
 use quipu_medium::{LINE, WORD};
 use std::cmp::Ordering;
 

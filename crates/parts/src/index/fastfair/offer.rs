@@ -4,8 +4,8 @@ use super::scan::ScanCursor;
 use super::settings::{FastFairError, Hint, KEY_MAX};
 use super::tree::FastFairIndex;
 use super::unflushed::Unflushed;
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 use crate::index::{Index, IndexError, IndexStats, Key, OrderedIndex, Repointed};
 use crate::space::ZoneId;
 

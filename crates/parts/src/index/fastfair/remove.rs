@@ -18,8 +18,8 @@ use super::node::{Entry, Node};
 use super::settings::Result;
 use super::shift::Locked;
 use super::tree::{FastFairIndex, Hops};
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 use std::cmp::Ordering;
 use std::sync::atomic::Ordering as Atomic;
 

@@ -7,8 +7,8 @@ use super::key::{Key, KeyBuf};
 use super::node::{Entry, Link};
 use super::settings::Result;
 use super::tree::FastFairIndex;
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 use std::cmp::Ordering;
 
 /// How far a walk has come.

@@ -25,7 +25,7 @@ use super::node::{
     END, ENTRY, Entry, HOLE, KEPT, LINK, Link, NEXT_LINK, NO_LINK, NODE, Node, SLOTS, second_word,
 };
 use super::settings::Result;
-use super::words::Words;
+use crate::index::words::Words;
 use quipu_medium::{LINE, WORD};
 use std::cmp::Ordering;
 use std::ops::Deref;

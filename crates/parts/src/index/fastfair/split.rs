@@ -14,9 +14,9 @@ use super::node::{Entry, LEFTMOST, LINK, Link, NODE_WORDS, entry_word, meta, sec
 use super::settings::Result;
 use super::shift::Locked;
 use super::tree::FastFairIndex;
-use super::words::Words;
 use crate::epoch::Guard;
 use crate::index::chain::HEAD;
+use crate::index::words::Words;
 use crate::sync::point;
 use quipu_medium::WORD;
 use std::cmp;

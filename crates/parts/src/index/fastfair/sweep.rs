@@ -13,8 +13,8 @@ use super::arena::Kind;
 use super::key::KeyBuf;
 use super::settings::Result;
 use super::tree::FastFairIndex;
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 
 /// Nodes that a change visits before it takes another zone.
 const STEPS: usize = 64;

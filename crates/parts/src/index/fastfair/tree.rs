@@ -1,14 +1,14 @@
 //! The index as its readers see it.
 
 use super::arena::Arena;
-use super::count::Count;
 use super::key::Key;
 use super::node::{Entry, Link, Node};
 use super::settings::{FastFairStats, Hint, Located, Result, damaged};
 use super::shift::Locked;
 use super::sweep::Sweep;
-use super::words::{PmWords, Words};
 use crate::epoch::Guard;
+use crate::index::count::Count;
+use crate::index::words::{PmWords, Words};
 use crate::space::ZoneId;
 use crate::sync::SpinLock;
 use std::sync::Arc;

@@ -8,9 +8,9 @@ use super::node::{ENTRY, Entry, Node};
 use super::settings::{Hint, Result};
 use super::shift::Locked;
 use super::tree::FastFairIndex;
-use super::words::Words;
 use super::write::check_value;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 
 /// A value that has been replaced and not flushed: to be given to [`persist_all`](FastFairIndex::persist_all). If it is not, the
 /// readers of its node go on flushing until the index is opened again.

@@ -8,8 +8,8 @@ use super::settings::{FastFairError, Hint, Result};
 use super::shift::Locked;
 use super::split::Split;
 use super::tree::{FastFairIndex, Hops};
-use super::words::Words;
 use crate::epoch::Guard;
+use crate::index::words::Words;
 
 /// What an [`upsert`](FastFairIndex::upsert) has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,9 @@
-//! The seam between the algorithm and the medium: all that the index does to bytes in PM.
+//! The seam between the algorithm of an index and the medium: all that it does to bytes in PM.
 
-use quipu_medium::Region;
+use quipu_medium::{LINE, Region, WORD};
+
+/// Words of a line.
+pub(super) const LINE_WORDS: usize = (LINE / WORD) as usize;
 
 /// The words of a pool. A place is an offset in it.
 ///
@@ -11,6 +14,15 @@ pub trait Words: Send + Sync + 'static {
 
     /// Stores a word (release). Stores to one line arrive in their order.
     fn store(&self, place: u64, word: u64);
+
+    /// Loads the words of a line, each as [`load`](Words::load) does.
+    #[inline]
+    fn load_line(&self, place: u64) -> [u64; LINE_WORDS] {
+        std::array::from_fn(|word| self.load(place + word as u64 * WORD))
+    }
+
+    /// Lets a word be `new` if it is `old`; says whether it was.
+    fn swap(&self, place: u64, old: u64, new: u64) -> bool;
 
     /// Writes bytes that nobody can find, past the caches. A fence follows.
     fn write(&self, place: u64, bytes: &[u8]);
@@ -42,7 +54,7 @@ pub trait Words: Send + Sync + 'static {
 }
 
 /// The words of a region.
-pub struct PmWords(pub(super) Region);
+pub struct PmWords(pub(in crate::index) Region);
 
 impl PmWords {
     /// The words of this region.
@@ -60,6 +72,16 @@ impl Words for PmWords {
     #[inline]
     fn store(&self, place: u64, word: u64) {
         self.0.store(place, word);
+    }
+
+    #[inline]
+    fn load_line(&self, place: u64) -> [u64; LINE_WORDS] {
+        self.0.load_line(place)
+    }
+
+    #[inline]
+    fn swap(&self, place: u64, old: u64, new: u64) -> bool {
+        self.0.compare_exchange(place, old, new).is_ok()
     }
 
     #[inline]

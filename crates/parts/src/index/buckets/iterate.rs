@@ -1,0 +1,112 @@
+//! Walking over all references: bucket by bucket, in an order that splits do not disturb, and for a recovery that compares the index
+//! with the records.
+
+use super::lock::Locking;
+use super::slot::{DELETED, FREE, PERSIST, is_key, reference};
+use super::table::BucketIndex;
+use super::write::Held;
+use crate::epoch::Guard;
+use crate::index::words::Words;
+use crate::space::SpaceError;
+use quipu_medium::WORD;
+
+/// Buckets of a batch.
+const BATCH: usize = 16;
+
+/// How far a walk has come; starts at the beginning.
+#[derive(Clone, Debug, Default)]
+pub struct BucketCursor {
+    /// The point (in `numbers`) before which everything was visited.
+    point: u64,
+}
+
+impl<W: Words, L: Locking> BucketIndex<W, L> {
+    /// Locks the chain of the bucket that begins at this point, and tells where the next one begins; `None` at the end.
+    fn lock_at(&self, point: u64) -> Result<Option<(Held<'_, W, L>, u64)>, SpaceError> {
+        loop {
+            let Some((bucket, next)) = self.size().at(point) else { return Ok(None) };
+            let held = self.lock_bucket(bucket)?;
+            // A split that ended before the lock was ours makes the bucket smaller.
+            if self.size().at(point) == Some((bucket, next)) {
+                return Ok(Some((held, next)));
+            }
+        }
+    }
+
+    /// Appends the references of the next buckets to `out`; false, with nothing appended, at the end.
+    ///
+    /// A chain is copied at one moment, under its lock. A key that is present from the first call to the last is seen exactly once,
+    /// whatever splits happen in between. What is told is durable.
+    ///
+    /// # Errors
+    /// As for [`get`](BucketIndex::get).
+    pub fn next_batch(
+        &self,
+        _guard: &Guard<'_>,
+        cursor: &mut BucketCursor,
+        out: &mut Vec<u64>,
+    ) -> Result<bool, SpaceError> {
+        let begun = cursor.point;
+        for _ in 0..BATCH {
+            let Some((held, next)) = self.lock_at(cursor.point)? else { break };
+            self.settle(held.head)?;
+            self.each_slot::<true>(held.head, |_, word| out.extend(is_key(word).then(|| reference(word))))?;
+            cursor.point = next;
+        }
+        Ok(cursor.point != begun)
+    }
+
+    /// Keys: exact when nobody writes. After an index has been opened this looks at all of it, until somebody has
+    /// [retained](BucketIndex::retain).
+    ///
+    /// # Errors
+    /// As for [`get`](BucketIndex::get).
+    pub fn len(&self) -> Result<u64, SpaceError> {
+        if let Some(keys) = self.count.get() {
+            return Ok(keys);
+        }
+        let (mut keys, mut point) = (0, 0);
+        while let Some((held, next)) = self.lock_at(point)? {
+            self.each_slot::<true>(held.head, |_, word| keys += u64::from(is_key(word)))?;
+            point = next;
+        }
+        Ok(keys)
+    }
+
+    /// Whether there is no key; exact when nobody writes.
+    ///
+    /// # Errors
+    /// As for [`get`](BucketIndex::get).
+    pub fn is_empty(&self) -> Result<bool, SpaceError> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Ends a recovery: makes durable what another run has left, removes the references for which `keep` says no, and returns how
+    /// many are left. From then on [`len`](BucketIndex::len) costs nothing. Nobody else uses the index; `keep` must not call it.
+    ///
+    /// # Errors
+    /// As for [`get`](BucketIndex::get).
+    pub fn retain(&self, mut keep: impl FnMut(u64) -> bool) -> Result<u64, SpaceError> {
+        let (mut left, mut point) = (0, 0);
+        while let Some((held, next)) = self.lock_at(point)? {
+            self.settle(held.head)?;
+            let mut removed = Vec::new();
+            self.each_slot::<true>(held.head, |slot, word| {
+                if is_key(word) && keep(reference(word)) {
+                    left += 1;
+                } else if is_key(word) {
+                    self.words().store(slot, (word | DELETED) & !PERSIST);
+                    self.words().flush(slot, WORD);
+                    removed.push(slot);
+                }
+            })?;
+            if !removed.is_empty() {
+                self.words().fence();
+                removed.into_iter().for_each(|slot| self.words().store(slot, FREE));
+            }
+            point = next;
+        }
+        self.count.set(left);
+        Ok(left)
+    }
+}

@@ -1,0 +1,189 @@
+//! Creating an index, and finding it again after whatever has happened: what is read is a line of every zone, and two chains.
+
+use super::layout::{self, BucketRoot, Kind, Usage};
+use super::lock::Locking;
+use super::settings::{BucketError, BucketSettings, Result, damaged};
+use super::slot::linked;
+use super::table::BucketIndex;
+use super::zones::Zones;
+use crate::index::chain::{Chain, Found, HEAD, Linked};
+use crate::index::words::{PmWords, Words};
+use crate::space::{Space, SpaceError};
+use quipu_medium::WORD;
+use std::sync::Arc;
+
+impl<L: Locking> BucketIndex<PmWords, L> {
+    /// An empty index in zones of `space`, of which it always leaves `leave` free. Settings out of range are brought into range.
+    /// `keep` makes the root durable where the caller finds it again; after a crash before the return, the root names an
+    /// empty index or, by [`BucketError::Absent`], none.
+    ///
+    /// # Errors
+    /// [`BucketError::Full`] or [`BucketError::Space`]; nothing is changed then, unless others take zones at the same time.
+    pub fn create(
+        space: Arc<Space>,
+        settings: BucketSettings,
+        leave: u32,
+        keep: impl FnOnce(BucketRoot),
+    ) -> Result<BucketIndex<PmWords, L>> {
+        let settings = settings.in_range();
+        let words = PmWords::new(space.region().clone());
+        let zones = Zones::new(words, Chain::create(space.clone(), L::MAGIC, leave), settings);
+        let needed = settings.buckets.div_ceil(zones.per_zone());
+        if u64::from(space.free_zones()) < needed + u64::from(leave) {
+            return Err(BucketError::Full { zones: space.zone_count() });
+        }
+        let zone = zones.take_zone()?;
+        let state = space.zone_offset(zone) + HEAD;
+        // Until the table has all its zones, it says that it has no buckets.
+        let buckets = if needed == 1 { settings.buckets } else { 0 };
+        zones.clear(zone);
+        zones.write_header(zone, 0, Kind::Table, zones.seal.state(buckets, state));
+        zones.words.fence();
+        keep(BucketRoot::new(zone, zones.chain.nonce));
+        space.commit_zone(zone);
+        zones.note(zone, Kind::Table, Usage::default());
+        let index = BucketIndex::over(zones, settings.buckets, None, true);
+        if buckets == 0 {
+            index.complete()?;
+        }
+        Ok(index)
+    }
+
+    /// The index of this root, usable at once. Nobody has taken zones of the pool since it was opened.
+    ///
+    /// # Errors
+    /// [`BucketError::Absent`] if the root names none; [`BucketError::Space`] if it is damaged; [`BucketError::Full`] if its creation
+    /// was interrupted and cannot be finished. Nothing is changed then.
+    pub fn open(space: Arc<Space>, root: BucketRoot, leave: u32) -> Result<BucketIndex<PmWords, L>> {
+        let index = BucketIndex::examine(space, root, leave)?;
+        index.repair(|| ())?;
+        Ok(index)
+    }
+
+    /// The first half of [`open`](BucketIndex::open), for an owner who has more to verify: nothing is changed. Before anything but
+    /// [`names`](BucketIndex::names) is called, [`repair`](BucketIndex::repair) must follow.
+    ///
+    /// # Errors
+    /// [`BucketError::Absent`] or [`BucketError::Space`], as for [`open`](BucketIndex::open).
+    pub fn examine(space: Arc<Space>, root: BucketRoot, leave: u32) -> Result<BucketIndex<PmWords, L>> {
+        let words = PmWords::new(space.region().clone());
+        BucketIndex::examine_over(words, space, root, leave)
+    }
+}
+
+impl<W: Words, L: Locking> BucketIndex<W, L> {
+    /// [`examine`](BucketIndex::examine), through these words of the pool. For tests.
+    ///
+    /// # Errors
+    /// As for [`examine`](BucketIndex::examine).
+    pub fn examine_over(
+        words: W,
+        space: Arc<Space>,
+        root: BucketRoot,
+        leave: u32,
+    ) -> Result<BucketIndex<W, L>> {
+        let chain = Chain::new(space, L::MAGIC, root.nonce(), leave);
+        let Found { zones: found, dangling } = chain.follow(root.zone())?.ok_or(BucketError::Absent)?;
+        let first = chain.space.zone_offset(found[0].zone);
+        let Some((Kind::Table, settings)) = layout::settings(found[0].shape) else {
+            return Ok(damaged("the header of a zone of the index", first)?);
+        };
+        let zones = Zones::new(words, chain, settings);
+        found.iter().try_for_each(|linked| note(&zones, linked))?;
+        let state = zones.state_place();
+        // A crash of the process alone may have left the word in a cache.
+        zones.words.persist(state, WORD);
+        let buckets = zones.seal.buckets(zones.words.load(state), state);
+        let possible = |buckets: &u64| {
+            let is_grown = settings.grow && (settings.buckets..=zones.capacity()).contains(buckets);
+            is_grown || *buckets == 0 || *buckets == settings.buckets && *buckets <= zones.capacity()
+        };
+        let Some(buckets) = buckets.filter(possible) else {
+            return Ok(damaged("the size of the table of the index", state)?);
+        };
+        let index = BucketIndex::over(zones, buckets.max(settings.buckets), dangling, false);
+        if buckets != 0 {
+            // What repairing looks at can be looked at.
+            index.left_by_split()?;
+            index.unlinked()?;
+        }
+        Ok(index)
+    }
+
+    /// The overflow bucket that was handed out and not linked, if there is one.
+    fn unlinked(&self) -> Result<Option<(u64, u64)>, SpaceError> {
+        let Some((owner, last)) = self.zones.last_appended() else { return Ok(None) };
+        let mut is_linked = false;
+        self.each_slot::<false>(self.zones.place(owner)?, |_, word| is_linked |= linked(word) == Some(last))?;
+        Ok((!is_linked).then_some(last))
+    }
+
+    /// Takes back or finishes what a crash has left unfinished, durably when this returns; `begin` is called before the first change, if
+    /// there is one. May be repeated, and crash.
+    ///
+    /// # Errors
+    /// [`BucketError::Full`] or [`BucketError::Space`], if a creation that was interrupted cannot be finished.
+    pub fn repair(&self, begin: impl FnOnce()) -> Result<()> {
+        let mut begin = Some(begin);
+        let mut begin = || {
+            if let Some(begin) = begin.take() {
+                begin();
+            }
+        };
+        if let Some(link) = self.dangling.lock().take() {
+            begin();
+            self.words().store(link, 0);
+            self.words().persist(link, WORD);
+        }
+        let state = self.zones.state_place();
+        if self.words().load(state) == self.zones.seal.state(0, state) {
+            begin();
+            self.complete()?;
+            return Ok(());
+        }
+        if let Some(last) = self.unlinked()? {
+            begin();
+            self.zones.take_back(last);
+        }
+        self.finish_split(&mut begin)?;
+        if L::SLOTS != 0 {
+            begin();
+            // One further on a split may have been at work.
+            (0..self.zones.capacity().min(self.size().buckets + 1)).try_for_each(|bucket| {
+                L::clear(self.words(), self.zones.place(bucket)?);
+                Ok::<_, SpaceError>(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Ends the creation of a table of more than one zone.
+    fn complete(&self) -> Result<()> {
+        let buckets = self.zones.settings.buckets;
+        self.zones.extend_table(buckets)?;
+        let state = self.zones.state_place();
+        self.words().store(state, self.zones.seal.state(buckets, state));
+        self.words().persist(state, WORD);
+        Ok(())
+    }
+}
+
+/// Notes a zone that was found, with what has been handed out of it.
+fn note<W: Words, L: Locking>(
+    zones: &Zones<W, L>,
+    Linked { zone, shape }: &Linked,
+) -> Result<(), SpaceError> {
+    let head = zones.chain.space.zone_offset(*zone) + HEAD;
+    let Some((kind, _)) = layout::settings(*shape).filter(|(_, said)| *said == zones.settings) else {
+        return damaged("the header of a zone of the index", head - HEAD);
+    };
+    let usage = match kind {
+        Kind::Table => Some(Usage::default()),
+        Kind::Overflow => zones.seal.used(zones.words.load(head), head),
+    };
+    match usage.filter(|usage| usage.buckets <= zones.per_zone()) {
+        Some(usage) => zones.note(*zone, kind, usage),
+        None => return damaged("what has been handed out of a zone of the index", head),
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! What a bucket index can be told, what it tells, and why it refuses.
+
+use super::numbers::BUCKETS_MAX;
+use crate::index::IndexError;
+use crate::space::SpaceError;
+
+/// Bits of the number of buckets that are kept.
+const DIGITS: u32 = 16;
+
+/// The shape of a bucket index; part of what is persistent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketSettings {
+    /// Buckets at first, of eight slots and 64 bytes each: 1 to 2^31, rounded up to sixteen significant bits.
+    pub buckets: u64,
+    /// Whether the table grows. The paper's does not: its chains get longer instead (MPKV, section 2).
+    pub grow: bool,
+}
+
+impl BucketSettings {
+    /// A table that keeps its size, with room for so many keys in buckets that are full by three quarters.
+    pub fn paper(keys: u64) -> BucketSettings {
+        BucketSettings { buckets: keys.div_ceil(6), grow: false }
+    }
+
+    /// One bucket that grows, so that a handful of keys splits. For tests.
+    pub fn tiny() -> BucketSettings {
+        BucketSettings { buckets: 1, grow: true }
+    }
+
+    /// The settings with every field brought into its range.
+    pub fn in_range(self) -> BucketSettings {
+        let buckets = self.buckets.clamp(1, BUCKETS_MAX);
+        let shift = (buckets.ilog2() + 1).saturating_sub(DIGITS);
+        BucketSettings { buckets: buckets.div_ceil(1 << shift) << shift, ..self }
+    }
+}
+
+impl Default for BucketSettings {
+    /// A table that begins with 64 KiB, and grows.
+    fn default() -> BucketSettings {
+        BucketSettings { buckets: 1024, grow: true }
+    }
+}
+
+/// What a bucket index has done and what it occupies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BucketStats {
+    /// Bytes of DRAM: locks, counters, and where zones lie.
+    pub bytes: u64,
+    /// Bytes of the zones in PM.
+    pub pm_bytes: u64,
+    /// Buckets of the table, those behind them not counted.
+    pub buckets: u64,
+    /// Buckets that stand behind others.
+    pub overflow: u64,
+    /// Buckets split since the index was made or opened.
+    pub splits: u64,
+    /// Records that were read for the sake of splits.
+    pub records_read: u64,
+}
+
+/// Why an index cannot take a key, answer, or be made or opened. Nothing has been changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BucketError {
+    /// A bucket or the table needs more room, and there is no zone left for the index.
+    #[error("none of the {zones} zones of the pool is left for the index; create a larger pool")]
+    Full {
+        /// Zones of the pool.
+        zones: u32,
+    },
+    /// The root names no index: its creation was interrupted, and has left nothing.
+    #[error("no index has been created here; create one")]
+    Absent,
+    /// The index, the allocator or the medium failed.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
+
+impl From<BucketError> for IndexError {
+    fn from(error: BucketError) -> IndexError {
+        match error {
+            BucketError::Full { zones } => IndexError::Full { zones },
+            BucketError::Space(error) => error.into(),
+            other => IndexError::Other(other.to_string().into()),
+        }
+    }
+}
+
+pub(super) type Result<T, E = BucketError> = std::result::Result<T, E>;
+
+/// Something in PM that no run of the index leaves there.
+#[cold]
+pub(super) fn damaged<T>(what: &'static str, offset: u64) -> Result<T, SpaceError> {
+    Err(SpaceError::Damaged { what, offset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_buckets_are_rounded_up_to_what_is_kept() {
+        let in_range = |buckets| BucketSettings { buckets, grow: false }.in_range().buckets;
+        for exact in [1, 2, 1000, 65_535, 65_536, 65_538, 1 << 31] {
+            assert_eq!(in_range(exact), exact);
+        }
+        assert_eq!((in_range(0), in_range(65_537), in_range(u64::MAX)), (1, 65_538, 1 << 31));
+        assert_eq!(in_range((1 << 24) + 1), (1 << 24) + (1 << 9));
+        assert_eq!(in_range((1 << 31) - 1), 1 << 31);
+    }
+}

@@ -1,0 +1,140 @@
+//! Growing by one bucket: the words of one chain that belong to the new bucket move there (linear hashing; the paper has no growth).
+//!
+//! A key that has to be put behind the first bucket of its chain is what makes the table grow, by the bucket whose turn it is. One thread at a
+//! time does it, and others do not wait for it. If there is no room for a further bucket, the table stays as it is and its
+//! chains get longer.
+//!
+//! | step | durable before |
+//! |---|---|
+//! | the words that move are written to the new chain, with their marks | the size of the table says so |
+//! | the size of the table | the words that moved leave the old chain |
+//! | they have left it | the locks of both chains are given back |
+//!
+//! So a crash leaves no more than words in one old chain that stand in the new one too; nothing in either has changed meanwhile. They
+//! must go before anything does, since a record that such a word names may be freed and its place used by
+//! another key: opening compares the two chains, and needs no hash for that ([`finish_split`](BucketIndex::finish_split)).
+//!
+//! The new bucket may have been begun before, in vain. Whatever is in its slots is overwritten; links stay, and the buckets behind
+//! them are filled again.
+
+use super::lock::Locking;
+use super::numbers::Size;
+use super::settings::Result;
+use super::slot::{FREE, PERSIST, is_key, is_unsettled, linked, reference};
+use super::table::BucketIndex;
+use crate::index::words::{LINE_WORDS, Words};
+use crate::space::SpaceError;
+use quipu_medium::{LINE, WORD};
+use std::sync::atomic::Ordering;
+
+impl<W: Words, L: Locking> BucketIndex<W, L> {
+    /// Splits the bucket whose turn it is, if nobody is splitting and there is room.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn split_next(&self, rehash: &dyn Fn(u64) -> u64) {
+        let Some(_growth) = self.growth.try_lock() else { return };
+        let Some((grown, parent)) = self.size().next() else { return };
+        if self.zones.extend_table(grown.buckets).is_err() {
+            return;
+        }
+        self.growing.store(true, Ordering::Relaxed);
+        // A chain that is damaged is not split, and says so to everybody who looks for a key in it.
+        let _ = self.split(grown, parent, rehash);
+        self.growing.store(false, Ordering::Relaxed);
+    }
+
+    fn split(&self, grown: Size, parent: u64, rehash: &dyn Fn(u64) -> u64) -> Result<(), SpaceError> {
+        let new = grown.buckets - 1;
+        let heads = [self.zones.place(parent)?, self.zones.place(new)?];
+        let _locks = self.locks.lock_both(self.words(), heads);
+        let mut words = Vec::with_capacity(LINE_WORDS * 2);
+        self.each_slot::<true>(heads[0], |slot, word| {
+            // A mark of a deletion, above all: what stood there before must not come back when it is looked for elsewhere.
+            if is_unsettled(word) {
+                self.words().flush(slot, WORD);
+            }
+            words.extend(is_key(word).then_some((slot, word)));
+        })?;
+        self.records_read.fetch_add(words.len() as u64, Ordering::Relaxed);
+        words.retain(|(_, word)| grown.bucket(rehash(reference(*word))) == new);
+        let moving: Vec<u64> = words.iter().map(|(_, word)| word | PERSIST).collect();
+        if !self.fill(heads[1], new, &moving)? {
+            return Ok(());
+        }
+        self.words().fence();
+        let state = self.zones.state_place();
+        self.words().store(state, self.zones.seal.state(grown.buckets, state));
+        self.words().persist(state, WORD);
+        self.size.store(grown.pack(), Ordering::Release);
+        self.free(words.iter().map(|(slot, _)| *slot));
+        self.splits.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Fills a chain that no hash leads to yet; a fence follows. False if there is no room for all words.
+    fn fill(&self, head: u64, bucket: u64, words: &[u64]) -> Result<bool, SpaceError> {
+        let mut rest = words.iter().copied();
+        let mut fill = |slot, word| {
+            if linked(word).is_none() {
+                self.words().store(slot, rest.next().unwrap_or(FREE));
+            }
+            if (slot + WORD).is_multiple_of(LINE) {
+                self.words().flush(slot + WORD - LINE, LINE);
+            }
+        };
+        let mut tail = self.each_slot::<true>(head, &mut fill)?;
+        let rest: Vec<u64> = rest.collect();
+        // A further bucket takes the last word of the one before it too.
+        let room = LINE_WORDS - L::SLOTS - 1;
+        if self.zones.make_room_for_split(rest.len().div_ceil(room) as u64).is_err() {
+            return Ok(false);
+        }
+        for part in rest.chunks(room) {
+            let Ok(appended) = self.zones.append(tail, bucket, part) else { return Ok(false) };
+            tail = appended;
+        }
+        Ok(true)
+    }
+
+    /// Frees slots, durably when this returns. The caller holds the chain.
+    fn free(&self, slots: impl Iterator<Item = u64>) {
+        for slot in slots {
+            self.words().store(slot, FREE);
+            self.words().flush(slot, WORD);
+        }
+        self.words().fence();
+    }
+
+    /// The slots in which a split has left words that it had moved.
+    ///
+    /// # Errors
+    /// As for [`get`](BucketIndex::get).
+    pub(super) fn left_by_split(&self) -> Result<Vec<u64>, SpaceError> {
+        let Some((new, parent)) = self.size().last_split() else { return Ok(Vec::new()) };
+        let (mut moved, mut left) = (Vec::new(), Vec::new());
+        self.each_slot::<false>(self.zones.place(new)?, |_, word| {
+            moved.extend(is_key(word).then_some(word | PERSIST));
+        })?;
+        self.each_slot::<false>(self.zones.place(parent)?, |slot, word| {
+            left.extend((is_key(word) && moved.contains(&(word | PERSIST))).then_some(slot));
+        })?;
+        Ok(left)
+    }
+
+    /// Ends the last split, if a crash has left it unfinished, durably when this returns; `begin` is called before the first change.
+    ///
+    /// # Errors
+    /// As for [`get`](BucketIndex::get); nothing is changed then.
+    pub(super) fn finish_split(&self, begin: &mut impl FnMut()) -> Result<(), SpaceError> {
+        let left = self.left_by_split()?;
+        if !left.is_empty() {
+            begin();
+            self.free(left.into_iter());
+        } else if let Some((_, parent)) = self.size().last_split() {
+            // If the process alone has died, the words may have left the cache and not the medium.
+            self.each_slot::<false>(self.zones.place(parent)?, |slot, _| self.words().flush(slot, WORD))?;
+            self.words().fence();
+        }
+        Ok(())
+    }
+}
