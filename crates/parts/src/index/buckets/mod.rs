@@ -4,6 +4,7 @@
 //! Threads that share an index in PM get into each other's way by their locks: these are stores to PM, to lines that readers need. So
 //! readers lock nothing, writers lock in DRAM, and all that is to be said of a key is one word that changes at once.
 
+mod audit;
 mod iterate;
 mod layout;
 mod lock;
@@ -18,6 +19,7 @@ mod unflushed;
 mod write;
 mod zones;
 
+pub use audit::BucketAudit;
 pub use iterate::BucketCursor;
 pub use layout::{BucketRoot, format_tables};
 pub use lock::{BucketLocks, Locking, TableLocks};

@@ -1,0 +1,46 @@
+//! Proving that an index is what it should be: for `check`, and for tests.
+
+use super::lock::Locking;
+use super::settings::{Result, damaged};
+use super::slot::{PERSIST, is_key, linked};
+use super::table::BucketIndex;
+use crate::index::words::Words;
+use crate::space::SpaceError;
+use std::collections::BTreeSet;
+
+/// What a walk over all of an index has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BucketAudit {
+    /// Keys.
+    pub keys: u64,
+    /// Buckets that stand behind others: all that have been handed out, if nothing is lost.
+    pub linked: u64,
+}
+
+impl<W: Words, L: Locking> BucketIndex<W, L> {
+    /// Walks over all chains, and proves that no bucket stands in two of them and no word twice in one. Nobody writes meanwhile.
+    ///
+    /// # Errors
+    /// [`SpaceError::Damaged`] where it is not so.
+    pub fn audit(&self) -> Result<BucketAudit, SpaceError> {
+        let (mut audit, mut links) = (BucketAudit::default(), BTreeSet::new());
+        let buckets = self.size().buckets;
+        // The next bucket may have been begun, and keeps what has been linked to it.
+        for bucket in 0..self.zones.capacity().min(buckets + 1) {
+            let (mut words, mut twice) = (BTreeSet::new(), None);
+            self.each_slot::<false>(self.zones.place(bucket)?, |slot, word| {
+                let is_new = match linked(word) {
+                    Some(link) => links.insert(link),
+                    None => !is_key(word) || words.insert(word | PERSIST),
+                };
+                twice = twice.or((!is_new).then_some(slot));
+            })?;
+            if let Some(slot) = twice {
+                return damaged("a chain of buckets of the index, which has something twice,", slot);
+            }
+            audit.keys += if bucket < buckets { words.len() as u64 } else { 0 };
+        }
+        audit.linked = links.len() as u64;
+        Ok(audit)
+    }
+}
