@@ -18,7 +18,8 @@ pub struct BucketAudit {
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    /// Walks over all chains, and proves that no bucket stands in two of them and no word twice in one. Nobody writes meanwhile.
+    /// Walks over all chains, and proves that all their buckets have been handed out, that none stands in two of them, and no word
+    /// twice in one. Nobody writes meanwhile.
     ///
     /// # Errors
     /// [`SpaceError::Damaged`] where it is not so.
@@ -27,16 +28,16 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         let buckets = self.size().buckets;
         // The next bucket may have been begun, and keeps what has been linked to it.
         for bucket in 0..self.zones.capacity().min(buckets + 1) {
-            let (mut words, mut twice) = (BTreeSet::new(), None);
+            let (mut words, mut foreign) = (BTreeSet::new(), None);
             self.each_slot::<false>(self.zones.place(bucket)?, |slot, word| {
                 let is_new = match linked(word) {
-                    Some(link) => links.insert(link),
+                    Some(link) => self.zones.is_in_use(link) && links.insert(link),
                     None => !is_key(word) || words.insert(word | PERSIST),
                 };
-                twice = twice.or((!is_new).then_some(slot));
+                foreign = foreign.or((!is_new).then_some(slot));
             })?;
-            if let Some(slot) = twice {
-                return damaged("a chain of buckets of the index, which has something twice,", slot);
+            if let Some(slot) = foreign {
+                return damaged("a chain of buckets of the index, which has what is not its own,", slot);
             }
             audit.keys += if bucket < buckets { words.len() as u64 } else { 0 };
         }

@@ -273,6 +273,11 @@ impl<W: Words, L: Locking> Zones<W, L> {
         self.in_use.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Whether the bucket of a link has been handed out.
+    pub(super) fn is_in_use(&self, (zone, line): (u64, u64)) -> bool {
+        self.taken.lock().usages.get(zone as usize).is_some_and(|usage| line <= usage.buckets)
+    }
+
     /// The zones, for who tells their owners apart.
     pub(super) fn all(&self) -> Vec<ZoneId> {
         self.taken.lock().zones.clone()
