@@ -36,6 +36,11 @@ fn built() -> BTreeMap<String, Fields> {
         })
         .collect();
     tables.extend(
+        quipu_parts::index::buckets::format_tables()
+            .into_iter()
+            .map(|(name, fields)| (name.to_string(), owned(fields))),
+    );
+    tables.extend(
         quipu_parts::index::cceh::format_tables()
             .into_iter()
             .map(|(name, fields)| (name.to_string(), owned(fields))),

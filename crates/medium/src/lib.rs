@@ -20,6 +20,7 @@ pub mod arch;
 mod copy;
 mod durability;
 mod error;
+mod lines;
 mod map;
 mod region;
 pub mod sim;

@@ -126,7 +126,7 @@ impl Region {
     }
 
     #[inline]
-    fn at(&self, offset: u64, len: u64) -> *mut u8 {
+    pub(crate) fn at(&self, offset: u64, len: u64) -> *mut u8 {
         if offset > self.len || len > self.len - offset {
             leaves_region(offset, len, self.len);
         }
@@ -262,27 +262,6 @@ impl Region {
             });
         }
         u64::from_le(word.load(Ordering::Acquire))
-    }
-
-    /// Loads the eight words of a line, each atomically (acquire), in their order.
-    ///
-    /// # Panics
-    /// If `offset` is no multiple of a line.
-    #[inline]
-    pub fn load_line(&self, offset: u64) -> [u64; (LINE / WORD) as usize] {
-        if !offset.is_multiple_of(LINE) {
-            not_aligned(offset);
-        }
-        // SAFETY: in bounds and aligned (mappings start on a page); all bit patterns are valid.
-        let line = unsafe { &*self.at(offset, LINE).cast::<[AtomicU64; (LINE / WORD) as usize]>() };
-        let load = || line.each_ref().map(|word| u64::from_le(word.load(Ordering::Acquire)));
-        if let Some(sim) = &self.sim {
-            return simulated(move || {
-                sim.note_read(offset, LINE);
-                load()
-            });
-        }
-        load()
     }
 
     /// Stores an aligned word atomically (release). Never torn; in its line ordered after this thread's earlier

@@ -20,7 +20,7 @@ pub const CRATES: &[(&str, &str, &[&str])] = &[
 /// The rooms of `parts` by floor. A room may import rooms of lower floors, and nothing else in its crate.
 pub const FLOORS: &[&[&str]] = &[
     &["metrics", "record", "sync"],
-    &["epoch", "space", "stripes"],
+    &["epoch", "locks", "space", "stripes"],
     &["cache", "heap", "index", "runs"],
     &["commit", "reclaim"],
 ];

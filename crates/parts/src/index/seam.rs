@@ -69,7 +69,8 @@ pub enum IndexError {
 
 /// See the module's documentation.
 pub trait Index: Send + Sync + 'static {
-    /// Bits of a word that are the store's: those of a plain reference, or 62.
+    /// Bits of a word that are the store's: those of a plain reference, or 62; 45 are enough for a plain reference without a tag, in a
+    /// region of less than 2^48 bytes.
     const WORD_BITS: u32;
     /// Whether it is found again after a crash as it was: then each change but [`repoint`](Index::repoint) is durable when it returns, and so is
     /// whatever it answers.
