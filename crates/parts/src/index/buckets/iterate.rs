@@ -20,15 +20,21 @@ pub struct BucketCursor {
     point: u64,
 }
 
+/// A chain, locked, and the point at which the next one begins.
+struct Part<'i, W: Words, L: Locking> {
+    held: Held<'i, W, L>,
+    next: u64,
+}
+
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    /// Locks the chain of the bucket that begins at this point, and tells where the next one begins; `None` at the end.
-    fn lock_at(&self, point: u64) -> Result<Option<(Held<'_, W, L>, u64)>, SpaceError> {
+    /// Locks the chain of the bucket that begins at this point; `None` at the end.
+    fn lock_at(&self, point: u64) -> Result<Option<Part<'_, W, L>>, SpaceError> {
         loop {
             let Some((bucket, next)) = self.size().at(point) else { return Ok(None) };
             let held = self.lock_bucket(bucket)?;
             // A split that ended before the lock was ours makes the bucket smaller.
             if self.size().at(point) == Some((bucket, next)) {
-                return Ok(Some((held, next)));
+                return Ok(Some(Part { held, next }));
             }
         }
     }
@@ -48,7 +54,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     ) -> Result<bool, SpaceError> {
         let begun = cursor.point;
         for _ in 0..BATCH {
-            let Some((held, next)) = self.lock_at(cursor.point)? else { break };
+            let Some(Part { held, next }) = self.lock_at(cursor.point)? else { break };
             self.settle(held.head)?;
             self.each_slot::<true>(held.head, |_, word| out.extend(is_key(word).then(|| reference(word))))?;
             cursor.point = next;
@@ -66,7 +72,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
             return Ok(keys);
         }
         let (mut keys, mut point) = (0, 0);
-        while let Some((held, next)) = self.lock_at(point)? {
+        while let Some(Part { held, next }) = self.lock_at(point)? {
             self.each_slot::<true>(held.head, |_, word| keys += u64::from(is_key(word)))?;
             point = next;
         }
@@ -88,7 +94,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// As for [`get`](BucketIndex::get).
     pub fn retain(&self, mut keep: impl FnMut(u64) -> bool) -> Result<u64, SpaceError> {
         let (mut left, mut point) = (0, 0);
-        while let Some((held, next)) = self.lock_at(point)? {
+        while let Some(Part { held, next }) = self.lock_at(point)? {
             self.settle(held.head)?;
             let mut removed = Vec::new();
             self.each_slot::<true>(held.head, |slot, word| {
