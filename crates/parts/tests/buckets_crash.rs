@@ -57,20 +57,24 @@ struct Move {
     new: u64,
 }
 
-/// Changes several keys as a cleaner does, who acknowledges them all at once.
+/// Changes several keys as a cleaner does, who acknowledges them all at once, after what happens meanwhile.
 fn move_together<L: Locking>(
     index: &Index<L>,
     guard: &Guard<'_>,
     history: &History,
     moves: &[Move],
     mut unflushed: Vec<Unflushed>,
+    meanwhile: &dyn Fn(),
 ) {
     match moves.split_first() {
-        None => index.persist_all(guard, &mut unflushed),
+        None => {
+            meanwhile();
+            index.persist_all(guard, &mut unflushed);
+        }
         Some((Move { key, old, new }, others)) => history.write(*key, Some(*new), || {
             let moved = index.replace_unflushed(guard, hash_of(*key), *old, *new).expect("sound");
             unflushed.push(moved.expect("nobody else changes it"));
-            move_together(index, guard, history, others, unflushed);
+            move_together(index, guard, history, others, unflushed, meanwhile);
         }),
     }
 }
@@ -113,7 +117,7 @@ fn run<L: Locking>(plan: &Plan) -> (usize, Vec<String>, BucketStats) {
                             moved.map(|(key, old)| Move { key, old, new: reference(key, step) })
                         });
                         let moves: Vec<Move> = moves.into_iter().flatten().collect();
-                        move_together(index, &guard, history, &moves, Vec::new());
+                        move_together(index, &guard, history, &moves, Vec::new(), &|| ());
                     }
                     _ => {
                         let upsert = || index.upsert(&guard, hash_of(key), new, is_it, &rehash);
@@ -289,6 +293,38 @@ fn copies_beside_writers_survive_the_worst_crash() {
         moved += moves.get();
     }
     assert!(moved > 500, "{moved} references moved");
+}
+
+/// Words that wait for their flush move to other buckets: whichever place counts after a crash, no older word comes back in the other.
+#[test]
+fn words_that_wait_for_a_flush_survive_splits() {
+    let space = format(LEN, 3);
+    let (first, root) = create::<TableLocks>(&space, BucketSettings::tiny());
+    drop(first);
+    let index: Index = open(&space, root, Twin::Sound).expect("just created");
+    let subject = Subject { root, twin: Twin::Sound, locks: PhantomData::<TableLocks> };
+    let (history, findings, point) = (Rc::new(History::default()), Findings::default(), Cell::new(0));
+    let (known, found) = (history.clone(), findings.clone());
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let add = |key: u64| {
+        let upsert = || index.upsert(&guard, hash_of(key), reference(key, 0), |_| false, &rehash);
+        assert_eq!(history.write(key, Some(reference(key, 0)), upsert).expect("room"), None);
+    };
+    (0..7).for_each(add);
+    let moves: Vec<Move> =
+        (0..7).map(|key| Move { key, old: reference(key, 0), new: reference(key, 1) }).collect();
+    let explore = move |snapshot: &_| {
+        point.set(point.get() + 1);
+        found.explore(snapshot, &subject, &known.model.borrow().clone(), point.get(), 6);
+    };
+    at_each_operation(space.region(), explore, || {
+        let meanwhile = || (7..27).for_each(add);
+        move_together(&index, &guard, &history, &moves, Vec::new(), &meanwhile);
+    });
+    assert_eq!(findings.violations.take(), Vec::<String>::new());
+    assert!(index.stats().splits > 3 && index.stats().overflow > 0, "{:?}", index.stats());
 }
 
 /// Every twin is convicted by the message for its own fault.
