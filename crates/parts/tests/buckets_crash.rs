@@ -298,33 +298,38 @@ fn copies_beside_writers_survive_the_worst_crash() {
 /// Words that wait for their flush move to other buckets: whichever place counts after a crash, no older word comes back in the other.
 #[test]
 fn words_that_wait_for_a_flush_survive_splits() {
-    let space = format(LEN, 3);
-    let (first, root) = create::<TableLocks>(&space, BucketSettings::tiny());
-    drop(first);
-    let index: Index = open(&space, root, Twin::Sound).expect("just created");
-    let subject = Subject { root, twin: Twin::Sound, locks: PhantomData::<TableLocks> };
-    let (history, findings, point) = (Rc::new(History::default()), Findings::default(), Cell::new(0));
-    let (known, found) = (history.clone(), findings.clone());
-    let collector = Collector::new();
-    let participant = collector.register();
-    let guard = participant.pin();
-    let add = |key: u64| {
-        let upsert = || index.upsert(&guard, hash_of(key), reference(key, 0), |_| false, &rehash);
-        assert_eq!(history.write(key, Some(reference(key, 0)), upsert).expect("room"), None);
-    };
-    (0..7).for_each(add);
-    let moves: Vec<Move> =
-        (0..7).map(|key| Move { key, old: reference(key, 0), new: reference(key, 1) }).collect();
-    let explore = move |snapshot: &_| {
-        point.set(point.get() + 1);
-        found.explore(snapshot, &subject, &known.model.borrow().clone(), point.get(), 6);
-    };
-    at_each_operation(space.region(), explore, || {
-        let meanwhile = || (7..27).for_each(add);
-        move_together(&index, &guard, &history, &moves, Vec::new(), &meanwhile);
-    });
-    assert_eq!(findings.violations.take(), Vec::<String>::new());
-    assert!(index.stats().splits > 3 && index.stats().overflow > 0, "{:?}", index.stats());
+    for seed in 0..60 {
+        let space = format(LEN, seed);
+        let (first, root) = create::<TableLocks>(&space, BucketSettings::tiny());
+        drop(first);
+        let index: Index = open(&space, root, Twin::Sound).expect("just created");
+        let subject = Subject { root, twin: Twin::Sound, locks: PhantomData::<TableLocks> };
+        let (history, findings) = (Rc::new(History::default()), Findings::default());
+        let (known, found) = (history.clone(), findings.clone());
+        let collector = Collector::new();
+        let participant = collector.register();
+        let guard = participant.pin();
+        let add = |key: u64| {
+            let upsert = || index.upsert(&guard, hash_of(key), reference(key, 0), |_| false, &rehash);
+            assert_eq!(history.write(key, Some(reference(key, 0)), upsert).expect("room"), None);
+        };
+        // In several buckets: what is added to one makes another one split.
+        let keys = seed * 50..seed * 50 + 24;
+        keys.clone().for_each(add);
+        let splits = index.stats().splits;
+        // Few, for who looks for a key flushes the others of its fingerprint.
+        let moves = keys.step_by(5).map(|key| Move { key, old: reference(key, 0), new: reference(key, 1) });
+        let moves: Vec<Move> = moves.collect();
+        let glance = move |snapshot: &_| {
+            found.glance(snapshot, &subject, &known.model.borrow().clone(), seed);
+        };
+        at_each_operation(space.region(), glance, || {
+            let meanwhile = || (seed * 50 + 24..seed * 50 + 40).for_each(add);
+            move_together(&index, &guard, &history, &moves, Vec::new(), &meanwhile);
+        });
+        assert_eq!(findings.violations.take(), Vec::<String>::new(), "seed {seed}");
+        assert!(index.stats().splits > splits, "{:?}", index.stats());
+    }
 }
 
 /// Every twin is convicted by the message for its own fault.

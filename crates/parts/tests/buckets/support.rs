@@ -39,10 +39,10 @@ pub fn key_of(reference: u64) -> u64 {
     (reference & !COPY) / VERSIONS - 1
 }
 
-/// Four buckets at most for all keys, and two fingerprints.
+/// Eight fingerprints, and sixteen buckets at most, some of which have most of the keys.
 pub fn hash_of(key: u64) -> u64 {
     let drawn = mix(key);
-    drawn << 32 | (drawn >> 40 & 3) << 16 | drawn >> 50 & 1
+    drawn << 32 | (drawn >> 40 & drawn >> 50 & 15) << 16 | drawn >> 60 & 7
 }
 
 pub fn rehash(reference: u64) -> u64 {
