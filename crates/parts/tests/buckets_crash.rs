@@ -170,7 +170,8 @@ fn one_writer_survives_a_crash_at_any_operation() {
 fn splits_and_links_and_new_zones_survive_a_crash_at_any_operation() {
     let mut all = BucketStats::default();
     for seed in 0..4 {
-        let plan = Plan { writers: 3, steps: 14, budget: 6, ..plan(BucketSettings::tiny(), seed * 7919) };
+        let base = plan(BucketSettings::tiny(), seed * 7919);
+        let plan = Plan { keys: 20, writers: 3, steps: 20, budget: 6, ..base };
         let (_, violations, stats) = run::<TableLocks>(&plan);
         assert_eq!(violations, Vec::<String>::new(), "seed {seed}");
         all.splits += stats.splits;
