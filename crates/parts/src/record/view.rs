@@ -111,7 +111,7 @@ impl<'a> RecordView<'a> {
     }
 
     /// How long a record at the start of `bytes` says that it is, if they are as many, though nothing proves it. Only
-    /// [`LENGTHS`] are read.
+    /// [`LENGTHS`](super::LENGTHS) are read.
     #[inline]
     pub fn claimed_len(bytes: &[u8]) -> Option<u64> {
         let header = split(bytes).filter(|header| is_known(header))?;

@@ -1,7 +1,7 @@
 //! `viper-pacman`: Viper for records of any size, reclaimed as PACMAN does (Wang et al., "Pacman: An Efficient Compaction
 //! Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022, sections 3.2 to 3.4 and 4.1).
 //!
-//! What differs from [`viper`](super::viper): nobody writes to a record that is superseded, nor reads it if its key has eight
+//! What differs from [`viper`]: nobody writes to a record that is superseded, nor reads it if its key has eight
 //! bytes; a deletion is a record of its own for as long as an older one of its key is marked; what is live of a block moves
 //! under one fence; and hot records lie apart. Without any of the techniques it is the raw store, which is `viper` with records
 //! of any size.
