@@ -64,6 +64,17 @@ fn a_head_without_its_value_holds_tombstones_after_recovery_too() {
     }
 }
 
+/// A client whose segment was taken away, or was full, marked its end when it left, and ended before its thread fenced again. A close
+/// by another thread then said that all was durable, and after a power failure the mark was missing from a pool that was clean.
+#[test]
+fn an_end_mark_is_durable_when_its_client_is_gone() {
+    for (design, seed) in [(Design::FlatstoreH, 10), (Design::FlatstoreH, 80), (Design::FlatstoreM, 64)] {
+        let config = CrashConfig { design, seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
+        let report = explore(&config, &mut |_, _| {}).expect("settings that there are");
+        assert_eq!(report.violations, 0, "{:#?}", report.details);
+    }
+}
+
 /// A second engine on the same memory would seal and rewrite what the first still appends to.
 #[test]
 fn a_region_serves_one_store_at_a_time() {

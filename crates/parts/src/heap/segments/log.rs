@@ -305,6 +305,8 @@ impl LogHeap {
         if self.lives.is_open(segment.zone, segment.life_number) {
             if seals(&segment) || self.is_revoked(&segment) {
                 self.seal(&mut segment);
+                // Whoever closes the pool believes that every mark is durable, and this thread may never fence again.
+                self.region().fence();
             } else {
                 if segment.written < segment.next {
                     // Only who was interrupted between placing records and their fence leaves them so; the next owner's
