@@ -54,7 +54,7 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     fixture.options_mut().testing.tiny_index = seed.is_multiple_of(2);
     fixture.options_mut().offset_map.nodes =
         if (seed / 6).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
-    fixture.options_mut().techniques = techniques(seed / 2);
+    fixture.options_mut().techniques = techniques(design, seed / 2);
     fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
     fixture.options_mut().testing.stripes = seed.is_multiple_of(2).then_some(2);
     fixture.options_mut().testing.handful = seed.is_multiple_of(2).then_some(3);
@@ -79,11 +79,11 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     Err((at.get(), what))
 }
 
-/// Half of the time all of PACMAN, else none of it, or all but one.
-fn techniques(number: u64) -> Techniques {
+/// Half of the time all of PACMAN, else none of it, or all but one. Slots are not copied together where marks in the pool count.
+fn techniques(design: Design, number: u64) -> Techniques {
     match number % 10 {
         0 => Techniques::RAW,
-        1 => Techniques { reduce: false, ..Techniques::ALL },
+        1 => Techniques { reduce: false, batch: design != Design::ViperPacman, ..Techniques::ALL },
         2 => Techniques { separate: false, ..Techniques::ALL },
         3 => Techniques { shortcut: Shortcut::Off, ..Techniques::ALL },
         4 => Techniques { batch: false, ..Techniques::ALL },
