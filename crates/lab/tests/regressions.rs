@@ -45,8 +45,13 @@ fn what_recovery_shows_after_a_process_crash_survives_a_power_failure() {
 /// Runs in which the explorer once found that a segment's header could be overwritten, or its tail lost.
 #[test]
 fn runs_that_once_failed_pass() {
-    for seed in [3, 201, 218, 257, 573] {
-        let config = CrashConfig { seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
+    pass([3, 201, 218, 257, 573].map(|seed| (Design::Quipu, seed)));
+}
+
+/// Explores the runs of these seeds, in which nothing may be found.
+fn pass(runs: impl IntoIterator<Item = (Design, u64)>) {
+    for (design, seed) in runs {
+        let config = CrashConfig { design, seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
         let report = explore(&config, &mut |_, _| {}).expect("settings that there are");
         assert_eq!(report.violations, 0, "{:#?}", report.details);
     }
@@ -57,22 +62,21 @@ fn runs_that_once_failed_pass() {
 /// that nothing superseded and that named no value.
 #[test]
 fn a_head_without_its_value_holds_tombstones_after_recovery_too() {
-    for (design, seed) in [(Design::Quipu, 50), (Design::FlatstoreM, 60)] {
-        let config = CrashConfig { design, seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
-        let report = explore(&config, &mut |_, _| {}).expect("settings that there are");
-        assert_eq!(report.violations, 0, "{:#?}", report.details);
-    }
+    pass([(Design::Quipu, 50), (Design::FlatstoreM, 60)]);
 }
 
 /// A client whose segment was taken away, or was full, marked its end when it left, and ended before its thread fenced again. A close
 /// by another thread then said that all was durable, and after a power failure the mark was missing from a pool that was clean.
 #[test]
 fn an_end_mark_is_durable_when_its_client_is_gone() {
-    for (design, seed) in [(Design::FlatstoreH, 10), (Design::FlatstoreH, 80), (Design::FlatstoreM, 64)] {
-        let config = CrashConfig { design, seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
-        let report = explore(&config, &mut |_, _| {}).expect("settings that there are");
-        assert_eq!(report.violations, 0, "{:#?}", report.details);
-    }
+    pass([(Design::FlatstoreH, 10), (Design::FlatstoreH, 80), (Design::FlatstoreM, 64)]);
+}
+
+/// A process died while it created a pool, with the magic word in its caches. The next one opened the pool, and a power failure before
+/// its first write took it away again.
+#[test]
+fn an_opened_pool_stays_although_its_creation_never_ended() {
+    pass([(Design::Quipu, 64)]);
 }
 
 /// A second engine on the same memory would seal and rewrite what the first still appends to.

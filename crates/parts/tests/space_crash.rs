@@ -185,7 +185,7 @@ fn explore_process_crash(arena: &RefCell<SimArena>, snapshot: &Snapshot, model: 
     let answers = Model {
         committed: answered.iter().filter(|(_, committed)| **committed).map(|(thing, _)| *thing).collect(),
         in_flight: BTreeSet::new(),
-        runs: model.runs.iter().copied().chain([run + 1000]).collect(),
+        runs: BTreeSet::from([run, run + 1000]),
     };
     let crashes = Rc::new(RefCell::new(Vec::new()));
     let noted = crashes.clone();
@@ -301,6 +301,19 @@ fn two_tasks_survive_a_crash_at_any_operation() {
     }
 }
 
+/// A process dies, and the next one opens what it finds: if that is a pool, a power failure does not take it away again.
+fn stays_if_it_opens(arena: &RefCell<SimArena>, snapshot: &Snapshot, seed: u64) {
+    let region = arena.borrow_mut().boot_process_crash(snapshot, seed);
+    let Ok((space, _)) = Space::open(region.clone()) else { return };
+    let design = space.superblock().design.get();
+    drop(space);
+    let opened = region.simulator().expect("simulated").snapshot();
+    for image in opened.images(seed, 12) {
+        let (space, _) = Space::open(arena.borrow_mut().boot(&opened, &image, seed)).expect("the same pool");
+        assert_eq!(space.superblock().design.get(), design);
+    }
+}
+
 /// A crash during creation leaves no pool, or the old one as long as nothing has been changed, or a whole new one.
 #[test]
 fn a_crash_during_creation_leaves_no_half_pool() {
@@ -339,6 +352,7 @@ fn a_crash_during_creation_leaves_no_half_pool() {
                         };
                         noted.borrow_mut().insert(answer);
                     }
+                    stays_if_it_opens(&arena, snapshot, point);
                 },
                 || drop(Space::format(region.clone(), &options(kind)).expect("format")),
             );

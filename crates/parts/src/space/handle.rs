@@ -25,8 +25,6 @@ struct Current {
     superblock: Superblock,
     /// The copy on the medium that holds it.
     copy: usize,
-    /// The copy is known to be durable. One that an earlier process wrote may still be in the processor's cache.
-    settled: bool,
 }
 
 impl Space {
@@ -100,6 +98,8 @@ impl Space {
             ZonePool::verify(&region, &superblock, number)?;
         }
 
+        // One that a process wrote which has died may still be in the processor's cache, and so may the other one.
+        region.persist(COPY_OFFSETS[found.copy], COPY_LEN);
         let was_clean = superblock.is_clean();
         let superblock_copy_lost = found.other_lost;
         let space = Space::assemble(region, claim, superblock, found.copy);
@@ -150,7 +150,7 @@ impl Space {
     fn assemble(region: Region, claim: Claim, superblock: Superblock, copy: usize) -> Space {
         let pools = superblock.pools().iter().map(|entry| ObjectPool::open(&region, entry)).collect();
         let zones = ZonePool::open(&region, &superblock);
-        let current = SpinLock::new(Current { superblock, copy, settled: false });
+        let current = SpinLock::new(Current { superblock, copy });
         Space { region, _claim: claim, current, zones, pools }
     }
 
@@ -194,17 +194,12 @@ impl Space {
         if next.is_clean() {
             next.zones_digest.set(self.zones.digest());
             self.flush_lists();
-        }
-        next.seal();
-        if !current.settled {
-            self.region.flush(COPY_OFFSETS[current.copy], COPY_LEN);
-        }
-        if next.is_clean() || !current.settled {
             self.region.fence();
         }
+        next.seal();
         let other = 1 - current.copy;
         superblock::write_copy(&self.region, other, &next);
-        *current = Current { superblock: next, copy: other, settled: true };
+        *current = Current { superblock: next, copy: other };
     }
 
     /// Writes the superblock back to the device beneath a file; see [`Region::write_back`].
