@@ -88,6 +88,20 @@ fn fill(store: &Store, value_len: usize, expected: &mut Contents) -> Outcome {
     Ok(())
 }
 
+/// Overwrites keys until that is refused as well: an index in the pool may have no room for one more key, and the log still some.
+fn overwrite_until_full(store: &Store, value: &[u8], expected: &mut Contents) -> Outcome {
+    let mut client = store.client();
+    for number in (0..expected.len() as u64).rev() {
+        let key = number.to_be_bytes();
+        match client.put(&key, value) {
+            Ok(()) => drop(expected.insert(key.to_vec(), value.to_vec())),
+            Err(Error::PoolFull { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err("every key was overwritten by a larger value".into())
+}
+
 /// Everything acknowledged is readable, what is refused keeps its old value, deletes still work, and a reopened pool is
 /// the same and as full.
 pub(super) fn a_full_pool_keeps_what_it_has(fixture: &Fixture) -> Outcome {
@@ -95,11 +109,12 @@ pub(super) fn a_full_pool_keeps_what_it_has(fixture: &Fixture) -> Outcome {
     let mut expected = Contents::new();
     fill(&store, 700, &mut expected)?;
     assert!(expected.len() > 1000, "the pool is full with {} records", expected.len());
+    let larger = vec![1; 4000];
+    overwrite_until_full(&store, &larger, &mut expected)?;
     verify(&mut store, &expected);
     let key = 7u64.to_be_bytes();
     for ending in Ending::ALL {
         let mut client = store.client();
-        let larger = vec![1; 4000];
         let writes = [
             client.put(&key, &larger),
             client.put_many(&[(key, &larger)]),

@@ -108,15 +108,14 @@ impl<I: Index> Spine<I> {
         while !rest.is_empty() {
             match self.put_batch(session, rest) {
                 Ok(written) => rest = &rest[written..],
-                Err((written, error)) => {
-                    rest = &rest[written..];
-                    let hint = u64::from(self.takes_hint(Kind::Value));
-                    let len = Content { hint, ..Content::value(rest[0].0, rest[0].1) }.record_len();
+                Err((written, Error::PoolFull { .. })) => {
+                    // One at a time makes room, and knows what needs none.
+                    let (key, value) = rest[written];
                     self.leave_all(session);
-                    // It may be the index that found no zone.
-                    let zones = u32::from(I::DURABLE);
-                    self.make_space_or(error, &mut session.writer, (len, zones), Use::Put)?;
+                    self.write_record(session, &Content::value(key, value))?;
+                    rest = &rest[written + 1..];
                 }
+                Err((_, error)) => return Err(error),
             }
         }
         Ok(())

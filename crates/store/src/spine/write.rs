@@ -71,16 +71,20 @@ impl<I: Index> Spine<I> {
                 continue;
             }
             let guard = participant.pin();
-            if let Err(error) = self.index_room(&guard, 1, key.bytes.len()) {
+            let room = self.index_room(&guard, 1, key.bytes.len());
+            if self.publishes_late {
+                self.finish_oldest(&guard, writer.shard, lag);
+            }
+            let stripe = self.lock(&guard, key.hash);
+            if let Err(error) = room
+                && self.locate::<false>(&guard, key)?.is_none()
+            {
+                drop(stripe);
                 drop(guard);
                 self.leave_both(cold, hot);
                 self.make_space_or(error, cold, (content.record_len(), 1), purpose_of(kind))?;
                 continue;
             }
-            if self.publishes_late {
-                self.finish_oldest(&guard, writer.shard, lag);
-            }
-            let stripe = self.lock(&guard, key.hash);
             if !self.drop_revoked(writer) {
                 break (guard, stripe);
             }
@@ -155,21 +159,20 @@ impl<I: Index> Spine<I> {
             Some(record) if WHOLE && record.is_large() => decide(Some(&self.assemble(&guard, record)?)),
             _ => decide(seen.map(|record| record.value)),
         };
-        let kind = if let Change::Delete = change { Kind::Tombstone } else { Kind::Value };
-        let is_hot = self.is_hot(hot, participant, kind, key.hash);
-        let writer = writer_for(is_hot, cold, hot);
-        self.drop_revoked(writer);
         let content = match &change {
             Change::Keep => return Ok(outcome),
             Change::Put(value) => Content::value(key.bytes, value.as_ref()),
             Change::Delete if seen.is_none() => return Ok(outcome),
             Change::Delete if I::DURABLE => {
-                self.erase(&guard, writer, key)?;
+                self.erase(&guard, cold, key)?;
                 return Ok(outcome);
             }
             Change::Delete => Content::tombstone(key.bytes),
         };
-        let purpose = purpose_of(content.kind);
+        let (kind, purpose) = (content.kind, purpose_of(content.kind));
+        let is_hot = self.is_hot(hot, participant, kind, key.hash);
+        let writer = writer_for(is_hot, cold, hot);
+        self.drop_revoked(writer);
         if self.is_large(content.value) {
             let refused = |error| Refusal { error, wanted: self.wanted(&content), purpose };
             let replaced = self.replace_by_large(&guard, writer, &stripe, key, old, &content);
