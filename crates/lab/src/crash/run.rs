@@ -212,6 +212,8 @@ impl<'a> Run<'a> {
             let chance = match () {
                 () if read_ahead => 1.0,
                 () if creating => chance / 4.0,
+                // Few moments, and what the close has left still counts.
+                () if stage.reopened.get() && open.is_none() => 1.0,
                 () if closing || stage.reopened.get() => chance.max(0.25),
                 () if compacting => chance.max(while_compacting),
                 () if growing => chance.max(0.12),
@@ -306,6 +308,7 @@ impl<'a> Run<'a> {
         recorder: &Rc<RefCell<Recorder>>,
     ) -> Option<String> {
         let options = self.pool.options();
+        stage.reopened.set(true);
         let opened = Cell::new(None);
         let task = || opened.set(Some(Store::open_on(region, options)));
         if let Err(error) = sched::run(self.random.random(), vec![Box::new(task)]) {
@@ -316,7 +319,6 @@ impl<'a> Run<'a> {
             Some(Err(error)) => return Some(format!("open after close: {error}")),
             None => return Some("open after close did not end".into()),
         }
-        stage.reopened.set(true);
         let closes = self.random.random_ratio(1, 3);
         self.work(stage, recorder, (STEPS_AFTER_CLOSE, self.pace.compactions[1]), AFTER_CLOSE, closes)
     }
