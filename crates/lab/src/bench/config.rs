@@ -116,8 +116,7 @@ impl Config {
     pub(super) fn options(&self, design: Design) -> Result<Options, BenchError> {
         let mut options = self.plain_options(design);
         settings::apply(&self.settings, &mut options).map_err(|error| setting("set", error.to_string()))?;
-        // The techniques of PACMAN are for records of any size.
-        if design != Design::ViperPacman {
+        if design.description().updates_in_place {
             options.slots.form = self.form(options.slots.page_size);
         }
         Ok(options)
@@ -143,7 +142,7 @@ impl Config {
     /// Whether the pool of a design holds its index too.
     pub(super) fn has_index_in_pm(&self) -> bool {
         let is_in_pm = |design: &Design| {
-            matches!(design, Design::FlatstorePh | Design::FlatstoreFf)
+            design.description().index_in_pool
                 || self.options(*design).is_ok_and(|options| options.offset_map.nodes == NodePlace::Pm)
         };
         self.designs.iter().any(is_in_pm)

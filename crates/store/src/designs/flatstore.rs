@@ -20,6 +20,7 @@ const BASE: Description = Description {
     lends: true,
     large_values: true,
     value_zones: true,
+    index_in_pool: false,
     checkpoints: false,
     updates_in_place: false,
     waste: 0,
@@ -81,6 +82,7 @@ const IN_POOL: Description = Description {
     batches: false,
     large_values: false,
     value_zones: false,
+    index_in_pool: true,
     salvages: false,
     ..BASE
 };

@@ -55,6 +55,8 @@ pub struct Description {
     pub large_values: bool,
     /// Whether such values stand in zones of their own.
     pub value_zones: bool,
+    /// Whether its index is always in the pool, and believed when that is opened.
+    pub index_in_pool: bool,
     /// Whether a clean close leaves a checkpoint.
     pub checkpoints: bool,
     /// Whether records of one size are updated in place.

@@ -50,7 +50,7 @@ impl Plan<'_> {
 
     /// Whether the design has its index in the pool.
     fn has_root(&self) -> bool {
-        matches!(self.design, Design::FlatstorePh | Design::FlatstoreFf)
+        self.design.description().index_in_pool
     }
 
     /// The store of a pool that was just mapped, recovered. `progress` is told the segments done and in all.
@@ -196,7 +196,7 @@ impl Plan<'_> {
             heap = heap.with_dead_bits();
         }
         let epochs = Collector::new();
-        let hot_set = Hot::settings(testing.tiny_index);
+        let hot_set = Hot::settings(testing);
         let hot = techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let piece = if techniques.batch { quipu::PIECE } else { 1 };
         Spine {
