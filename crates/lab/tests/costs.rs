@@ -2,9 +2,13 @@
 //!
 //! Counts do not depend on the machine, so a bound that is exceeded by one is a change of the engine and not noise.
 
+#[path = "shared/cost.rs"]
+mod cost;
+
+use cost::cost_of;
 use quipu::{Client, Options, Store};
 use quipu_lab::contract::value_of;
-use quipu_medium::sim::{Cost, SimOptions};
+use quipu_medium::sim::SimOptions;
 use quipu_medium::{LINE, Region};
 
 const KEY: usize = 16;
@@ -33,13 +37,6 @@ fn key(number: u64) -> [u8; KEY] {
 
 fn value(version: u64) -> Vec<u8> {
     value_of(b"cost", version, VALUE)
-}
-
-fn cost_of(store: &Store, act: impl FnOnce()) -> Cost {
-    let sim = store.region().simulator().unwrap();
-    let before = sim.cost();
-    act();
-    sim.cost() - before
 }
 
 /// Counting has everything published that writers have left to later.

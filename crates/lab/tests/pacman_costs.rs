@@ -3,16 +3,24 @@
 //!
 //! Designs join by their names. Where the index is in the pool, its own lines and fences come on top, and are told here.
 
+#[path = "shared/cost.rs"]
+mod cost;
+
+use cost::cost_of;
 use quipu::{Client, Design, Options, Store, Techniques, Testing};
 use quipu_lab::workload::Zipfian;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
 use quipu_parts::index::masstree::inner_nodes_visited;
+use quipu_parts::reclaim::hot::HotSetSettings;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::borrow::Cow;
 
 const VALUE: usize = 48;
+/// As large beside these stores as the usual one is beside a store of millions of keys, and as soon decided.
+const HOT_SET: HotSetSettings =
+    HotSetSettings { keys: 4 << 10, interval: 1, samples: 32 << 10, shift: 0.5, uniform: 3.0, certain: 4.0 };
 const ZONE: u64 = 64 << 10;
 /// Of a segment, for its header.
 const HEADER_LINE: u64 = 64;
@@ -28,6 +36,7 @@ fn store_of(design: Design, techniques: Techniques, len: u64, zone_size: u64) ->
         techniques,
         zone_size: Some(zone_size),
         cleaner: false,
+        testing: Testing { hot_set: Some(HOT_SET), ..Testing::default() },
         ..Options::default()
     };
     Store::create_on(region, &options).expect("a new pool")
@@ -41,13 +50,6 @@ fn small(design: Design, techniques: Techniques) -> (Store, Client) {
 
 fn put(client: &mut Client, number: u64, version: u8) {
     client.put(&number.to_be_bytes(), &[version; VALUE]).expect("room");
-}
-
-fn cost_of(store: &Store, act: impl FnOnce()) -> Cost {
-    let sim = store.region().simulator().expect("simulated");
-    let before = sim.cost();
-    act();
-    sim.cost() - before
 }
 
 /// Puts the first key, and tells how many bytes a record takes.
@@ -163,6 +165,8 @@ struct Steady {
     lines_per_user_byte: f64,
     /// What is left of all lines when those of the updates themselves are taken away.
     lines_per_cleaned_byte: f64,
+    /// The same for a byte that cleaning gives back: what moves is not gained.
+    lines_per_reclaimed_byte: f64,
     /// Lines of an update itself, where nothing has to be cleaned.
     lines_per_update: f64,
     /// Bytes cleaned, and bytes that moved, for each that the user wrote.
@@ -173,7 +177,7 @@ struct Steady {
     ns_per_put: f64,
 }
 
-const POOL: u64 = 4 << 20;
+const POOL: u64 = 16 << 20;
 const SMALL_ZONE: u64 = 32 << 10;
 
 /// Lines written and read.
@@ -211,35 +215,40 @@ fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
     let user = (keys * (8 + VALUE as u64)) as f64;
     let lines_per_update = lines_per_update(design, techniques, keys);
     let cleaned = ((stats.freed_segments - before.freed_segments) * SMALL_ZONE) as f64;
+    let moved_bytes = (stats.moved_bytes - before.moved_bytes) as f64;
+    let lines_of_cleaning = lines(&cost) as f64 - lines_per_update * keys as f64;
     Steady {
         media_bytes_per_user_byte: cost.media_write_bytes as f64 / user,
         lines_per_user_byte: lines(&cost) as f64 / user,
-        lines_per_cleaned_byte: (lines(&cost) as f64 - lines_per_update * keys as f64) / cleaned,
+        lines_per_cleaned_byte: lines_of_cleaning / cleaned,
+        lines_per_reclaimed_byte: lines_of_cleaning / (cleaned - moved_bytes),
         lines_per_update,
         cleaned: cleaned / user,
-        moved: (stats.moved_bytes - before.moved_bytes) as f64 / user,
+        moved: moved_bytes / user,
         inner_nodes_per_moved: nodes as f64 / moved,
         hinted: (stats.hinted_records - before.hinted_records) as f64 / moved,
         ns_per_put: cost.estimate_ns(&Default::default()) / keys as f64,
     }
 }
 
-/// Share of the lines that the raw store reads and writes for a byte that it cleans, which compaction may take at most.
+/// Share of the lines that the raw store reads and writes for a byte that it cleans, which compaction may take at most: for a byte of
+/// a victim, and for one that is given back.
 ///
-/// Where the index is in the pool it is a half. Where it is in DRAM nothing is left to be saved on the medium but the keys and
-/// values of dead records, and more than half of a victim is live: 0.53 and 0.54 of raw in flatstore-m at 80 and 90 %, and in
-/// flatstore-h, whose raw records are shorter, 0.58 and 0.63.
-fn most_of_raw(design: Design) -> f64 {
+/// Where the index is in the pool both are far below a half. Where it is in DRAM nothing is left to be saved on the medium but the keys
+/// and values of dead records, and that victims have fewer live ones: 0.36 and 0.28 of raw at 80 and 90 % in flatstore-m for a byte given
+/// back, whose cold records are shorter too, since what moves loses its shortcut; 0.49 and 0.59 in flatstore-h. For a byte of a
+/// victim it is 0.47 and 0.51, 0.54 and 0.61.
+fn most_of_raw(design: Design) -> (f64, f64) {
     match design {
-        Design::FlatstorePh | Design::FlatstoreFf => 0.5,
-        Design::FlatstoreM => 0.55,
-        _ => 0.65,
+        design if design.description().index_in_pool => (0.4, 0.4),
+        Design::FlatstoreM => (0.52, 0.5),
+        _ => (0.62, 0.61),
     }
 }
 
-/// In so small a pool a segment is a noticeable share of all that is free. With batches (3.3) a victim is cleaned at once, without
-/// them a record before each write, while more of it dies; so flatstore-h moves 2.27 bytes a user byte at 80 % and its raw
-/// store 2.09, and the media bytes follow: 3.74 and 3.55. In a pool of four times the size it is 1.96 and 1.93, 3.44 and 3.40.
+/// With batches (3.3) a victim is cleaned at once, without them a record before each write, while more of it dies; with hot records
+/// apart (3.4) it has fewer live ones. In flatstore-h the two come to 1.63 bytes moved a user byte at 80 % where its raw store moves
+/// 1.93, and 4.52 and 4.69 at 90 %.
 #[test]
 fn pm_bytes_written_per_user_byte_are_reported() {
     for design in designs() {
@@ -249,13 +258,14 @@ fn pm_bytes_written_per_user_byte_are_reported() {
             for (name, row) in [("raw", &raw), ("PACMAN", &all)] {
                 println!(
                     "{design} {percent} % {name}: media bytes {:.2}, lines {:.4}, cleaned bytes {:.2} and moved bytes {:.2} a \
-                     user byte; {:.4} lines a cleaned byte, {:.2} an update; {:.2} inner nodes a moved record, hinted {:.2}; \
+                     user byte; {:.4} lines a cleaned byte, {:.4} a byte given back, {:.2} an update; {:.2} inner nodes a moved record, hinted {:.2}; \
                      {:.0} ns a put by the model",
                     row.media_bytes_per_user_byte,
                     row.lines_per_user_byte,
                     row.cleaned,
                     row.moved,
                     row.lines_per_cleaned_byte,
+                    row.lines_per_reclaimed_byte,
                     row.lines_per_update,
                     row.inner_nodes_per_moved,
                     row.hinted,
@@ -267,19 +277,22 @@ fn pm_bytes_written_per_user_byte_are_reported() {
                 "{design} {percent} %: {}",
                 all.lines_per_update
             );
-            let most = most_of_raw(design);
+            let shares = [
+                all.lines_per_cleaned_byte / raw.lines_per_cleaned_byte,
+                all.lines_per_reclaimed_byte / raw.lines_per_reclaimed_byte,
+            ];
+            let (of_cleaned, of_reclaimed) = most_of_raw(design);
             assert!(
-                all.lines_per_cleaned_byte <= most * raw.lines_per_cleaned_byte,
-                "{design} {percent} %: {} lines a cleaned byte, raw {}",
-                all.lines_per_cleaned_byte,
-                raw.lines_per_cleaned_byte
+                shares[0] <= of_cleaned && shares[1] <= of_reclaimed,
+                "{design} {percent} %: {shares:?} of raw"
             );
+            assert!(all.moved < raw.moved, "{design} {percent} %: {} moved, raw {}", all.moved, raw.moved);
             assert!(all.lines_per_user_byte < 0.8 * raw.lines_per_user_byte, "{design} {percent} %");
             assert!(all.ns_per_put < 0.6 * raw.ns_per_put, "{design} {percent} %");
             if design == Design::FlatstoreM {
                 // Its lines are in DRAM; what a cleaner saves there are visits of inner nodes.
                 assert!(
-                    all.hinted > 0.0 && all.inner_nodes_per_moved < raw.inner_nodes_per_moved,
+                    all.hinted > 0.0 && all.inner_nodes_per_moved * 2.0 < raw.inner_nodes_per_moved,
                     "{percent} %"
                 );
             }

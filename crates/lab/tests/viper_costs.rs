@@ -1,6 +1,10 @@
 //! What calls cost on the medium in the design `viper`, through the store, counted exactly on the simulator: fences and lines
 //! as the paper's protocol has them (sections 4.2, 4.4 and 4.5), DIMMs (section 3.1), and clients spread over DIMMs (4.1).
 
+#[path = "shared/cost.rs"]
+mod cost;
+
+use cost::cost_of;
 use quipu::{Client, Design, Options, RecordForm, SlotSettings, Store};
 use quipu_lab::contract::value_of;
 use quipu_medium::Region;
@@ -49,13 +53,6 @@ fn value(version: u64) -> Vec<u8> {
 
 fn put(client: &mut Client, number: u64, version: u64) {
     client.put(&key(number), &value(version)).expect("room");
-}
-
-fn cost_of(store: &Store, act: impl FnOnce()) -> Cost {
-    let sim = store.region().simulator().expect("simulated");
-    let before = sim.cost();
-    act();
-    sim.cost() - before
 }
 
 /// Puts of a block that was begun with one record.

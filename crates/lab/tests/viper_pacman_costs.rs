@@ -1,6 +1,10 @@
 //! What PACMAN's techniques save on the medium under Viper's heap (PACMAN sections 3.2 and 3.3), counted exactly on the
 //! simulator, each with them and without.
 
+#[path = "shared/cost.rs"]
+mod cost;
+
+use cost::cost_of;
 use quipu::{Client, Design, Options, SlotSettings, Store, Techniques};
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
@@ -35,13 +39,6 @@ fn warm(techniques: Techniques) -> (Store, Client) {
 
 fn put(client: &mut Client, number: u64, version: u8) {
     client.put(&number.to_be_bytes(), &[version; VALUE]).expect("room");
-}
-
-fn cost_of(store: &Store, act: impl FnOnce()) -> Cost {
-    let sim = store.region().simulator().expect("simulated");
-    let before = sim.cost();
-    act();
-    sim.cost() - before
 }
 
 /// What each of so many writes costs, that of the key with its number.

@@ -5,6 +5,7 @@ use crate::offset_map::OffsetMap;
 use crate::techniques::Techniques;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::slots::SlotSettings;
+use quipu_parts::reclaim::hot::HotSetSettings;
 
 /// Settings for creating and opening a store.
 #[derive(Clone, Debug)]
@@ -61,8 +62,10 @@ pub enum FreeList {
 pub struct Testing {
     /// Break the store on purpose, for the explorer to convict.
     pub twin: Option<Twin>,
-    /// Start the index at its smallest, so that short runs grow it.
+    /// Start the index at its smallest, so that short runs grow it, and choose hot keys after few samples.
     pub tiny_index: bool,
+    /// How hot keys are chosen.
+    pub hot_set: Option<HotSetSettings>,
     /// Raise the clock's ceiling in blocks of this many numbers.
     pub clock_block: Option<u64>,
     /// Sequence numbers that a client takes at once.

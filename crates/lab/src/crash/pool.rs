@@ -61,6 +61,7 @@ impl Pool {
             stripes: (seed % 4 < 2).then_some(2),
             // In four of eight, two clients may compact at a time.
             compactors: (seed / 4 % 2 == 1).then_some(2),
+            ..Testing::default()
         };
         let free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
         let mut options = Options {

@@ -159,7 +159,7 @@ impl Plan<'_> {
         let (heap, damage) = SlotHeap::beside(&neighbor, space, certifier, clock, settings, reserve)?;
         let testing = &self.options.testing;
         let stripes = testing.stripes.unwrap_or(viper::STRIPES);
-        let hot_set = Hot::settings(testing.tiny_index);
+        let hot_set = Hot::settings(testing);
         Ok((SlotSpine::new(heap, index, stripes, hot_set, testing.twin), damage))
     }
 

@@ -4,6 +4,7 @@
 //! atomic batches go with the cold.
 
 use super::{Session, Spine, Writer};
+use crate::options::Testing;
 use quipu_parts::epoch::Participant;
 use quipu_parts::index::Index;
 use quipu_parts::reclaim::hot::{HotSet, HotSetSettings, Sampler};
@@ -40,8 +41,9 @@ impl Hot {
     }
 
     /// How keys are chosen; in short runs after few samples, so that some come to be hot.
-    pub(crate) fn settings(is_short: bool) -> HotSetSettings {
-        if is_short { TINY } else { HotSetSettings::default() }
+    pub(crate) fn settings(testing: &Testing) -> HotSetSettings {
+        let usual = if testing.tiny_index { TINY } else { HotSetSettings::default() };
+        testing.hot_set.unwrap_or(usual)
     }
 }
 
