@@ -169,7 +169,7 @@ impl LogHeap {
     }
 
     /// Takes a segment with room for `len` bytes: one that another client left on this node, or a fresh one. The old segment, if
-    /// any, is sealed (durable with the next fence) or left for others.
+    /// any, is sealed, durably, or left for others.
     ///
     /// # Errors
     /// [`HeapError::Full`] if only the reserve is left and this use may not take it.
