@@ -8,7 +8,7 @@ use super::records::KEYS;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, works_on};
 use super::workload::{self, Step};
-use quipu::Store;
+use quipu::{Design, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
 use quipu_parts::space::SpaceError;
@@ -121,7 +121,12 @@ impl Pace {
     fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
         let (steps, chance, budget, compactions) =
             if seed.is_multiple_of(64) { (4, 1.0, 0, [1, 1]) } else { (config.ops, 0.06, 4, [8, 1]) };
-        let (compacting, compactions) = if pool.is_crowded() { (0.3, compactions) } else { (0.4, [0, 0]) };
+        let (compacting, compactions) = match (pool.is_crowded(), config.design) {
+            (false, _) => (0.4, [0, 0]),
+            // A block has less to move than a segment.
+            (true, Design::ViperPacman) => (0.5, compactions),
+            (true, _) => (0.3, compactions),
+        };
         Pace { steps, chance, compacting, budget, compactions }
     }
 }

@@ -184,10 +184,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let mut work = self.reclaimer.work.lock();
         let work = &mut *work;
         self.recycle(&work.participant);
-        let Some(block) = self.heap.victim(percent) else { return Ok(Step::Fruitless) };
+        // A victim may be had by clearing marks.
+        self.reclaimer.busy.fetch_add(1, Ordering::Relaxed);
+        let Some(block) = self.heap.victim(percent) else {
+            self.reclaimer.busy.fetch_sub(1, Ordering::Relaxed);
+            return Ok(Step::Fruitless);
+        };
         self.begin_run();
         let taken = work.cleaner.taken();
-        self.reclaimer.busy.fetch_add(1, Ordering::Relaxed);
         let guard = work.participant.pin();
         let reclaimed = if REDUCED {
             self.evacuate(&mut work.cleaner, &mut work.batch, &guard, block)
