@@ -4,6 +4,7 @@ use super::super::{Benchmark, Preset, Run, Scale, Statement};
 use super::{SWITCH, USUAL, designs, mixed, usual};
 use crate::bench::report::Row;
 use crate::bench::util::Overwrites;
+use quipu::Setting;
 
 /// The raw store and each technique on top of those before it, in the paper's order.
 const STEPS: [(&str, Option<&str>); 5] = [
@@ -39,6 +40,12 @@ pub(super) const TECHNIQUES: Preset = Preset {
             paper: "about 1.8",
             unit: "times",
             ours: |rows| rows.over("flatstore-ff", "+ reduce", "raw", USUAL),
+        },
+        Statement {
+            what: "Viper, reducing",
+            paper: "less than FlatStore",
+            unit: "times",
+            ours: |rows| rows.over("viper-pacman", "+ reduce", "raw", USUAL),
         },
         Statement {
             what: "-H, separation",
@@ -83,6 +90,12 @@ pub(super) const TECHNIQUES: Preset = Preset {
             ours: |rows| rows.over("flatstore-m", "+ batch", "+ shortcut", USUAL),
         },
         Statement {
+            what: "Viper, batching",
+            paper: "more than FlatStore",
+            unit: "times",
+            ours: |rows| rows.over("viper-pacman", "+ batch", "+ separate", USUAL),
+        },
+        Statement {
             what: "-H, all over raw",
             paper: "about 3",
             unit: "times",
@@ -123,13 +136,16 @@ fn runs(scale: &Scale) -> Vec<Run> {
     let of = |design| {
         let raw = usual(scale, design).with(SWITCH, "off");
         let (mut config, overwrites) = Overwrites { put: 100, ..mixed() }.apart(&raw).remove(0);
-        STEPS.map(|(setting, technique)| {
+        let has = |name| Setting::of(design).any(|setting| setting.name == name);
+        let steps = STEPS.into_iter().filter(|(_, technique)| technique.is_none_or(has));
+        let run_of = |(setting, technique): (&str, Option<&str>)| {
             if let Some(technique) = technique {
                 config = config.clone().with(technique, "on");
             }
             let benchmark = Benchmark::Util(overwrites.clone());
             Run { setting: setting.to_owned(), config: config.clone(), benchmark }
-        })
+        };
+        steps.map(run_of).collect::<Vec<_>>()
     };
     designs().flat_map(of).collect()
 }
