@@ -19,6 +19,10 @@ pub struct Stats {
     pub free_zones: u64,
     /// Zones that puts leave free: for deletes, and for compaction to move records to.
     pub reserve_zones: u64,
+    /// Segments that puts may fill at most: zones beyond the reserve that the index does not take, or blocks in designs with blocks.
+    pub segments: u64,
+    /// Bytes of a segment; of a block those that serve records.
+    pub segment_bytes: u64,
     /// Bytes of all records in segments: headers, keys, values, padding.
     pub record_bytes: u64,
     /// Of these, bytes of records that are superseded, deleted, or tombstones.

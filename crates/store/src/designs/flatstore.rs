@@ -20,6 +20,7 @@ const BASE: Description = Description {
     lends: true,
     large_values: true,
     value_zones: true,
+    has_blocks: false,
     index_in_pool: false,
     checkpoints: false,
     updates_in_place: false,

@@ -55,6 +55,8 @@ pub struct Description {
     pub large_values: bool,
     /// Whether such values stand in zones of their own.
     pub value_zones: bool,
+    /// Whether records stand in blocks of pages, many to a zone. If not, a zone is a segment.
+    pub has_blocks: bool,
     /// Whether its index is always in the pool, and believed when that is opened.
     pub index_in_pool: bool,
     /// Whether a clean close leaves a checkpoint.

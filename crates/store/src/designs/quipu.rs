@@ -33,6 +33,7 @@ pub static DESCRIPTION: Description = Description {
     lends: true,
     large_values: true,
     value_zones: true,
+    has_blocks: false,
     index_in_pool: false,
     checkpoints: true,
     updates_in_place: false,

@@ -38,6 +38,7 @@ pub static DESCRIPTION: Description = Description {
     lends: false,
     large_values: true,
     value_zones: false,
+    has_blocks: true,
     index_in_pool: false,
     checkpoints: false,
     updates_in_place: true,

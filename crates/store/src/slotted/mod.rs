@@ -142,8 +142,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     pub(crate) fn stats(&self) -> Stats {
         let space = self.heap.space();
         let (usage, index) = (self.heap.usage(), self.index.stats());
-        let per_block = usage.capacity.checked_div(usage.allocated_blocks).unwrap_or_default();
-        let (used, live) = (usage.used_blocks * per_block, usage.live_bytes + usage.value_blocks * per_block);
+        let used = usage.used_blocks * usage.block_bytes;
+        let live = usage.live_bytes + usage.value_blocks * usage.block_bytes;
         let (freed, moved) = self.reclaimer.done();
         let stats = Stats {
             records: self.index.len(),
@@ -151,6 +151,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
+            segments: usage.usable_blocks,
+            segment_bytes: usage.block_bytes,
             record_bytes: used.max(live),
             garbage_bytes: used.saturating_sub(live),
             moved_bytes: moved,

@@ -187,6 +187,9 @@ impl<I: Index> Spine<I> {
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
             reserve_zones: self.heap.reserve() as u64,
+            segments: (u64::from(space.zone_count()) - self.heap.reserve() as u64)
+                .saturating_sub(index.pm_bytes.div_ceil(space.zone_size())),
+            segment_bytes: space.zone_size(),
             record_bytes: bytes.written,
             garbage_bytes: bytes.garbage + bytes.tombstones,
             tombstone_bytes: bytes.tombstones,

@@ -23,13 +23,11 @@ pub fn recovery_of_overwritten(
     progress: &dyn Progress,
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
-    for (keys, plan) in plans(config, overwrites)? {
-        for &design in &config.designs {
-            for &utilization in &overwrites.utilizations {
-                let config = &Config { designs: vec![design], zone_size: Some(plan.zone), ..config.clone() };
-                let pool = Pool { config, overwrites, progress, plan, design, keys, utilization };
-                sink(pool.reopen()?);
-            }
+    for (design, keys, plan) in plans(config, overwrites)? {
+        for &utilization in &overwrites.utilizations {
+            let config = &Config { designs: vec![design], zone_size: Some(plan.zone), ..config.clone() };
+            let pool = Pool { config, overwrites, progress, plan, design, keys, utilization };
+            sink(pool.reopen()?);
         }
     }
     Ok(())

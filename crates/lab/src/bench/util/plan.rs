@@ -1,19 +1,24 @@
 //! How large pool and zones have to be.
 //!
 //! Records are asked for, so that the index and the caches are under the same load at every utilization, and the pool is
-//! made as large as the utilization demands. Zones are those of the fullest pool of a run, for all its pools.
+//! made as large as the utilization demands. Zones are those of the fullest pool of a run, for all its pools. A segment is a zone, or
+//! a block, of which a zone has many.
 
 use super::settings::{Keys, Overwrites};
 use crate::bench::config::{Config, setting};
 use crate::bench::error::BenchError;
 use crate::bench::target::INDEX_PER_RECORD;
 use crate::workload::{ETC_SIZES, etc_size};
-use quipu::Stats;
+use quipu_parts::heap::slots::{ENTRY_HEAD, RecordForm, SlotSettings, SlotShape};
 use quipu_parts::record::{HEADER, padded};
 use std::ops::RangeInclusive;
 
 /// Sizes of zones that a store can have.
 const ZONES: RangeInclusive<u64> = 16 << 10..=4 << 20;
+
+/// Blocks of a zone at least, and zones of a pool at most, where records stand in blocks: what a zone loses at its ends is little then.
+const LEAST_BLOCKS: u64 = 4;
+const MOST_CHUNKS: u64 = 16;
 
 /// Bytes for the superblock, and for a zone in the zone table, at most.
 const SUPERBLOCK: u64 = 64 << 10;
@@ -32,16 +37,32 @@ pub(super) struct Plan {
     pub(super) record: f64,
     /// Bytes of a zone.
     pub(super) zone: u64,
+    /// Of these, bytes of segments.
+    used_of_zone: u64,
     records: u64,
 }
 
-/// Bytes of a record whose key and value have so many.
-pub(super) fn record(key: usize, value: usize) -> u64 {
-    padded(HEADER + (key + value) as u64)
+/// Bytes of a record of the design that is run, by those of its key and its value.
+pub(super) fn record_of(config: &Config) -> impl Fn(usize, usize) -> u64 + Sync + use<> {
+    let slots = blocks(config);
+    move |key, value| match slots.map(|slots| (slots.form, slots.page_size)) {
+        None => padded(HEADER + (key + value) as u64),
+        Some((RecordForm::Variable, _)) => padded(ENTRY_HEAD + (key + value) as u64),
+        Some((RecordForm::Fixed { key, value }, page_size)) => {
+            SlotShape::new(page_size.into(), key.into(), value.into()).size
+        }
+    }
+}
+
+/// The blocks of the design that is run, if it has any.
+fn blocks(config: &Config) -> Option<SlotSettings> {
+    let design = config.designs.first().filter(|design| design.description().has_blocks)?;
+    Some(config.options(*design).ok()?.slots)
 }
 
 /// Bytes of a record in the mean, and of the largest.
 fn sizes(config: &Config, keys: Keys) -> (f64, u64) {
+    let record = record_of(config);
     match keys {
         Keys::Etc => {
             let sum: u64 = (0..SAMPLE).map(|number| record(config.key_size, etc_size(number))).sum();
@@ -52,6 +73,10 @@ fn sizes(config: &Config, keys: Keys) -> (f64, u64) {
             (record as f64, record)
         }
     }
+}
+
+fn block_size(slots: SlotSettings) -> u64 {
+    u64::from(slots.page_size) * u64::from(slots.pages_per_block)
 }
 
 /// A little more segments than there must be, since pools are laid out in whole zones.
@@ -76,7 +101,8 @@ impl Overwrites {
     fn fitting(self, config: &Config) -> Overwrites {
         let fullest = self.utilizations.iter().max().copied().unwrap_or(100);
         let (record, _) = self.keys.first().map_or((1.0, 1), |keys| sizes(config, *keys));
-        let filled = (config.records as f64 * record) as u64 * 100 / fullest / ZONES.start();
+        let smallest = blocks(config).map_or(*ZONES.start(), block_size);
+        let filled = (config.records as f64 * record) as u64 * 100 / fullest / smallest;
         Overwrites { segments: self.segments.min(filled * 50 / 52), ..self }
     }
 }
@@ -87,24 +113,32 @@ impl Plan {
         let fullest = overwrites.utilizations.iter().max().copied().unwrap_or(100);
         let segments = and_some(overwrites.segments);
         let largest = (config.records as f64 * record * 100.0 / (fullest * segments) as f64) as u64;
-        let zone = config.zone_size.unwrap_or_else(|| {
-            let fitting = if largest == 0 { 0 } else { 1 << largest.ilog2() };
-            fitting.clamp(*ZONES.start(), *ZONES.end())
+        let block = blocks(config).map(block_size);
+        let fitting = |bytes: u64| if bytes == 0 { 0 } else { 1 << bytes.ilog2() };
+        let zone = config.zone_size.unwrap_or_else(|| match block {
+            Some(block) => {
+                let least = (LEAST_BLOCKS * block).next_power_of_two();
+                fitting(largest * segments / MOST_CHUNKS).clamp(least, least.max(*ZONES.end()))
+            }
+            None => fitting(largest).clamp(*ZONES.start(), *ZONES.end()),
         });
-        if zone > largest {
-            let needed = (segments * zone * fullest / 100) as f64 / record + 1.0;
+        let segment = block.unwrap_or(zone);
+        if segment > largest {
+            let needed = (segments * segment * fullest / 100) as f64 / record + 1.0;
             let reason = format!(
-                "must be at least {}, to fill {} segments of {zone} bytes",
+                "must be at least {}, to fill {} segments of {segment} bytes",
                 needed as u64, overwrites.segments
             );
             return Err(setting("records", reason));
         }
-        if longest > zone / 4 {
+        if longest > segment / 4 {
             let reason =
-                format!("is too large for segments of {zone} bytes: a record may take a quarter of one");
+                format!("is too large for segments of {segment} bytes: a record may take a quarter of one");
             return Err(setting("value size", reason));
         }
-        Ok(Plan { record, zone, records: config.records })
+        // The first block of a zone begins at a multiple of its size.
+        let used_of_zone = block.map_or(zone, |block| (zone - block) / block * block);
+        Ok(Plan { record, zone, used_of_zone, records: config.records })
     }
 
     /// Bytes of a pool in which the records take so many per cent of what puts may use; with room for an index if it is there.
@@ -112,25 +146,21 @@ impl Plan {
         let live = (self.records as f64 * self.record) as u64;
         // The store keeps a fiftieth of its zones back.
         let index = if with_index { self.records * INDEX_PER_RECORD } else { 0 };
-        let zones = (live * 100 / utilization + index) * 50 / 49 / self.zone + 1;
+        let zones = (live * 100 / utilization + index) * 50 / 49 / self.used_of_zone + 1;
         let metadata = SUPERBLOCK + zones * TABLE_ENTRY + self.zone.min(ALIGNMENT);
         (zones * self.zone + metadata).next_multiple_of(4096)
     }
 
-    /// Segments that puts may use of an open pool, at this moment: an index in the pool takes some, and more as it grows.
-    pub(super) fn segments(&self, stats: &Stats) -> u64 {
-        (stats.zones - stats.reserve_zones).saturating_sub(stats.index_pm_bytes.div_ceil(self.zone))
-    }
-
-    /// Records that fill so many per cent of so many segments.
-    pub(super) fn records(&self, segments: u64, utilization: u64) -> u64 {
-        ((segments * self.zone * utilization) as f64 / 100.0 / self.record) as u64
+    /// Records that fill so many per cent of so many bytes.
+    pub(super) fn records(&self, bytes: u64, utilization: u64) -> u64 {
+        ((bytes * utilization) as f64 / 100.0 / self.record) as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quipu::Design;
 
     fn overwrites(utilizations: &[u64]) -> Overwrites {
         Overwrites { utilizations: utilizations.to_vec(), keys: vec![Keys::Uniform], ..Overwrites::default() }
@@ -148,7 +178,7 @@ mod tests {
             assert_eq!((plan.record, plan.zone), (240.0, expected));
             let usable = plan.pool(90, false) * 49 / 50 / plan.zone;
             assert!(usable >= 1000, "{usable}");
-            let filled = plan.records(usable, 90);
+            let filled = plan.records(usable * plan.zone, 90);
             assert!(filled.abs_diff(records) < records / 50, "{records}: {filled}");
             assert!(plan.pool(90, true) >= plan.pool(90, false) + records * INDEX_PER_RECORD);
         }
@@ -156,9 +186,24 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_segments_and_a_zone_has_many() {
+        for (design, record) in [(Design::ViperPacman, 72.0), (Design::Viper, 64.0)] {
+            let sizes = Config { key_size: 8, value_size: 48, ..Config::default() };
+            let config = Config { designs: vec![design], records: 500_000, ..sizes };
+            let plan = Plan::new(&config, &overwrites(&[90]), Keys::Uniform).unwrap();
+            let block = 6 * 4096;
+            assert_eq!((plan.record, plan.zone), (record, 2 << 20));
+            assert!(plan.used_of_zone < plan.zone && plan.used_of_zone + 2 * block > plan.zone);
+            let blocks = plan.pool(90, false) / plan.zone * plan.used_of_zone / block;
+            assert!(blocks > 1000 && plan.records(blocks * block, 90) > 500_000, "{blocks}");
+        }
+    }
+
+    #[test]
     fn records_of_the_etc_pool_are_planned_with_their_mean() {
         let config = Config { records: 200_000, key_size: 8, ..Config::default() };
         let plan = Plan::new(&config, &overwrites(&[80]), Keys::Etc).unwrap();
+        let record = record_of(&config);
         let sum: u64 = (0..200_000).map(|number| record(8, etc_size(number))).sum();
         assert!((plan.record * 200_000.0 / sum as f64 - 1.0).abs() < 0.01, "{}", plan.record);
     }

@@ -28,27 +28,32 @@ pub fn util(
 ) -> Result<(), BenchError> {
     let plans = plans(config, overwrites)?;
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
-    for &design in &config.designs {
-        for (keys, plan) in &plans {
-            for &utilization in &overwrites.utilizations {
-                let config = &Config { designs: vec![design], zone_size: Some(plan.zone), ..config.clone() };
-                let (plan, keys) = (*plan, *keys);
-                let pool = Pool { config, overwrites, progress, plan, design, keys, utilization };
-                sink(pool.measure(roofline.as_mut())?);
-            }
+    for (design, keys, plan) in plans {
+        for &utilization in &overwrites.utilizations {
+            let config = &Config { designs: vec![design], zone_size: Some(plan.zone), ..config.clone() };
+            let pool = Pool { config, overwrites, progress, plan, design, keys, utilization };
+            sink(pool.measure(roofline.as_mut())?);
         }
     }
     Ok(())
 }
 
-/// The plan for each choice of keys, if all can be run.
-pub(super) fn plans(config: &Config, overwrites: &Overwrites) -> Result<Vec<(Keys, Plan)>, BenchError> {
+/// The plan for each design and each choice of keys, if all can be run.
+pub(super) fn plans(
+    config: &Config,
+    overwrites: &Overwrites,
+) -> Result<Vec<(Design, Keys, Plan)>, BenchError> {
     config.check()?;
     overwrites.check()?;
     if config.pool_size.is_some() {
         return Err(setting("pool size", "follows from records and utilization: leave it out"));
     }
-    overwrites.keys.iter().map(|keys| Ok((*keys, Plan::new(config, overwrites, *keys)?))).collect()
+    let of_design = |design: &Design| {
+        let config = Config { designs: vec![*design], ..config.clone() };
+        let of = |keys: &Keys| Ok((*design, *keys, Plan::new(&config, overwrites, *keys)?));
+        overwrites.keys.iter().map(of).collect::<Vec<_>>()
+    };
+    config.designs.iter().flat_map(of_design).collect()
 }
 
 /// What is measured in one pool.
@@ -68,7 +73,7 @@ impl Pool<'_> {
         let before = Memory::baseline(self.config.medium);
         let opened = target.create(self.config.records)?;
         let run = self.loaded(&target, &opened, &requests, before)?;
-        let segments = self.segments(&opened);
+        let segments = opened.stats().map_or(0, |stats| stats.segments);
         let row = run.until_steady(roofline).map(|row| Row {
             utilized: row.utilized.map(|at| Utilized {
                 compaction: at.compaction.map(|did| Compaction { segments, ..did }),
@@ -97,10 +102,6 @@ impl Pool<'_> {
         Requests::new(self.keys, self.config.seed, self.config.threads, most, operations)
     }
 
-    fn segments(&self, opened: &Opened) -> u64 {
-        opened.stats().map_or(0, |stats| self.plan.segments(&stats))
-    }
-
     /// A run over an open pool, for the records that are there.
     pub(super) fn run<'r>(
         &'r self,
@@ -112,7 +113,7 @@ impl Pool<'_> {
     ) -> Result<Run<'r, Target>, BenchError> {
         let Pool { config, overwrites, progress, plan, keys, .. } = *self;
         let values = keys.values(config)?;
-        let writes = (self.segments(opened) * plan.zone) as f64 / plan.record;
+        let writes = volume(opened) as f64 / plan.record;
         Ok(Run {
             session: Session { config, progress, target, values, newest: 0, before },
             overwrites,
@@ -137,7 +138,7 @@ impl Pool<'_> {
     ) -> Result<Run<'r, Target>, BenchError> {
         let mut records = 0;
         loop {
-            let full = self.plan.records(self.segments(opened), self.utilization);
+            let full = self.plan.records(volume(opened), self.utilization);
             if records > full {
                 self.run(target, opened, requests, before, records)?.unload(full..records)?;
                 records = full;
@@ -152,4 +153,9 @@ impl Pool<'_> {
             records += part;
         }
     }
+}
+
+/// Bytes that puts may fill, at this moment: an index in the pool takes some, and more as it grows.
+fn volume(opened: &Opened) -> u64 {
+    opened.stats().map_or(0, |stats| stats.segments * stats.segment_bytes)
 }

@@ -1,6 +1,6 @@
 //! A store from its load to its row.
 
-use super::plan::record;
+use super::plan::record_of;
 use super::requests::{Draw, Requests};
 use super::settings::{Keys, Overwrites};
 use crate::bench::batched::Batched;
@@ -72,7 +72,7 @@ impl Done {
             moved_bytes: after.moved_bytes - before.moved_bytes,
             moved_records: after.moved_records - before.moved_records,
             hinted_records: after.hinted_records - before.hinted_records,
-            cleaned_bytes: (after.freed_segments - before.freed_segments) * after.zone_bytes,
+            cleaned_bytes: (after.freed_segments - before.freed_segments) * after.segment_bytes,
             helped_writes: after.helped_writes - before.helped_writes,
             stalled_writes: after.stalled_writes - before.stalled_writes,
             stalled_ms: after.stalled_ms - before.stalled_ms,
@@ -196,6 +196,7 @@ impl<E: Engine> Run<'_, E> {
         let phase = session.phase(&stage, operations);
         // Value 0 is that of the load; all windows but the first one are of one length.
         let first = 1 + window * self.writes.max(operations);
+        let record = record_of(session.config);
         let bytes = |number| record(self.shape.length(), session.values.length_of(number));
         drive(&phase, |thread| {
             let share = phase.share(thread);

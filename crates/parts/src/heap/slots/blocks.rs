@@ -72,6 +72,11 @@ pub(super) struct Supply {
 }
 
 impl Supply {
+    /// Blocks that puts leave.
+    pub(super) fn reserve(&self) -> u64 {
+        self.reserve as u64
+    }
+
     pub(super) fn new(reserve: usize) -> Supply {
         Supply {
             next: AtomicU64::new(0),

@@ -16,7 +16,7 @@ pub(super) const LOG_START: u64 = 8;
 /// The byte of a page's header word that is its lock.
 pub(super) const LOCK_BYTE: u64 = 0xff;
 /// Bytes of an entry before its key: length word and sequence number.
-pub(super) const ENTRY_HEAD: u64 = 16;
+pub const ENTRY_HEAD: u64 = 16;
 /// Bytes of a block of overflow before the value: header word and sequence number.
 pub(super) const OVERFLOW_HEAD: u64 = 16;
 /// Bytes that the body of an entry of kind [`EntryKind::Overflow`] has for the value's length, and for each block.

@@ -55,7 +55,9 @@ pub struct Location {
 pub struct SlotUsage {
     /// Blocks of all chunks.
     pub allocated_blocks: u64,
-    /// Of these, blocks that were handed out and are not free.
+    /// Blocks that puts may fill: those, and those of the chunks that free zones would make, but the reserve.
+    pub usable_blocks: u64,
+    /// Of all blocks, those that were handed out and are not free.
     pub used_blocks: u64,
     /// Of these, blocks that values fill.
     pub value_blocks: u64,
@@ -63,8 +65,8 @@ pub struct SlotUsage {
     pub live_records: u64,
     /// Their bytes, with sequence numbers, length words and alignment. A value that fills blocks of its own is not in it.
     pub live_bytes: u64,
-    /// Bytes that all blocks together have for records.
-    pub capacity: u64,
+    /// Bytes that a block has for records.
+    pub block_bytes: u64,
 }
 
 impl SlotHeap {
@@ -253,9 +255,12 @@ impl SlotHeap {
     /// How much is in use, summed over all blocks.
     pub fn usage(&self) -> SlotUsage {
         let allocated = self.supply.allocated();
+        let geometry = &self.chunks.geometry;
+        let still = u64::from(self.space().free_zones()) * geometry.blocks_per_chunk;
         let mut usage = SlotUsage {
             allocated_blocks: allocated,
-            capacity: allocated * self.chunks.geometry.capacity(),
+            usable_blocks: (allocated + still).saturating_sub(self.supply.reserve()),
+            block_bytes: geometry.capacity(),
             ..SlotUsage::default()
         };
         for block in (0..allocated).filter_map(|block| self.chunks.block(block)) {

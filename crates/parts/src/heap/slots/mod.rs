@@ -151,7 +151,7 @@ pub use blocks::FreedBlock;
 pub use change::Held;
 pub use dead::Stands;
 pub use error::{Damage, SlotError};
-pub use format::format_tables;
+pub use format::{ENTRY_HEAD, format_tables};
 pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
 pub use offset::{Offset, SizedOffset};
