@@ -2,14 +2,15 @@
 //! what a crash between two steps leaves.
 
 use crate::support::{heap, region, variable};
-use quipu_medium::Region;
 use quipu_medium::sim::SimArena;
+use quipu_medium::{Pages, Region};
 use quipu_parts::heap::slots::{
     Batch, Owner, Reclaimed, SizedOffset, SlotHeap, SlotSettings, SlotTechniques, Victim,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::Space;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const ZONE: u64 = 16 << 10;
 const RESERVE: usize = 2;
@@ -217,4 +218,63 @@ fn marks_are_cleared_where_nothing_but_tombstones_is_to_be_gained() {
     let (most, gone) =
         (batch.records().count(), batch.drop_tombstones(|_, sequence| !victim.may_go(sequence)));
     assert_eq!((gone.len(), batch.records().count()), (most, 0), "none of them moves");
+}
+
+/// A tombstone may be written, be noted, and come to lie in a block that is done, all while somebody looks at all blocks.
+#[test]
+fn a_tombstone_that_was_at_work_when_somebody_looked_does_not_go() {
+    const ROUNDS: u64 = 8000;
+    let region = Region::dram(64 << 20, Pages::Ordinary).expect("memory");
+    let heap = heap(&region, 1 << 20, SlotSettings { pages_per_block: 1, ..pacman() }, RESERVE);
+    let mut owner = heap.owner(1);
+    // Each in a block that is too full to be worth it. They die with falling numbers, so none of them holds the tombstone of the
+    // next one back.
+    let sequence = |number| 2 * ROUNDS - number;
+    let records: Vec<_> = (0..ROUNDS)
+        .map(|number| {
+            put(&heap, &mut owner, ROUNDS + number, 3900);
+            heap.place(&mut owner, &number.to_be_bytes(), b"", 0).expect("room").sized()
+        })
+        .collect();
+    heap.leave(owner);
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut owner = heap.owner(1);
+            for (number, record) in (0..).zip(&records) {
+                for _ in 0..2 {
+                    let filling = put(&heap, &mut owner, number, 1900);
+                    heap.note_dead(filling.offset, filling.told_len().expect("short"), u64::MAX - 1);
+                }
+                delete(&heap, &mut owner, number, sequence(number));
+                heap.note_dead(record.offset, record.told_len().expect("short"), sequence(number));
+            }
+            heap.leave(owner);
+            is_done.store(true, Ordering::Release);
+        });
+        let (mut cleaner, mut batch) = (heap.cleaner(2), Batch::default());
+        while !is_done.load(Ordering::Acquire) {
+            let Some(block) = heap.victim(33) else { continue };
+            let mut victim = heap.evacuate(block);
+            while heap.collect(&mut victim, usize::MAX, &mut batch).expect("sound") {
+                let gone = batch.drop_tombstones(|key, sequence| {
+                    let number = u64::from_be_bytes(key.try_into().expect("a number"));
+                    let record = heap.stands(records[number as usize].offset).expect("sound");
+                    assert!(record.is_none() || !victim.may_go(sequence), "{number} would come back");
+                    !victim.may_go(sequence)
+                });
+                for tombstone in gone {
+                    heap.note_tombstone_gone(tombstone);
+                }
+                heap.copy(&mut cleaner, &mut batch).expect("room");
+                heap.reveal(&batch);
+                for tombstone in batch.records() {
+                    heap.note_tombstone_gone(tombstone.from);
+                }
+                heap.settle_copies();
+            }
+            free(&heap, &victim, &mut cleaner);
+        }
+        heap.leave(cleaner);
+    });
 }

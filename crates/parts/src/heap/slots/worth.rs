@@ -9,7 +9,7 @@
 //! they are many, or nothing else is worth it, the marks of what is dead are cleared in the blocks that hold back the oldest.
 
 use super::chunks::{Block, BlockState};
-use super::dead::HOLDS_NONE;
+use super::dead::{Dead, HOLDS_NONE};
 use super::heap::SlotHeap;
 use super::owner::Place;
 
@@ -56,7 +56,7 @@ impl Horizon {
 }
 
 /// Blocks that were worth reclaiming, the best last, and what held tombstones back then. All of them had been written to their
-/// end, so each tombstone in them had done its work by then.
+/// end before anybody looked at that, so what each tombstone in them beats was among it.
 #[derive(Default)]
 pub(super) struct Victims {
     blocks: Vec<u64>,
@@ -133,9 +133,10 @@ impl SlotHeap {
         let mut rounds = if percent == 100 { 1 } else { self.blocks() / SCRUBBED_TOGETHER as u64 + 1 };
         let mut is_first = true;
         loop {
+            let idle = self.idle();
             let holds = self.holds();
             let horizon = Horizon::of(holds.iter().map(|(from, block)| (*block, *from)));
-            let Found { victims, debt, is_hoped } = self.by_cost_and_benefit(percent, &horizon);
+            let Found { victims, debt, is_hoped } = self.by_cost_and_benefit(percent, &idle, &horizon);
             let is_soon_done = holds.len() <= SCRUBBED_TOGETHER && debt > 0;
             let is_due = match victims.is_empty() {
                 true => is_hoped || (is_soon_done && is_first),
@@ -146,6 +147,14 @@ impl SlotHeap {
             }
             (rounds, is_first) = (rounds - 1, false);
         }
+    }
+
+    /// The blocks that nobody writes to. Only the tombstones in these have been noted as what some block holds back: the last one
+    /// that a client has written may still be at work, and that block is done a moment later.
+    fn idle(&self) -> Vec<u64> {
+        let is_idle =
+            |number: &u64| self.chunks.block(*number).is_some_and(|block| block.state() == BlockState::Idle);
+        (0..self.blocks()).filter(is_idle).collect()
     }
 
     /// From which numbers on blocks hold tombstones back, and which these are.
@@ -168,15 +177,16 @@ impl SlotHeap {
         self.scrub(holds.into_iter().map(|(_, number)| number))
     }
 
-    /// What is worth it, and what would be.
-    fn by_cost_and_benefit(&self, percent: u8, horizon: &Horizon) -> Found {
+    /// What is worth it of the blocks that were idle before it was known what holds tombstones back, and what would be.
+    fn by_cost_and_benefit(&self, percent: u8, idle: &[u64], horizon: &Horizon) -> Found {
         let nothing = Horizon::of(std::iter::empty());
         let numbered = || (0..self.blocks()).filter_map(|number| Some((number, self.chunks.dead(number)?)));
+        let held = |number, dead: &Dead| dead.tombstones(horizon.without(number)).1;
         let now = numbered().map(|(_, dead)| dead.filled()).max().unwrap_or_default() + 1;
-        let mut found = Found { victims: Vec::new(), debt: 0, is_hoped: false };
-        for (number, dead) in numbered() {
-            let held = dead.tombstones(horizon.without(number)).1;
-            found.debt += held;
+        let debt = numbered().map(|(number, dead)| held(number, dead)).sum();
+        let mut found = Found { victims: Vec::new(), debt, is_hoped: false };
+        for number in idle.iter().copied() {
+            let Some(dead) = self.chunks.dead(number) else { continue };
             if let Some((_, free)) = self.free_of(number, horizon, percent) {
                 let live = self.chunks.geometry.capacity().saturating_sub(free);
                 // Clients go on meanwhile.
@@ -185,7 +195,7 @@ impl SlotHeap {
                 // Worth is not negative, and the bits of such a number have its order.
                 found.victims.push((worth.to_bits(), number));
             } else {
-                found.is_hoped |= held > 0 && self.free_of(number, &nothing, percent).is_some();
+                found.is_hoped |= held(number, dead) > 0 && self.free_of(number, &nothing, percent).is_some();
             }
         }
         found
