@@ -2,14 +2,16 @@
 //! what a crash between two steps leaves.
 
 use crate::support::{heap, region, variable};
-use quipu_medium::sim::SimArena;
+use quipu_medium::sim::{Image, SimArena, Snapshot};
 use quipu_medium::{Pages, Region};
 use quipu_parts::heap::slots::{
-    Batch, Owner, Reclaimed, SizedOffset, SlotHeap, SlotSettings, SlotTechniques, Victim,
+    Batch, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap, SlotSettings, SlotTechniques, Victim,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::Space;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const ZONE: u64 = 16 << 10;
@@ -26,8 +28,12 @@ type Marked = Vec<(u64, bool)>;
 /// What is marked after a crash at this moment, with everything that is on its way or with nothing of it.
 fn marked_after_crash(region: &Region, everything: bool) -> Marked {
     let snapshot = region.simulator().expect("simulated").snapshot();
-    let image = if everything { snapshot.everything() } else { snapshot.nothing() };
-    let rebooted = SimArena::new().boot(&snapshot, &image, 1);
+    marked_in(&snapshot, &if everything { snapshot.everything() } else { snapshot.nothing() })
+}
+
+/// What is marked in what a crash has left.
+fn marked_in(snapshot: &Snapshot, image: &Image) -> Marked {
+    let rebooted = SimArena::new().boot(snapshot, image, 1);
     let (space, found) = Space::open(rebooted).expect("the pool opens");
     let certifier = Certifier::new(space.superblock().secret());
     let clock = Clock::resume(&space, ClockSettings { block: 1000, handful: 4 }, found.superblock_copy_lost);
@@ -218,6 +224,47 @@ fn marks_are_cleared_where_nothing_but_tombstones_is_to_be_gained() {
     let (most, gone) =
         (batch.records().count(), batch.drop_tombstones(|_, sequence| !victim.may_go(sequence)));
     assert_eq!((gone.len(), batch.records().count()), (most, 0), "none of them moves");
+}
+
+/// A tombstone goes with the block that has all it beats. If the block stays, for want of room, and its marks are cleared for
+/// the sake of others, those of what it beats may be the last to arrive.
+#[test]
+fn a_tombstone_is_marked_as_long_as_what_it_beats() {
+    let region = region(256 << 10);
+    let heap = heap(&region, ZONE, pacman(), RESERVE);
+    let (mut owner, mut batch) = (heap.owner(1), Batch::default());
+    let record = put(&heap, &mut owner, 1, 300);
+    delete(&heap, &mut owner, 1, 50);
+    heap.note_dead(record.offset, record.told_len().expect("short"), 50);
+    fill(&heap, &mut owner, 100);
+    let victim = begin(&heap, &mut batch);
+    let gone = batch.drop_tombstones(|_, sequence| !victim.may_go(sequence));
+    assert!(gone.len() == 1 && heap.note_tombstone_gone(gone[0]));
+    heap.give_up(&victim, &SlotError::Full { zones: 0 });
+    let mut other = heap.owner(2);
+    delete(&heap, &mut other, 1000, 1000);
+    let block = other.block();
+    let mut number = 1001;
+    while other.block() == block {
+        delete(&heap, &mut other, number, number);
+        number += 1;
+    }
+    let snapshots = Rc::new(RefCell::new(Vec::new()));
+    let taken = snapshots.clone();
+    let sim = region.simulator().expect("simulated");
+    sim.set_observer(Some(Box::new(move |sim, _| taken.borrow_mut().push(sim.snapshot()))));
+    assert_eq!(heap.victim(100), block, "of which nothing is held back any more");
+    sim.set_observer(None);
+    assert!(!marked(&region).contains(&(1, false)), "its mark was cleared");
+    let snapshots = snapshots.take();
+    for (snapshot, image) in snapshots.iter().flat_map(|it| it.images(1, 8).map(move |image| (it, image))) {
+        let marked = marked_in(snapshot, &image);
+        assert!(
+            !marked.contains(&(1, false)) || marked.contains(&(50, true)),
+            "{}",
+            image.describe(snapshot)
+        );
+    }
 }
 
 /// A tombstone may be written, be noted, and come to lie in a block that is done, all while somebody looks at all blocks.

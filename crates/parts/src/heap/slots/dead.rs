@@ -24,7 +24,8 @@
 //! - *A crash* forgets what was noted. Recovery notes for each record that another one beats the number of the other.
 //!
 //! Marks in the pool are cleared in these cases: of copies that lose; of records whose value fills blocks of its own, which are
-//! freed at once; and of all that is dead in blocks that hold many tombstones back (`scrub`), which then hold none.
+//! freed at once; and of all records that are dead in blocks that hold many tombstones back (`scrub`), which then hold none. The
+//! mark of a tombstone never is: it goes with its block, and with the records there that it beats.
 
 use super::chunks::Page;
 use super::error::SlotError;
@@ -103,7 +104,7 @@ impl Dead {
         }
     }
 
-    /// The block holds nothing back that is not noted from now on. The caller clears the marks of all that is dead by now.
+    /// The block holds nothing back that is not noted from now on. The caller clears the marks of the records that are dead by now.
     pub(super) fn let_go(&self) -> u64 {
         self.hold.swap(HOLDS_NONE, Ordering::SeqCst)
     }

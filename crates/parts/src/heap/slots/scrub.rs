@@ -1,4 +1,5 @@
-//! Clearing the marks of what is known to be dead, many under one fence, so that a block holds no tombstones back any more.
+//! Clearing the marks of records that are known to be dead, many under one fence, so that a block holds no tombstones back any
+//! more.
 //!
 //! Nothing has to move for it, and whoever writes to the block goes on; so a client that rests holds nothing back for ever.
 
@@ -9,8 +10,8 @@ use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 
 impl SlotHeap {
-    /// Clears the marks of all that is dead in these blocks, durably. `false` if none of them can be read, or there is none.
-    /// Nobody else scrubs, or asks which tombstones may go, meanwhile.
+    /// Clears the marks of all records that are dead in these blocks, durably. `false` if none of them can be read, or there is
+    /// none. Nobody else scrubs, or asks which tombstones may go, meanwhile.
     pub(super) fn scrub(&self, blocks: impl Iterator<Item = u64>) -> bool {
         let mut some = false;
         for block in blocks {
@@ -35,12 +36,14 @@ impl SlotHeap {
         some
     }
 
-    /// Clears the marks of what is dead in a page. Durable with the next fence.
+    /// Clears the marks of what is dead in a page, but for tombstones: what one of them beats may lie here too, and be the last to
+    /// arrive. Durable with the next fence.
     fn scrub_page(&self, page: Page<'_>) -> Result<(), Damage> {
         let guard = self.lock(page);
         let mut position = FIRST_ENTRY;
         while let Some(entry) = self.read_entry(&guard.page, position)? {
-            if entry.set && entry.kind != EntryKind::Part && self.is_dead(&guard.page, position) {
+            let is_record = !matches!(entry.kind, EntryKind::Part | EntryKind::Tombstone);
+            if entry.set && is_record && self.is_dead(&guard.page, position) {
                 self.clear_mark(&guard.page, position);
             }
             position = SlotHeap::behind(position, &entry);
