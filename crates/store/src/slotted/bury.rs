@@ -17,8 +17,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let SizedOffset { offset, .. } = SizedOffset::from_word(old);
         match SizedOffset::from_word(old).told_len() {
             Some(len) => {
-                drop(placed);
-                self.heap.note_dead(offset, len, by);
+                placed.note_old_dead(offset, len, by);
                 Ok(())
             }
             None => self.bury_unsized(placed, old, by),
@@ -31,8 +30,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let offset = Self::offset_of(old);
         match self.heap.stands(offset)? {
             Some(record) if !record.has_blocks => {
-                drop(placed);
-                self.heap.note_dead(offset, record.len, by);
+                placed.note_old_dead(offset, record.len, by);
             }
             _ => placed.release_old(offset)?,
         }

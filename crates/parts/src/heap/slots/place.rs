@@ -48,6 +48,16 @@ impl Placed<'_> {
         Ok(())
     }
 
+    /// Lets the record go that this one, with the number `by`, has replaced or deleted, where it is [known](SlotHeap::knows_dead)
+    /// what is dead: notes that, and nothing else. `len` is that of the old record.
+    ///
+    /// The page is held until then. Others may write tombstones to the same block, and leave it as done as soon as they have had
+    /// the page; whoever then asks what holds the tombstones there back must be told of this one.
+    #[inline]
+    pub fn note_old_dead(self, old: Offset, len: u64, by: u64) {
+        self.heap.note_dead(old, len, by);
+    }
+
     /// Takes the record back, durably when this returns: it was not published.
     ///
     /// # Errors
