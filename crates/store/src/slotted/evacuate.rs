@@ -58,6 +58,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let ask = |copied: Copied<'_>| self.index.prefetch_to_write(self.hash(copied.key));
         let mut ahead = batch.records();
         ahead.by_ref().take(AHEAD).for_each(ask);
+        // All that can be settled is, also where one of the copies is damaged.
+        let mut outcome = Ok(());
         for copied in batch.records() {
             ahead.next().into_iter().for_each(ask);
             let Copied { key, sequence, is_tombstone, from, len, to: Some(to) } = copied else { break };
@@ -68,9 +70,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             } else if self.index.replace(guard, self.hash(key), old, new) {
                 self.heap.note_dead(from.offset, len, sequence);
             } else if self.twin != Some(Twin::LosingCopyKept) {
-                self.heap.void(to)?;
+                outcome = outcome.and(self.heap.void(to));
             }
         }
-        Ok(())
+        outcome
     }
 }

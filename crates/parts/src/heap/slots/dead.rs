@@ -228,10 +228,4 @@ impl SlotHeap {
             has_blocks: entry.kind == EntryKind::Overflow,
         }))
     }
-
-    /// Bytes of DRAM for what is known to be dead.
-    pub fn dead_bytes(&self) -> u64 {
-        let of_block = |dead: &Dead| (size_of::<Dead>() + size_of_val(&*dead.bits)) as u64;
-        (0..self.supply.allocated()).filter_map(|block| self.chunks.dead(block)).map(of_block).sum()
-    }
 }

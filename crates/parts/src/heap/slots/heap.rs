@@ -102,7 +102,7 @@ impl SlotHeap {
     ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
         let geometry = Geometry::new(&settings, space.zone_size())?;
         let most = u64::from(space.zone_count()) * geometry.blocks_per_chunk;
-        if most > SizedOffset::most_blocks(geometry.pages) {
+        if settings.techniques.reduce && most > SizedOffset::most_blocks(geometry.pages) {
             return Err(SlotError::Settings {
                 reason: "more blocks than a word of the index can name; make pages or blocks larger",
             });
