@@ -5,8 +5,11 @@ use quipu_medium::sim::SimOptions;
 use quipu_medium::{Durability, MediumKind, Pages, Region};
 use quipu_parts::space::Space;
 
-const DESIGNS: [Design; 2] = [Design::FlatstorePh, Design::FlatstoreFf];
 const ZONE: u64 = 64 << 10;
+
+fn designs() -> impl Iterator<Item = Design> {
+    Design::ALL.iter().copied().filter(|design| design.description().index_in_pool)
+}
 
 fn options(design: Design) -> Options {
     Options {
@@ -63,11 +66,16 @@ fn lines_of_an_open(design: Design, keys: u64) -> (u64, u64) {
 
 #[test]
 fn an_open_reads_headers_and_no_records() {
-    for design in DESIGNS {
+    for design in designs() {
         let (few, used_by_few) = lines_of_an_open(design, 1000);
         let (many, used) = lines_of_an_open(design, 20_000);
         let records = 2 * 20_000;
         assert!(used > 5 * used_by_few, "{design}: {used} zones");
+        if design == Design::MpkvBaseline {
+            // Locks in buckets have to be freed, which takes a line of each (MPKV, section 3.1).
+            assert!(many > records / 10, "{many} lines for {records} records");
+            continue;
+        }
         assert!(many < records / 10, "{design}: {many} lines for {records} records");
         let growth = (many - few) as f64 / (used - used_by_few) as f64;
         // A line of a segment, and of an index the names of what is in a zone.
@@ -79,7 +87,7 @@ fn an_open_reads_headers_and_no_records() {
 /// earlier run.
 #[test]
 fn a_survey_finds_all_that_is_dead() {
-    for design in DESIGNS {
+    for design in designs() {
         for techniques in [Techniques::ALL, Techniques::RAW] {
             let options = Options { techniques, ..options(design) };
             let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
@@ -108,7 +116,7 @@ fn a_survey_finds_all_that_is_dead() {
 /// The cleaner does it without being called.
 #[test]
 fn the_cleaner_surveys_after_an_open() {
-    for design in DESIGNS {
+    for design in designs() {
         let options = Options { cleaner: true, ..options(design) };
         let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
         let store = written_twice(region.clone(), &options, 5000);
@@ -126,7 +134,7 @@ fn the_cleaner_surveys_after_an_open() {
 /// A full pool that was opened again makes room of what was dead before.
 #[test]
 fn a_full_pool_finds_room_in_earlier_segments() {
-    for design in DESIGNS {
+    for design in designs() {
         let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
         let options = Options { zone_size: Some(16 << 10), ..options(design) };
         let mut store = Store::create_on(region.clone(), &options).expect("a new pool");
@@ -148,7 +156,7 @@ fn a_full_pool_finds_room_in_earlier_segments() {
 /// A deletion changes the index and writes no record, in a full pool too.
 #[test]
 fn a_delete_takes_no_room() {
-    for design in DESIGNS {
+    for design in designs() {
         let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
         let options = Options { zone_size: Some(16 << 10), ..options(design) };
         let mut store = Store::create_on(region, &options).expect("a new pool");
@@ -180,7 +188,7 @@ fn a_delete_takes_no_room() {
 /// Nothing in the index proves that it is the latest, and a record cannot tell whether its key was deleted after it.
 #[test]
 fn a_file_is_refused_after_a_crash_of_the_system_and_nothing_is_salvaged() {
-    for design in DESIGNS {
+    for design in designs() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pool");
         let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options(design) };
@@ -273,14 +281,21 @@ fn an_iteration_that_a_damaged_index_ends_says_so() {
 #[test]
 fn a_damaged_entry_of_the_index_is_noticed() {
     const KEYS: u64 = 50;
-    for design in DESIGNS {
+    for design in designs() {
         let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
         let options = Options { zone_size: Some(16 << 10), ..options(design) };
         let store = written_twice(region.clone(), &options, KEYS);
         let units = store.stats().record_bytes / (2 * KEYS) / 8;
         store.close().expect("closed");
-        // Words that tell the length of a record are most likely entries. Each is made to name another place, in the pool or beyond.
-        let is_entry = |word: u64| word << 2 >> 50 == units;
+        // Words that tell the length of a record are most likely entries, and marked ones of a fingerprint and a place in the
+        // pool. Each is made to name another place, in the pool or beyond.
+        let tells_length = |word: u64| word << 2 >> 50 == units;
+        let names_place =
+            |word: u64| word & 7 == 1 && word >> 48 != 0 && word << 16 >> 19 << 3 < region.len();
+        let is_entry = |word| match design {
+            Design::Mpkv | Design::MpkvBaseline => names_place(word),
+            _ => tells_length(word),
+        };
         let mut shown = [0; 2];
         for at in (16 << 10..region.len()).step_by(8) {
             let word = region.load(at);

@@ -60,6 +60,7 @@ fn built() -> BTreeMap<String, Fields> {
     );
     tables.insert("OffsetMap".into(), owned(quipu::offset_map_table()));
     tables.insert("FlatSettings".into(), owned(quipu::flat_table()));
+    tables.insert("MpkvSettings".into(), owned(quipu::mpkv_table()));
     tables.extend(
         quipu::checkpoint_tables().into_iter().map(|(name, fields)| (name.to_string(), owned(fields))),
     );

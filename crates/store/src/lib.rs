@@ -34,6 +34,7 @@
 
 mod background;
 mod batch;
+mod bucket_table;
 mod check;
 mod checkpoint;
 mod client;
@@ -54,6 +55,8 @@ mod store;
 mod techniques;
 
 pub use batch::WriteBatch;
+#[doc(hidden)]
+pub use bucket_table::mpkv_table;
 pub use check::CheckReport;
 #[doc(hidden)]
 pub use checkpoint::checkpoint_tables;
@@ -69,6 +72,7 @@ pub use options::{FreeList, Options};
 pub use options::{Testing, Twin};
 pub use quipu_medium::{Answer, Durability, MediumKind, Statement, Survives};
 pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
+pub use quipu_parts::index::buckets::BucketSettings;
 pub use quipu_parts::index::cceh::CcehSettings;
 pub use recovery::RecoveryReport;
 pub use salvage::{Instead, LostKey, SalvageReport};

@@ -5,6 +5,7 @@ use crate::offset_map::OffsetMap;
 use crate::techniques::Techniques;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::slots::SlotSettings;
+use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::reclaim::hot::HotSetSettings;
 
 /// Settings for creating and opening a store.
@@ -21,6 +22,8 @@ pub struct Options {
     /// What makes compaction of a new pool of a design `flatstore`, or of `viper-pacman`, cheap. Default: all that pays on its
     /// medium.
     pub techniques: Techniques,
+    /// The table of the index of a new pool of a design `mpkv`. One that grows begins with no more buckets than a zone has room for.
+    pub table: BucketSettings,
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub size: u64,
     /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of
@@ -126,6 +129,7 @@ impl Default for Options {
             slots: SlotSettings::default(),
             offset_map: OffsetMap::default(),
             techniques: Techniques::default(),
+            table: BucketSettings::default(),
             size: 1 << 30,
             zone_size: None,
             medium: None,

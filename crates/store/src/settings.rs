@@ -9,6 +9,7 @@ use crate::offset_map::NodePlace;
 use crate::options::Options;
 use crate::techniques::{Shortcut, Techniques};
 use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, RecordForm, TieBreak};
+use quipu_parts::index::buckets::BUCKETS_MAX;
 use quipu_parts::index::cceh::CcehSettings;
 
 /// A setting of new pools.
@@ -32,6 +33,8 @@ const FLATSTORE: &[Design] =
     &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf];
 const PACMAN: &[Design] =
     &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf, Design::ViperPacman];
+
+const MPKV: &[Design] = &[Design::Mpkv, Design::MpkvBaseline];
 
 type Names<T> = &'static [(&'static str, T)];
 
@@ -204,6 +207,22 @@ impl Setting {
             read: |options| name_of(SWITCH, options.techniques.batch),
             write: |options, text| put(&mut options.techniques.batch, named(SWITCH, text)),
         },
+        Setting {
+            name: "buckets",
+            values: "1 to 2147483648",
+            help: "buckets of the index at first, 64 bytes each, rounded up to 16 digits; if it grows, no more than a zone holds (2)",
+            designs: MPKV,
+            read: |options| options.table.buckets.to_string(),
+            write: |options, text| put(&mut options.table.buckets, number(text, 1..=BUCKETS_MAX)),
+        },
+        Setting {
+            name: "grow",
+            values: "on or off",
+            help: "whether the index grows, a bucket at a time; the paper's does not, and its chains get longer (2)",
+            designs: MPKV,
+            read: |options| name_of(SWITCH, options.table.grow),
+            write: |options, text| put(&mut options.table.grow, named(SWITCH, text)),
+        },
     ];
 
     /// The settings of a design.
@@ -309,6 +328,8 @@ mod tests {
         ("separate", "off", &["ON"]),
         ("shortcut", "off", &[""]),
         ("batch", "off", &["1"]),
+        ("buckets", "4096", &["0", "2147483649", "1K"]),
+        ("grow", "off", &["false"]),
     ];
 
     #[test]

@@ -1,9 +1,10 @@
 //! [`Store`]: a pool that is open.
 
 use crate::background::Cleaner;
+use crate::bucket_table::{self, MpkvSettings};
 use crate::check::CheckReport;
 use crate::client::Client;
-use crate::designs::{Design, quipu, viper, viper_pacman};
+use crate::designs::{Design, mpkv, quipu, viper, viper_pacman};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::offset_map::{NodePlace, OffsetMap};
@@ -12,7 +13,7 @@ use crate::recovery::{Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
 use crate::settings::Setting;
 use crate::slotted::Slots;
-use crate::spine::{Plan, clock_of, with_logs};
+use crate::spine::{Plan, Remembered, clock_of, with_logs};
 use crate::stats::Stats;
 use crate::techniques::FlatSettings;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
@@ -95,6 +96,7 @@ impl Store {
     pub fn create_on(region: Region, options: &Options) -> Result<Store, Error> {
         let design = options.design.unwrap_or_default();
         let zone_size = zone_size(region.len(), options)?;
+        check_len(design, region.len())?;
         let mut secret = [0; 32];
         region.entropy(&mut secret);
         let format = FormatOptions {
@@ -107,6 +109,10 @@ impl Store {
                     let techniques = viper_pacman::techniques(design, options.techniques);
                     let slots = SlotSettings { techniques, ..options.slots.fitted(zone_size) };
                     viper::encode(&slots, &map, [0; _])
+                }
+                Design::Mpkv | Design::MpkvBaseline => {
+                    let table = bucket_table::fitted(options.table, zone_size);
+                    MpkvSettings { table, root: [0; _] }.encode()
                 }
                 _ => {
                     let nodes = if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
@@ -222,6 +228,9 @@ impl Store {
         if let Some(flat) = FlatSettings::decode(&self.engine.space().superblock().settings) {
             (options.techniques, options.offset_map.shape) = (flat.techniques, flat.shape);
         }
+        if let Some(mpkv) = MpkvSettings::decode(&self.engine.space().superblock().settings) {
+            options.table = mpkv.table;
+        }
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
     }
 
@@ -329,6 +338,18 @@ fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
     }
     let (least, most) = (ZONE_SIZES.start(), ZONE_SIZES.end());
     Err(Error::Option(format!("the zone size is {size}; it must be a power of two from {least} to {most}")))
+}
+
+/// Refuses a pool with places that the words of its index cannot name.
+fn check_len(design: Design, len: u64) -> Result<(), Error> {
+    let is_mpkv = matches!(design, Design::Mpkv | Design::MpkvBaseline);
+    if is_mpkv && len >= mpkv::TOO_LARGE {
+        let most = mpkv::TOO_LARGE;
+        return Err(Error::Option(format!(
+            "a pool of design {design} has less than {most} bytes, not {len}"
+        )));
+    }
+    Ok(())
 }
 
 fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {

@@ -2,8 +2,10 @@
 //!
 //! All of them off is the *raw* store that the paper measures its gain against.
 
+use crate::spine::Remembered;
 use quipu_medium::MediumKind;
-use quipu_parts::index::cceh::{CcehRoot, CcehSettings};
+use quipu_parts::index::IndexRoot;
+use quipu_parts::index::cceh::CcehSettings;
 use quipu_parts::space::SETTINGS_LEN;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -80,7 +82,7 @@ pub(crate) struct FlatSettings {
     /// The shape of a CCEH index; the published one if there is another index.
     pub(crate) shape: CcehSettings,
     /// The root of an index in the pool; zeros without, and before it is made.
-    pub(crate) root: [u8; CcehRoot::LEN],
+    pub(crate) root: [u8; IndexRoot::LEN],
 }
 
 /// The same as it stands there.
@@ -92,7 +94,7 @@ struct FlatImage {
     initial_depth: u8,
     bucket_bits: u8,
     probe: u8,
-    root: [u8; CcehRoot::LEN],
+    root: [u8; IndexRoot::LEN],
     reserved: [u8; 104],
 }
 
@@ -100,8 +102,8 @@ const _: () = assert!(size_of::<FlatImage>() == SETTINGS_LEN);
 
 const MAGIC: [u8; 4] = *b"FLAT";
 
-impl FlatSettings {
-    pub(crate) fn encode(&self) -> [u8; SETTINGS_LEN] {
+impl Remembered for FlatSettings {
+    fn encode(&self) -> [u8; SETTINGS_LEN] {
         let CcehSettings { initial_depth, bucket_bits, probe } = self.shape.in_range();
         let image = FlatImage {
             magic: MAGIC,
@@ -115,8 +117,7 @@ impl FlatSettings {
         zerocopy::transmute!(image)
     }
 
-    /// What these bytes say; `None` if that is nothing that this release knows.
-    pub(crate) fn decode(bytes: &[u8; SETTINGS_LEN]) -> Option<FlatSettings> {
+    fn decode(bytes: &[u8; SETTINGS_LEN]) -> Option<FlatSettings> {
         let image: FlatImage = zerocopy::transmute!(*bytes);
         let [initial_depth, bucket_bits, probe] =
             [image.initial_depth, image.bucket_bits, image.probe].map(u32::from);
@@ -125,6 +126,18 @@ impl FlatSettings {
         let settings = FlatSettings { techniques, shape, root: image.root };
         // What is not looked at is not known either: nothing may hide there.
         (settings.encode() == *bytes).then_some(settings)
+    }
+
+    fn techniques(&self) -> Techniques {
+        self.techniques
+    }
+
+    fn root(&self) -> IndexRoot {
+        IndexRoot::from_bytes(self.root)
+    }
+
+    fn with_root(self, root: IndexRoot) -> FlatSettings {
+        FlatSettings { root: root.to_bytes(), ..self }
     }
 }
 
@@ -138,7 +151,7 @@ pub fn flat_table() -> Vec<(&'static str, usize, usize)> {
         ("initial_depth", offset_of!(FlatImage, initial_depth), 1),
         ("bucket_bits", offset_of!(FlatImage, bucket_bits), 1),
         ("probe", offset_of!(FlatImage, probe), 1),
-        ("root", offset_of!(FlatImage, root), CcehRoot::LEN),
+        ("root", offset_of!(FlatImage, root), IndexRoot::LEN),
         ("reserved", offset_of!(FlatImage, reserved), 104),
     ]
 }

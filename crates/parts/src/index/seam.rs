@@ -79,6 +79,9 @@ pub trait Index: Send + Sync + 'static {
     const NEVER_FAILS: bool;
     /// Whether it has hints: numbers of 48 bits that say where an entry most likely stands.
     const HINTS: bool;
+    /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key has the same there, always,
+    /// so that any other record tells that the index is damaged.
+    const FINGERPRINT: u64 = 0;
 
     /// How far a walk over all words has come.
     type Cursor: Default + Send;

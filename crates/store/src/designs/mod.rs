@@ -2,6 +2,7 @@
 //! side by side, these files are the comparison.
 
 pub mod flatstore;
+pub mod mpkv;
 pub mod quipu;
 pub mod viper;
 pub mod viper_pacman;
@@ -28,6 +29,10 @@ pub enum Design {
     FlatstoreFf,
     /// Viper with PACMAN's techniques; see [`viper_pacman`].
     ViperPacman,
+    /// MPKV: a bucket index in the pool, with locks in DRAM; see [`mpkv`].
+    Mpkv,
+    /// MPKV's baseline: the same with locks in the buckets.
+    MpkvBaseline,
 }
 
 /// What a design is, for people who choose one.
@@ -80,6 +85,8 @@ impl Design {
         Design::FlatstorePh,
         Design::FlatstoreFf,
         Design::ViperPacman,
+        Design::Mpkv,
+        Design::MpkvBaseline,
     ];
 
     /// What this design is.
@@ -92,6 +99,8 @@ impl Design {
             Design::FlatstorePh => &flatstore::PH,
             Design::FlatstoreFf => &flatstore::FF,
             Design::ViperPacman => &viper_pacman::DESCRIPTION,
+            Design::Mpkv => &mpkv::MPKV,
+            Design::MpkvBaseline => &mpkv::BASELINE,
         }
     }
 
@@ -110,6 +119,8 @@ impl Design {
             Design::FlatstorePh => 5,
             Design::FlatstoreFf => 6,
             Design::ViperPacman => 7,
+            Design::Mpkv => 8,
+            Design::MpkvBaseline => 9,
         }
     }
 

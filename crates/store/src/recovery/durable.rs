@@ -94,7 +94,7 @@ pub(crate) fn recover<I: Rooted>(
     heap.clock().pass(highest);
     // Nothing was changed until here.
     heap.space().repair(&mut space);
-    spine.index.repair(|| heap.clock().begin(heap.space()));
+    spine.index.repair(|| heap.clock().begin(heap.space()))?;
     let mut report = RecoveryReport {
         was_clean: space.was_clean,
         segments: sealed.len() + open.len(),
@@ -116,7 +116,8 @@ pub(crate) fn recover<I: Rooted>(
         open = used;
     }
     sealed.iter().chain(&open).for_each(|(info, end)| heap.take_over(info, *end));
-    if !report.was_clean {
+    // A repair of the index may have begun the run of a pool that was closed.
+    if !heap.space().superblock().is_clean() {
         heap.clock().settled(heap.space());
     }
     Ok(report)

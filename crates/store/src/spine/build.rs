@@ -1,7 +1,7 @@
 //! Putting a spine over logs together: its parts, by the design of the pool.
 
 use super::hot::Hot;
-use super::rooted::Rooted;
+use super::rooted::{Remembered, Rooted};
 use super::{Compactor, Logs, Spine, workers_of};
 use crate::checkpoint;
 use crate::designs::{Design, quipu};
@@ -37,20 +37,17 @@ impl Plan<'_> {
     /// The store of a new pool.
     pub(crate) fn create(&self, space: Space) -> Result<Logs, Error> {
         let zones = space.zone_count();
-        let of_index = if self.has_root() { MOST_FIRST_ZONES } else { 0 };
+        let of_index = if self.design.description().index_in_pool { MOST_FIRST_ZONES } else { 0 };
         if zones < reserve_of(zones) + of_index + 1 {
             return Err(Error::no_room_in(&space));
         }
         match self.design {
-            Design::FlatstorePh => Ok(Logs::FlatstorePh(Arc::new(self.create_rooted(space)?))),
-            Design::FlatstoreFf => Ok(Logs::FlatstoreFf(Arc::new(self.create_rooted(space)?))),
+            Design::FlatstorePh => self.create_rooted(space, Logs::FlatstorePh),
+            Design::FlatstoreFf => self.create_rooted(space, Logs::FlatstoreFf),
+            Design::Mpkv => self.create_rooted(space, Logs::Mpkv),
+            Design::MpkvBaseline => self.create_rooted(space, Logs::MpkvBaseline),
             _ => self.build(space),
         }
-    }
-
-    /// Whether the design has its index in the pool.
-    fn has_root(&self) -> bool {
-        self.design.description().index_in_pool
     }
 
     /// The store of a pool that was just mapped, recovered. `progress` is told the segments done and in all.
@@ -62,16 +59,22 @@ impl Plan<'_> {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<(Logs, RecoveryReport), Error> {
         match self.design {
-            Design::FlatstorePh => {
-                let (spine, report) = self.open_rooted(space, holes, found, progress)?;
-                return Ok((Logs::FlatstorePh(Arc::new(spine)), report));
-            }
-            Design::FlatstoreFf => {
-                let (spine, report) = self.open_rooted(space, holes, found, progress)?;
-                return Ok((Logs::FlatstoreFf(Arc::new(spine)), report));
-            }
-            _ => {}
+            Design::FlatstorePh => self.open_rooted(space, holes, found, progress, Logs::FlatstorePh),
+            Design::FlatstoreFf => self.open_rooted(space, holes, found, progress, Logs::FlatstoreFf),
+            Design::Mpkv => self.open_rooted(space, holes, found, progress, Logs::Mpkv),
+            Design::MpkvBaseline => self.open_rooted(space, holes, found, progress, Logs::MpkvBaseline),
+            _ => self.open_rebuilt(space, holes, found, progress),
         }
+    }
+
+    /// A store whose index is in DRAM, recovered.
+    fn open_rebuilt(
+        &self,
+        space: Space,
+        holes: Holes,
+        found: SpaceRecovery,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<(Logs, RecoveryReport), Error> {
         let threads = self.options.recovery_threads;
         let mut logs = self.build(space)?;
         // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
@@ -90,12 +93,16 @@ impl Plan<'_> {
     }
 
     /// A new pool's store, whose index is in the pool.
-    fn create_rooted<I: Rooted>(&self, space: Space) -> Result<Spine<I>, Error> {
+    fn create_rooted<I: Rooted>(
+        &self,
+        space: Space,
+        logs: impl FnOnce(Arc<Spine<I>>) -> Logs,
+    ) -> Result<Logs, Error> {
         let space = Arc::new(space);
-        let settings = settings_of(&space)?;
+        let settings: I::Remembered = settings_of(&space)?;
         let clock = clock_of(&space, self.options, self.copy_lost);
         let index = self.create_index(&space, &clock, settings)?;
-        Ok(self.spine(space, clock, index, settings.techniques, false))
+        Ok(logs(Arc::new(self.spine(space, clock, index, settings.techniques(), false))))
     }
 
     /// A store whose index is in the pool, recovered.
@@ -105,12 +112,12 @@ impl Plan<'_> {
         holes: Holes,
         mut found: SpaceRecovery,
         progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<(Spine<I>, RecoveryReport), Error> {
+        logs: impl FnOnce(Arc<Spine<I>>) -> Logs,
+    ) -> Result<(Logs, RecoveryReport), Error> {
         let space = Arc::new(space);
-        let settings = settings_of(&space)?;
+        let settings: I::Remembered = settings_of(&space)?;
         let clock = clock_of(&space, self.options, self.copy_lost);
-        let root = IndexRoot::from_bytes(settings.root);
-        let index = match I::examine(space.clone(), root, self.index_leaves(&space))? {
+        let index = match I::examine(space.clone(), settings.root(), self.index_leaves(&space))? {
             Some(index) => index,
             // Nothing is in use before the index is: its creation was cut off.
             None if space.committed_zones().is_empty() => {
@@ -122,9 +129,9 @@ impl Plan<'_> {
                 return Err(SpaceError::Damaged { what, offset: 0 }.into());
             }
         };
-        let spine = self.spine(space, clock, index, settings.techniques, false);
+        let spine = self.spine(space, clock, index, settings.techniques(), false);
         let report = recovery::durable::recover(&spine, holes, found, progress)?;
-        Ok((spine, report))
+        Ok((logs(Arc::new(spine)), report))
     }
 
     /// A new index in the pool, which the superblock names.
@@ -132,16 +139,16 @@ impl Plan<'_> {
         &self,
         space: &Arc<Space>,
         clock: &Clock,
-        settings: FlatSettings,
+        settings: I::Remembered,
     ) -> Result<I, Error> {
         // The run has durably begun before anything else changes.
         clock.begin(space);
         let keep = |root: IndexRoot| {
-            let settings = FlatSettings { root: root.to_bytes(), ..settings }.encode();
+            let settings = settings.with_root(root).encode();
             space.update_superblock(|superblock| superblock.settings = settings);
         };
-        let shape = if self.options.testing.tiny_index { CcehSettings::tiny() } else { settings.shape };
-        Ok(I::create(space.clone(), shape, self.index_leaves(space), keep)?)
+        let is_tiny = self.options.testing.tiny_index;
+        Ok(I::create(space.clone(), &settings, is_tiny, self.index_leaves(space), keep)?)
     }
 
     /// Free zones that an index in the pool leaves: each who compacts may need one, and a crash may take one away from those who
@@ -217,10 +224,10 @@ impl Plan<'_> {
 /// Zones that an index in the pool takes with the first keys, at most.
 const MOST_FIRST_ZONES: u32 = 2;
 
-/// What the superblock remembers of a pool of design `flatstore`.
-fn settings_of(space: &Space) -> Result<FlatSettings, SpaceError> {
+/// What the superblock remembers of a pool.
+fn settings_of<R: Remembered>(space: &Space) -> Result<R, SpaceError> {
     let unknown = SpaceError::Geometry { what: "the superblock holds settings that no release knows" };
-    FlatSettings::decode(&space.superblock().settings).ok_or(unknown)
+    R::decode(&space.superblock().settings).ok_or(unknown)
 }
 
 /// Zones that puts leave free, of so many: one for compaction, the others for deletes.

@@ -1,6 +1,8 @@
 //! An open store over logs, by its index: the walk is the same, and compiled for each.
 
 use super::Spine;
+use quipu_parts::index::PmWords;
+use quipu_parts::index::buckets::{BucketIndex, BucketLocks, TableLocks};
 use quipu_parts::index::cceh::{CcehIndex, DramNodes, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::hash::HashIndex;
@@ -20,6 +22,10 @@ pub(crate) enum Logs {
     FlatstorePh(Arc<Spine<CcehIndex<PmNodes>>>),
     /// Design `flatstore-ff`.
     FlatstoreFf(Arc<Spine<FastFairIndex>>),
+    /// Design `mpkv`.
+    Mpkv(Arc<Spine<BucketIndex<PmWords, TableLocks>>>),
+    /// Design `mpkv-baseline`.
+    MpkvBaseline(Arc<Spine<BucketIndex<PmWords, BucketLocks>>>),
 }
 
 /// Does the same with each.
@@ -31,6 +37,8 @@ macro_rules! with_logs {
             $crate::spine::Logs::FlatstoreM($spine) => $act,
             $crate::spine::Logs::FlatstorePh($spine) => $act,
             $crate::spine::Logs::FlatstoreFf($spine) => $act,
+            $crate::spine::Logs::Mpkv($spine) => $act,
+            $crate::spine::Logs::MpkvBaseline($spine) => $act,
         }
     };
 }

@@ -31,7 +31,7 @@ pub(crate) use hot::Hot;
 pub(crate) use lag::{TOMBSTONE, tagged};
 pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;
-pub(crate) use rooted::Rooted;
+pub(crate) use rooted::{Remembered, Rooted};
 pub(crate) use scan::Pair;
 pub(crate) use write::Change;
 

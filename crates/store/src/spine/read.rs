@@ -34,12 +34,18 @@ impl<I: Index> Spine<I> {
         guard: &'g Guard<'_>,
         key: Key<'_>,
     ) -> Result<Option<Located<'g>>, Error> {
-        let mut found = None;
+        let (mut found, mut wrong) = (None, None);
         let word = self.index.get(guard, key, |word| {
             found = self.named::<WHOLE>(guard, word, key.bytes);
+            if I::FINGERPRINT != 0 && found.is_none() && !self.has_fingerprint(guard, word, key.hash) {
+                wrong = Some(word);
+            }
             found.is_some()
         })?;
-        let Some(word) = word else { return Ok(None) };
+        let Some(word) = word else {
+            // The key's own word may be the one that is wrong.
+            return wrong.map_or(Ok(None), |word| Err(self.names_no_record(word)));
+        };
         // An index that knows its keys has not asked.
         let located = found.or_else(|| self.named::<WHOLE>(guard, word, key.bytes));
         if I::DURABLE && located.is_none() {
@@ -54,6 +60,13 @@ impl<I: Index> Spine<I> {
     pub(super) fn place_of(&self, word: u64) -> Option<u64> {
         let reference = reference_of(word);
         if I::DURABLE { self.heap.resolve_checked(reference) } else { Some(self.heap.resolve(reference)) }
+    }
+
+    /// Whether a word of this fingerprint names a record of it.
+    #[cold]
+    fn has_fingerprint(&self, guard: &Guard<'_>, word: u64, hash: u64) -> bool {
+        let record = self.record_of(guard, word);
+        record.is_some_and(|record| (self.key(record.key).hash ^ hash) & I::FINGERPRINT == 0)
     }
 
     #[cold]

@@ -1,18 +1,43 @@
 //! Indexes in the pool: making one, and finding it again by the root that the superblock keeps.
 
+use crate::bucket_table::MpkvSettings;
+use crate::techniques::{FlatSettings, Techniques};
+use quipu_parts::index::buckets::{BucketError, BucketIndex, BucketSettings, Locking};
 use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehSettings, NodeMemory, PmNodes};
 use quipu_parts::index::fastfair::{FastFairError, FastFairIndex};
-use quipu_parts::index::{Index, IndexError, IndexRoot};
-use quipu_parts::space::Space;
+use quipu_parts::index::{Index, IndexError, IndexRoot, PmWords};
+use quipu_parts::space::{SETTINGS_LEN, Space};
 use std::sync::Arc;
+
+/// What the superblock remembers of a design whose index may be in the pool.
+pub(crate) trait Remembered: Copy {
+    /// What these bytes say; `None` if that is nothing that this release knows.
+    fn decode(bytes: &[u8; SETTINGS_LEN]) -> Option<Self>;
+
+    /// The bytes for the superblock.
+    fn encode(&self) -> [u8; SETTINGS_LEN];
+
+    /// How the store compacts.
+    fn techniques(&self) -> Techniques;
+
+    /// The root of the index.
+    fn root(&self) -> IndexRoot;
+
+    /// The same with an index of this root.
+    fn with_root(self, root: IndexRoot) -> Self;
+}
 
 /// An index that survives a crash by itself.
 pub(crate) trait Rooted: Index + Sized {
-    /// An empty one, which always leaves `leave` zones free. `keep` makes its root durable; after a crash before the return, the
-    /// root names an empty index or none.
+    /// What the superblock remembers of it.
+    type Remembered: Remembered;
+
+    /// An empty one in the shape that is remembered, or the smallest, which always leaves `leave` zones free. `keep` makes its root
+    /// durable; after a crash before the return, the root names an empty index or none.
     fn create(
         space: Arc<Space>,
-        shape: CcehSettings,
+        remembered: &Self::Remembered,
+        is_tiny: bool,
         leave: u32,
         keep: impl FnOnce(IndexRoot),
     ) -> Result<Self, IndexError>;
@@ -21,17 +46,24 @@ pub(crate) trait Rooted: Index + Sized {
     /// [`repair`](Rooted::repair) must follow.
     fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Option<Self>, IndexError>;
 
-    /// Takes back what a crash has left unfinished, durably. `begin` is called before the first change, if there is one.
-    fn repair(&self, begin: impl FnOnce());
+    /// Takes back or finishes what a crash has left unfinished, durably. `begin` is called before the first change, if there is one.
+    ///
+    /// # Errors
+    /// [`IndexError::Full`] if a creation that was interrupted cannot be finished, and [`IndexError::Space`] for damage.
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError>;
 }
 
 impl Rooted for CcehIndex<PmNodes> {
+    type Remembered = FlatSettings;
+
     fn create(
         space: Arc<Space>,
-        shape: CcehSettings,
+        remembered: &FlatSettings,
+        is_tiny: bool,
         leave: u32,
         keep: impl FnOnce(IndexRoot),
     ) -> Result<Self, IndexError> {
+        let shape = if is_tiny { CcehSettings::tiny() } else { remembered.shape };
         Ok(CcehIndex::create(space, shape, leave, keep)?)
     }
 
@@ -42,15 +74,19 @@ impl Rooted for CcehIndex<PmNodes> {
         }
     }
 
-    fn repair(&self, begin: impl FnOnce()) {
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
         self.memory().repair(begin);
+        Ok(())
     }
 }
 
 impl Rooted for FastFairIndex {
+    type Remembered = FlatSettings;
+
     fn create(
         space: Arc<Space>,
-        _shape: CcehSettings,
+        _remembered: &FlatSettings,
+        _is_tiny: bool,
         leave: u32,
         keep: impl FnOnce(IndexRoot),
     ) -> Result<Self, IndexError> {
@@ -64,7 +100,34 @@ impl Rooted for FastFairIndex {
         }
     }
 
-    fn repair(&self, begin: impl FnOnce()) {
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
         FastFairIndex::repair(self, begin);
+        Ok(())
+    }
+}
+
+impl<L: Locking> Rooted for BucketIndex<PmWords, L> {
+    type Remembered = MpkvSettings;
+
+    fn create(
+        space: Arc<Space>,
+        remembered: &MpkvSettings,
+        is_tiny: bool,
+        leave: u32,
+        keep: impl FnOnce(IndexRoot),
+    ) -> Result<Self, IndexError> {
+        let table = if is_tiny { BucketSettings::tiny() } else { remembered.table };
+        Ok(BucketIndex::create(space, table, leave, keep)?)
+    }
+
+    fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Option<Self>, IndexError> {
+        match BucketIndex::examine(space, root, leave) {
+            Err(BucketError::Absent) => Ok(None),
+            examined => Ok(Some(examined?)),
+        }
+    }
+
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
+        Ok(BucketIndex::repair(self, begin)?)
     }
 }

@@ -39,8 +39,8 @@ pub trait Locking: Default + Send + Sync + 'static {
     /// Asks for what locking reads.
     fn prefetch(&self, place: u64);
 
-    /// Frees the lock that an earlier run may have left.
-    fn clear<W: Words>(words: &W, place: u64);
+    /// Frees the lock that an earlier run may have left taken; `begin` is called before that.
+    fn clear<W: Words>(words: &W, place: u64, begin: impl FnOnce());
 
     /// Bytes of DRAM.
     fn bytes(&self) -> u64;
@@ -77,7 +77,7 @@ impl Locking for TableLocks {
         self.0.prefetch(place);
     }
 
-    fn clear<W: Words>(_words: &W, _place: u64) {}
+    fn clear<W: Words>(_words: &W, _place: u64, _begin: impl FnOnce()) {}
 
     fn bytes(&self) -> u64 {
         self.0.bytes()
@@ -162,8 +162,11 @@ impl Locking for BucketLocks {
 
     fn prefetch(&self, _place: u64) {}
 
-    fn clear<W: Words>(words: &W, place: u64) {
-        words.store(place, 0);
+    fn clear<W: Words>(words: &W, place: u64, begin: impl FnOnce()) {
+        if words.load(place) != 0 {
+            begin();
+            words.store(place, 0);
+        }
     }
 
     fn bytes(&self) -> u64 {

@@ -109,6 +109,7 @@ pub use audit::BucketAudit;
 pub use iterate::BucketCursor;
 pub use layout::{BucketRoot, format_tables};
 pub use lock::{BucketLocks, Locking, TableLocks};
+pub use numbers::BUCKETS_MAX;
 pub use settings::{BucketError, BucketSettings, BucketStats};
 pub use table::BucketIndex;
 pub use unflushed::Unflushed;

@@ -11,9 +11,9 @@
 //! So a hash is either where it was or as many buckets further on as there were at the beginning of the round.
 
 /// Most buckets of a table.
-pub(super) const BUCKETS_MAX: u64 = 1 << 31;
+pub const BUCKETS_MAX: u64 = 1 << 31;
 /// The bits of a hash that are the fingerprint.
-const FINGERPRINT_BITS: u32 = 16;
+pub(super) const FINGERPRINT_BITS: u32 = 16;
 
 /// Buckets of a table, and the rounds that its growth has behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::iterate::BucketCursor;
 use super::lock::Locking;
+use super::numbers::FINGERPRINT_BITS;
 use super::slot::WORD_BITS;
 use super::table::BucketIndex;
 use super::unflushed::Unflushed;
@@ -10,11 +11,15 @@ use crate::index::words::Words;
 use crate::index::{Index, IndexError, IndexStats, Key, Repointed};
 use crate::space::ZoneId;
 
+/// The bits of a hash that stand in the word of its key.
+const FINGERPRINT: u64 = (1 << FINGERPRINT_BITS) - 1;
+
 impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     const WORD_BITS: u32 = WORD_BITS;
     const DURABLE: bool = true;
     const NEVER_FAILS: bool = false;
     const HINTS: bool = false;
+    const FINGERPRINT: u64 = FINGERPRINT;
 
     type Cursor = BucketCursor;
     type Unflushed = Unflushed;

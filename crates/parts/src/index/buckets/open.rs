@@ -147,10 +147,9 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
         self.finish_split(&mut begin)?;
         if L::SLOTS != 0 {
-            begin();
             // One further on a split may have been at work.
             (0..self.zones.capacity().min(self.size().buckets + 1)).try_for_each(|bucket| {
-                L::clear(self.words(), self.zones.place(bucket)?);
+                L::clear(self.words(), self.zones.place(bucket)?, &mut begin);
                 Ok::<_, SpaceError>(())
             })?;
         }
