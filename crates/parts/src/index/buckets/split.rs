@@ -126,15 +126,16 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// # Errors
     /// As for [`get`](BucketIndex::get); nothing is changed then.
     pub(super) fn finish_split(&self, begin: &mut impl FnMut()) -> Result<(), SpaceError> {
+        let Some((_, parent)) = self.size().last_split() else { return Ok(()) };
         let left = self.left_by_split()?;
         if !left.is_empty() {
             begin();
-            self.free(left.into_iter());
-        } else if let Some((_, parent)) = self.size().last_split() {
-            // If the process alone has died, the words may have left the cache and not the medium.
-            self.each_slot::<false>(self.zones.place(parent)?, |slot, _| self.words().flush(slot, WORD))?;
-            self.words().fence();
         }
+        left.into_iter().for_each(|slot| self.words().store(slot, FREE));
+        // If the process alone has died, words that had left before may be gone from the cache and not from the medium, in any
+        // bucket of the chain.
+        self.each_slot::<false>(self.zones.place(parent)?, |slot, _| self.words().flush(slot, WORD))?;
+        self.words().fence();
         Ok(())
     }
 }
