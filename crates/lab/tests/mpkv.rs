@@ -1,8 +1,12 @@
 //! MPKV and its baseline as stores: what their operations cost on the medium, counted exactly on the simulator; what an open
 //! changes; and that a pool remembers the shape of its table.
 
+#[path = "shared/cost.rs"]
+mod cost;
+
+use cost::cost_of;
 use quipu::{Client, Design, ErrorKind, MediumKind, Options, Store};
-use quipu_medium::sim::{Cost, SimOptions};
+use quipu_medium::sim::SimOptions;
 use quipu_medium::{LINE, Pages, Region, WORD};
 use std::time::{Duration, Instant};
 
@@ -31,13 +35,6 @@ fn put(client: &mut Client, number: u64, version: u8) {
 
 fn get(client: &Client, number: u64) -> Option<Vec<u8>> {
     client.get(&number.to_le_bytes()).expect("a read")
-}
-
-fn cost_of(store: &Store, act: impl FnOnce()) -> Cost {
-    let sim = store.region().simulator().expect("simulated");
-    let before = sim.cost();
-    act();
-    sim.cost() - before
 }
 
 /// Words stored by locking and unlocking: each a store or a swap. With locks in DRAM there is none.

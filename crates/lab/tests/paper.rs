@@ -261,7 +261,7 @@ fn few(only: &[Design], threads: &[usize]) -> Scale {
 
 /// Whether a statement is about FlatStore-H, or about no design.
 fn of_h(statement: &str) -> bool {
-    !["-M", "-PH", "-FF"]
+    !["-M", "-PH", "-FF", "Viper"]
         .iter()
         .any(|other| statement.starts_with(other) || statement.contains(&format!("on {other}")))
 }
@@ -314,6 +314,8 @@ fn techniques_are_put_on_top_of_each_other() {
     };
     assert_eq!(steps[..3].iter().map(|step| hinted(step)).sum::<f64>(), 0.0, "no shortcuts yet");
     assert!(hinted("+ shortcut") > 0.0 && hinted("+ batch") > 0.0, "{found:?}");
+    let found = rows_of(pacman(), "8", &few(&[Design::ViperPacman], &[1]), |says| says.starts_with("Viper"));
+    assert_eq!(names(&found), each(&["raw", "+ reduce", "+ separate", "+ batch"], &["util"]));
 }
 
 #[test]
