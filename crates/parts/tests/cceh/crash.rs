@@ -1,6 +1,6 @@
 //! The oracle of the crash tests of the CCEH index: whether a crash image agrees with what every key may be.
 
-use super::crashes::{self, Answers, Known, Model, Way};
+use super::crashes::{self, Answers, Expected, Known, Model, Way, explained};
 use super::support::mix;
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard};
@@ -8,7 +8,6 @@ use quipu_parts::index::cceh::{
     CcehError, CcehIndex, CcehRoot, CcehSettings, Cursor, Name, NodeMemory, PmNodes,
 };
 use quipu_parts::space::{Space, ZoneId};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
 
@@ -188,65 +187,14 @@ fn ask(
     }
 }
 
-/// What an index that works on after a crash must hold, and what is not its own.
-#[derive(Clone, Default)]
-pub struct Expected {
-    references: BTreeMap<u64, u64>,
-    foreign: Vec<ZoneId>,
-}
-
-impl Expected {
-    fn check(&self, space: &Space, index: &CcehIndex<PmNodes>, guard: &Guard<'_>) -> Result<(), String> {
-        for (key, reference) in &self.references {
-            let found = get(index, guard, *key);
-            if found != Some(*reference) {
-                return Err(format!("key {key} is {found:?} after the crash was over, and was {reference}"));
-            }
-        }
-        let mut zones = index.memory().zones();
-        zones.extend(&self.foreign);
-        zones.sort_unstable();
-        let committed = space.committed_zones();
-        if zones != committed {
-            return Err(format!("{committed:?} are committed; index and others have {zones:?}"));
-        }
-        space.audit().map(|_| ()).map_err(|error| error.to_string())
-    }
-
-    /// First others take zones, then keys are changed, then keys are added until segments split.
-    fn work_on(&mut self, region: &Region, root: CcehRoot, model: &Model, round: u64) -> Result<(), String> {
-        let collector = Collector::new();
-        let participant = collector.register();
-        let guard = participant.pin();
-        let (space, index) = open_sound(region, root)?;
-        if round == 0 {
-            for key in model.keys() {
-                self.references.extend(get(&index, &guard, *key).map(|found| (*key, found)));
-            }
-            let zone = space.get_zone(None, 2).map_err(|error| error.to_string())?;
-            zone.iter().for_each(|zone| space.commit_zone(*zone));
-            self.foreign.extend(zone);
-            return self.check(&space, &index, &guard);
-        }
-        self.check(&space, &index, &guard)?;
-        if round == 1 {
-            for (key, old) in &mut self.references {
-                if !index.replace(&guard, hash_of(*key), *old, *old + 100) {
-                    return Err(format!("key {key} cannot be changed"));
-                }
-                *old += 100;
-            }
-            return self.check(&space, &index, &guard);
-        }
-        for key in 10_000..10_012 {
-            match index.insert(&guard, hash_of(key), reference(key, 0)) {
-                Ok(()) => drop(self.references.insert(key, reference(key, 0))),
-                Err(CcehError::Full { .. }) => {}
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        self.check(&space, &index, &guard)
-    }
+/// Whether the index holds what it must.
+fn check(
+    expected: &Expected,
+    space: &Space,
+    index: &CcehIndex<PmNodes>,
+    guard: &Guard<'_>,
+) -> Result<(), String> {
+    expected.check(space, index.memory().zones(), |key| Ok(get(index, guard, key)))
 }
 
 /// The pool and the index, without a twin.
@@ -258,8 +206,6 @@ fn open_sound(region: &Region, root: CcehRoot) -> Result<(Arc<Space>, CcehIndex<
 }
 
 impl crashes::Subject for Subject {
-    type Expected = Expected;
-
     fn verify(&self, region: &Region, model: &Model, way: Way, answers: &Answers) -> Result<(), String> {
         let (space, _) = Space::open(region.clone()).map_err(|error| error.to_string())?;
         let space = Arc::new(space);
@@ -267,18 +213,10 @@ impl crashes::Subject for Subject {
         let collector = Collector::new();
         let participant = collector.register();
         let guard = participant.pin();
-        let mut present = Vec::new();
         let walked = if matches!(way, Way::Walk) { walk(&index, &guard) } else { Vec::new() };
-        for (key, known) in model {
-            let found = ask(&index, &guard, way, &walked, *key, known);
-            answers.borrow_mut().insert(*key, found);
-            if found != known.now && Some(found) != known.next {
-                return Err(format!("key {key} is {found:?}, and should be {known:?}, by {way:?}"));
-            }
-            present.extend(found);
-        }
+        let present =
+            explained(model, way, answers, |key, known| Ok(ask(&index, &guard, way, &walked, key, known)))?;
         let walked = walk(&index, &guard);
-        present.sort_unstable();
         if walked != present {
             return Err(format!("a walk gives {walked:?} where {way:?} gives {present:?}"));
         }
@@ -292,6 +230,7 @@ impl crashes::Subject for Subject {
         Ok(())
     }
 
+    /// First others take zones, then keys are changed, then keys are added until segments split.
     fn work_on(
         &self,
         expected: &mut Expected,
@@ -299,11 +238,36 @@ impl crashes::Subject for Subject {
         model: &Model,
         round: u64,
     ) -> Result<(), String> {
-        expected.work_on(region, self.root, model, round)
+        let collector = Collector::new();
+        let participant = collector.register();
+        let guard = participant.pin();
+        let (space, index) = open_sound(region, self.root)?;
+        if round == 0 {
+            expected.begin(&space, model, |key| Ok(get(&index, &guard, key)))?;
+            return check(expected, &space, &index, &guard);
+        }
+        check(expected, &space, &index, &guard)?;
+        if round == 1 {
+            for (key, old) in &mut expected.references {
+                if !index.replace(&guard, hash_of(*key), *old, *old + 100) {
+                    return Err(format!("key {key} cannot be changed"));
+                }
+                *old += 100;
+            }
+            return check(expected, &space, &index, &guard);
+        }
+        for key in 10_000..10_012 {
+            match index.insert(&guard, hash_of(key), reference(key, 0)) {
+                Ok(()) => drop(expected.references.insert(key, reference(key, 0))),
+                Err(CcehError::Full { .. }) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        check(expected, &space, &index, &guard)
     }
 
     fn check(&self, expected: &Expected, region: &Region) -> Result<(), String> {
         let (space, index) = open_sound(region, self.root)?;
-        expected.check(&space, &index, &Collector::new().register().pin())
+        check(expected, &space, &index, &Collector::new().register().pin())
     }
 }

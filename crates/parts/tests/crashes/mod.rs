@@ -1,6 +1,9 @@
 //! What crash tests of indexes share: what every key may be after a crash, and which crashes are looked at.
 
 pub mod creation;
+mod expected;
+
+pub use expected::{Expected, explained};
 
 use quipu_medium::Region;
 use quipu_medium::sim::{Event, Sim, SimArena, Snapshot};
@@ -79,23 +82,20 @@ pub type Answers = RefCell<BTreeMap<u64, Option<u64>>>;
 
 /// A pool with an index, and how crashes of it are judged.
 pub trait Subject {
-    /// What an index that works on must hold.
-    type Expected: Default;
-
     /// Opens a crash image and holds it against the model; `answers` takes what it answers, as it answers.
     fn verify(&self, region: &Region, model: &Model, way: Way, answers: &Answers) -> Result<(), String>;
 
     /// Works on in a pool that has been recovered, in three rounds, which begin with a look at what is expected.
     fn work_on(
         &self,
-        expected: &mut Self::Expected,
+        expected: &mut Expected,
         region: &Region,
         model: &Model,
         round: u64,
     ) -> Result<(), String>;
 
     /// Opens the pool once more, and looks for what is expected.
-    fn check(&self, expected: &Self::Expected, region: &Region) -> Result<(), String>;
+    fn check(&self, expected: &Expected, region: &Region) -> Result<(), String>;
 }
 
 /// Calls `each` before every operation of `act` on the medium.
@@ -176,7 +176,7 @@ impl Findings {
         model: &Model,
         seed: u64,
     ) -> Result<(), String> {
-        let mut expected = S::Expected::default();
+        let mut expected = Expected::default();
         for round in 0..3 {
             subject.work_on(&mut expected, region, model, round)?;
             if round == seed / 9 % 3 {

@@ -1,12 +1,11 @@
 //! The oracle of the crash tests of the FAST&FAIR index: whether a crash image agrees with what every key may be.
 
-use super::crashes::{self, Answers, Known, Model, Way};
+use super::crashes::{self, Answers, Expected, Known, Model, Way, explained};
 use super::support::Keys;
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairRoot, PmWords, ScanCursor, Words};
-use quipu_parts::space::{Space, ZoneId};
-use std::collections::BTreeMap;
+use quipu_parts::space::Space;
 use std::sync::Arc;
 
 const VERSIONS: u64 = 1 << 20;
@@ -166,33 +165,18 @@ impl Subject {
     }
 }
 
-/// What an index that works on after a crash must hold, and what is not its own.
-#[derive(Default)]
-pub struct Expected {
-    references: BTreeMap<u64, u64>,
-    foreign: Vec<ZoneId>,
-}
-
-impl Expected {
-    fn check(&self, space: &Space, index: &Index, keys: Keys, guard: &Guard<'_>) -> Result<(), String> {
-        for (key, reference) in &self.references {
-            let found = index.get(guard, &keys.of(*key)).map_err(text)?;
-            if found != Some(*reference) {
-                return Err(format!("key {key} is {found:?} after the crash was over, and was {reference}"));
-            }
-        }
-        if walk(index, guard)?.len() != self.references.len() {
-            return Err("a walk finds other keys after the crash was over".into());
-        }
-        let mut zones = index.zones();
-        zones.extend(&self.foreign);
-        zones.sort_unstable();
-        let committed = space.committed_zones();
-        if zones != committed {
-            return Err(format!("{committed:?} are committed; index and others have {zones:?}"));
-        }
-        space.audit().map(|_| ()).map_err(text)
+/// Whether the index holds what it must, and nothing else.
+fn check(
+    expected: &Expected,
+    space: &Space,
+    index: &Index,
+    keys: Keys,
+    guard: &Guard<'_>,
+) -> Result<(), String> {
+    if walk(index, guard)?.len() != expected.references.len() {
+        return Err("a walk finds other keys after the crash was over".into());
     }
+    expected.check(space, index.zones(), |key| index.get(guard, &keys.of(key)).map_err(text))
 }
 
 /// The pool and the index, without a twin.
@@ -204,8 +188,6 @@ fn open_sound(region: &Region, root: FastFairRoot) -> Result<(Arc<Space>, Index)
 }
 
 impl crashes::Subject for Subject {
-    type Expected = Expected;
-
     fn verify(&self, region: &Region, model: &Model, way: Way, answers: &Answers) -> Result<(), String> {
         let (space, _) = Space::open(region.clone()).map_err(text)?;
         let space = Arc::new(space);
@@ -213,18 +195,10 @@ impl crashes::Subject for Subject {
         let collector = Collector::new();
         let participant = collector.register();
         let guard = participant.pin();
-        let mut present = Vec::new();
         let walked = if matches!(way, Way::Walk) { walk(&index, &guard)? } else { Vec::new() };
-        for (key, known) in model {
-            let found = self.ask(&index, &guard, way, &walked, *key, known)?;
-            answers.borrow_mut().insert(*key, found);
-            if found != known.now && Some(found) != known.next {
-                return Err(format!("key {key} is {found:?}, and should be {known:?}, by {way:?}"));
-            }
-            present.extend(found);
-        }
+        let present =
+            explained(model, way, answers, |key, known| self.ask(&index, &guard, way, &walked, key, known))?;
         let walked = walk(&index, &guard)?;
-        present.sort_unstable();
         if walked != present {
             return Err(format!("a walk gives {walked:?} where {way:?} gives {present:?}"));
         }
@@ -253,16 +227,10 @@ impl crashes::Subject for Subject {
         let guard = participant.pin();
         let (space, index) = open_sound(region, self.root)?;
         if round == 0 {
-            for key in model.keys() {
-                let found = index.get(&guard, &self.keys.of(*key)).map_err(text)?;
-                expected.references.extend(found.map(|found| (*key, found)));
-            }
-            let zone = space.get_zone(None, 2).map_err(text)?;
-            zone.iter().for_each(|zone| space.commit_zone(*zone));
-            expected.foreign.extend(zone);
-            return expected.check(&space, &index, self.keys, &guard);
+            expected.begin(&space, model, |key| index.get(&guard, &self.keys.of(key)).map_err(text))?;
+            return check(expected, &space, &index, self.keys, &guard);
         }
-        expected.check(&space, &index, self.keys, &guard)?;
+        check(expected, &space, &index, self.keys, &guard)?;
         if round == 1 {
             for (key, old) in &mut expected.references {
                 if !index.replace(&guard, &self.keys.of(*key), *old, *old + 100).map_err(text)? {
@@ -270,7 +238,7 @@ impl crashes::Subject for Subject {
                 }
                 *old += 100;
             }
-            return expected.check(&space, &index, self.keys, &guard);
+            return check(expected, &space, &index, self.keys, &guard);
         }
         for key in 10_000..10_040 {
             match index.insert(&guard, &self.keys.of(key), reference(key, 0)) {
@@ -279,7 +247,7 @@ impl crashes::Subject for Subject {
                 Err(error) => return Err(text(error)),
             }
         }
-        expected.check(&space, &index, self.keys, &guard)?;
+        check(expected, &space, &index, self.keys, &guard)?;
         let gone: Vec<u64> = expected.references.keys().copied().filter(|key| key % 4 != 0).collect();
         for key in gone {
             let old = expected.references.remove(&key);
@@ -290,11 +258,11 @@ impl crashes::Subject for Subject {
         drop(guard);
         (0..4).for_each(|_| _ = participant.collect());
         leaks_nothing(&index)?;
-        expected.check(&space, &index, self.keys, &participant.pin())
+        check(expected, &space, &index, self.keys, &participant.pin())
     }
 
     fn check(&self, expected: &Expected, region: &Region) -> Result<(), String> {
         let (space, index) = open_sound(region, self.root)?;
-        expected.check(&space, &index, self.keys, &Collector::new().register().pin())
+        check(expected, &space, &index, self.keys, &Collector::new().register().pin())
     }
 }
