@@ -34,6 +34,7 @@ fn every_design_survives_five_thousand_crash_states() {
         if design.description().index_in_pool {
             assert!(report.during_survey * 20 >= report.states, "during a survey: {}", report.during_survey);
         }
+        assert_eq!(report.eliminated > 0, design.description().eliminates, "{design}: {}", report.eliminated);
         if design.description().checkpoints {
             assert!(report.during_close * 40 >= report.states, "during a close: {}", report.during_close);
             assert!(report.from_checkpoint * 200 >= report.states, "checkpoints: {}", report.from_checkpoint);

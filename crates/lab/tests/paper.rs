@@ -331,6 +331,58 @@ fn production_and_recovery_run() {
     assert!(found.iter().all(|row| row.ops.abs_diff(20_000) < 1_000), "{found:?}");
 }
 
+fn mpkv() -> &'static Paper {
+    Paper::of("mpkv").expect("it is built")
+}
+
+#[test]
+fn queries_and_updates_are_mixed_over_threads_and_sizes() {
+    let without_rivals = |says: &str| !says.contains("pmemkv");
+    let phases = ["load_mix", "run_mix"];
+    for (figure, settings) in [
+        (
+            "4",
+            &["0 %", "20 %", "40 %", "50 %", "60 %", "80 %", "100 %"].map(|of| format!("{of} queries"))[..],
+        ),
+        ("6", &["50 % queries".to_owned()]),
+        ("7", &["95 % queries".to_owned()]),
+    ] {
+        // Three designs with either number of threads.
+        let settings: Vec<&str> = settings.iter().flat_map(|of| [of.as_str(); 6]).collect();
+        let found = rows_of(mpkv(), figure, &on_dram(&[1, 2]), without_rivals);
+        assert_eq!(names(&found), each(&settings, &phases));
+    }
+    let found = rows_of(mpkv(), "5", &on_dram(&[1]), without_rivals);
+    let settings = ["64 B", "128 B", "256 B", "512 B", "1024 B"].map(|size| [size; 3]).concat();
+    assert_eq!(names(&found), each(&settings, &phases));
+    let fences = |design: &str| {
+        let found = rows_of(mpkv(), "4", &on_sim(), |_| false);
+        let is_it = |row: &&Row| {
+            row.design == design
+                && row.phase == "run_mix"
+                && row.paper.as_ref().is_some_and(|of| of.setting.starts_with("100 "))
+        };
+        found.iter().find(is_it).and_then(|row| row.fences_per_op).expect("it is counted")
+    };
+    assert_eq!((fences("mpkv"), fences("mpkv-baseline")), (0.0, 0.0), "queries make nothing durable");
+}
+
+#[test]
+fn writers_of_few_keys_are_eliminated_and_not() {
+    let scale = Scale { records: 50_000, ..on_dram(&[2]) };
+    let found = rows_of(mpkv(), "contention", &scale, |_| true);
+    let settings =
+        ["1 hot key, on", "1 hot key, off", "16 hot keys, on", "16 hot keys, off"].map(|of| [of; 3]);
+    assert_eq!(names(&found), each(&settings.concat(), &["load_mix", "run_mix"]));
+    for row in found.iter().filter(|row| row.eliminated_per_op.is_some()) {
+        let setting = &row.paper.as_ref().expect("a paper").setting;
+        assert!(setting.ends_with(", on") && row.design != "mpkv-baseline", "{row:?}");
+    }
+    let of_mpkv = |row: &&Row| row.design == "mpkv" && row.phase == "run_mix";
+    let most = found.iter().filter(of_mpkv).filter_map(|row| row.eliminated_per_op).fold(0.0, f64::max);
+    assert!((0.001..1.0).contains(&most), "two threads at one key never met: {found:?}");
+}
+
 #[test]
 fn rounds_are_run_forwards_and_back_and_designs_chosen() {
     let scale = Scale { rounds: 2, only: vec![Design::Viper], ..on_dram(&[1]) };

@@ -4,13 +4,15 @@
 //!
 //! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
 
+#[path = "shared/schedule.rs"]
+mod schedule;
+
 use quipu::{Design, Error, Options, Store, Techniques, Testing, Twin};
-use quipu_lab::linear::{Action, BUDGET, Caller, Clock, History, Log, Operation, Timing, Verdict, check};
-use quipu_medium::Region;
-use quipu_medium::sim::{SimArena, SimOptions, sched};
+use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
+use quipu_medium::sim::SimArena;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::cell::RefCell;
+use schedule::{Scheduled, Task, unexplained};
 
 /// Keys at which writers and the cleaners meet, and others whose records lie between theirs.
 const KEYS: u64 = 3;
@@ -81,57 +83,20 @@ fn write(store: &Store, clock: &Clock, number: u64, seed: u64) -> Result<Vec<Ope
     Ok(log.into_operations())
 }
 
-/// Reads all keys.
-fn read(store: &Store, clock: &Clock) -> Result<Vec<Operation>, Error> {
-    let mut log = Log::new(clock, Caller::Afterwards);
-    let mut client = store.client();
-    (0..KEYS).try_for_each(|key| log.call(&mut client, key, Action::Get, &Timing::FREE).map(drop))?;
-    Ok(log.into_operations())
-}
-
 /// One schedule: what everybody was told, and how many records moved meanwhile.
 fn run(options: &Options, arena: &mut SimArena, seed: u64) -> Result<(Vec<Operation>, u64), Error> {
-    let region = Region::sim(SimOptions { len: 1 << 20, seed, ..SimOptions::default() });
-    let sim = region.simulator().expect("simulated").clone();
-    let store = Store::create_on(region, options)?;
-    let clock = Clock::default();
-    let mut first = Log::new(&clock, Caller::Afterwards);
-    let mut client = store.client();
-    for key in 0..KEYS + OTHERS {
-        first.call(&mut client, key, Action::Put(key), &Timing::FREE)?;
-    }
-    drop(client);
-    let done = RefCell::new(Ok(first.into_operations()));
-    let note = |some: Result<Vec<Operation>, Error>| {
-        let mut done = done.borrow_mut();
-        match (&mut *done, some) {
-            (Ok(all), Ok(some)) => all.extend(some),
-            (all, Err(error)) => *all = Err(error),
-            (Err(_), Ok(_)) => {}
-        }
-    };
-    let (store_of_all, clock_of_all) = (&store, &clock);
-    let mut tasks: Vec<Box<dyn FnOnce() + '_>> = Vec::new();
+    let mut scheduled = Scheduled::new(options, seed, 1 << 20, KEYS + OTHERS)?;
+    let mut tasks: Vec<Task<'_>> = Vec::new();
     for number in 1..=WRITERS {
-        tasks.push(Box::new(move || note(write(store_of_all, clock_of_all, number, seed))));
+        tasks.push(Box::new(move |store, clock| write(store, clock, number, seed)));
     }
-    tasks.push(Box::new(|| {
-        let compacted: Result<Vec<_>, Error> = (0..COMPACTIONS).map(|_| store.compact()).collect();
-        note(compacted.map(|_| Vec::new()));
+    tasks.push(Box::new(|store, _| {
+        (0..COMPACTIONS).try_for_each(|_| store.compact().map(drop))?;
+        Ok(Vec::new())
     }));
-    sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    let moved = store.stats().moved_records;
-    note(read(&store, &clock));
-    let power_lost = sim.snapshot();
-    drop(store);
-    let region = arena.boot(&power_lost, &power_lost.nothing(), seed);
-    let mut store = Store::open_on(region, options)?;
-    note(read(&store, &clock));
-    store.compact()?;
-    note(read(&store, &clock));
-    let checked = store.check(&|_, _| {})?;
-    assert!(checked.is_sound(), "seed {seed}: {}", checked.damage);
-    Ok((done.into_inner()?, moved))
+    scheduled.run(tasks)?;
+    let moved = scheduled.store.stats().moved_records;
+    Ok((scheduled.end(arena, KEYS)?, moved))
 }
 
 fn explore(design: Design, twin: Option<Twin>, seeds: impl Iterator<Item = u64>, enough: usize) -> Shown {
@@ -140,15 +105,9 @@ fn explore(design: Design, twin: Option<Twin>, seeds: impl Iterator<Item = u64>,
         let (operations, moved) = run(&options(design, seed, twin), &mut arena, seed)
             .unwrap_or_else(|error| panic!("{design}, seed {seed}: {error}"));
         shown.moved += moved;
-        match check(&History { operations, ..History::default() }, BUDGET) {
-            Verdict::Linearizable => {}
-            Verdict::Undecided { key, .. } => panic!("{design}, seed {seed}: key {key} is undecided"),
-            Verdict::Violation(violation) => {
-                shown.convictions.push(format!("{design}, seed {seed}: {violation}"));
-                if shown.convictions.len() >= enough {
-                    break;
-                }
-            }
+        shown.convictions.extend(unexplained(&format!("{design}, seed {seed}"), operations));
+        if shown.convictions.len() >= enough {
+            break;
         }
     }
     shown

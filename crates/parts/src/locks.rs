@@ -4,11 +4,8 @@
 //! be found locked after a crash. In a small table of their own the locks stay in the cache and vanish with the process (MPKV, section
 //! 3.1: volatile lock management). Two places may share a lock; whoever holds one hardly ever waits for that.
 //!
-//! ```text
-//! lock word | bits 1..=63: who holds it, as the holder may say; zero now | bit 0: held |
-//! ```
-//!
-//! The upper bits are there for an operation's identity, by which a waiter may recognise its work (MPKV, section 3.3).
+//! The paper's lock word tells which operation holds it (section 3.3). Here that is told by the lock of the key, which is held for longer:
+//! see [`stripes`](crate::stripes).
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Waiter, point};

@@ -30,6 +30,15 @@
 //!
 //! The idea that a later operation completes an earlier one's second phase is MPKV's (section 3.2), where the phase is a
 //! bit in PM.
+//!
+//! *Elimination* (MPKV, section 3.3). Of two blind writes of one key that meet, one may return as if the other had overwritten it. The
+//! holder of a stripe *offers* to be that other one as long as nobody can have seen what it writes: the stripe is UNSEEN then, which
+//! is LOCKED for all other purposes. Who waits meanwhile notes the holder's number, and finds out with the lock in hand whether its
+//! key's record is the one of that number. Both calls overlapped before the record could be seen, so the waiter's write may be
+//! ordered directly before it, and nobody can have read in between. The paper lets who waits note the number until the lock is free:
+//! then a reader may have returned the new value before the eliminated write began, which no order explains.
+//!
+//! The paper gives every write a number for this, and every record eight bytes for it. Sequence numbers are unique as they are.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Waiter, point};
@@ -37,8 +46,9 @@ use quipu_medium::arch::prefetch_to_write;
 
 const FREE: u32 = 0;
 const LOCKED: u32 = 1;
-const PARKED: u32 = 2;
-const PUBLISHING: u32 = 3;
+const UNSEEN: u32 = 2;
+const PARKED: u32 = 3;
+const PUBLISHING: u32 = 4;
 
 /// One lock, and what was parked at it; two to a cache line.
 #[derive(Default)]
@@ -97,7 +107,7 @@ impl Stripes {
         let stripe = &self.stripes[stripe];
         point();
         if stripe.change(FREE, LOCKED) {
-            return StripeGuard { stripe };
+            return StripeGuard { stripe, met: None };
         }
         stripe.lock_contended(publish)
     }
@@ -153,10 +163,14 @@ impl Stripe {
 
     #[cold]
     fn lock_contended(&self, publish: impl FnOnce(Parked)) -> StripeGuard<'_> {
-        let mut waiter = Waiter::default();
+        let (mut waiter, mut met) = (Waiter::default(), None);
         loop {
             match self.state.load(Ordering::Relaxed) {
                 FREE if self.change(FREE, LOCKED) => break,
+                UNSEEN => {
+                    met = self.unseen().or(met);
+                    waiter.wait();
+                }
                 PARKED if self.change(PARKED, PUBLISHING) => {
                     publish(self.parked());
                     // Readers of the published key need not wait any longer for whatever the new holder does.
@@ -166,7 +180,15 @@ impl Stripe {
                 _ => waiter.wait(),
             }
         }
-        StripeGuard { stripe: self }
+        StripeGuard { stripe: self, met }
+    }
+
+    /// The number of the write that holds the stripe and that nobody can have seen at some moment of this call. Numbers of a stripe
+    /// only rise: one that has not changed around that moment was the holder's. Who sees it sees also that the stripe was left before.
+    fn unseen(&self) -> Option<u64> {
+        let number = self.newest.load(Ordering::Acquire);
+        let is_unseen = self.state.load(Ordering::Acquire) == UNSEEN;
+        (is_unseen && self.newest.load(Ordering::Relaxed) == number).then_some(number)
     }
 
     #[cold]
@@ -191,9 +213,28 @@ impl Stripe {
 /// Holds a stripe until it drops or parks something.
 pub struct StripeGuard<'a> {
     stripe: &'a Stripe,
+    met: Option<u64>,
 }
 
 impl StripeGuard<'_> {
+    /// The number of a write on offer that had not been seen by anybody yet when this stripe was already waited for.
+    #[inline]
+    pub fn met(&self) -> Option<u64> {
+        self.met
+    }
+
+    /// Offers the write whose number was noted last to those who wait: from now on it may be the one that has overwritten theirs.
+    #[inline]
+    pub fn offer(&self) {
+        self.stripe.state.store(UNSEEN, Ordering::Release);
+    }
+
+    /// Ends the offer. From now on the write may be seen.
+    #[inline]
+    pub fn withdraw(&self) {
+        self.stripe.state.store(LOCKED, Ordering::Release);
+    }
+
     /// The highest sequence number of this stripe's records, since the store was opened.
     #[inline]
     pub fn newest(&self) -> u64 {
@@ -204,7 +245,8 @@ impl StripeGuard<'_> {
     #[inline]
     pub fn note_newest(&self, sequence: u64) {
         debug_assert!(sequence > self.newest(), "numbers of a key follow its writes");
-        self.stripe.newest.store(sequence, Ordering::Relaxed);
+        // Released, for `unseen`.
+        self.stripe.newest.store(sequence, Ordering::Release);
     }
 
     /// Unlocks the stripe and leaves `parked` there, once `persist` has made it durable. All but one of the stores come

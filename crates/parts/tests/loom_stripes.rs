@@ -137,3 +137,49 @@ fn all_is_published_that_was_parked_before() {
         settler.join().unwrap();
     });
 }
+
+/// Two writes of a key, of which the first is on offer, beside one who has looked and then locks: whether that one has met the first, and
+/// what it had seen before. `is_sound`: the offer ends before the write can be seen.
+fn meet(is_sound: bool) -> (Option<u64>, u64) {
+    let table = Table::new();
+    let writing = table.clone();
+    let writer = thread::spawn(move || {
+        let stripe = writing.stripes.lock(0, |_| ());
+        stripe.note_newest(1);
+        stripe.offer();
+        if is_sound {
+            stripe.withdraw();
+        }
+        writing.index[0].store(1, Ordering::Release);
+        drop(stripe);
+        let stripe = writing.stripes.lock(0, |_| ());
+        stripe.note_newest(2);
+        writing.index[0].store(2, Ordering::Release);
+    });
+    let seen = table.index[0].load(Ordering::Acquire);
+    let met = table.stripes.lock(0, |_| ()).met();
+    writer.join().unwrap();
+    (met, seen)
+}
+
+#[test]
+fn a_write_that_was_seen_or_is_not_on_offer_is_met_by_nobody() {
+    static MET: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    model(|| match meet(true) {
+        (None, _) => {}
+        (met, seen) => {
+            assert_eq!((met, seen), (Some(1), 0));
+            MET.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    assert!(MET.load(std::sync::atomic::Ordering::Relaxed) > 0, "nobody ever met it");
+}
+
+#[test]
+#[should_panic(expected = "had been seen")]
+fn as_published_a_write_is_met_that_was_seen() {
+    model(|| {
+        let (met, seen) = meet(false);
+        assert!(met.is_none() || seen == 0, "{met:?} is met, and {seen} had been seen");
+    });
+}

@@ -2,9 +2,11 @@
 
 use crate::again;
 use crate::campaign::Campaign;
+use crate::evaluation::{self, Evaluation};
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
+use quipu_lab::bench::paper::{Paper, Scale};
 use quipu_lab::bench::{Config, Keys, Overwrites};
 use quipu_lab::workload::Workload;
 use quipu_rivals::compare::Benchmark;
@@ -18,6 +20,7 @@ Examples:
   quipu-rivals ops --engine quipu,rocksdb:process,fjall:process --threads 2 --plot ops.svg
   quipu-rivals ycsb a b c --engine all --medium file --pool /mnt/ssd/rivals --records 20000
   quipu-rivals mix --etc --engine flatstore-h,pmemkv:process,rocksdb:process
+  quipu-rivals paper mpkv --figure 4,contention --threads 1,2
   quipu-rivals compare > tables.md";
 
 /// What is measured where nothing is chosen: of every engine, what is nearest to ours.
@@ -52,6 +55,8 @@ enum Command {
     ///
     /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of the others.
     Mix(Mix),
+    /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our designs.
+    Paper(Evaluated),
     /// Run ops and YCSB A and B on all engines, media and numbers of threads, and print tables in Markdown.
     Compare(Compare),
 }
@@ -119,6 +124,61 @@ impl Mix {
         let overwrites =
             Overwrites { utilizations: vec![utilization], keys: vec![keys], put, ..Overwrites::default() };
         settings.measure(&heading, &[Benchmark::Mix(overwrites)], &config)
+    }
+}
+
+#[derive(clap::Args)]
+struct Evaluated {
+    /// The paper, by its system.
+    #[arg(value_name = "PAPER", value_parser = evaluation::find)]
+    paper: &'static Paper,
+    /// The figures, or sections where there is no figure, separated by commas, or all.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "all")]
+    figure: Vec<String>,
+    /// Engines beside the designs of each figure, separated by commas, each with its durability level.
+    #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = "pmemkv:process")]
+    engine: Vec<String>,
+    /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
+    #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
+    medium: MediumKind,
+    /// A path that does not exist, made and removed for every engine. [default: as for mix]
+    #[arg(long, value_name = "PATH")]
+    pool: Option<PathBuf>,
+    /// Numbers of threads, separated by commas.
+    #[arg(long, value_name = "T", value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<usize>,
+    /// Records that stand for the paper's usual number.
+    #[arg(long, value_name = "N", default_value_t = 300_000)]
+    records: u64,
+    /// How often each figure is run, every other time in reverse; ratios are medians over the rounds.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: usize,
+    /// What all choices follow from.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object a line, one for each phase.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Evaluated {
+    fn run(self) -> Result<(), Failure> {
+        let Evaluated { paper, figure, engine, medium, pool, threads, records, rounds, seed, json } = self;
+        let presets = if figure == ["all"] {
+            paper.presets.iter().collect()
+        } else {
+            let of = |name: &String| {
+                let named = paper.figure(name);
+                named.ok_or_else(|| Failure::Usage(format!("{} has no figure {name}", paper.name)))
+            };
+            figure.iter().map(of).collect::<Result<Vec<_>, Failure>>()?
+        };
+        let beside = engine.iter().map(|name| choice(name)).collect::<Result<Vec<_>, Failure>>()?;
+        let pool = Some(place(medium, pool.as_deref())?);
+        again::with_environment(&beside, medium)?;
+        let base = Config { designs: Vec::new(), medium, pool, seed, ..Config::default() };
+        let scale = Scale { base, records, threads, rounds, ..Scale::default() };
+        Evaluation { paper, presets, beside, scale, json }.run()
     }
 }
 
@@ -233,6 +293,7 @@ impl Line {
                 ycsb.settings.measure(&heading, &workloads, &config)
             }
             Command::Mix(mix) => mix.run(),
+            Command::Paper(evaluated) => evaluated.run(),
             Command::Compare(compare) => compare.campaign()?.run(),
         }
     }
@@ -264,13 +325,10 @@ impl Settings {
     }
 
     fn config(&self, sizes: Config) -> Result<Config, Failure> {
-        if self.medium == MediumKind::Sim {
-            return Err(Failure::Usage("--medium sim knows no files, which the others need".to_owned()));
-        }
         Ok(Config {
             designs: Vec::new(),
             medium: self.medium,
-            pool: Some(self.place()?),
+            pool: Some(place(self.medium, self.pool.as_deref())?),
             threads: self.threads,
             records: self.records,
             operations: self.ops.unwrap_or(self.records),
@@ -278,24 +336,6 @@ impl Settings {
             roofline: self.roofline,
             ..sizes
         })
-    }
-
-    fn place(&self) -> Result<PathBuf, Failure> {
-        let path = match (&self.pool, self.medium) {
-            (Some(path), _) => path.clone(),
-            (None, MediumKind::Dram) => Path::new("/dev/shm").join(temporary()),
-            (None, MediumKind::File) => std::env::temp_dir().join(temporary()),
-            (None, _) => {
-                return Err(Failure::Usage("name a new place on persistent memory with --pool".into()));
-            }
-        };
-        if path.exists() {
-            return Err(Failure::Usage(format!(
-                "{} exists already; name a new place with --pool",
-                path.display()
-            )));
-        }
-        Ok(path)
     }
 
     fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
@@ -306,6 +346,28 @@ impl Settings {
         let heading = format!("{heading}, {threads}, medium {}, seed {}.", self.medium, self.seed);
         Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, config)
     }
+}
+
+/// Where pools and folders are made, one after another.
+fn place(medium: MediumKind, chosen: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = match (chosen, medium) {
+        (_, MediumKind::Sim) => {
+            return Err(Failure::Usage("--medium sim knows no files, which the others need".to_owned()));
+        }
+        (Some(path), _) => path.to_owned(),
+        (None, MediumKind::Dram) => Path::new("/dev/shm").join(temporary()),
+        (None, MediumKind::File) => std::env::temp_dir().join(temporary()),
+        (None, _) => {
+            return Err(Failure::Usage("name a new place on persistent memory with --pool".into()));
+        }
+    };
+    if path.exists() {
+        return Err(Failure::Usage(format!(
+            "{} exists already; name a new place with --pool",
+            path.display()
+        )));
+    }
+    Ok(path)
 }
 
 fn temporary() -> String {

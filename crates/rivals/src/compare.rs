@@ -6,7 +6,7 @@
 use crate::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb};
 use crate::level::Survival;
 use crate::place::Place;
-use quipu::{Design, Durability};
+use quipu::{Design, Durability, Setting};
 use quipu_lab::bench::{self, BenchError, Config, Engine, Overwrites, Progress, Roofline, Row, Sink};
 use quipu_lab::workload::Workload;
 use quipu_medium::Region;
@@ -82,7 +82,9 @@ fn ours(
     progress: &dyn Progress,
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
-    let config = Config { designs: vec![design], ..config.clone() };
+    let mut config = Config { designs: vec![design], ..config.clone() };
+    // Of several designs with settings, each has its own.
+    config.settings.retain(|(name, _)| Setting::of(design).any(|setting| setting.name == name));
     match benchmark {
         Benchmark::Ops => bench::ops(&config, progress, sink),
         Benchmark::Ycsb(workload) => bench::ycsb(&config, workload, progress, sink),

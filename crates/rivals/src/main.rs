@@ -6,6 +6,7 @@
 mod again;
 mod args;
 mod campaign;
+mod evaluation;
 mod markdown;
 mod output;
 

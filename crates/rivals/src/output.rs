@@ -140,7 +140,8 @@ pub fn engines() -> Result<(), Failure> {
     Ok(())
 }
 
-fn json_line(object: &impl Serialize) -> Result<(), Failure> {
+/// Prints an object as a line.
+pub fn json_line(object: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(object).map_err(io::Error::from);
     print(&format!("{}\n", text.map_err(refused)?))
 }
@@ -156,7 +157,7 @@ fn refused(source: io::Error) -> Failure {
 }
 
 /// Names each stage on standard error as it begins, where a person would see it.
-struct Stages;
+pub struct Stages;
 
 impl Progress for Stages {
     fn begin(&self, stage: &str, total: u64) {

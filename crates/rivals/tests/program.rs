@@ -69,6 +69,31 @@ fn gets_and_puts_are_mixed_in_ours_at_a_utilization_and_in_others_without() {
     }
 }
 
+#[test]
+fn papers_are_repeated_beside_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut line = vec!["paper", "mpkv", "--figure", "6", "--engine", "redb:memory", "--medium", "file"];
+    line.extend(["--threads", "1", "--records", "1000"]);
+    let output = program(folder.path(), &line);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(said.contains("Figure 6") && said.contains("What carries over"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains("run_mix")).count(), 4, "{said}");
+    line.extend(["--json", "--rounds", "2"]);
+    let designs: Vec<_> = text(&program(folder.path(), &line).stdout)
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|row| row["phase"] == "run_mix" && row["setting"] == "50 % queries" && row["figure"] == "6")
+        .map(|row| row["design"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(designs, ["mpkv", "mpkv-baseline", "quipu", "redb:memory"].repeat(2));
+    for (figure, wrong) in [("5.3.8", "has no figure"), ("6", "measures what only")] {
+        let paper = if figure == "6" { "pacman" } else { "mpkv" };
+        let output = program(folder.path(), &["paper", paper, "--figure", figure, "--engine", "redb:memory"]);
+        assert_eq!((output.status.code(), text(&output.stderr).contains(wrong)), (Some(2), true));
+    }
+}
+
 /// Only where one is missing: a library that the system has cannot be hidden from the loader.
 #[test]
 fn a_missing_library_is_named_with_what_to_do_and_never_counts_as_measured() {

@@ -65,6 +65,14 @@ impl Engine {
         }
     }
 
+    /// Whether of two puts that meet at a key one may return for the other.
+    pub(crate) fn eliminates(&self) -> bool {
+        match self {
+            Engine::Log(logs) => with_logs!(logs, spine => spine.eliminates()),
+            Engine::Slots(_) => false,
+        }
+    }
+
     /// Whether the index or the heap is growing at this moment.
     pub(crate) fn growing(&self) -> bool {
         match self {

@@ -39,6 +39,9 @@ pub struct Options {
     /// A thread that compacts ahead of the writers, who otherwise do it all themselves. Default: true if the machine has more
     /// than one processor.
     pub cleaner: bool,
+    /// Whether, of two puts that meet at a key, one may return as if the other had overwritten it, in designs that do so (MPKV section
+    /// 3.3). Default: true. It leaves no trace in the pool, so it holds for this handle, whatever the pool was created with.
+    pub eliminate: bool,
     /// Threads that scan segments at open. Default: the processor's.
     pub recovery_threads: usize,
     /// Prove every record at open, also where the checkpoint of a clean close says what there is. Default: false; damage to
@@ -117,6 +120,8 @@ pub enum Twin {
     LastRepointedUnflushed,
     /// Compaction lets the index name a copy whatever the index names by then.
     RepointedBlindly,
+    /// A put is eliminated for another one that readers may have seen before it began, as in the paper of MPKV.
+    SeenWhileOnOffer,
     /// The cleaner panics when it is called; no twin for the explorer, but for who has to be told.
     CleanerPanics,
 }
@@ -136,6 +141,7 @@ impl Default for Options {
             durability: Durability::Process,
             free_list: FreeList::default(),
             cleaner: processors > 1,
+            eliminate: true,
             recovery_threads: processors,
             verify: false,
             testing: Testing::default(),

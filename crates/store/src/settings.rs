@@ -1,4 +1,4 @@
-//! Settings by name: what a design lets people choose for a new pool, for command lines and benchmarks.
+//! Settings by name: what a design lets people choose, mostly for a new pool, for command lines and benchmarks.
 //!
 //! One table has every name with its values, its meaning and the field of [`Options`] behind it; parsing, the list of
 //! `quipu designs` and what `quipu info` says of a pool all follow from it.
@@ -12,7 +12,7 @@ use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, RecordForm, TieBr
 use quipu_parts::index::buckets::BUCKETS_MAX;
 use quipu_parts::index::cceh::CcehSettings;
 
-/// A setting of new pools.
+/// A setting of new pools, or of open ones where its help says so.
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
@@ -35,6 +35,7 @@ const PACMAN: &[Design] =
     &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf, Design::ViperPacman];
 
 const MPKV: &[Design] = &[Design::Mpkv, Design::MpkvBaseline];
+const ELIMINATES: &[Design] = &[Design::Mpkv, Design::Quipu];
 
 type Names<T> = &'static [(&'static str, T)];
 
@@ -223,6 +224,14 @@ impl Setting {
             read: |options| name_of(SWITCH, options.table.grow),
             write: |options, text| put(&mut options.table.grow, named(SWITCH, text)),
         },
+        Setting {
+            name: "eliminate",
+            values: "on or off",
+            help: "of two puts that meet at a key one may return for the other; not remembered by the pool (3.3)",
+            designs: ELIMINATES,
+            read: |options| name_of(SWITCH, options.eliminate),
+            write: |options, text| put(&mut options.eliminate, named(SWITCH, text)),
+        },
     ];
 
     /// The settings of a design.
@@ -330,6 +339,7 @@ mod tests {
         ("batch", "off", &["1"]),
         ("buckets", "4096", &["0", "2147483649", "1K"]),
         ("grow", "off", &["false"]),
+        ("eliminate", "off", &["never"]),
     ];
 
     #[test]
@@ -378,6 +388,6 @@ mod tests {
         let error = viper().set("zone", "1").expect_err("no such setting").to_string();
         assert!(Setting::of(Design::Viper).all(|setting| error.contains(setting.name)), "{error}");
         let error = Options::default().set("offset-map", "pm").expect_err("not quipu's").to_string();
-        assert!(error.contains("design viper") && error.contains("quipu has none"), "{error}");
+        assert!(error.contains("design viper") && error.contains("quipu has eliminate"), "{error}");
     }
 }

@@ -47,6 +47,8 @@ pub struct Stats {
     pub stalled_writes: u64,
     /// How long they waited together, in milliseconds by the system's clock.
     pub stalled_ms: u64,
+    /// Puts since open that returned because another one, which they met, had overwritten them (MPKV section 3.3).
+    pub eliminated_writes: u64,
     /// Bytes of the zones that large values take.
     pub value_bytes: u64,
     /// Bytes of DRAM that the index takes.

@@ -216,9 +216,9 @@ impl Store {
         self.design
     }
 
-    /// The [settings](Setting) of the pool, by name.
+    /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
-        let mut options = Options::default();
+        let mut options = Options { eliminate: self.engine.eliminates(), ..Options::default() };
         if self.design.has_slots()
             && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
         {

@@ -19,7 +19,7 @@ Examples:
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
-during_growth, during_survey, during_close, fixed, during_in_place, from_checkpoint, violations; with violations \
+during_growth, during_survey, during_close, fixed, during_in_place, from_checkpoint, eliminated (puts, not states), violations; with violations \
 also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
 
 /// States judged if neither these nor runs are limited.
@@ -195,7 +195,7 @@ fn text(report: &CrashReport) -> String {
     let mut text = format!(
         "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
          {} during compaction ({:.1} %), {} during a survey, {} during a close, {} with records of one size, {} during an \
-         update in place, {} opened from a checkpoint\n",
+         update in place, {} opened from a checkpoint; {} eliminated\n",
         report.design,
         counted(report.states, "state"),
         counted(report.runs, "run"),
@@ -212,6 +212,7 @@ fn text(report: &CrashReport) -> String {
         report.fixed,
         report.during_in_place,
         report.from_checkpoint,
+        counted(report.eliminated, "put"),
     );
     for violation in &report.details {
         text.push_str(&format!(

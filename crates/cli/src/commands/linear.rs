@@ -18,7 +18,7 @@ A violation shows the calls on one key that no order explains, each with the sta
 way: calls whose stamps overlap may come in either order, the others not.
 
 Fields of the JSON objects: design, medium, seed, threads, histories, operations, overlapping (operations \
-during which another thread was at the same key), undecided, violations; with violations also details, a list \
+during which another thread was at the same key), eliminated (puts that returned for another one), undecided, violations; with violations also details, a list \
 of history, what, replay. A violation is exit code 1.";
 
 /// Look for answers to real threads that no order of their calls explains.
@@ -52,7 +52,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Break the store on purpose, to see that the checker notices: a self-test, which must end with
-    /// violations. One of stale-read, late-put, split-update, phantom-remove.
+    /// violations. One of stale-read, late-put, split-update, phantom-remove, and, with design mpkv,
+    /// seen-while-on-offer.
     #[arg(long, value_name = "NAME")]
     twin: Option<Twin>,
     /// Print one JSON object a line, one for each design.
@@ -95,7 +96,7 @@ impl Args {
 
 fn text(report: &LinearReport) -> String {
     let mut text = format!(
-        "{} on {}: {} histories of {}, {} on one key, seed {}, {:.1} s; {} met others at their key, {} undecided\n",
+        "{} on {}: {} histories of {}, {} on one key, seed {}, {:.1} s; {} met others at their key, {} eliminated, {} undecided\n",
         report.design,
         report.medium,
         report.histories,
@@ -104,6 +105,7 @@ fn text(report: &LinearReport) -> String {
         report.seed,
         report.seconds,
         report.overlapping,
+        report.eliminated,
         report.undecided,
     );
     for conviction in &report.details {

@@ -241,7 +241,7 @@ fn a_bench_does_not_touch_a_file_that_exists() {
 fn exploration_reports_what_it_judged() {
     let report = &objects(&succeed(["crash", "--states", "300", "--seed", "3", "--json"]))[0];
     let fields = "design seed operations states nested during_compaction during_recovery during_growth during_survey \
-         during_close fixed during_in_place from_checkpoint violations";
+         during_close fixed during_in_place from_checkpoint eliminated violations";
     assert_eq!(names(report), words(fields));
     assert!(report["states"].as_u64().unwrap() >= 300 && report["violations"] == 0, "{report}");
     assert!(text(["crash", "--runs", "1", "--seed", "3"]).contains("no violation"));
@@ -253,7 +253,7 @@ fn exploration_takes_settings_of_the_design() {
     let raw = text(["crash", "--design", "flatstore-m", "--runs", "1", "--seed", "3", "--set", "pacman=off"]);
     assert!(raw.contains("no violation") && raw.split(';').nth(1) != plain.split(';').nth(1), "{raw}");
     let refused = |design: &str, set: &str| fail(["crash", "--design", design, "--set", set], 2);
-    assert!(refused("quipu", "pacman=off").contains("quipu has none"));
+    assert!(refused("quipu", "pacman=off").contains("quipu has eliminate"));
     assert!(refused("flatstore-h", "pacman=some").contains("on or off"));
     assert!(refused("viper", "form=fixed:2:8").contains("form"));
 }

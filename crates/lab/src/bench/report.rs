@@ -53,6 +53,9 @@ pub struct Row {
     /// Share of the medium's limit for this kind of operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roofline: Option<f64>,
+    /// Puts of an operation that returned because another one had overwritten them, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eliminated_per_op: Option<f64>,
     /// Fences of an operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fences_per_op: Option<f64>,

@@ -67,6 +67,8 @@ impl<'a, E: Engine> Session<'a, E> {
         C: FnMut(u64) -> Result<A, BenchError>,
         A: Into<Answer>,
     {
+        let eliminated = || opened.stats().map_or(0, |stats| stats.eliminated_writes);
+        let before = eliminated();
         let meter = Meter::start(self.target.simulator());
         let mut dimms_per_op = None;
         let outcome = match self.target.simulator().filter(|_| self.config.counts_dimms) {
@@ -81,7 +83,12 @@ impl<'a, E: Engine> Session<'a, E> {
                 outcome
             }
         };
-        let row = Row { dimms_per_op, ..self.row(phase.stage, meter, outcome) };
+        let row = self.row(phase.stage, meter, outcome);
+        let eliminated = Some(eliminated() - before).filter(|puts| *puts > 0);
+        // Those that warmed up are among them.
+        let all = row.ops + phase.warm_up * phase.threads as u64 * phase.operations_per_call;
+        let eliminated_per_op = eliminated.map(|puts| puts as f64 / all as f64);
+        let row = Row { dimms_per_op, eliminated_per_op, ..row };
         Ok(row.holding(left(), self.before, opened.pool_bytes()))
     }
 

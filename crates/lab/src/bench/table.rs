@@ -33,7 +33,7 @@ fn per_thread(row: &Row) -> Option<String> {
     number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
 }
 
-const COLUMNS: [Column; 45] = [
+const COLUMNS: [Column; 46] = [
     Column {
         header: "setting",
         left: true,
@@ -122,6 +122,7 @@ const COLUMNS: [Column; 45] = [
     Column { header: "get p99 ns", left: false, cell: |row| mixed(row, |times| times.get_p99_ns) },
     Column { header: "put p50 ns", left: false, cell: |row| mixed(row, |times| times.put_p50_ns) },
     Column { header: "put p99 ns", left: false, cell: |row| mixed(row, |times| times.put_p99_ns) },
+    Column { header: "eliminated/op", left: false, cell: |row| number(row.eliminated_per_op, 3) },
     Column { header: "fences/op", left: false, cell: |row| number(row.fences_per_op, 3) },
     Column { header: "lines flushed/op", left: false, cell: |row| number(row.lines_flushed_per_op, 3) },
     Column { header: "lines read/op", left: false, cell: |row| number(row.lines_read_per_op, 3) },

@@ -20,6 +20,8 @@ pub(super) struct Findings {
     pub(super) states: Vec<(u64, Label)>,
     /// States that were opened from their checkpoint.
     pub(super) checkpoints: u64,
+    /// Puts that returned for others, which had overwritten them.
+    pub(super) eliminated: u64,
     /// Operations that its workloads carried out.
     pub(super) operations: u64,
     /// Rules that were broken.
@@ -51,6 +53,7 @@ impl Merged {
         report.runs += 1;
         report.operations += findings.operations;
         report.from_checkpoint += findings.checkpoints;
+        report.eliminated += findings.eliminated;
         report.details.extend(findings.violations);
         for (image, label) in findings.states {
             if self.images.insert(image) {

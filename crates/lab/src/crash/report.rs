@@ -78,6 +78,8 @@ pub struct CrashReport {
     pub during_in_place: u64,
     /// Crashes after which the checkpoint of a clean close was there and believed.
     pub from_checkpoint: u64,
+    /// Puts that returned because another one, which they met, had overwritten them.
+    pub eliminated: u64,
     /// States, or runs, that broke a rule.
     pub violations: u64,
     /// Runs.

@@ -291,6 +291,7 @@ impl<'a> Run<'a> {
         if let Err(error) = sched::run(self.random.random(), tasks) {
             return Some(error.to_string());
         }
+        self.findings.eliminated += open.stats().eliminated_writes;
         drop(open);
         let open =
             stage.store.borrow_mut().take().and_then(Rc::into_inner).expect("only this run holds the store");

@@ -61,6 +61,8 @@ pub struct LinearReport {
     pub operations: u64,
     /// Of these, operations during which another thread worked on the same key.
     pub overlapping: u64,
+    /// Puts that returned because another one had overwritten them.
+    pub eliminated: u64,
     /// Histories for which the checker's budget did not suffice.
     pub undecided: u64,
     /// Histories that no order explains, and pools that were unsound afterwards.

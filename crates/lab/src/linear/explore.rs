@@ -10,7 +10,7 @@ use super::drive::{Driver, Leaving, Meeting};
 use super::operation::{Action, Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
-use super::twins::Broken;
+use super::twins::{Broken, Twin};
 use crate::contract::{Ending, Fixture, Medium};
 use quipu::{Error, NodePlace, Store};
 use std::time::Instant;
@@ -57,7 +57,8 @@ pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<L
         let end = config.histories.min(first + LOT);
         let lot = Lot { config, first, end };
         let failed = |source| LinearError::Store { history: first, seed: config.seed, source };
-        let (operations, unsound) = lot.run().map_err(failed)?;
+        let Done { operations, eliminated, unsound } = lot.run().map_err(failed)?;
+        report.eliminated += eliminated;
         if let Some(what) = unsound {
             report.convict(config, first, what);
         }
@@ -78,9 +79,18 @@ struct Lot<'c> {
     end: u64,
 }
 
+/// What came of a lot.
+struct Done {
+    operations: Vec<Operation>,
+    /// Puts that were eliminated.
+    eliminated: u64,
+    /// What is unsound in the pool afterwards.
+    unsound: Option<String>,
+}
+
 impl Lot<'_> {
-    /// Runs all histories, and tells what is unsound in the pool afterwards.
-    fn run(&self) -> Result<(Vec<Operation>, Option<String>), Error> {
+    /// Runs all histories.
+    fn run(&self) -> Result<Done, Error> {
         let LinearConfig { design, folder, threads, keys, calls, .. } = self.config;
         let medium = folder.clone().map_or(Medium::Dram, Medium::File);
         // A call may be a batch over all keys; every client has a zone of its own open.
@@ -93,9 +103,11 @@ impl Lot<'_> {
         fixture.options_mut().testing.tiny_index = lot.is_multiple_of(2);
         fixture.options_mut().offset_map.nodes =
             if (lot / 2).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
+        fixture.options_mut().testing.twin = self.config.twin.and_then(Twin::of_store);
         let clock = Clock::default();
         let store = fixture.create()?;
         let mut operations = self.threads(&store, &clock)?;
+        let eliminated = store.stats().eliminated_writes;
         let mut store = fixture.reopen(store, Ending::Dropped)?;
         let mut log = Log::new(&clock, Caller::Afterwards);
         let mut client = store.client();
@@ -106,7 +118,7 @@ impl Lot<'_> {
         drop(client);
         let checked = store.check(&|_, _| {})?;
         let unsound = (!checked.is_sound()).then(|| format!("the pool is unsound: {}", checked.damage));
-        Ok((operations, unsound))
+        Ok(Done { operations, eliminated, unsound })
     }
 
     /// What the threads did.

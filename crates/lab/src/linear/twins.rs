@@ -1,7 +1,7 @@
 //! [`Broken`]: stores broken on purpose, to see that the checker notices.
 //!
-//! Each wraps a client that works and breaks one promise now and then, as a real mistake would. Used by a single
-//! thread, and looked at one call at a time, most of what they answer is plausible.
+//! Each but one wraps a client that works and breaks one promise now and then, as a real mistake would. Used by a single
+//! thread, and looked at one call at a time, most of what they answer is plausible. The one left is a published design.
 
 use super::subject::{Change, Subject};
 use quipu::{Client, Error};
@@ -22,11 +22,20 @@ pub enum Twin {
     SplitUpdate,
     /// A remove sometimes claims that it removed what was not there.
     PhantomRemove,
+    /// Elimination as the paper of MPKV has it (section 3.3): a put may return for one that readers had seen before it began. For
+    /// design `mpkv`; where writes are published after they have returned it changes nothing.
+    SeenWhileOnOffer,
 }
 
 impl Twin {
     /// All there are.
-    pub const ALL: [Twin; 4] = [Twin::StaleRead, Twin::LatePut, Twin::SplitUpdate, Twin::PhantomRemove];
+    pub const ALL: [Twin; 5] =
+        [Twin::StaleRead, Twin::LatePut, Twin::SplitUpdate, Twin::PhantomRemove, Twin::SeenWhileOnOffer];
+
+    /// What is to be broken in the store itself.
+    pub(super) fn of_store(self) -> Option<quipu::Twin> {
+        (self == Twin::SeenWhileOnOffer).then_some(quipu::Twin::SeenWhileOnOffer)
+    }
 }
 
 /// The word that [`FromStr`] reads back.
@@ -37,6 +46,7 @@ impl fmt::Display for Twin {
             Twin::LatePut => "late-put",
             Twin::SplitUpdate => "split-update",
             Twin::PhantomRemove => "phantom-remove",
+            Twin::SeenWhileOnOffer => "seen-while-on-offer",
         })
     }
 }

@@ -117,6 +117,12 @@ impl Kind {
 }
 
 impl Choice {
+    /// One of our own designs.
+    pub fn ours(design: Design) -> Choice {
+        let kind = Kind::Quipu(design);
+        Choice { kind, level: kind.usual() }
+    }
+
     /// Everything that can be chosen, our own first.
     pub fn all() -> Vec<Choice> {
         let ours = Design::ALL.iter().map(|design| Kind::Quipu(*design));

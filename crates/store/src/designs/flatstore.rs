@@ -24,6 +24,7 @@ const BASE: Description = Description {
     index_in_pool: false,
     checkpoints: false,
     updates_in_place: false,
+    eliminates: false,
     waste: 0,
     salvages: true,
 };

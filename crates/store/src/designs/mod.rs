@@ -68,6 +68,8 @@ pub struct Description {
     pub checkpoints: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
+    /// Whether of two puts that meet at a key one may return for the other.
+    pub eliminates: bool,
     /// Per cent of what records take that zones and pages lose beside them in a small pool, at most: for who has to know how
     /// large a pool must be.
     pub waste: u64,

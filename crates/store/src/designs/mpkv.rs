@@ -23,7 +23,6 @@ const LIMITS: &[&str] = &[
     "no salvage: only the index tells which records count",
     "a file is refused after a crash of the operating system, since nobody could tell what its index has lost",
     "pools of less than 256 TiB",
-    "no elimination of concurrent updates (3.3) yet",
 ];
 
 /// MPKV.
@@ -41,6 +40,7 @@ pub static MPKV: Description = Description {
             "writers",
             "lock the stripe of their key, then one of 4,096 words in DRAM for its chain of buckets (3.1)",
         ),
+        ("writers that meet", "at a key: of two puts one may return for the other (3.3)"),
         ("readers", "lock nothing; an epoch keeps what they read from reuse (3.2)"),
         RELEASED,
         SPACE,
@@ -57,6 +57,7 @@ pub static MPKV: Description = Description {
     value_zones: false,
     checkpoints: false,
     updates_in_place: false,
+    eliminates: true,
     waste: 0,
     has_blocks: false,
     index_in_pool: true,
@@ -78,6 +79,7 @@ pub static BASELINE: Description = Description {
         ("opened", "when all buckets have been looked at, whose locks a crash may have left taken (3.1)"),
         ("cached in DRAM", "nothing"),
     ],
+    eliminates: false,
     ..MPKV
 };
 

@@ -14,7 +14,10 @@ pub static DESCRIPTION: Description = Description {
         ("placed", "in the client's own segment, a zone used as a log"),
         ("persistent", "when its self-certifying record is fenced: one fence a put"),
         ("published", "by an extendible hash index in DRAM: 8-byte slots, cache-line buckets"),
-        ("writers", "lock the stripe of their key"),
+        (
+            "writers",
+            "lock the stripe of their key; of two puts that meet at a key one may return for the other",
+        ),
         ("readers", "lock nothing; an epoch keeps what they read from reuse"),
         ("released", "by counters of garbage per segment in DRAM"),
         ("space comes back", "by moving what is live out of the emptiest segments, ahead of the writers"),
@@ -37,6 +40,7 @@ pub static DESCRIPTION: Description = Description {
     index_in_pool: false,
     checkpoints: true,
     updates_in_place: false,
+    eliminates: true,
     waste: 0,
     salvages: true,
 };

@@ -42,6 +42,7 @@ pub static DESCRIPTION: Description = Description {
     index_in_pool: false,
     checkpoints: false,
     updates_in_place: true,
+    eliminates: false,
     waste: 50,
     salvages: false,
 };

@@ -40,6 +40,7 @@ pub static DESCRIPTION: Description = Description {
         "no shortcuts (3.1): they do not pay for a hash index",
     ],
     updates_in_place: false,
+    eliminates: false,
     ..viper::DESCRIPTION
 };
 

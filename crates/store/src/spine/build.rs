@@ -1,5 +1,6 @@
 //! Putting a spine over logs together: its parts, by the design of the pool.
 
+use super::eliminate::Elimination;
 use super::hot::Hot;
 use super::rooted::{Remembered, Rooted};
 use super::{Compactor, Logs, Spine, workers_of};
@@ -216,6 +217,7 @@ impl Plan<'_> {
             sizes_in_words: techniques.reduce,
             hot,
             gives_hints: techniques.shortcut == Shortcut::On,
+            elimination: Elimination::new(self.options.eliminate && self.design.description().eliminates),
             twin: testing.twin,
         }
     }

@@ -112,7 +112,7 @@ impl<I: Index> Spine<I> {
         self.with_zones(new, content, |head| {
             self.prepare(writer, head)?;
             let placed = self.place(writer, stripe, key, head);
-            self.persist_and_publish(guard, writer.shard, &placed, old)
+            self.persist_and_publish(guard, stripe, writer.shard, &placed, old)
         })
     }
 

@@ -15,6 +15,7 @@ mod batch;
 mod build;
 mod compact;
 mod durable;
+mod eliminate;
 mod frame;
 mod hot;
 mod lag;
@@ -38,6 +39,7 @@ pub(crate) use write::Change;
 use crate::error::Error;
 use crate::options::Twin;
 use crate::stats::Stats;
+use eliminate::Elimination;
 use hot::HotSide;
 use lag::Lag;
 use quipu_medium::{Node, Region};
@@ -63,6 +65,7 @@ pub(crate) struct Spine<I> {
     pub(crate) hot: Option<Hot>,
     /// Whether records tell where the index has their key, if it can say so.
     pub(crate) gives_hints: bool,
+    elimination: Elimination,
     pub(crate) twin: Option<Twin>,
 }
 
@@ -204,6 +207,7 @@ impl<I: Index> Spine<I> {
             index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,
             index_records_read: index.records_read,
+            eliminated_writes: self.elimination.count(),
             ..Stats::default()
         };
         self.compactor.stalls().counted_in(stats)

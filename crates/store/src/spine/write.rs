@@ -76,6 +76,9 @@ impl<I: Index> Spine<I> {
                 self.finish_oldest(&guard, writer.shard, lag);
             }
             let stripe = self.lock(&guard, key.hash);
+            if self.is_overwritten(&guard, &stripe, key, content)? {
+                return Ok(());
+            }
             if let Err(error) = room
                 && self.locate::<false>(&guard, key)?.is_none()
             {
@@ -90,7 +93,12 @@ impl<I: Index> Spine<I> {
             }
         };
         let writer = writer_for(is_hot, cold, hot);
-        let placed = self.place(writer, &stripe, key, content).near(near);
+        let sequence = self.draw(writer, &stripe, content);
+        if self.elimination.concerns(content) {
+            stripe.offer();
+        }
+        let new = self.append(writer, sequence, content, LastLine::Written);
+        let placed = self.placed(key, new, sequence, content).near(near);
         let parked = placed.parked();
         if self.publishes_late {
             self.prefetch_old(&guard, lag);
@@ -103,7 +111,7 @@ impl<I: Index> Spine<I> {
                 stripe.park(parked, || self.region().fence());
             }
         } else {
-            self.persist_and_publish(&guard, writer.shard, &placed, None)?;
+            self.persist_and_publish(&guard, &stripe, writer.shard, &placed, None)?;
             drop(stripe);
         }
         if kind == Kind::Tombstone {
@@ -185,7 +193,7 @@ impl<I: Index> Spine<I> {
         }
         self.prepare(writer, &content).map_err(refused(0))?;
         let placed = self.place(writer, &stripe, key, &content).near(near);
-        self.persist_and_publish(&guard, writer.shard, &placed, old)?;
+        self.persist_and_publish(&guard, &stripe, writer.shard, &placed, old)?;
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
         }
@@ -344,6 +352,7 @@ impl<I: Index> Spine<I> {
     pub(super) fn persist_and_publish(
         &self,
         guard: &Guard<'_>,
+        stripe: &StripeGuard<'_>,
         shard: Shard,
         placed: &Placed<'_>,
         old: Option<Located<'_>>,
@@ -351,11 +360,13 @@ impl<I: Index> Spine<I> {
         if self.twin == Some(Twin::PublishBeforePersist) {
             self.publish(guard, shard, placed, old)?;
             self.region().fence();
-            Ok(())
-        } else {
-            self.region().fence();
-            self.publish(guard, shard, placed, old)
+            return Ok(());
         }
+        self.region().fence();
+        if self.twin != Some(Twin::SeenWhileOnOffer) {
+            stripe.withdraw();
+        }
+        self.publish(guard, shard, placed, old)
     }
 }
 

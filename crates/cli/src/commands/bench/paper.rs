@@ -19,6 +19,7 @@ Examples:
   quipu bench paper viper --medium sim --json               # exact costs in place of times
   quipu bench paper pacman --figure 5 --design flatstore-h --rounds 5
   quipu bench paper pacman --figure 8 --batch 16            # with log batching
+  quipu bench paper mpkv --figure contention --threads 2    # with pmemkv beside it: quipu-rivals paper mpkv
 
 Fields of the JSON objects beside those of every benchmark: paper, figure, setting (what sets a row apart in its \
 figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm. After the rows of a figure comes an object \

@@ -7,6 +7,7 @@
 //!
 //! The presets of a paper are a file of their own; there is no other code for a figure than the benchmarks have.
 
+mod mpkv;
 mod pacman;
 mod ratios;
 mod rows;
@@ -41,7 +42,7 @@ pub struct Paper {
 }
 
 /// All papers whose evaluation can be repeated.
-pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER];
+pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER, &mpkv::PAPER];
 
 impl Paper {
     /// The paper of that name, if there is one.

@@ -103,6 +103,29 @@ impl<'a> Rows<'a> {
         Some(mops(first)? / mops(second)?)
     }
 
+    /// Throughput of a design, with whichever number of threads: the median, if it was run more than once.
+    fn of_design(&self, of: (&str, &str), which: Which, design: &str) -> Option<f64> {
+        let rows = || self.of(of.0, of.1).filter(|row| row.design == design);
+        let threads = which.of(rows())?.threads;
+        median(rows().filter(|row| row.threads == threads).filter_map(|row| row.mops).collect())
+    }
+
+    /// The same with the most threads.
+    pub(super) fn mops_of(&self, of: (&str, &str), design: &str) -> Option<f64> {
+        self.of_design(of, Which::Most, design)
+    }
+
+    /// How many times as fast the first design is as the second, with as many threads.
+    pub(super) fn over_other(
+        &self,
+        of: (&str, &str),
+        which: Which,
+        first: &str,
+        second: &str,
+    ) -> Option<f64> {
+        Some(self.of_design(of, which, first)? / self.of_design(of, which, second)?)
+    }
+
     /// What a design keeps of its throughput at 50 %.
     pub(super) fn kept(&self, design: &str, setting: &str, percent: u64) -> Option<f64> {
         let mops = |percent| self.at(design, setting, percent, |row| row.mops);

@@ -1,0 +1,94 @@
+//! A paper's evaluation with other engines in the same run.
+
+use crate::output::{self, Failure, Stages};
+use quipu_lab::bench::paper::{self, PAPERS, Paper, Preset, Run, Scale};
+use quipu_lab::bench::{Config, InPaper, Row};
+use quipu_rivals::compare::{self, Benchmark};
+use quipu_rivals::engines::Choice;
+
+/// Figures of a paper, and the engines beside our designs.
+pub struct Evaluation {
+    /// The paper.
+    pub paper: &'static Paper,
+    /// Its figures.
+    pub presets: Vec<&'static Preset>,
+    /// The engines that stand beside the designs of each figure.
+    pub beside: Vec<Choice>,
+    /// How large it is to be, and where.
+    pub scale: Scale,
+    /// Whether to print JSON in place of tables.
+    pub json: bool,
+}
+
+/// The paper of that name.
+///
+/// # Errors
+/// The names that there are.
+pub fn find(name: &str) -> Result<&'static Paper, String> {
+    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+    Paper::of(name).ok_or_else(|| format!("use one of: {}", names.join(", ")))
+}
+
+impl Evaluation {
+    /// Runs the figures one after another, and in each of their settings the engines one after another.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] before anything runs, for a figure that measures what only our designs can do.
+    pub fn run(&self) -> Result<(), Failure> {
+        self.scale.check()?;
+        for preset in &self.presets {
+            (preset.runs)(&self.scale)
+                .iter()
+                .try_for_each(|run| benchmark(self.paper, preset, run).map(drop))?;
+        }
+        self.presets.iter().try_for_each(|preset| self.figure(preset))
+    }
+
+    fn figure(&self, preset: &'static Preset) -> Result<(), Failure> {
+        let mut rows = Vec::new();
+        for round in 0..self.scale.rounds {
+            let mut runs = (preset.runs)(&self.scale);
+            if round % 2 == 1 {
+                runs.reverse();
+            }
+            runs.iter().try_for_each(|run| self.setting(preset, run, &mut rows))?;
+        }
+        if self.json {
+            return Ok(());
+        }
+        let (ratios, compared) = (preset.ratios(self.paper, &rows), preset.compare(self.paper, &rows));
+        output::print(&format!("{}\n", paper::text(preset, &rows, &ratios, &compared)))
+    }
+
+    /// Runs all engines with one setting of a figure.
+    fn setting(&self, preset: &Preset, run: &Run, rows: &mut Vec<Row>) -> Result<(), Failure> {
+        let benchmark = benchmark(self.paper, preset, run)?;
+        let Run { setting, config, .. } = run;
+        let ours = config.designs.iter().map(|design| Choice::ours(*design));
+        let choices: Vec<Choice> = ours.chain(self.beside.iter().copied()).collect();
+        let config = Config { designs: Vec::new(), ..config.clone() };
+        let path = config.pool.clone().unwrap_or_default();
+        let mut refused = None;
+        compare::run(&choices, &benchmark, &config, &path, &Stages, &mut |_, row| {
+            let (paper, figure) = (self.paper.name.to_owned(), preset.figure.to_owned());
+            let row = Row { paper: Some(InPaper { paper, figure, setting: setting.clone() }), ..row };
+            if self.json {
+                refused = refused.take().or(output::json_line(&row).err());
+            }
+            rows.push(row);
+        })?;
+        refused.map_or(Ok(()), Err)
+    }
+}
+
+/// What a run measures, if any engine can do it.
+fn benchmark(paper: &Paper, preset: &Preset, run: &Run) -> Result<Benchmark, Failure> {
+    match &run.benchmark {
+        paper::Benchmark::Ycsb(workload) if !workload.scans() => Ok(Benchmark::Ycsb((**workload).clone())),
+        _ => Err(Failure::Usage(format!(
+            "figure {} of {} measures what only Quipu's designs do: run it with quipu bench paper, or choose others \
+             with --figure",
+            preset.figure, paper.name
+        ))),
+    }
+}

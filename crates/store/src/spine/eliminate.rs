@@ -1,0 +1,74 @@
+//! Of two puts that meet at a key, one may return without a record, an allocation or a fence, as if the other had overwritten it
+//! (MPKV, section 3.3).
+//!
+//! [`quipu_parts::stripes`] has the protocol, and why the one that the paper publishes is not linearizable. What is left to say is which
+//! writes take part. The one that returns is ordered directly before the other one, so both must be *blind*: what neither reads
+//! cannot differ. A deletion writes no record that would tell its number, and may not be the last word on a key that was
+//! put since; of a put that expires nobody knows how long it would have hidden the one before it. Those that decide on the
+//! old value, and batches, take no part.
+//!
+//! The one that returns has the stripe then, so the other one is as durable as any write that has returned.
+
+use super::Spine;
+use crate::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, Kind};
+use quipu_parts::stripes::StripeGuard;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether puts are eliminated, and how many were.
+pub(super) struct Elimination {
+    is_on: bool,
+    writes: AtomicU64,
+}
+
+impl Elimination {
+    pub(super) fn new(is_on: bool) -> Elimination {
+        Elimination { is_on, writes: AtomicU64::new(0) }
+    }
+
+    /// Whether a write may return for another one, and another one for it.
+    #[inline]
+    pub(super) fn concerns(&self, content: &Content<'_>) -> bool {
+        self.is_on && content.kind == Kind::Value && content.expires == 0
+    }
+
+    /// Puts that returned for another one, since open.
+    pub(super) fn count(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+}
+
+impl<I: Index> Spine<I> {
+    /// Whether puts that meet are eliminated.
+    pub(crate) fn eliminates(&self) -> bool {
+        self.elimination.is_on
+    }
+
+    /// Whether a blind write, whose stripe is held, has been overwritten by one that it met there, and need not be carried out.
+    #[inline]
+    pub(super) fn is_overwritten(
+        &self,
+        guard: &Guard<'_>,
+        stripe: &StripeGuard<'_>,
+        key: Key<'_>,
+        content: &Content<'_>,
+    ) -> Result<bool, Error> {
+        match stripe.met() {
+            Some(number) if self.elimination.concerns(content) => self.is_of(guard, key, number),
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether the key's record is the one of this number. Counts it if so.
+    #[cold]
+    fn is_of(&self, guard: &Guard<'_>, key: Key<'_>, number: u64) -> Result<bool, Error> {
+        let located = self.locate::<false>(guard, key)?;
+        let is_of = located.is_some_and(|located| located.record.header.sequence.get() == number);
+        if is_of {
+            self.elimination.writes.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(is_of)
+    }
+}
