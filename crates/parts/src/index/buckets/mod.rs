@@ -73,9 +73,9 @@
 //!
 //! Opening reads the header of every zone, and makes the size durable, which a crash of the process alone may have left in a
 //! cache. Then it settles the two things that may be unfinished, of each no more than one: it frees the words that the last split
-//! has left in the old chain, and takes back the overflow bucket that was handed out and is not linked. How long that takes
-//! does not depend on the number of keys. Only with locks in the buckets all buckets are visited, to free them: the price that
-//! the paper names (section 3.1).
+//! has left in the old chain, and takes back the overflow bucket that was handed out last, or makes the link to it durable. How long
+//! that takes does not depend on the number of keys. Only with locks in the buckets all buckets are visited, to free them: the
+//! price that the paper names (section 3.1).
 //!
 //! A chain is never longer than overflow buckets have been handed out, so a link that leads in a circle is told as damage.
 //!

@@ -105,17 +105,19 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         if buckets != 0 {
             // What repairing looks at can be looked at.
             index.left_by_split()?;
-            index.unlinked()?;
+            index.last_appended()?;
         }
         Ok(index)
     }
 
-    /// The overflow bucket that was handed out and not linked, if there is one.
-    fn unlinked(&self) -> Result<Option<(u64, u64)>, SpaceError> {
+    /// The overflow bucket that was handed out last, if it may not be linked, and the slot with the link to it, if it is.
+    fn last_appended(&self) -> Result<Option<LastAppended>, SpaceError> {
         let Some((owner, last)) = self.zones.last_appended() else { return Ok(None) };
-        let mut is_linked = false;
-        self.each_slot::<false>(self.zones.place(owner)?, |_, word| is_linked |= linked(word) == Some(last))?;
-        Ok((!is_linked).then_some(last))
+        let mut link = None;
+        self.each_slot::<false>(self.zones.place(owner)?, |slot, word| {
+            link = link.or((linked(word) == Some(last)).then_some(slot));
+        })?;
+        Ok(Some((last, link)))
     }
 
     /// Takes back or finishes what a crash has left unfinished, durably when this returns; `begin` is called before the first change, if
@@ -141,9 +143,14 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
             self.complete()?;
             return Ok(());
         }
-        if let Some(last) = self.unlinked()? {
-            begin();
-            self.zones.take_back(last);
+        match self.last_appended()? {
+            None => {}
+            // If the process alone has died, it may be in a cache only. Once another bucket is handed out, nobody asks for this one.
+            Some((_, Some(link))) => self.words().persist(link, WORD),
+            Some((last, None)) => {
+                begin();
+                self.zones.take_back(last);
+            }
         }
         self.finish_split(&mut begin)?;
         if L::SLOTS != 0 {
@@ -166,6 +173,9 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(())
     }
 }
+
+/// Overflow zone and line of a bucket, and the slot that leads there.
+type LastAppended = ((u64, u64), Option<u64>);
 
 /// Notes a zone that was found, with what has been handed out of it.
 fn note<W: Words, L: Locking>(
