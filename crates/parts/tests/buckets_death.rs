@@ -90,6 +90,33 @@ fn a_bucket_whose_link_was_in_a_cache_is_not_lost() {
     assert!(dead > 5 && linked > 0, "{dead} deaths, {linked} after the link");
 }
 
+/// A process dies while it deletes a key; another puts a further one into the slot, and dies as well. Whoever is told then that the first
+/// one is gone is told so after a power failure too.
+#[test]
+fn a_key_that_is_missed_stays_gone_when_its_slot_is_taken() {
+    let (mut told, mut missed) = (0, 0);
+    let space = format(LEN, 1);
+    let (index, root) = created(&space, BucketSettings { buckets: 1, grow: false });
+    let participant = Collector::new().register();
+    let guard = participant.pin();
+    (0..8).for_each(|key| add(&index, &guard, key));
+    let other = (8..).find(|key| hash_of(*key) as u16 != hash_of(0) as u16).expect("another fingerprint");
+    let mut arena = SimArena::default();
+    let take = || _ = index.take(&guard, hash_of(0), |reference| key_of(reference) == 0).expect("sound");
+    for death in deaths(space.region(), take) {
+        let region = arena.boot_process_crash(&death, 1);
+        let index = opened(region.clone(), root);
+        for death in deaths(&region, || add(&index, &guard, other)) {
+            let region = arena.boot_process_crash(&death, 1);
+            let answer = get(&opened(region.clone(), root), &guard, 0).expect("sound");
+            let index = opened(power_lost(&mut arena, &region, 1), root);
+            assert_eq!(get(&index, &guard, 0).expect("sound"), answer);
+            (told, missed) = (told + 1, missed + usize::from(answer.is_none()));
+        }
+    }
+    assert!(told > 10 && missed > 5 && missed < told, "{told} {missed}");
+}
+
 /// A process dies while a split frees what it has moved out of several buckets; the next one changes a key, and then the power fails. What
 /// was freed stays free, or the key would be there twice.
 #[test]

@@ -50,7 +50,7 @@
 //! | step | durable before | by |
 //! |---|---|---|
 //! | the word of a key; that it is deleted | the lock is given back; a reader answers | flush, fence; a reader who comes first does it |
-//! | that a key is deleted | its slot is free | flush, fence |
+//! | that a key is deleted | its slot is free, or taken | flush, fence |
 //! | a new bucket, with the word that moves there and the one that is added | the link to it | non-temporal stores, flush, fence |
 //! | the link | the lock is given back; a reader goes on through it | as for a key |
 //! | how many overflow buckets have been handed out | the link to the last of them | flush, fence |

@@ -54,8 +54,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(Held { head, bucket, _lock: self.locks.lock(self.words(), head) })
     }
 
-    /// Looks for the reference for which `matches` says yes, and for a free slot. The caller holds the chain. What it finds, and that
-    /// it finds nothing, is durable: another run, or a cleaner, may have left words that are not.
+    /// Looks for the reference for which `matches` says yes, and for a free slot. The caller holds the chain. What it finds, that
+    /// it finds nothing, and that the slot is free, is durable: another run, or a cleaner, may have left words that are not.
     #[inline]
     pub(super) fn search(
         &self,
@@ -82,8 +82,16 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
                     return Ok(Search { found: Some((at, reference(word))), free, tail: place });
                 }
             }
-            let first_free = || (L::SLOTS..LINE_WORDS).find(|slot| is_free(words[*slot]));
-            free = free.or_else(|| first_free().map(|slot| place + slot as u64 * WORD));
+            if free.is_none()
+                && let Some(slot) = (L::SLOTS..LINE_WORDS).find(|slot| is_free(words[*slot]))
+            {
+                let at = place + slot as u64 * WORD;
+                // A dead process may have left it so. Under another word nobody would see that there is something to make durable.
+                if is_unsettled(words[slot]) {
+                    self.words().persist(at, WORD);
+                }
+                free = Some(at);
+            }
             match self.behind(place, words[LINE_WORDS - 1], &mut hops)? {
                 Some(next) => place = next,
                 None => return Ok(Search { found: None, free, tail: place }),
