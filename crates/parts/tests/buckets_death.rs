@@ -117,6 +117,33 @@ fn a_key_that_is_missed_stays_gone_when_its_slot_is_taken() {
     assert!(told > 10 && missed > 5 && missed < told, "{told} {missed}");
 }
 
+/// What writers of another run find, and that they find nothing, is durable too, though they change nothing then.
+#[test]
+fn a_key_that_a_writer_misses_stays_gone() {
+    let (mut found, mut missed) = (0, 0);
+    let space = format(LEN, 1);
+    let (index, root) = created(&space, BucketSettings { buckets: 1, grow: false });
+    let participant = Collector::new().register();
+    let guard = participant.pin();
+    (0..8).for_each(|key| add(&index, &guard, key));
+    let take = |key| {
+        let taken = index.take(&guard, hash_of(key), |reference| key_of(reference) == key).expect("sound");
+        assert!(taken.is_some());
+    };
+    // So that another slot is the first free one.
+    take(0);
+    let mut arena = SimArena::default();
+    for death in deaths(space.region(), || take(7)) {
+        let region = arena.boot_process_crash(&death, 1);
+        let old = reference(7, 0);
+        let is_there = opened(region.clone(), root).replace(&guard, hash_of(7), old, old).expect("sound");
+        let index = opened(power_lost(&mut arena, &region, 1), root);
+        assert_eq!(get(&index, &guard, 7).expect("sound"), is_there.then_some(old));
+        (found, missed) = (found + usize::from(is_there), missed + usize::from(!is_there));
+    }
+    assert!(found > 0 && missed > 1, "{found} {missed}");
+}
+
 /// A process dies while a split frees what it has moved out of several buckets; the next one changes a key, and then the power fails. What
 /// was freed stays free, or the key would be there twice.
 #[test]
