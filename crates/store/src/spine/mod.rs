@@ -294,11 +294,12 @@ impl<I: Index> Spine<I> {
         I::key_hash(self.heap.certifier(), key)
     }
 
-    /// The hash of the key in a record, for an index that has used up the bits it keeps.
+    /// The hash of the key in a record, for an index that has used up the bits it keeps; 0 if a damaged word names no record.
     pub(crate) fn rehash(&self, word: u64) -> u64 {
-        // SAFETY: the index names published records only, and asks while the caller of an index operation is pinned.
-        let record =
-            unsafe { RecordView::published_key(self.region(), self.heap.resolve(reference_of(word))) };
+        let record = self.place_of(word).and_then(|offset| {
+            // SAFETY: as in `named`; the caller of an index operation is pinned.
+            unsafe { RecordView::published_key(self.region(), offset) }
+        });
         record.map_or(0, |record| self.hash(record.key))
     }
 }
