@@ -150,10 +150,12 @@ fn an_open_frees_the_locks_that_are_taken_and_changes_nothing_else() {
         assert!(closed == bytes_of(&region), "{design}");
         if design == Design::MpkvBaseline {
             let first = first_bucket(&region, b"QBKL");
-            for lock in [1, 1 << 63] {
-                region.store(first, lock);
+            // The last one the table has not grown into yet.
+            let last = first + ZONE - 2 * LINE;
+            for (place, lock) in [(first, 1), (first, 1 << 63), (last, 1 << 63)] {
+                region.store(place, lock);
                 let store = Store::open_on(region.clone(), &options(design)).expect("a pool");
-                assert_eq!(region.load(first), 0);
+                assert_eq!(region.load(place), 0);
                 let mut client = store.client();
                 (0..1000).for_each(|number| put(&mut client, number, 1));
             }

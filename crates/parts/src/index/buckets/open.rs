@@ -154,8 +154,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
         self.finish_split(&mut begin)?;
         if L::SLOTS != 0 {
-            // One further on a split may have been at work.
-            (0..self.zones.capacity().min(self.size().buckets + 1)).try_for_each(|bucket| {
+            // Those too that the table will grow into: a split may have been at work there, and nobody else looks at them before.
+            (0..self.zones.capacity()).try_for_each(|bucket| {
                 L::clear(self.words(), self.zones.place(bucket)?, &mut begin);
                 Ok::<_, SpaceError>(())
             })?;
