@@ -4,8 +4,8 @@
 //! [`quipu_parts::stripes`] has the protocol, and why the one that the paper publishes is not linearizable. What is left to say is which
 //! writes take part. The one that returns is ordered directly before the other one, so both must be *blind*: what neither reads
 //! cannot differ. A deletion writes no record that would tell its number, and may not be the last word on a key that was
-//! put since; of a put that expires nobody knows how long it would have hidden the one before it. Those that decide on the
-//! old value, and batches, take no part.
+//! put since; of a put that expires nobody knows how long it would have hidden the one before it. A large value has filled its zones
+//! before it comes to the stripe, and they would be nobody's. Those that decide on the old value, and batches, take no part.
 //!
 //! The one that returns has the stripe then, so the other one is as durable as any write that has returned.
 
