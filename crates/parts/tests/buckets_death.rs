@@ -179,3 +179,34 @@ fn what_a_split_has_freed_stays_free_after_the_next_run() {
     }
     assert!(dead > 5_000, "{dead} deaths");
 }
+
+/// A process dies while it fills a bucket that no hash leads to yet. The next one removes keys before it splits again: none of those comes
+/// back with the bucket.
+#[test]
+fn what_a_split_began_in_vain_does_not_come_back() {
+    let mut dead = 0;
+    for seed in 0..4 {
+        let space = format(LEN, seed);
+        let (index, root) = created(&space, BucketSettings::tiny());
+        let participant = Collector::new().register();
+        let guard = participant.pin();
+        let keys = seed * 50..seed * 50 + 24;
+        let deaths = deaths(space.region(), || keys.clone().for_each(|key| add(&index, &guard, key)));
+        let mut arena = SimArena::default();
+        for death in deaths {
+            let index = opened(arena.boot_process_crash(&death, seed), root);
+            for key in keys.clone() {
+                let is_it = |reference| key_of(reference) == key;
+                index.take(&guard, hash_of(key), is_it).expect("sound");
+            }
+            let fresh = 1_000 + seed * 50..1_024 + seed * 50;
+            fresh.clone().for_each(|key| add(&index, &guard, key));
+            let (mut cursor, mut walked) = (BucketCursor::default(), Vec::new());
+            while index.next_batch(&guard, &mut cursor, &mut walked).expect("sound") {}
+            walked.sort_unstable();
+            assert_eq!(walked, Vec::from_iter(fresh.map(|key| reference(key, 0))), "seed {seed}");
+            dead += 1;
+        }
+    }
+    assert!(dead > 500, "{dead} deaths");
+}

@@ -5,13 +5,13 @@
 #[expect(dead_code, reason = "nothing is broken on purpose here but the pool")]
 mod support;
 
-use quipu_medium::sim::{Cost, SimArena};
+use quipu_medium::sim::{Cost, SimArena, sched};
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::PmWords;
 use quipu_parts::index::buckets::{
     BucketCursor, BucketError, BucketIndex, BucketLocks, BucketRoot, BucketSettings, Locking, TableLocks,
 };
-use quipu_parts::space::{Space, SpaceError};
+use quipu_parts::space::{Space, SpaceError, ZoneId};
 use std::sync::Arc;
 use support::{create, format, key_of, mix, reference};
 
@@ -207,6 +207,55 @@ fn an_index_is_there_again_after_an_open() {
         assert_eq!(index.zones(), space.committed_zones());
         assert_eq!(index.audit().expect("sound").keys, 700);
     }
+}
+
+/// Zones that others have used, and left what they had in them.
+#[test]
+fn what_was_in_a_zone_is_not_in_the_table() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    for settings in [BucketSettings::tiny(), BucketSettings { buckets: 150, grow: false }] {
+        let space = format(256 << 10, 1);
+        for zone in 0..space.zone_count() {
+            let start = space.zone_offset(ZoneId(zone));
+            (start..start + space.zone_size()).step_by(8).for_each(|at| space.region().store(at, mix(at)));
+        }
+        let (index, _) = create::<TableLocks>(&space, settings);
+        (0..700).for_each(|key| put(&index, &guard, key, 1));
+        let mut found = Vec::new();
+        assert_eq!(index.retain(|reference| (found.push(reference), true).1).expect("sound"), 700);
+        found.sort_unstable();
+        assert_eq!(found, Vec::from_iter((0..700).map(|key| reference(key, 1))));
+        assert_eq!(index.audit().expect("sound").keys, 700);
+    }
+}
+
+/// Who walks beside splits sees each key that is there all the while, once.
+#[test]
+fn a_walk_beside_splits_sees_each_key_once() {
+    let mut splits = 0;
+    for seed in 0..300 {
+        let collector = Collector::new();
+        let space = format(256 << 10, seed);
+        let (index, _) = create::<TableLocks>(&space, BucketSettings::tiny());
+        let (adding, walking) = (collector.register(), collector.register());
+        (0..20).for_each(|key| put(&index, &adding.pin(), key, 1));
+        let before = index.stats().splits;
+        let add = || (20..40).for_each(|key| put(&index, &adding.pin(), key, 1));
+        let walk = || {
+            for _ in 0..3 {
+                let (guard, mut cursor, mut walked) = (walking.pin(), BucketCursor::default(), Vec::new());
+                while index.next_batch(&guard, &mut cursor, &mut walked).expect("sound") {}
+                walked.retain(|reference| key_of(*reference) < 20);
+                walked.sort_unstable();
+                assert_eq!(walked, Vec::from_iter((0..20).map(|key| reference(key, 1))), "seed {seed}");
+            }
+        };
+        sched::run(seed, vec![Box::new(add), Box::new(walk)]).expect("the run ends");
+        splits += index.stats().splits - before;
+    }
+    assert!(splits > 300, "{splits}");
 }
 
 /// Opening looks at zones and at the last split, whatever is in the buckets.
