@@ -72,8 +72,13 @@ impl Table {
 }
 
 fn model(test: impl Fn() + Sync + Send + 'static) {
+    model_of(2, test);
+}
+
+/// With so many moments at which a thread is interrupted.
+fn model_of(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = Some(preemptions);
     builder.max_branches = 20_000;
     builder.check(test);
 }
@@ -165,7 +170,8 @@ fn meet(is_sound: bool) -> (Option<u64>, u64) {
 #[test]
 fn a_write_that_was_seen_or_is_not_on_offer_is_met_by_nobody() {
     static MET: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    model(|| match meet(true) {
+    // Before the number is read, and before the state is read again, the holder goes on.
+    model_of(3, || match meet(true) {
         (None, _) => {}
         (met, seen) => {
             assert_eq!((met, seen), (Some(1), 0));
