@@ -31,8 +31,8 @@ fn holds(folder: Option<PathBuf>, threads: usize, histories: u64) {
         assert_eq!((report.violations, report.undecided), (0, 0), "{:#?}", report.details);
         assert_eq!(report.histories, histories);
         assert!(report.overlapping >= MET, "too few calls met: {report:?}");
-        let eliminates = design.description().eliminates;
-        assert_eq!(report.eliminated > 0, eliminates, "{report:?}");
+        // How often puts meet is up to the machine; `elimination.rs` lets them.
+        assert!(report.eliminated == 0 || design.description().eliminates, "{report:?}");
     }
 }
 

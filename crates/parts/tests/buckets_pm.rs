@@ -90,6 +90,23 @@ fn locks_in_the_buckets_are_stores_to_pm() {
     costs_one_line_and_one_fence::<BucketLocks>(2);
 }
 
+/// A record that cannot be read, or is another key's by now, does not tell where its word belongs. The word stays where it is looked for.
+#[test]
+fn a_chain_with_a_word_that_belongs_nowhere_is_not_split() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    for (wrong, told) in [(3, 0), (3, mix(3) ^ 1 << 40), (3, mix(3) ^ 1)] {
+        let (index, _) = create::<TableLocks>(&format(1 << 20, 1), BucketSettings { buckets: 2, grow: true });
+        let rehash = |reference| if key_of(reference) == wrong { told } else { mix(key_of(reference)) };
+        for key in 0..400 {
+            let matches = |reference| key_of(reference) == key;
+            index.upsert(&guard, mix(key), reference(key, 1), matches, &rehash).expect("room");
+        }
+        assert!((0..400).all(|key| get(&index, &guard, key).is_some()), "{told:x}");
+    }
+}
+
 #[test]
 fn a_lookup_reads_one_line_in_a_bucket_without_overflow() {
     let collector = Collector::new();

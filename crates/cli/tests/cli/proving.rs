@@ -8,7 +8,8 @@ const ROUNDS: &str = "50";
 #[test]
 fn what_threads_are_told_is_judged() {
     let report = &objects(&succeed(["linear", "--histories", "300", "--seed", "3", "--json"]))[0];
-    let fields = "design medium seed threads histories operations overlapping eliminated undecided violations";
+    let fields =
+        "design medium seed threads histories operations overlapping eliminated undecided violations";
     assert_eq!(names(report), words(fields));
     assert_eq!((&report["histories"], &report["violations"]), (&300.into(), &0.into()), "{report}");
     let (folder, _) = folder();

@@ -3,14 +3,13 @@
 //!
 //! [`quipu_parts::stripes`] has the protocol, and why the one that the paper publishes is not linearizable. What is left to say is which
 //! writes take part. The one that returns is ordered directly before the other one, so both must be *blind*: what neither reads
-//! cannot differ. A deletion writes no record that would tell its number, and may not be the last word on a key that was
-//! put since; of a put that expires nobody knows how long it would have hidden the one before it. A large value has filled its zones
-//! before it comes to the stripe, and they would be nobody's. Those that decide on the old value, and batches, take no part.
+//! cannot differ. A deletion may leave no record that would tell its number. A put that expires could take part without harm, and does
+//! not, so that what is eliminated is told in one line. A large value has filled its zones before it comes to the stripe, and they
+//! would be nobody's. Those that decide on the old value, and atomic batches, take no part.
 //!
 //! The one that returns has the stripe then, so the other one is as durable as any write that has returned.
 
 use super::Spine;
-use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
@@ -54,21 +53,21 @@ impl<I: Index> Spine<I> {
         stripe: &StripeGuard<'_>,
         key: Key<'_>,
         content: &Content<'_>,
-    ) -> Result<bool, Error> {
-        match stripe.met() {
-            Some(number) if self.elimination.concerns(content) => self.is_of(guard, key, number),
-            _ => Ok(false),
-        }
+    ) -> bool {
+        stripe
+            .met()
+            .is_some_and(|number| self.elimination.concerns(content) && self.is_of(guard, key, number))
     }
 
-    /// Whether the key's record is the one of this number. Counts it if so.
+    /// Whether the key's record is the one of this number. Counts it if so. Where the index is damaged nothing is eliminated; whether
+    /// the write finds its way is for itself to see.
     #[cold]
-    fn is_of(&self, guard: &Guard<'_>, key: Key<'_>, number: u64) -> Result<bool, Error> {
-        let located = self.locate::<false>(guard, key)?;
+    fn is_of(&self, guard: &Guard<'_>, key: Key<'_>, number: u64) -> bool {
+        let located = self.locate::<false>(guard, key).ok().flatten();
         let is_of = located.is_some_and(|located| located.record.header.sequence.get() == number);
         if is_of {
             self.elimination.writes.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(is_of)
+        is_of
     }
 }

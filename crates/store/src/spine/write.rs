@@ -76,7 +76,7 @@ impl<I: Index> Spine<I> {
                 self.finish_oldest(&guard, writer.shard, lag);
             }
             let stripe = self.lock(&guard, key.hash);
-            if self.is_overwritten(&guard, &stripe, key, content)? {
+            if self.is_overwritten(&guard, &stripe, key, content) {
                 return Ok(());
             }
             if let Err(error) = room

@@ -19,8 +19,8 @@
 
 use super::lock::Locking;
 use super::numbers::Size;
-use super::settings::Result;
-use super::slot::{FREE, PERSIST, is_key, is_unsettled, linked, reference};
+use super::settings::{Result, damaged};
+use super::slot::{FREE, PERSIST, is_key, is_own, is_unsettled, linked, reference};
 use super::table::BucketIndex;
 use crate::index::words::{LINE_WORDS, Words};
 use crate::space::SpaceError;
@@ -56,8 +56,17 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
             words.extend(is_key(word).then_some((slot, word)));
         })?;
         self.records_read.fetch_add(words.len() as u64, Ordering::Relaxed);
-        words.retain(|(_, word)| grown.bucket(rehash(reference(*word))) == new);
-        let moving: Vec<u64> = words.iter().map(|(_, word)| word | PERSIST).collect();
+        let size = self.size();
+        let mut moving = Vec::with_capacity(words.len());
+        for (slot, word) in words {
+            let hash = rehash(reference(word));
+            // Moved by a wrong hash, or left, its key would be absent to those who look for it, and nobody would know.
+            if !is_own(word, hash) || size.bucket(hash) != parent {
+                return damaged("a word of the index whose record is of another chain,", slot);
+            }
+            moving.extend((grown.bucket(hash) == new).then_some((slot, word | PERSIST)));
+        }
+        let (left, moving): (Vec<u64>, Vec<u64>) = moving.into_iter().unzip();
         if !self.fill(heads[1], new, &moving)? {
             return Ok(());
         }
@@ -66,7 +75,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.words().store(state, self.zones.seal.state(grown.buckets, state));
         self.words().persist(state, WORD);
         self.size.store(grown.pack(), Ordering::Release);
-        self.free(words.iter().map(|(slot, _)| *slot));
+        self.free(left.into_iter());
         self.splits.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
