@@ -218,6 +218,10 @@ fn ready_after(design: Design, keys: u64, closes: bool) -> Duration {
     });
     let mut best = Duration::MAX;
     for round in 0..5 {
+        // So that segments are open, and records in them.
+        let mut clients = [store.client(), store.client()];
+        (0..20_000).for_each(|number| clients.iter_mut().for_each(|client| put(client, number, 1)));
+        drop(clients);
         if closes {
             store.close().expect("closed");
         } else {

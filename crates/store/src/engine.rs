@@ -130,6 +130,13 @@ impl Engine {
             with_logs!(logs, spine => spine.retire());
         }
         let space = self.space();
+        if let Engine::Log(logs) = self
+            && !space.superblock().is_clean()
+            && !with_logs!(logs, spine => spine.end_all_open())
+        {
+            // It stays as a crash would leave it.
+            return self.write_back();
+        }
         if let Engine::Slots(slots) = self
             && !space.superblock().is_clean()
         {

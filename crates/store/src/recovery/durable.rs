@@ -1,7 +1,7 @@
 //! Recovery of a store whose index is in the pool: the index is believed, and the records are not read (PACMAN section 3.5).
 //!
-//! What is read is a line of each zone: the header of a segment, with its life and its end, or that of a zone of the index. Of
-//! segments that a crash left open the end is looked for, record by record; there are as many as there were clients.
+//! What is read is a line of each zone: the header of a segment, with its life and its end, or that of a zone of the index. Where records
+//! end in segments that a crash has left open is found out later, as what is dead is.
 //!
 //! # Why the index can be believed
 //!
@@ -15,7 +15,7 @@
 //! | a deletion, before or behind the index | all or nothing of it | nothing |
 //! | a step of compaction | originals and copies, of each one named | nothing: the others are dead |
 //! | a segment between its zone and its commit | a zone that is taken | freeing the zone |
-//! | a segment of a client | an open segment | looking for its end, flushing up to there, marking the end |
+//! | a segment of a client | an open segment | its survey, or a close: looking for its end, flushing up to there, marking the end |
 //! | a zone of the index between its link and its commit | a link to nothing | clearing the link |
 //!
 //! What is dead is found out later ([`LogHeap::take_over`]): the store opens at once.
@@ -36,20 +36,18 @@ use crate::error::{Damage, DamagedPlace, Error};
 use crate::spine::{Rooted, Spine};
 #[cfg(doc)]
 use quipu_parts::heap::segments::LogHeap;
-use quipu_parts::heap::segments::{FIRST_RECORD, Found, ScanError, SegmentInfo};
+use quipu_parts::heap::segments::{ScanError, SegmentInfo};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
+use std::collections::BTreeSet;
 
 /// What the headers say.
 #[derive(Default)]
 struct Headers {
     /// Sealed segments with their ends.
     sealed: Vec<(SegmentInfo, u64)>,
-    /// Open ones, with the ends that were looked for.
-    open: Vec<(SegmentInfo, u64)>,
+    open: Vec<SegmentInfo>,
     damage: Vec<DamagedPlace>,
-    /// Records that were read.
-    records: u64,
-    /// The highest number of the clock.
+    /// The highest life number.
     highest: u64,
 }
 
@@ -66,7 +64,7 @@ pub(crate) fn recover<I: Rooted>(
         let what = "after a crash of the operating system, which its durability does not cover, the pool";
         return Err(Error::damaged(what, 0, spine.region().len()));
     }
-    let of_index = spine.index.zones();
+    let of_index: BTreeSet<_> = spine.index.zones().into_iter().collect();
     let zones = heap.space().committed_zones();
     let mut headers = Headers::default();
     for (i, zone) in zones.iter().enumerate() {
@@ -75,16 +73,16 @@ pub(crate) fn recover<I: Rooted>(
         }
         progress(i + 1, zones.len());
     }
-    let Headers { sealed, mut open, mut damage, records, highest } = headers;
+    let Headers { sealed, mut open, mut damage, highest } = headers;
     if highest >= drawn_end(heap.space().superblock().clock_ceiling.get()) {
-        return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
+        return Err(SpaceError::Geometry { what: "a life has a number that no run draws" }.into());
     }
     if space.was_clean {
         // Closing seals every segment, so an end mark is missing.
-        damage.extend(open.drain(..).map(|(info, end)| DamagedPlace {
+        damage.extend(open.drain(..).map(|info| DamagedPlace {
             what: "the end mark of a segment".into(),
             offset: heap.space().zone_offset(info.zone),
-            len: end,
+            len: heap.space().zone_size(),
         }));
     }
     if !damage.is_empty() {
@@ -95,27 +93,18 @@ pub(crate) fn recover<I: Rooted>(
     // Nothing was changed until here.
     heap.space().repair(&mut space);
     spine.index.repair(|| heap.clock().begin(heap.space()))?;
-    let mut report = RecoveryReport {
+    let report = RecoveryReport {
         was_clean: space.was_clean,
         segments: sealed.len() + open.len(),
-        records,
         reclaimed: space.leaked_reclaimed as usize,
         ..RecoveryReport::default()
     };
     if !report.was_clean {
-        sealed.iter().for_each(|(info, _)| heap.confirm(info));
+        sealed.iter().map(|(info, _)| info).chain(&open).for_each(|info| heap.confirm(info));
         spine.region().fence();
     }
-    if !open.is_empty() {
-        heap.clock().begin(heap.space());
-        let (used, empty): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, end)| *end > FIRST_RECORD);
-        heap.settle(&used);
-        empty.iter().for_each(|(info, _)| heap.free(info.zone));
-        report.sealed = used.len();
-        report.reclaimed += empty.len();
-        open = used;
-    }
-    sealed.iter().chain(&open).for_each(|(info, end)| heap.take_over(info, *end));
+    sealed.iter().for_each(|(info, end)| heap.take_over(info, *end));
+    open.iter().for_each(|info| heap.take_over_open(info));
     // A repair of the index may have begun the run of a pool that was closed.
     if !heap.space().superblock().is_clean() {
         heap.clock().settled(heap.space());
@@ -124,7 +113,7 @@ pub(crate) fn recover<I: Rooted>(
 }
 
 impl<I: Rooted> Spine<I> {
-    /// Reads the header of a segment, and the records if it is open.
+    /// Reads the header of a segment.
     fn read_header(&self, zone: ZoneId, headers: &mut Headers) -> Result<(), Error> {
         let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes.
@@ -145,25 +134,7 @@ impl<I: Rooted> Spine<I> {
             headers.sealed.push((info, end));
             return Ok(());
         }
-        // SAFETY: as above.
-        let Ok(mut scan) = (unsafe { self.heap.scan(zone) }) else { return Ok(()) };
-        loop {
-            match scan.advance() {
-                Ok(Some(Found::Record { record, .. })) => {
-                    headers.records += 1;
-                    headers.highest = headers.highest.max(record.header.sequence.get());
-                }
-                Ok(Some(Found::Frame { sequence, .. })) => headers.highest = headers.highest.max(sequence),
-                Err(ScanError::Unknown { offset, kind, flags }) => {
-                    let at = start + offset;
-                    let what = format!("record kind {kind} with flags {flags:#x} at byte {at}");
-                    return Err(Error::NewerFormat { what });
-                }
-                // In an open segment, what is no record is the end.
-                Ok(None | Some(Found::Gap { .. })) | Err(_) => break,
-            }
-        }
-        headers.open.push((info, scan.offset()));
+        headers.open.push(info);
         Ok(())
     }
 }

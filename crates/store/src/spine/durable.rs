@@ -17,10 +17,11 @@ use crate::error::Error;
 use quipu_parts::epoch::Guard;
 #[cfg(doc)]
 use quipu_parts::heap::segments::LogHeap;
-use quipu_parts::heap::segments::{Found, Position};
+use quipu_parts::heap::segments::{Found, Position, Scan, ScanError, Shard};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::ZoneId;
+use std::collections::BTreeSet;
 
 /// Free zones beside those that the index leaves, from which on it is not asked for room: it would have to take as many between
 /// the question and the change.
@@ -98,6 +99,9 @@ impl<I: Index> Spine<I> {
             return Ok(None);
         };
         let mut scan = scan.from(position);
+        if scan.info().sealed_end.is_none() {
+            return Ok(self.look_for_end(writer.shard, scan, piece));
+        }
         for _ in 0..piece {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
@@ -123,6 +127,47 @@ impl<I: Index> Spine<I> {
             }
         }
         Ok(Some((zone, scan.position())))
+    }
+
+    /// Passes over the next few records of a segment that a crash has left open, and marks its end if it comes there. Where to go on.
+    fn look_for_end(&self, shard: Shard, mut scan: Scan<'_>, piece: usize) -> Surveying {
+        let info = scan.info();
+        for _ in 0..piece {
+            match scan.advance() {
+                Ok(Some(Found::Record { .. } | Found::Frame { .. })) => {}
+                Err(ScanError::Unknown { .. }) => {
+                    self.heap.give_up_survey(info.zone);
+                    return None;
+                }
+                // What is no record is the end.
+                Ok(None | Some(Found::Gap { .. })) | Err(_) => {
+                    let end = scan.offset();
+                    return self.heap.end_open(shard, &info, end).then_some((info.zone, Position::START));
+                }
+            }
+        }
+        Some((info.zone, scan.position()))
+    }
+
+    /// Marks the ends of all segments that a crash has left open, for a store that nobody uses any more. `false` if there is one whose end
+    /// cannot be told.
+    pub(crate) fn end_all_open(&self) -> bool {
+        // SAFETY: nobody uses the store.
+        let is_open =
+            |zone| unsafe { self.heap.segment_info(zone) }.is_ok_and(|info| info.sealed_end.is_none());
+        if !I::DURABLE {
+            return true;
+        }
+        *self.compactor.surveying.lock() = None;
+        for zone in self.heap.all_unsurveyed().into_iter().filter(|zone| is_open(*zone)) {
+            // SAFETY: as above.
+            if let Ok(scan) = unsafe { self.heap.scan(zone) } {
+                self.look_for_end(Shard::default(), scan, usize::MAX);
+            }
+        }
+        let of_index: BTreeSet<_> = self.index.zones().into_iter().collect();
+        let zones = self.heap.space().committed_zones();
+        zones.into_iter().all(|zone| of_index.contains(&zone) || !is_open(zone))
     }
 
     /// Whether the index names a record. That it does not is durable, if that is the answer.

@@ -26,6 +26,7 @@ use crate::space::ZoneId;
 use quipu_medium::arch::prefetch_to_write;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use zerocopy::FromZeros;
 
 /// Bytes for which there is a bit.
 const UNIT: u64 = 32;
@@ -44,7 +45,11 @@ pub(super) struct DeadBits {
 impl DeadBits {
     pub(super) fn new(zones: u32, zone_size: u64) -> DeadBits {
         let words_per_zone = (zone_size / UNIT).div_ceil(64);
-        let words = (0..u64::from(zones) * words_per_zone).map(|_| AtomicU64::new(0)).collect();
+        let len = (u64::from(zones) * words_per_zone) as usize;
+        // Memory that is zero when it is first touched: an open costs the same however large the pool is. Where there is none, the other
+        // way says so.
+        let words = <[AtomicU64]>::new_box_zeroed_with_elems(len)
+            .unwrap_or_else(|_| (0..len).map(|_| AtomicU64::new(0)).collect());
         let unknown = (0..zones).map(|_| AtomicBool::new(false)).collect();
         DeadBits { words, words_per_zone, unknown }
     }

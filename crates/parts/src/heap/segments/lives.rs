@@ -105,7 +105,12 @@ impl Lives {
         if self.unsurveyed.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.all().find(|(_, word)| word & UNSURVEYED != 0).map(|(zone, _)| zone)
+        self.all_unsurveyed().next()
+    }
+
+    /// All of these.
+    pub(super) fn all_unsurveyed(&self) -> impl Iterator<Item = ZoneId> {
+        self.all().filter(|(_, word)| word & UNSURVEYED != 0).map(|(zone, _)| zone)
     }
 
     /// Whether nobody appends to it any more and it may be cleaned.

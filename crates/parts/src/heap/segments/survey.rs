@@ -18,6 +18,13 @@
 //! So the bits and the counter of a segment are exact when its survey is over and nobody is at work, and until then the counter
 //! is too low if anything.
 //!
+//! # Ends
+//!
+//! A segment that a crash has left open has no end mark. To look for its end takes as long as it has records, so that is not done
+//! when the store opens either, but at the beginning of its survey: up to the last record everything is flushed, as after a crash of the process
+//! alone it may stand in a cache, and then the end is marked. Until then it is as after the crash, and the next one finds it so. A pool is not
+//! marked clean before all ends are.
+//!
 //! # What is not durable yet
 //!
 //! That the index does not name a record may be something that a crash takes back: after a crash of the process alone, its last
@@ -25,20 +32,49 @@
 //! again. So whoever surveys asks for an answer that is durable. (In later runs of the same segment's life that is not needed:
 //! who has changed the index is pinned until the change is durable, and a segment is not freed before they have left.)
 
+use super::header::FIRST_RECORD;
 use super::log::LogHeap;
 use super::scan::SegmentInfo;
-use super::usage::RecordBytes;
+use super::usage::{RecordBytes, Shard};
 use crate::space::ZoneId;
 
 impl LogHeap {
     /// Takes over a segment that was sealed with its records ending at `end`. What is dead in it is to be found out.
     pub fn take_over(&self, info: &SegmentInfo, end: u64) {
-        let written = end - super::header::FIRST_RECORD;
+        let written = end - FIRST_RECORD;
         self.usage.restore(info.zone, RecordBytes { written, ..RecordBytes::default() });
         if let Some(dead) = &self.dead {
             dead.restore(info.zone);
         }
         self.lives.begin_unsurveyed(info.zone, info.life_number);
+    }
+
+    /// Takes over a segment that a crash has left open. Where its records end is to be found out, and then what is dead in it.
+    pub fn take_over_open(&self, info: &SegmentInfo) {
+        if let Some(dead) = &self.dead {
+            dead.restore(info.zone);
+        }
+        self.lives.begin_unsurveyed(info.zone, info.life_number);
+    }
+
+    /// Marks the end of a segment that was taken over open, durably when this returns, or frees it if it has no record. Tells whether it has
+    /// one.
+    pub fn end_open(&self, shard: Shard, info: &SegmentInfo, end: u64) -> bool {
+        // The first change of a run, if nobody has written yet.
+        self.clock().begin(&self.space);
+        if end == FIRST_RECORD {
+            self.give_up_survey(info.zone);
+            self.free(info.zone);
+            return false;
+        }
+        self.settle(&[(*info, end)]);
+        self.note_written(shard, info.zone, end - FIRST_RECORD);
+        true
+    }
+
+    /// The segments of which it is not known what is dead in them.
+    pub fn all_unsurveyed(&self) -> Vec<ZoneId> {
+        self.lives.all_unsurveyed().collect()
     }
 
     /// A segment of which it is not known what is dead in it, if there is one. It is not given back before that is known.
