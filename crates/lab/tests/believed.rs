@@ -96,6 +96,11 @@ fn an_open_after_a_crash_reads_no_records_either() {
         assert!(crashed <= closed + 2 * used + 100, "{design}: {crashed} lines after a crash, {closed} else");
         let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
         drop(written_twice(region.clone(), &options(design), 1000));
+        // One more each time.
+        for _ in 0..3 {
+            let store = Store::open_on(region.clone(), &options(design)).expect("a pool");
+            (0..10).for_each(|number| put(&mut store.client(), number, 1));
+        }
         for was_clean in [false, true] {
             let mut store = Store::open_on(region.clone(), &options(design)).expect("a pool");
             assert_eq!(store.recovery().was_clean, was_clean, "{design}");

@@ -132,10 +132,8 @@ impl Engine {
         let space = self.space();
         if let Engine::Log(logs) = self
             && !space.superblock().is_clean()
-            && !with_logs!(logs, spine => spine.end_all_open())
         {
-            // It stays as a crash would leave it.
-            return self.write_back();
+            with_logs!(logs, spine => spine.end_all_open())?;
         }
         if let Engine::Slots(slots) = self
             && !space.superblock().is_clean()

@@ -40,7 +40,7 @@ pub struct RecoveryReport {
     pub segments: usize,
     /// Records scanned, superseded ones and tombstones included: none with a checkpoint.
     pub records: u64,
-    /// Open segments of earlier runs that were sealed.
+    /// Open segments of earlier runs that were sealed; none where the index is in the pool, since that is done later.
     pub sealed: usize,
     /// Empty segments, zones of large values that were given up, and zones taken but never committed, that were freed.
     pub reclaimed: usize,

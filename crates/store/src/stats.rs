@@ -23,9 +23,11 @@ pub struct Stats {
     pub segments: u64,
     /// Bytes of a segment; of a block those that serve records.
     pub segment_bytes: u64,
-    /// Bytes of all records in segments: headers, keys, values, padding.
+    /// Bytes of all records in segments: headers, keys, values, padding. Where the index is in the pool, those of segments that a crash
+    /// has left open count from when their ends are found, soon after the open.
     pub record_bytes: u64,
-    /// Of these, bytes of records that are superseded, deleted, or tombstones.
+    /// Of these, bytes of records that are superseded, deleted, or tombstones. Where the index is in the pool, those of earlier runs
+    /// are found out soon after the open.
     pub garbage_bytes: u64,
     /// Of these, bytes of tombstones. They stay until no older record of their keys can be anywhere.
     pub tombstone_bytes: u64,

@@ -305,7 +305,8 @@ impl Store {
     /// device. A store that has changed nothing since a clean open changes nothing now.
     ///
     /// # Errors
-    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium. The pool is then as after a drop.
+    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a record of a newer version
+    /// where one has crashed. The pool is then as after a drop.
     pub fn close(mut self) -> Result<(), Error> {
         self.cleaner = None;
         self.exclusive()?;

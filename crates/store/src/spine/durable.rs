@@ -93,14 +93,18 @@ impl<I: Index> Spine<I> {
         position: Position,
         piece: usize,
     ) -> Result<Surveying, Error> {
-        // SAFETY: the segment is sealed, and not given back before it has been surveyed.
+        // SAFETY: nobody appends to the segment, and it is not given back before it has been surveyed.
         let Ok(scan) = (unsafe { self.heap.scan(zone) }) else {
             self.heap.give_up_survey(zone);
             return Ok(None);
         };
         let mut scan = scan.from(position);
         if scan.info().sealed_end.is_none() {
-            return Ok(self.look_for_end(writer.shard, scan, piece));
+            // As in one that is sealed: what cannot be read stays as it is.
+            return Ok(self.look_for_end(writer.shard, scan, piece).unwrap_or_else(|_| {
+                self.heap.give_up_survey(zone);
+                None
+            }));
         }
         for _ in 0..piece {
             match scan.advance() {
@@ -130,44 +134,49 @@ impl<I: Index> Spine<I> {
     }
 
     /// Passes over the next few records of a segment that a crash has left open, and marks its end if it comes there. Where to go on.
-    fn look_for_end(&self, shard: Shard, mut scan: Scan<'_>, piece: usize) -> Surveying {
-        let info = scan.info();
+    ///
+    /// # Errors
+    /// [`ScanError::Unknown`] for a record that a newer version wrote: nobody can tell what follows it.
+    fn look_for_end(&self, shard: Shard, mut scan: Scan<'_>, piece: usize) -> Result<Surveying, ScanError> {
+        let (info, from) = (scan.info(), scan.offset());
+        let mut is_end = false;
         for _ in 0..piece {
-            match scan.advance() {
-                Ok(Some(Found::Record { .. } | Found::Frame { .. })) => {}
-                Err(ScanError::Unknown { .. }) => {
-                    self.heap.give_up_survey(info.zone);
-                    return None;
-                }
-                // What is no record is the end.
-                Ok(None | Some(Found::Gap { .. })) | Err(_) => {
-                    let end = scan.offset();
-                    return self.heap.end_open(shard, &info, end).then_some((info.zone, Position::START));
-                }
+            // What is no record is the end.
+            is_end = !matches!(scan.advance()?, Some(Found::Record { .. } | Found::Frame { .. }));
+            if is_end {
+                break;
             }
         }
-        Some((info.zone, scan.position()))
+        self.heap.keep_found(&info, from..scan.offset());
+        if is_end {
+            let has_records = self.heap.end_open(shard, &info, scan.offset());
+            return Ok(has_records.then_some((info.zone, Position::START)));
+        }
+        Ok(Some((info.zone, scan.position())))
     }
 
-    /// Marks the ends of all segments that a crash has left open, for a store that nobody uses any more. `false` if there is one whose end
-    /// cannot be told.
-    pub(crate) fn end_all_open(&self) -> bool {
-        // SAFETY: nobody uses the store.
-        let is_open =
-            |zone| unsafe { self.heap.segment_info(zone) }.is_ok_and(|info| info.sealed_end.is_none());
+    /// Marks the ends of all segments that a crash has left open, for a store that nobody uses any more.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`] if one has a record that a newer version wrote.
+    pub(crate) fn end_all_open(&self) -> Result<(), Error> {
         if !I::DURABLE {
-            return true;
+            return Ok(());
         }
         *self.compactor.surveying.lock() = None;
-        for zone in self.heap.all_unsurveyed().into_iter().filter(|zone| is_open(*zone)) {
-            // SAFETY: as above.
-            if let Ok(scan) = unsafe { self.heap.scan(zone) } {
-                self.look_for_end(Shard::default(), scan, usize::MAX);
+        let of_index: BTreeSet<_> = self.index.zones().into_iter().collect();
+        let space = self.heap.space();
+        for zone in space.committed_zones().into_iter().filter(|zone| !of_index.contains(zone)) {
+            // SAFETY: nobody uses the store.
+            let Ok(scan) = (unsafe { self.heap.scan(zone) }) else { continue };
+            if scan.info().sealed_end.is_none() {
+                let start = space.zone_offset(zone);
+                let newer =
+                    |_| Error::NewerFormat { what: format!("a record in the segment at byte {start}") };
+                self.look_for_end(Shard::default(), scan, usize::MAX).map_err(newer)?;
             }
         }
-        let of_index: BTreeSet<_> = self.index.zones().into_iter().collect();
-        let zones = self.heap.space().committed_zones();
-        zones.into_iter().all(|zone| of_index.contains(&zone) || !is_open(zone))
+        Ok(())
     }
 
     /// Whether the index names a record. That it does not is durable, if that is the answer.

@@ -46,8 +46,8 @@ impl DeadBits {
     pub(super) fn new(zones: u32, zone_size: u64) -> DeadBits {
         let words_per_zone = (zone_size / UNIT).div_ceil(64);
         let len = (u64::from(zones) * words_per_zone) as usize;
-        // Memory that is zero when it is first touched: an open costs the same however large the pool is. Where there is none, the other
-        // way says so.
+        // Memory that is zeroed when it is first touched: an open costs the same however large the pool is. If there is too little
+        // of it, the other way fails as allocations do.
         let words = <[AtomicU64]>::new_box_zeroed_with_elems(len)
             .unwrap_or_else(|_| (0..len).map(|_| AtomicU64::new(0)).collect());
         let unknown = (0..zones).map(|_| AtomicBool::new(false)).collect();

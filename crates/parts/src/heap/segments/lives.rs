@@ -35,7 +35,8 @@ const NONE: u64 = u64::MAX;
 const SEALED: u64 = 1 << 63;
 /// Set in the word of a sealed segment that is not to be cleaned: it was, or it cannot be read.
 const WITHDRAWN: u64 = 1 << 62;
-/// Set in the word of a sealed segment that is not to be cleaned before somebody has found out what is dead in it.
+/// Set in the word of a sealed segment that is not to be cleaned before somebody has found out what is dead in it, and, if a crash
+/// has left it without an end mark, where it ends.
 const UNSURVEYED: u64 = 1 << 61;
 const FLAGS: u64 = SEALED | WITHDRAWN | UNSURVEYED;
 
@@ -87,7 +88,7 @@ impl Lives {
         self.word(zone).fetch_or(WITHDRAWN, Ordering::Release);
     }
 
-    /// A sealed segment begins, of which it is not known yet what is dead in it.
+    /// A segment begins that nobody appends to, and of which it is not known yet what is dead in it.
     pub(super) fn begin_unsurveyed(&self, zone: ZoneId, life: u64) {
         self.word(zone).store(life | SEALED | UNSURVEYED, Ordering::Release);
         self.unsurveyed.fetch_add(1, Ordering::AcqRel);
@@ -105,12 +106,7 @@ impl Lives {
         if self.unsurveyed.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.all_unsurveyed().next()
-    }
-
-    /// All of these.
-    pub(super) fn all_unsurveyed(&self) -> impl Iterator<Item = ZoneId> {
-        self.all().filter(|(_, word)| word & UNSURVEYED != 0).map(|(zone, _)| zone)
+        self.all().find(|(_, word)| word & UNSURVEYED != 0).map(|(zone, _)| zone)
     }
 
     /// Whether nobody appends to it any more and it may be cleaned.

@@ -20,10 +20,12 @@
 //!
 //! # Ends
 //!
-//! A segment that a crash has left open has no end mark. To look for its end takes as long as it has records, so that is not done
-//! when the store opens either, but at the beginning of its survey: up to the last record everything is flushed, as after a crash of the process
-//! alone it may stand in a cache, and then the end is marked. Until then it is as after the crash, and the next one finds it so. A pool is not
-//! marked clean before all ends are.
+//! A segment that a crash has left open has no end mark. To look for its end takes as long as it has records, so that is not
+//! done when the store opens either, but at the beginning of its survey. What is passed over on the way is flushed, since after a
+//! crash of the process alone it may stand in a cache, and a mark vouches for all before it; then the end is marked.
+//! Until then the segment is as the crash has left it: nobody appends to it, cleans it or counts its records, and a further crash
+//! leaves it so again. What the index names in it was durable before it was named, so that is read like any other record. A pool is
+//! not marked clean before all ends are.
 //!
 //! # What is not durable yet
 //!
@@ -37,6 +39,7 @@ use super::log::LogHeap;
 use super::scan::SegmentInfo;
 use super::usage::{RecordBytes, Shard};
 use crate::space::ZoneId;
+use std::ops::Range;
 
 impl LogHeap {
     /// Takes over a segment that was sealed with its records ending at `end`. What is dead in it is to be found out.
@@ -57,24 +60,26 @@ impl LogHeap {
         self.lives.begin_unsurveyed(info.zone, info.life_number);
     }
 
-    /// Marks the end of a segment that was taken over open, durably when this returns, or frees it if it has no record. Tells whether it has
-    /// one.
+    /// Makes records of a segment that was taken over open durable for good: those in this range of it, when this returns.
+    pub fn keep_found(&self, info: &SegmentInfo, range: Range<u64>) {
+        self.region().flush(self.space.zone_offset(info.zone) + range.start, range.end - range.start);
+        self.region().fence();
+    }
+
+    /// Marks the end of a segment that was taken over open, durably when this returns, or frees it if it has no record. All records
+    /// before it were [kept](LogHeap::keep_found). Tells whether there is one.
     pub fn end_open(&self, shard: Shard, info: &SegmentInfo, end: u64) -> bool {
-        // The first change of a run, if nobody has written yet.
+        // Nobody may have written in this run yet.
         self.clock().begin(&self.space);
         if end == FIRST_RECORD {
             self.give_up_survey(info.zone);
             self.free(info.zone);
             return false;
         }
-        self.settle(&[(*info, end)]);
+        self.seal_at(self.space.zone_offset(info.zone), info.life, end);
+        self.region().fence();
         self.note_written(shard, info.zone, end - FIRST_RECORD);
         true
-    }
-
-    /// The segments of which it is not known what is dead in them.
-    pub fn all_unsurveyed(&self) -> Vec<ZoneId> {
-        self.lives.all_unsurveyed().collect()
     }
 
     /// A segment of which it is not known what is dead in it, if there is one. It is not given back before that is known.
@@ -100,5 +105,75 @@ impl LogHeap {
     pub fn known_garbage(&self, zone: ZoneId) -> Option<u64> {
         let knows = self.dead.as_ref().is_some_and(|dead| dead.knows(zone));
         knows.then(|| self.usage.of_zone(zone).garbage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_heap::heap;
+    use super::super::{LastLine, Use};
+    use super::*;
+    use crate::heap::Reference;
+    use crate::heap::segments::log::SHORTEST_RECORD;
+    use crate::record::{Content, Encoder};
+
+    /// A heap with a segment of so many records, taken over as a crash has left it, and where they end.
+    fn crashed(records: u64) -> (LogHeap, SegmentInfo, u64) {
+        let (heap, mut segment, mut encoder) = (heap().with_dead_bits(), None, Encoder::default());
+        heap.make_room(&mut segment, 64, None, Use::Put).expect("room");
+        let mut open = segment.expect("a segment");
+        for _ in 0..records {
+            heap.prepare(&open, &mut encoder, &Content::value(b"key", b"value"));
+            heap.append(Shard::default(), &mut open, &mut encoder, heap.draw(), LastLine::Written);
+        }
+        heap.region().fence();
+        let (zone, end) = (open.zone, open.next);
+        heap.forget(zone);
+        // SAFETY: its owner is gone.
+        let info = unsafe { heap.segment_info(zone) }.expect("a header");
+        heap.take_over_open(&info);
+        (heap, info, end)
+    }
+
+    fn end_of(heap: &LogHeap, zone: ZoneId) -> Option<u64> {
+        // SAFETY: nobody appends.
+        unsafe { heap.segment_info(zone) }.expect("a header").sealed_end
+    }
+
+    #[test]
+    fn a_segment_without_an_end_is_nobodys_until_it_has_one() {
+        let (heap, info, end) = crashed(10);
+        let is_candidate = || heap.candidates().0.iter().any(|candidate| candidate.zone == info.zone);
+        let mut other = None;
+        heap.make_room(&mut other, 64, None, Use::Put).expect("room");
+        let other = other.expect("a segment");
+        assert_ne!(other.zone, info.zone);
+        heap.leave(other);
+        heap.revoke(|| ());
+        heap.seal_idle();
+        assert_eq!((end_of(&heap, info.zone), heap.unsurveyed()), (None, Some(info.zone)));
+        assert!(!is_candidate() && heap.states().is_none());
+        // Superseded meanwhile.
+        let (shard, first) = (Shard::default(), Reference::new(info.zone, FIRST_RECORD, heap.zone_shift()));
+        heap.note_dead(shard, first, SHORTEST_RECORD);
+        heap.keep_found(&info, FIRST_RECORD..end);
+        assert!(heap.end_open(shard, &info, end));
+        assert_eq!((end_of(&heap, info.zone), heap.unsurveyed()), (Some(end), Some(info.zone)));
+        assert!(!is_candidate());
+        heap.note_surveyed(info.zone);
+        assert_eq!(heap.unsurveyed(), None);
+        let candidates = heap.candidates().0;
+        let found = candidates.iter().find(|candidate| candidate.zone == info.zone).expect("a candidate");
+        assert_eq!((found.written, found.garbage), (end - FIRST_RECORD, SHORTEST_RECORD));
+    }
+
+    #[test]
+    fn a_segment_without_records_is_free_again() {
+        let (heap, info, end) = crashed(0);
+        let free = heap.space().free_zones();
+        assert!(!heap.end_open(Shard::default(), &info, end));
+        assert_eq!((heap.space().free_zones(), heap.unsurveyed()), (free + 1, None));
+        assert!(!heap.space().committed_zones().contains(&info.zone));
+        assert!(heap.candidates().0.is_empty() && heap.states().is_some());
     }
 }
