@@ -6,7 +6,7 @@ use super::oracle::{State, ValueId};
 use super::pool::Pool;
 use super::records::KEYS;
 use super::report::{CrashConfig, Violation};
-use super::verdict::{compare, read_all, works_on};
+use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step};
 use quipu::{Design, Store};
 use quipu_medium::Region;
@@ -58,6 +58,9 @@ const AFTER_CLOSE: ValueId = 1 << 20;
 
 /// Operations of a recovery that are all crash points; of those that follow only some are.
 const LONG_RECOVERY: u32 = 24;
+
+/// Operations, one in so many, of a survey behind a recovery that are crash points.
+const SURVEY_MOMENTS: u32 = 8;
 
 /// How the machine stopped.
 enum Crash<'i> {
@@ -378,14 +381,14 @@ impl<'a> Run<'a> {
             }
         };
         let sim = region.simulator().expect("a simulated region").clone();
-        let nested = Points::default();
-        if depth < DEPTH && self.random.random_ratio(1, follow.recovery) {
-            sim.set_observer(Some(self.recovery_observer(point, &nested)));
+        let (nested, stage) = (Points::default(), Rc::new(Stage::default()));
+        let is_watched = depth < DEPTH && self.random.random_ratio(1, follow.recovery);
+        if is_watched {
+            sim.set_observer(Some(self.recovery_observer(point, &nested, &stage)));
         }
         let goes_on = depth < DEPTH && self.random.random_ratio(1, follow.work);
 
         let (options, records) = (self.pool.options(), self.pool.records());
-        let stage = Rc::new(Stage::default());
         let verdict = Cell::new(Ok(Vec::new()));
         let from_checkpoint = Cell::new(false);
         let task = || {
@@ -394,6 +397,9 @@ impl<'a> Run<'a> {
                     Err(quipu::Error::Space(SpaceError::NotAPool)) if creating => return Ok(Vec::new()),
                     other => other.map_err(|error| format!("recovery refused the pool: {error}"))?,
                 };
+                if is_watched && store.surveying() {
+                    store = surveyed(store, &stage.store)?;
+                }
                 sim.set_observer(None);
                 if store.recovery().from_checkpoint {
                     from_checkpoint.set(true);
@@ -424,12 +430,14 @@ impl<'a> Run<'a> {
             Ok(states) if goes_on && stage.created.get() => self.go_on(&sim, &stage, &states, depth + 1),
             Ok(_) => {}
         }
-        self.judge_points(&nested, 2);
+        // A recovery that believes its index does little, so its moments are seen torn too.
+        let budget = if self.config.design.description().index_in_pool { 3 } else { 2 };
+        self.judge_points(&nested, budget);
     }
 
-    /// An observer of a recovery: a crash of it must be explained by the same history.
-    fn recovery_observer(&mut self, point: &Point, nested: &Points) -> Observer {
-        let nested = nested.clone();
+    /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the same history.
+    fn recovery_observer(&mut self, point: &Point, nested: &Points, stage: &Rc<Stage>) -> Observer {
+        let (nested, stage) = (nested.clone(), stage.clone());
         let expectation = point.expectation.clone();
         let Label { depth, creating, fixed, .. } = point.label;
         let (operation, depth) = (point.operation, depth + 1);
@@ -437,11 +445,22 @@ impl<'a> Run<'a> {
         let mut seen = 0;
         Box::new(move |sim, _| {
             seen += 1;
-            // One that frees many zones does much of the same.
-            if seen > LONG_RECOVERY && !random.random_ratio(1, 8) {
+            let open = stage.store.borrow().clone();
+            let surveying = open.as_ref().is_some_and(|store| store.surveying());
+            let recovering = open.is_none();
+            let chance = match () {
+                () if !recovering && !surveying => return,
+                () if surveying => SURVEY_MOMENTS,
+                // One that frees many zones does much of the same.
+                () if seen > LONG_RECOVERY => 8,
+                () => 1,
+            };
+            if !random.random_ratio(1, chance) {
                 return;
             }
-            let label = Label { depth, creating, fixed, recovering: true, ..Label::default() };
+            let compacting = open.is_some_and(|store| store.compacting());
+            let label =
+                Label { depth, creating, fixed, recovering, surveying, compacting, ..Label::default() };
             let point =
                 Point { snapshot: sim.snapshot(), expectation: expectation.clone(), operation, label };
             nested.borrow_mut().push(point);

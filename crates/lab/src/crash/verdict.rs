@@ -4,7 +4,9 @@ use super::history::{Expectation, MemberView};
 use super::oracle::{State, ValueId, changed};
 use super::records::{KEYS, Records};
 use quipu::Store;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Every key's state, read one by one and by iteration, which must agree.
 pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, String> {
@@ -78,5 +80,19 @@ pub(super) fn works_on(store: &Store, records: Records) -> Result<(), String> {
     match client.remove(&key) {
         Ok(true) => Ok(()),
         other => Err(format!("the recovered store does not delete what was put: {other:?}")),
+    }
+}
+
+/// Lets a recovered store find out what recovery has left to later, by a compaction, while who has the stage may look at it.
+pub(super) fn surveyed(store: Store, stage: &RefCell<Option<Rc<Store>>>) -> Result<Store, String> {
+    let store = Rc::new(store);
+    *stage.borrow_mut() = Some(store.clone());
+    let compacted = store.compact();
+    *stage.borrow_mut() = None;
+    match compacted {
+        Ok(_) | Err(quipu::Error::PoolFull { .. }) => {
+            Ok(Rc::into_inner(store).expect("only this run has it"))
+        }
+        Err(error) => Err(format!("the recovered store does not compact: {error}")),
     }
 }
