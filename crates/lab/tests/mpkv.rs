@@ -117,7 +117,7 @@ fn a_word_that_names_nothing_does_not_stop_a_split() {
         let region = store.region();
         let slots = (first_bucket(region, magic)..).step_by(WORD as usize).take(8);
         let slot = slots.filter(|at| region.load(*at) != 0).last().expect("the word of a key");
-        region.store(slot, region.load(slot) | (1 << 48) - 8);
+        region.store(slot, region.load(slot) | ((1 << 48) - 8));
         let is_damaged = |number: u64| {
             client.get(&number.to_le_bytes()).is_err_and(|error| error.kind() == ErrorKind::Damaged)
         };
