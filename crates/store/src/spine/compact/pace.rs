@@ -87,6 +87,7 @@ impl<I: Index> Spine<I> {
         let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
         let mut revoked = false;
+        let mut freed = self.compactor.done().segments;
         while !self.heap.offers(len, purpose, zones) {
             if self.step_of_writer(&demand)? {
                 continue;
@@ -108,6 +109,13 @@ impl<I: Index> Spine<I> {
             // were not there may leave nothing else to clean.
             if demand.place == u64::MAX {
                 demand.place = len.max(least);
+                continue;
+            }
+            // Others may have taken all room that was made, and opened every segment anew, while this writer was not running.
+            let freed_since = self.compactor.done().segments;
+            if freed != freed_since {
+                freed = freed_since;
+                demand.born_before = self.heap.draw();
                 continue;
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
