@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Checked is the form with fences, which processors other than x86-64 run. That on x86-64 the exchange is a full
-//! barrier is a fact about the processor, which the language's model does not know.
+//! barrier is a fact about the processor, and what a barrier that the system lends does is one about the system: the language's
+//! model knows of neither. A test of real threads beside `epoch::barrier` has both of them.
 
 #![cfg(loom)]
 

@@ -1,5 +1,6 @@
 //! The side of reclamation that threads share: the epoch, the announcements, and the garbage of threads that left.
 
+use super::barrier::Barrier;
 use super::participant::Participant;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::sync::{SpinLock, point};
@@ -40,6 +41,7 @@ struct Entry {
 
 pub(super) struct Shared {
     epoch: AtomicU64,
+    pub(super) barrier: Barrier,
     entries: SpinLock<Vec<Entry>>,
     orphans: SpinLock<Vec<Retired>>,
 }
@@ -67,6 +69,7 @@ impl Collector {
         Collector {
             shared: Arc::new(Shared {
                 epoch: AtomicU64::new(FIRST_EPOCH),
+                barrier: Barrier::choose(),
                 entries: SpinLock::default(),
                 orphans: SpinLock::default(),
             }),
@@ -109,21 +112,24 @@ impl Shared {
     /// Advances the epoch if every pinned participant has announced it; returns the epoch that then holds.
     pub(super) fn try_advance(&self) -> u64 {
         let epoch = self.epoch.load(Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        {
-            let entries = self.entries.lock();
-            for entry in entries.iter() {
-                let announced = entry.slot.announced.load(Ordering::Acquire);
-                if announced != UNPINNED && announced != epoch {
-                    return epoch;
-                }
-            }
+        // Whoever is seen behind even without the barrier, which may be a call of the system, is behind.
+        if !self.all_announced(epoch) || !self.barrier.before_looking() || !self.all_announced(epoch) {
+            return epoch;
         }
         point();
         match self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => epoch + 1,
             Err(later) => later,
         }
+    }
+
+    /// Whether nobody is seen to be pinned with another epoch.
+    fn all_announced(&self, epoch: u64) -> bool {
+        let entries = self.entries.lock();
+        entries.iter().all(|entry| {
+            let announced = entry.slot.announced.load(Ordering::Acquire);
+            announced == UNPINNED || announced == epoch
+        })
     }
 
     fn take_slot(&self) -> Arc<Slot> {

@@ -13,28 +13,27 @@
 //!
 //! # Why two epochs suffice
 //!
-//! Let a reader's announcement be the exchange `S`, and let it later load a link that still names `x`. The one
-//! who retires `x` stores the unlinking `U`, passes a full fence, and then reads the global epoch as `E`.
-//! The exchange is a full barrier (below), so `S` was visible to all before that load was made; the load did
-//! not see `U`; so `S` was visible before the read of `E`, and announces at most `E`, since the epoch never goes
-//! back. The advance from `E + 1` to `E + 2` looks at every slot after `E + 1` was stored, which is after `E` was
-//! read, hence after `S`: it finds the announcement, which is not `E + 1`, and refuses. So the epoch cannot
-//! reach `E + 2`, where `x` is released, before the reader unpins. The advance to `E + 1` may have missed `S`;
-//! that is why one epoch is not enough.
+//! Let a reader's announcement be `S`, behind which there is a full barrier, its own or one that was lent (`barrier`); and let
+//! it later load a link that still names `x`. The one who retires `x` stores the unlinking `U`, passes a full fence, and then
+//! reads the global epoch as `E`.
 //!
-//! # Why an exchange and not a fence
+//! With a barrier of its own, `S` was visible to all before that load was made; the load did not see `U`; so `S` was visible before
+//! the read of `E`, and announces at most `E`, since the epoch never goes back. With one that is lent, `S` may become visible
+//! late. But the reader reads the epoch that it announces before that load, and loads are made in order: had it
+//! read more than `E`, the read would have been made after that of `E`, and the load would have seen `U`.
 //!
-//! The announcement must be visible before the first load that it protects: a store followed by loads, which every
-//! processor may reorder. On x86-64 a locked exchange to a line that this thread alone writes orders it at about
-//! a tenth of the price of a store and `mfence`, since it does not wait for unrelated loads. On Arm a `swpal` (both
-//! acquire and release) is a full barrier by the architecture's memory model, but its fallback loop of exclusive
-//! loads and stores is not, nor is an exchange in the language's own model; so everywhere but on x86-64 a
-//! sequentially consistent fence follows, which on Arm is one `dmb ish`. The unpinning store only has to come
-//! after the reads: release suffices.
+//! The advance from `E + 1` to `E + 2` looks at every slot after `E + 1` was stored, which is after `E` was read, hence, with
+//! a barrier of its own, after `S`: it finds the announcement, which is not `E + 1`, and refuses. If the barrier is lent, the
+//! reader passes one in between, after `E + 1` was stored and before its slot is looked at. If it comes behind `S`, then `S` is
+//! found. If it comes before `S`, then also before that load, which would have seen `U`. So the epoch cannot reach `E + 2`, where
+//! `x` is released, before the reader unpins. The advance to `E + 1` may have missed `S`; that is why one epoch is not enough.
+//!
+//! The unpinning store only has to come after the reads: release suffices.
 //!
 //! Thread safety: [`Collector`] is shared; a [`Participant`] moves between threads but serves one at a time; a
 //! [`Guard`] stays where it was made. All waiting goes through [`crate::sync`].
 
+mod barrier;
 mod collector;
 mod participant;
 

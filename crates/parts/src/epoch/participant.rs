@@ -1,12 +1,11 @@
 //! The side of reclamation that belongs to one thread: pinning, and its own garbage.
 
 use super::collector::{Retired, Shared, Slot, UNPINNED};
-use crate::sync::atomic::{Ordering, fence};
+use crate::sync::atomic::Ordering;
 use crate::sync::point;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::compiler_fence;
 
 /// Retirements after which a participant tries to release the oldest on its own.
 const COLLECT_EVERY: usize = 32;
@@ -39,13 +38,7 @@ impl Participant {
         if pins == 0 {
             point();
             let epoch = self.shared.epoch_to_announce();
-            self.slot.announced.swap(epoch, Ordering::SeqCst);
-            if cfg!(all(target_arch = "x86_64", not(loom))) {
-                // The exchange is the barrier; the compiler must not move loads over it either.
-                compiler_fence(Ordering::SeqCst);
-            } else {
-                fence(Ordering::SeqCst);
-            }
+            self.shared.barrier.announce(&self.slot.announced, epoch);
         }
         Guard { participant: self }
     }

@@ -1,0 +1,159 @@
+//! The full barrier between an announcement and the reads behind it, and who pays for it.
+//!
+//! Every read of the store announces an epoch; hardly anybody advances one. A barrier in each announcement costs more than
+//! itself: a processor waits there until the last write has reached the medium, and looks no further ahead meanwhile, where the
+//! next operation's misses could already be under way. Linux offers to turn it around (`membarrier(2)`, "private expedited"):
+//! who advances the epoch makes every thread of the process that is running pass a full barrier at that moment, wherever it
+//! is, and one that is not running has passed one when it stopped. So an announcement is an ordinary store, which such a barrier
+//! makes visible if it came before it; and if it came after it, then so did the reads behind it.
+//!
+//! Elsewhere each announcement has a barrier of its own. On x86-64 a locked exchange to a line that this thread alone writes orders
+//! it at about a tenth of the price of a store and `mfence`, since it does not wait for unrelated loads. On Arm a `swpal` (both
+//! acquire and release) is a full barrier by the architecture's memory model, but its fallback loop of exclusive loads and
+//! stores is not, nor is an exchange in the language's own model; so everywhere but on x86-64 a sequentially consistent
+//! fence follows, which on Arm is one `dmb ish`. Arm is not lent barriers either: its loads need not be made in the order of the
+//! program, on which the proof in [the room's documentation](super) rests.
+
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::compiler_fence;
+
+/// Who has the barrier.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Barrier {
+    /// Each announcement has its own.
+    Own,
+    /// The system makes all threads pass one when it is asked to.
+    Lent,
+}
+
+impl Barrier {
+    /// The cheapest for announcements that this system has.
+    pub(super) fn choose() -> Barrier {
+        if system::lends() { Barrier::Lent } else { Barrier::Own }
+    }
+
+    /// Stores an announcement so that whoever then [looks](Barrier::before_looking) for it finds it, or else this thread reads
+    /// what that one had stored before.
+    #[inline]
+    pub(super) fn announce(self, slot: &AtomicU64, epoch: u64) {
+        match self {
+            Barrier::Lent => {
+                slot.store(epoch, Ordering::Release);
+                // The system's barrier orders what the processor is told to do; the compiler must tell it in this order.
+                compiler_fence(Ordering::SeqCst);
+            }
+            Barrier::Own => {
+                slot.swap(epoch, Ordering::SeqCst);
+                if cfg!(all(target_arch = "x86_64", not(loom))) {
+                    // The exchange is the barrier; the compiler must not move loads over it either.
+                    compiler_fence(Ordering::SeqCst);
+                } else {
+                    fence(Ordering::SeqCst);
+                }
+            }
+        }
+    }
+
+    /// The other side, before announcements are looked for; `false` if the system refuses what it has lent before.
+    #[must_use]
+    pub(super) fn before_looking(self) -> bool {
+        fence(Ordering::SeqCst);
+        self == Barrier::Own || system::all_threads_pass()
+    }
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom), not(miri)))]
+mod system {
+    use rustix::thread::{MembarrierCommand, membarrier};
+
+    /// Whether the system lends barriers to this process from now on.
+    pub(super) fn lends() -> bool {
+        membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+    }
+
+    pub(super) fn all_threads_pass() -> bool {
+        membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(loom), not(miri))))]
+mod system {
+    pub(super) fn lends() -> bool {
+        false
+    }
+
+    pub(super) fn all_threads_pass() -> bool {
+        false
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Lets two threads go on at one moment, as far as two can: neither sleeps.
+    struct Meeting(AtomicU64);
+
+    impl Meeting {
+        fn meet(&self, round: u64) {
+            self.0.fetch_add(1, Ordering::AcqRel);
+            let mut turns = 0u64;
+            while self.0.load(Ordering::Acquire) < 2 * round {
+                turns += 1;
+                if turns.is_multiple_of(1 << 14) {
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+
+    /// Two threads store each to its own word, and then read the other's: one of them must see the other's store. Without the
+    /// barrier on either side some of the rounds end with neither.
+    fn one_of_two_sees_the_other(barrier: Barrier) {
+        const ROUNDS: u64 = 20_000;
+        // Alone on their lines.
+        let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+        let (announced, unlinked) = (&words[16], &words[48]);
+        // Stores that miss delay the announcement behind them, as a record's do.
+        let cold: Vec<AtomicU64> = (0..4 << 20).map(|_| AtomicU64::new(0)).collect();
+        let delay = |round: u64| {
+            for i in 0..8 {
+                cold[((round * 8 + i).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 42) as usize]
+                    .store(round, Ordering::Relaxed);
+            }
+        };
+        let (begin, end) = (Meeting(AtomicU64::new(0)), Meeting(AtomicU64::new(0)));
+        let turn = |act: &dyn Fn(u64) -> bool| {
+            let one = |round| {
+                begin.meet(round);
+                let saw = act(round);
+                end.meet(round);
+                saw
+            };
+            (1..=ROUNDS).map(one).collect::<Vec<_>>()
+        };
+        let (seen, found) = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                turn(&|round| {
+                    delay(round);
+                    barrier.announce(announced, round);
+                    unlinked.load(Ordering::Acquire) == round
+                })
+            });
+            let found = turn(&|round| {
+                unlinked.store(round, Ordering::Release);
+                assert!(barrier.before_looking());
+                announced.load(Ordering::Acquire) == round
+            });
+            (reader.join().expect("the reader does not panic"), found)
+        });
+        let missed = found.iter().zip(&seen).filter(|(found, seen)| !**found && !**seen).count();
+        assert_eq!(missed, 0, "rounds of {ROUNDS} in which neither saw the other");
+    }
+
+    #[test]
+    fn an_announcement_is_found_or_its_reader_sees_what_was_unlinked() {
+        one_of_two_sees_the_other(Barrier::Own);
+        one_of_two_sees_the_other(Barrier::choose());
+    }
+}
