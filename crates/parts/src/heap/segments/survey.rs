@@ -46,10 +46,7 @@ impl LogHeap {
     pub fn take_over(&self, info: &SegmentInfo, end: u64) {
         let written = end - FIRST_RECORD;
         self.usage.restore(info.zone, RecordBytes { written, ..RecordBytes::default() });
-        if let Some(dead) = &self.dead {
-            dead.restore(info.zone);
-        }
-        self.lives.begin_unsurveyed(info.zone, info.life_number);
+        self.take_over_open(info);
     }
 
     /// Takes over a segment that a crash has left open. Where its records end is to be found out, and then what is dead in it.
