@@ -13,7 +13,7 @@ use quipu_parts::index::buckets::{
 };
 use quipu_parts::space::{Space, SpaceError, ZoneId};
 use std::sync::Arc;
-use support::{create, format, key_of, mix, reference};
+use support::{create, format, key_of, mix, reference, walk};
 
 type Index<L = TableLocks> = BucketIndex<PmWords, L>;
 
@@ -211,6 +211,8 @@ fn an_index_is_there_again_after_an_open() {
         let (index, root) = create::<TableLocks>(&space, settings);
         (0..400).for_each(|key| put(&index, &guard, key, 1));
         let before = index.stats();
+        let (keys, cost) = costs(&space, || index.len().expect("sound"));
+        assert_eq!((keys, cost.reads), (400, 0), "counted and not looked up");
         drop(index);
         let space = reopen(space);
         let index = Index::<TableLocks>::open(space.clone(), root, 0).expect("the index");
@@ -240,10 +242,10 @@ fn what_was_in_a_zone_is_not_in_the_table() {
         }
         let (index, _) = create::<TableLocks>(&space, settings);
         (0..700).for_each(|key| put(&index, &guard, key, 1));
-        let mut found = Vec::new();
-        assert_eq!(index.retain(|reference| (found.push(reference), true).1).expect("sound"), 700);
-        found.sort_unstable();
-        assert_eq!(found, Vec::from_iter((0..700).map(|key| reference(key, 1))));
+        assert_eq!(
+            walk(&index, &guard).expect("sound"),
+            Vec::from_iter((0..700).map(|key| reference(key, 1)))
+        );
         assert_eq!(index.audit().expect("sound").keys, 700);
     }
 }
@@ -262,10 +264,8 @@ fn a_walk_beside_splits_sees_each_key_once() {
         let add = || (20..40).for_each(|key| put(&index, &adding.pin(), key, 1));
         let walk = || {
             for _ in 0..3 {
-                let (guard, mut cursor, mut walked) = (walking.pin(), BucketCursor::default(), Vec::new());
-                while index.next_batch(&guard, &mut cursor, &mut walked).expect("sound") {}
+                let mut walked = walk(&index, &walking.pin()).expect("sound");
                 walked.retain(|reference| key_of(*reference) < 20);
-                walked.sort_unstable();
                 assert_eq!(walked, Vec::from_iter((0..20).map(|key| reference(key, 1))), "seed {seed}");
             }
         };
@@ -295,35 +295,6 @@ fn an_open_costs_the_same_whatever_the_number_of_keys() {
     assert_eq!(few.0, many.0);
     // The chain that was the last to get longer is looked at, and may be longer by a bucket or two.
     assert!(few.1 < 12 && many.1 < 12, "{few:?} {many:?}");
-}
-
-/// What a recovery does that compares the index with the records.
-#[test]
-fn words_that_are_not_kept_are_durably_gone() {
-    let collector = Collector::new();
-    let participant = collector.register();
-    let guard = participant.pin();
-    let space = format(256 << 10, 1);
-    let (index, root) = create::<TableLocks>(&space, BucketSettings::tiny());
-    (0..300).for_each(|key| put(&index, &guard, key, 1));
-    drop(index);
-    let space = reopen(space);
-    let index = Index::<TableLocks>::open(space.clone(), root, 0).expect("the index");
-    let mut seen = Vec::new();
-    let all = index.retain(|reference| {
-        seen.push(key_of(reference));
-        true
-    });
-    seen.sort_unstable();
-    assert_eq!((all.expect("sound"), seen), (300, (0..300).collect::<Vec<_>>()));
-    assert_eq!(index.retain(|reference| key_of(reference).is_multiple_of(3)).expect("sound"), 100);
-    (300..310).for_each(|key| put(&index, &guard, key, 1));
-    let (keys, cost) = costs(&space, || index.len().expect("sound"));
-    assert_eq!((keys, cost.reads), (110, 0), "counted and not looked up");
-    drop(index);
-    let index = Index::<TableLocks>::open(crashed(&space), root, 0).expect("the index");
-    assert_eq!(index.len().expect("sound"), 110);
-    assert!((0..300).all(|key| get(&index, &guard, key).is_some() == (key % 3 == 0)));
 }
 
 #[test]
