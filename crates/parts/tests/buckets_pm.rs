@@ -315,6 +315,43 @@ fn a_root_of_nothing_names_nothing() {
     assert_eq!(space.committed_zones().len(), 1, "nothing was changed");
 }
 
+const LINK: u64 = 4;
+
+/// The slots of a pool's buckets in which links stand, with these.
+fn links(space: &Space, index: &Index) -> Vec<(u64, u64)> {
+    let starts = index.zones().into_iter().map(|zone| space.zone_offset(zone));
+    let slots = starts.flat_map(|start| (start + 64..start + (4 << 10)).step_by(64).map(|line| line + 56));
+    slots.map(|slot| (slot, space.region().load(slot))).filter(|(_, word)| word & LINK != 0).collect()
+}
+
+/// The bucket that the table grows into next may have a damaged link, into another chain or to a bucket that nobody has yet. What is
+/// there is another's, and not overwritten.
+#[test]
+fn a_damaged_link_of_a_bucket_to_come_costs_no_key() {
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let settings = BucketSettings { buckets: 8, grow: true };
+    let filled = || {
+        let space = format(256 << 10, 1);
+        let (index, _) = create::<TableLocks>(&space, settings);
+        (0..150).for_each(|key| put(&index, &guard, key, 1));
+        (space, index)
+    };
+    let (space, index) = filled();
+    let words: Vec<u64> = links(&space, &index).into_iter().map(|(_, word)| word).collect();
+    let next = words.iter().max().expect("a chain of two buckets") + (1 << 3);
+    for damaged in words.into_iter().chain([next, next + (1 << 27)]) {
+        let (space, index) = filled();
+        let before = index.stats();
+        let to_come = space.zone_offset(index.zones()[0]) + (before.buckets + 1) * 64;
+        space.region().store(to_come + 56, damaged);
+        (150..600).for_each(|key| put(&index, &guard, key, 1));
+        let lost = (0..600).filter(|key| get(&index, &guard, *key) != Some(reference(*key, 1))).count();
+        assert_eq!((lost, index.stats().splits), (0, before.splits), "{damaged:#x}");
+    }
+}
+
 /// Looks at all that there is; what is damaged may say so, and does no harm.
 fn look_around(index: &Index, guard: &Guard<'_>, keys: u64) -> u64 {
     let (mut cursor, mut walked, mut refused) = (BucketCursor::default(), Vec::new(), 0);
@@ -371,7 +408,6 @@ fn a_damaged_head_is_refused_or_harmless() {
 /// A link that leads in a circle, nowhere, or into another chain is told, and nobody hangs.
 #[test]
 fn a_damaged_link_is_told() {
-    const LINK: u64 = 4;
     let collector = Collector::new();
     let participant = collector.register();
     let guard = participant.pin();
@@ -379,10 +415,7 @@ fn a_damaged_link_is_told() {
     let (index, _) = create::<TableLocks>(&space, BucketSettings { buckets: 20, grow: false });
     (0..400).for_each(|key| put(&index, &guard, key, 1));
     let region = space.region();
-    let starts = index.zones().into_iter().map(|zone| space.zone_offset(zone));
-    let slots = starts.flat_map(|start| (start + 64..start + (4 << 10)).step_by(64).map(|line| line + 56));
-    let links: Vec<(u64, u64)> =
-        slots.map(|slot| (slot, region.load(slot))).filter(|(_, word)| word & LINK != 0).collect();
+    let links = links(&space, &index);
     assert!(links.len() > 20, "{} links", links.len());
     let mut told = 0;
     for (slot, sound) in &links {
