@@ -12,6 +12,8 @@ use quipu_parts::index::buckets::{
     BucketCursor, BucketError, BucketIndex, BucketLocks, BucketRoot, BucketSettings, Locking, TableLocks,
 };
 use quipu_parts::space::{Space, SpaceError, ZoneId};
+use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 use support::{create, format, key_of, mix, reference, walk};
 
@@ -105,6 +107,34 @@ fn a_chain_with_a_word_that_belongs_nowhere_is_not_split() {
         }
         assert!((0..400).all(|key| get(&index, &guard, key).is_some()), "{told:x}");
     }
+}
+
+/// Such a chain is looked at now and then only, and when its word is in order again the table grows on.
+#[test]
+fn a_split_that_was_refused_is_not_tried_with_every_key() {
+    const WRONG: u64 = 3;
+    let collector = Collector::new();
+    let participant = collector.register();
+    let guard = participant.pin();
+    let (index, _) = create::<TableLocks>(&format(1 << 20, 1), BucketSettings { buckets: 2, grow: true });
+    let is_damaged = Cell::new(true);
+    let rehash = |reference| match key_of(reference) {
+        WRONG if is_damaged.get() => 0,
+        key => mix(key),
+    };
+    let add = |keys: Range<u64>| {
+        for key in keys {
+            index.upsert(&guard, mix(key), reference(key, 1), |_| false, &rehash).expect("room");
+        }
+        index.stats()
+    };
+    let (refused, later) = (add(0..200), add(200..1_000));
+    assert!(refused.records_read > 0, "{refused:?}");
+    assert_eq!((later.splits, later.records_read), (refused.splits, refused.records_read));
+    is_damaged.set(false);
+    let grown = add(1_000..10_000);
+    assert!(grown.splits > refused.splits + 100, "{grown:?}");
+    assert!((0..10_000).all(|key| get(&index, &guard, key).is_some()));
 }
 
 #[test]

@@ -27,19 +27,29 @@ use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};
 use std::sync::atomic::Ordering;
 
+/// Keys behind first buckets that are added before a split is tried again that damage has prevented: it reads the records of a chain, and
+/// most likely in vain.
+const PAUSE: u32 = 4096;
+
 impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// Splits the bucket whose turn it is, if nobody is splitting and there is room.
     #[cold]
     #[inline(never)]
     pub(super) fn split_next(&self, rehash: &dyn Fn(u64) -> u64) {
-        let Some(_growth) = self.growth.try_lock() else { return };
+        let Some(mut pause) = self.growth.try_lock() else { return };
+        if *pause > 0 {
+            *pause -= 1;
+            return;
+        }
         let Some((grown, parent)) = self.size().next() else { return };
         if self.zones.extend_table(grown.buckets).is_err() {
             return;
         }
         self.growing.store(true, Ordering::Relaxed);
         // A chain that is damaged is not split, and says so to everybody who looks for a key in it.
-        let _ = self.split(grown, parent, rehash);
+        if self.split(grown, parent, rehash).is_err() {
+            *pause = PAUSE;
+        }
         self.growing.store(false, Ordering::Relaxed);
     }
 
