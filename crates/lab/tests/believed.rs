@@ -2,10 +2,13 @@
 
 use quipu::{Client, Design, Error, ErrorKind, Options, Store, Techniques};
 use quipu_medium::sim::SimOptions;
-use quipu_medium::{Durability, MediumKind, Pages, Region};
+use quipu_medium::{Durability, LINE, MediumKind, Pages, Region, WORD};
 use quipu_parts::space::Space;
 
 const ZONE: u64 = 64 << 10;
+/// First byte of the records of a segment, and of its end mark.
+const FIRST_RECORD: u64 = 64;
+const END_MARK: u64 = 40;
 
 fn designs() -> impl Iterator<Item = Design> {
     Design::ALL.iter().copied().filter(|design| design.description().index_in_pool)
@@ -344,5 +347,56 @@ fn a_damaged_entry_of_the_index_is_noticed() {
             }
         }
         assert!(shown.iter().all(|shown| *shown > 0), "{design}: {shown:?}");
+    }
+}
+
+/// The first byte of the segment that a crash has left open.
+fn open_segment(region: &Region) -> u64 {
+    let is_open = |at: &u64| {
+        region.load(at + WORD) as u32 == u32::from_le_bytes(*b"QSEG") && region.load(at + END_MARK) == 0
+    };
+    (0..region.len()).step_by(ZONE as usize / 4).find(is_open).expect("an open segment")
+}
+
+/// What the index names was durable before, so a record of an open segment that does not prove itself is damaged if the index names it, or
+/// one behind it. The segment is kept then, whoever looks for its end: its zone would be given to others.
+#[test]
+fn a_damaged_record_is_not_the_end_of_a_segment_that_the_index_names() {
+    // In the value, which leaves the key legible; in the header; and the whole line.
+    let first = FIRST_RECORD..FIRST_RECORD + LINE;
+    let value = FIRST_RECORD + LINE..FIRST_RECORD + LINE + WORD;
+    for (keys, damaged) in [(1, value.clone()), (100, value), (100, first)] {
+        for (design, closes) in designs().flat_map(|design| [(design, false), (design, true)]) {
+            let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
+            let options = options(design);
+            let store = Store::create_on(region.clone(), &options).expect("a new pool");
+            let mut client = store.client();
+            (0..keys).for_each(|number| put(&mut client, number, 1));
+            drop((client, store));
+            let segment = open_segment(&region);
+            for word in damaged.clone().step_by(WORD as usize) {
+                region.store(segment + word, 0);
+            }
+            let open = || Store::open_on(region.clone(), &options).expect("a pool");
+            let mut store = open();
+            if closes {
+                store.close().expect("closed");
+                store = open();
+            }
+            store.compact().expect("room");
+            let mut client = store.client();
+            for round in 0..100 {
+                (1_000..1_500).for_each(|number| put(&mut client, number, round));
+            }
+            for number in 1..keys {
+                let found = client.get(&number.to_le_bytes()).expect("a read");
+                assert_eq!(found.as_deref(), Some(&[1; 100][..]), "{design}: key {number} of {keys}");
+            }
+            drop(client);
+            let report = store.check(&|_, _| {}).expect("a check");
+            let is_in_segment = |offset: u64| (segment..segment + ZONE).contains(&offset);
+            let places = &report.damage.places;
+            assert!(places.iter().any(|place| is_in_segment(place.offset)), "{design}: {}", report.damage);
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! Of two puts that meet at a key, one may return for the other (MPKV, section 3.3): in thousands of schedules of the simulator's
 //! scheduler in which they do meet, what everybody is told fits one order, also after a power failure; the one that returns
 //! changes nothing on the medium; and elimination as the paper has it is convicted.
-//!
-//! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
 
 #[path = "shared/schedule.rs"]
 mod schedule;
@@ -12,7 +10,7 @@ use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
 use quipu_medium::sim::{Event, SimArena};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use schedule::{Scheduled, Task, unexplained};
+use schedule::{Scheduled, Task, options, seeds, unexplained};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,7 +22,7 @@ const KEYS: u64 = 2;
 const CALLS: u64 = 8;
 const POOL: u64 = 1 << 20;
 
-fn options(design: Design, seed: u64, twin: Option<Twin>) -> Options {
+fn options_of(design: Design, seed: u64, twin: Option<Twin>) -> Options {
     let testing = Testing {
         twin,
         tiny_index: seed.is_multiple_of(2),
@@ -33,15 +31,7 @@ fn options(design: Design, seed: u64, twin: Option<Twin>) -> Options {
         handful: seed.is_multiple_of(3).then_some(3),
         ..Testing::default()
     };
-    let zone_size = Some(16 << 10);
-    Options {
-        design: Some(design),
-        zone_size,
-        recovery_threads: 1,
-        cleaner: false,
-        testing,
-        ..Options::default()
-    }
+    options(design, testing)
 }
 
 /// What one of them does: mostly puts and gets, and all that must not be eliminated. Every value that it writes is its own.
@@ -91,7 +81,7 @@ fn explore(
 ) -> (Option<String>, u64) {
     let (mut eliminated, mut arena) = (0, SimArena::new());
     let conviction = seeds.find_map(|seed| {
-        let done = run(&options(design, seed, twin), &mut arena, seed);
+        let done = run(&options_of(design, seed, twin), &mut arena, seed);
         let (operations, some) = done.unwrap_or_else(|error| panic!("{design}, seed {seed}: {error}"));
         eliminated += some;
         unexplained(&format!("{design}, seed {seed}"), operations)
@@ -103,11 +93,7 @@ const SCHEDULES: u64 = 10_000;
 
 #[test]
 fn what_writers_that_meet_are_told_fits_one_order() {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds = match number("QUIPU_SCHEDULE") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("QUIPU_SCHEDULES").unwrap_or(SCHEDULES),
-    };
+    let seeds = seeds(SCHEDULES);
     for design in DESIGNS {
         let schedules = seeds.end - seeds.start;
         let (conviction, eliminated) = explore(design, None, seeds.clone());
@@ -178,12 +164,12 @@ fn an_eliminated_put_changes_nothing_on_the_medium() {
     for design in DESIGNS {
         let mut eliminations = 0;
         for seed in 0..200 {
-            let Met { changes, zone, eliminated } = meet(&options(design, 1, None), seed, [PUT; 2]);
+            let Met { changes, zone, eliminated } = meet(&options_of(design, 1, None), seed, [PUT; 2]);
             assert!(!zone, "a put has taken a zone");
             let silent = changes.iter().filter(|events| **events == 0).count();
             assert_eq!(silent, usize::from(eliminated), "{design}, seed {seed}: {changes:?}");
             eliminations += usize::from(eliminated);
-            let off = Options { eliminate: false, ..options(design, 1, None) };
+            let off = Options { eliminate: false, ..options_of(design, 1, None) };
             assert!(!meet(&off, seed, [PUT; 2]).eliminated, "it is switched off");
         }
         println!("{design}: {eliminations} of 200 pairs met");
@@ -208,7 +194,7 @@ fn only_plain_puts_are_eliminated() {
         let others = if design.description().large_values { &others[..] } else { &others[..6] };
         for (number, other) in others.iter().enumerate() {
             for seed in 0..100 {
-                let met = meet(&options(design, 1, None), seed, [PUT, *other]);
+                let met = meet(&options_of(design, 1, None), seed, [PUT, *other]);
                 assert!(!met.eliminated, "{design}: number {number}, seed {seed}");
             }
         }

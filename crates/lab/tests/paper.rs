@@ -20,11 +20,11 @@ fn on_sim() -> Scale {
 }
 
 fn viper() -> &'static Paper {
-    Paper::of("viper").expect("it is built")
+    Paper::named("viper").expect("it is built")
 }
 
 fn pacman() -> &'static Paper {
-    Paper::of("pacman").expect("it is built")
+    Paper::named("pacman").expect("it is built")
 }
 
 /// Runs a figure of Viper's, checks what holds for all, and returns its rows.
@@ -332,7 +332,7 @@ fn production_and_recovery_run() {
 }
 
 fn mpkv() -> &'static Paper {
-    Paper::of("mpkv").expect("it is built")
+    Paper::named("mpkv").expect("it is built")
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn papers_and_figures_have_names_of_their_own() {
             assert!(!preset.statements.is_empty() && !preset.carries_over.is_empty(), "{}", preset.figure);
         }
     }
-    assert!(Paper::of("vipers").is_none() && viper().figure("5").is_none());
+    assert!(Paper::named("vipers").is_err() && viper().figure("5").is_none());
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Compaction copies records and lets the index name the copies while writers are at the same keys, and locks nobody out: in
 //! thousands of schedules of the simulator's scheduler what the writers are told fits one order of what they did, and so does what
 //! is read at the end, after a power failure, and after a compaction of that.
-//!
-//! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
 
 #[path = "shared/schedule.rs"]
 mod schedule;
@@ -12,7 +10,7 @@ use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
 use quipu_medium::sim::SimArena;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use schedule::{Scheduled, Task, unexplained};
+use schedule::{Scheduled, Task, options, seeds, unexplained};
 
 /// Keys at which writers and the cleaners meet, and others whose records lie between theirs.
 const KEYS: u64 = 3;
@@ -31,7 +29,7 @@ struct Shown {
     convictions: Vec<String>,
 }
 
-fn options(design: Design, seed: u64, twin: Option<Twin>) -> Options {
+fn options_of(design: Design, seed: u64, twin: Option<Twin>) -> Options {
     let testing = Testing {
         twin,
         tiny_index: seed.is_multiple_of(2),
@@ -41,15 +39,7 @@ fn options(design: Design, seed: u64, twin: Option<Twin>) -> Options {
         ..Testing::default()
     };
     let techniques = if seed.is_multiple_of(5) { Techniques::RAW } else { Techniques::ALL };
-    Options {
-        design: Some(design),
-        techniques,
-        zone_size: Some(16 << 10),
-        recovery_threads: 1,
-        cleaner: false,
-        testing,
-        ..Options::default()
-    }
+    Options { techniques, ..options(design, testing) }
 }
 
 /// What a writer does; every value that it writes is its own.
@@ -102,7 +92,7 @@ fn run(options: &Options, arena: &mut SimArena, seed: u64) -> Result<(Vec<Operat
 fn explore(design: Design, twin: Option<Twin>, seeds: impl Iterator<Item = u64>, enough: usize) -> Shown {
     let (mut shown, mut arena) = (Shown::default(), SimArena::new());
     for seed in seeds {
-        let (operations, moved) = run(&options(design, seed, twin), &mut arena, seed)
+        let (operations, moved) = run(&options_of(design, seed, twin), &mut arena, seed)
             .unwrap_or_else(|error| panic!("{design}, seed {seed}: {error}"));
         shown.moved += moved;
         shown.convictions.extend(unexplained(&format!("{design}, seed {seed}"), operations));
@@ -117,11 +107,7 @@ fn explore(design: Design, twin: Option<Twin>, seeds: impl Iterator<Item = u64>,
 const SCHEDULES: u64 = 2000;
 
 fn holds(design: Design) {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds = match number("QUIPU_SCHEDULE") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("QUIPU_SCHEDULES").unwrap_or(SCHEDULES),
-    };
+    let seeds = seeds(SCHEDULES);
     let schedules = seeds.end - seeds.start;
     let shown = explore(design, None, seeds, 1);
     assert!(shown.convictions.is_empty(), "{}", shown.convictions.concat());

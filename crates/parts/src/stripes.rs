@@ -223,9 +223,15 @@ impl StripeGuard<'_> {
         self.met
     }
 
-    /// Offers the write whose number was noted last to those who wait: from now on it may be the one that has overwritten theirs.
+    /// Offers the write of this number, which was [noted](StripeGuard::note_newest), to those who wait: from now on it may be the one
+    /// that has overwritten theirs.
     #[inline]
-    pub fn offer(&self) {
+    pub fn offer(&self, number: u64) {
+        debug_assert_eq!(
+            number,
+            self.newest(),
+            "who waits would take the number of an earlier write for that of this one"
+        );
         self.stripe.state.store(UNSEEN, Ordering::Release);
     }
 

@@ -71,6 +71,12 @@ impl Waiter {
     }
 }
 
+/// Something that many threads write, alone on its cache lines (two, because processors fetch lines in pairs), so that nobody
+/// who reads what stands beside it waits for its line.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Padded<T>(pub T);
+
 /// A mutual-exclusion lock for short critical sections.
 #[derive(Default)]
 pub struct SpinLock<T> {

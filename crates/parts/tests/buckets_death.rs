@@ -11,12 +11,12 @@ use crashes::at_each_operation;
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, Snapshot};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::buckets::{BucketCursor, BucketRoot, BucketSettings, TableLocks};
+use quipu_parts::index::buckets::{BucketRoot, BucketSettings, TableLocks};
 use quipu_parts::space::Space;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use support::{Twin, create, format, get, hash_of, key_of, reference, rehash};
+use support::{Twin, create, format, get, hash_of, key_of, reference, rehash, walk};
 
 type Index = quipu_parts::index::buckets::BucketIndex<support::BrokenWords, TableLocks>;
 
@@ -169,8 +169,7 @@ fn what_a_split_has_freed_stays_free_after_the_next_run() {
                 }
                 dead += 1;
                 let index = opened(power_lost(&mut arena, &region, seed), root);
-                let (mut cursor, mut walked) = (BucketCursor::default(), Vec::new());
-                while index.next_batch(&guard, &mut cursor, &mut walked).expect("sound") {}
+                let mut walked = walk(&index, &guard).expect("sound");
                 walked.retain(|reference| key_of(*reference) == key);
                 assert_eq!(walked, [reference(key, 1)], "seed {seed}");
             }
@@ -201,9 +200,7 @@ fn what_a_split_began_in_vain_does_not_come_back() {
             }
             let fresh = 1_000 + seed * 50..1_024 + seed * 50;
             fresh.clone().for_each(|key| add(&index, &guard, key));
-            let (mut cursor, mut walked) = (BucketCursor::default(), Vec::new());
-            while index.next_batch(&guard, &mut cursor, &mut walked).expect("sound") {}
-            walked.sort_unstable();
+            let walked = walk(&index, &guard).expect("sound");
             assert_eq!(walked, Vec::from_iter(fresh.map(|key| reference(key, 0))), "seed {seed}");
             dead += 1;
         }

@@ -4,7 +4,7 @@
 #[path = "fastfair/support.rs"]
 mod support;
 
-use quipu_medium::sim::{Cost, SimArena};
+use quipu_medium::sim::Cost;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairRoot, Hint, ScanCursor};
 use quipu_parts::index::{Index, Key};
@@ -256,6 +256,9 @@ fn an_index_is_there_again_after_an_open() {
         fill(&index, &guard, keys, 0..1_000);
         let hint = index.locate(&guard, &keys.of(5)).expect("sound").hint;
         let before = (index.stats(), index.nodes_by_level(&guard).expect("sound"));
+        let read = cost(&space).lines_read;
+        assert_eq!(index.len(&guard).expect("sound"), 1_000);
+        assert_eq!(cost(&space).lines_read, read, "counted and not looked up");
         drop(index);
         let space = reopen(space);
         let read = cost(&space).lines_read;
@@ -344,40 +347,6 @@ fn what_moves_during_a_sweep_is_not_free() {
         assert!(stats.removals > 10, "{stats:?}");
         assert_eq!(audit.nodes + stats.free_nodes, audit.nodes_all, "seed {seed}: {audit:?} {stats:?}");
         assert_eq!(audit.chunks + stats.free_chunks, audit.chunks_all, "seed {seed}: {audit:?} {stats:?}");
-    }
-}
-
-/// What a recovery does that compares the index with the records.
-#[test]
-fn keys_that_are_not_kept_are_durably_gone() {
-    let participant = participant();
-    let guard = participant.pin();
-    let space = format(256 << 10, ZONE, 1);
-    let (index, root) = create(&space);
-    fill(&index, &guard, Keys::Mixed, 0..300);
-    drop(index);
-    (0..8).for_each(|_| _ = participant.collect());
-    let space = reopen(space);
-    let index = FastFairIndex::open(space.clone(), root, 0).expect("the index");
-    let mut seen = Vec::new();
-    let keep = |key: &[u8], value: u64| {
-        assert_eq!(key, Keys::Mixed.of(value - 1));
-        seen.push(value - 1);
-        true
-    };
-    assert_eq!(index.retain(&guard, keep).expect("sound"), 300);
-    seen.sort_unstable();
-    assert_eq!(seen, (0..300).collect::<Vec<_>>(), "every key is asked for once");
-    assert_eq!(index.retain(&guard, |_, value| value % 3 == 0).expect("sound"), 100);
-    let read = cost(&space).lines_read;
-    assert_eq!(index.len(&guard).expect("sound"), 100);
-    assert_eq!(cost(&space).lines_read, read, "counted and not looked up");
-    let snapshot = space.region().simulator().expect("simulated").snapshot();
-    let (space, _) = Space::open(SimArena::new().boot(&snapshot, &snapshot.nothing(), 1)).expect("the pool");
-    let index = FastFairIndex::examine(Arc::new(space), root, 0).expect("the index");
-    for number in 0..300 {
-        let names = index.names(&guard, &Keys::Mixed.of(number), number + 1).expect("sound");
-        assert_eq!(names, (number + 1) % 3 == 0);
     }
 }
 

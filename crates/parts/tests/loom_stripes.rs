@@ -151,7 +151,7 @@ fn meet(is_sound: bool) -> (Option<u64>, u64) {
     let writer = thread::spawn(move || {
         let stripe = writing.stripes.lock(0, |_| ());
         stripe.note_newest(1);
-        stripe.offer();
+        stripe.offer(1);
         if is_sound {
             stripe.withdraw();
         }

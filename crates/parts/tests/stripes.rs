@@ -122,3 +122,14 @@ fn threads_lose_no_word() {
     });
     assert!(published.iter().all(|word| word.load(Ordering::Relaxed) == WRITES));
 }
+
+/// Who waits would note the number of the stripe's last write, which may have been seen, and return for it.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "an earlier write")]
+fn no_write_is_offered_before_its_number_is_noted() {
+    let stripes = Stripes::new(1);
+    let stripe = stripes.lock(0, |_| ());
+    stripe.note_newest(1);
+    stripe.offer(2);
+}

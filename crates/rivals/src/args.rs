@@ -2,7 +2,7 @@
 
 use crate::again;
 use crate::campaign::Campaign;
-use crate::evaluation::{self, Evaluation};
+use crate::evaluation::Evaluation;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
@@ -130,7 +130,7 @@ impl Mix {
 #[derive(clap::Args)]
 struct Evaluated {
     /// The paper, by its system.
-    #[arg(value_name = "PAPER", value_parser = evaluation::find)]
+    #[arg(value_name = "PAPER", value_parser = Paper::named)]
     paper: &'static Paper,
     /// The figures, or sections where there is no figure, separated by commas, or all.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "all")]
@@ -164,15 +164,7 @@ struct Evaluated {
 impl Evaluated {
     fn run(self) -> Result<(), Failure> {
         let Evaluated { paper, figure, engine, medium, pool, threads, records, rounds, seed, json } = self;
-        let presets = if figure == ["all"] {
-            paper.presets.iter().collect()
-        } else {
-            let of = |name: &String| {
-                let named = paper.figure(name);
-                named.ok_or_else(|| Failure::Usage(format!("{} has no figure {name}", paper.name)))
-            };
-            figure.iter().map(of).collect::<Result<Vec<_>, Failure>>()?
-        };
+        let presets = paper.figures(&figure).map_err(Failure::Usage)?;
         let beside = engine.iter().map(|name| choice(name)).collect::<Result<Vec<_>, Failure>>()?;
         let pool = Some(place(medium, pool.as_deref())?);
         again::with_environment(&beside, medium)?;

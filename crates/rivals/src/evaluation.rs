@@ -1,8 +1,8 @@
 //! A paper's evaluation with other engines in the same run.
 
 use crate::output::{self, Failure, Stages};
-use quipu_lab::bench::paper::{self, PAPERS, Paper, Preset, Run, Scale};
-use quipu_lab::bench::{Config, InPaper, Row};
+use quipu_lab::bench::paper::{self, Paper, Preset, Run, Scale};
+use quipu_lab::bench::{Config, Row};
 use quipu_rivals::compare::{self, Benchmark};
 use quipu_rivals::engines::Choice;
 
@@ -18,15 +18,6 @@ pub struct Evaluation {
     pub scale: Scale,
     /// Whether to print JSON in place of tables.
     pub json: bool,
-}
-
-/// The paper of that name.
-///
-/// # Errors
-/// The names that there are.
-pub fn find(name: &str) -> Result<&'static Paper, String> {
-    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    Paper::of(name).ok_or_else(|| format!("use one of: {}", names.join(", ")))
 }
 
 impl Evaluation {
@@ -46,13 +37,7 @@ impl Evaluation {
 
     fn figure(&self, preset: &'static Preset) -> Result<(), Failure> {
         let mut rows = Vec::new();
-        for round in 0..self.scale.rounds {
-            let mut runs = (preset.runs)(&self.scale);
-            if round % 2 == 1 {
-                runs.reverse();
-            }
-            runs.iter().try_for_each(|run| self.setting(preset, run, &mut rows))?;
-        }
+        preset.rounds(&self.scale).try_for_each(|run| self.setting(preset, &run, &mut rows))?;
         if self.json {
             return Ok(());
         }
@@ -63,15 +48,13 @@ impl Evaluation {
     /// Runs all engines with one setting of a figure.
     fn setting(&self, preset: &Preset, run: &Run, rows: &mut Vec<Row>) -> Result<(), Failure> {
         let benchmark = benchmark(self.paper, preset, run)?;
-        let Run { setting, config, .. } = run;
-        let ours = config.designs.iter().map(|design| Choice::ours(*design));
+        let ours = run.config.designs.iter().map(|design| Choice::ours(*design));
         let choices: Vec<Choice> = ours.chain(self.beside.iter().copied()).collect();
-        let config = Config { designs: Vec::new(), ..config.clone() };
+        let config = Config { designs: Vec::new(), ..run.config.clone() };
         let path = config.pool.clone().unwrap_or_default();
         let mut refused = None;
         compare::run(&choices, &benchmark, &config, &path, &Stages, &mut |_, row| {
-            let (paper, figure) = (self.paper.name.to_owned(), preset.figure.to_owned());
-            let row = Row { paper: Some(InPaper { paper, figure, setting: setting.clone() }), ..row };
+            let row = run.stamp(self.paper, preset, row);
             if self.json {
                 refused = refused.take().or(output::json_line(&row).err());
             }

@@ -130,17 +130,11 @@ impl Engine {
             with_logs!(logs, spine => spine.retire());
         }
         let space = self.space();
-        if let Engine::Log(logs) = self
-            && !space.superblock().is_clean()
-        {
-            with_logs!(logs, spine => spine.end_all_open())?;
-        }
-        if let Engine::Slots(slots) = self
-            && !space.superblock().is_clean()
-        {
-            with_slots!(slots, spine => spine.settle())?;
-        }
         if !space.superblock().is_clean() {
+            match self {
+                Engine::Log(logs) => with_logs!(logs, spine => spine.end_all_open())?,
+                Engine::Slots(slots) => with_slots!(slots, spine => spine.settle())?,
+            }
             let checkpoint = match self {
                 Engine::Log(Logs::Quipu(spine)) => checkpoint::save(spine).unwrap_or_default(),
                 _ => Default::default(),

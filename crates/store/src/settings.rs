@@ -367,6 +367,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_design_can_leave_out_it_can_do() {
+        for design in Design::ALL {
+            let has = Setting::of(*design).any(|setting| setting.name == "eliminate");
+            assert_eq!(has, design.description().eliminates, "{design}");
+        }
+    }
+
+    #[test]
     fn one_word_is_four_and_the_last_word_counts() {
         let mut options = Options { design: Some(Design::FlatstoreH), ..Options::default() };
         let mut set = |name, value| {

@@ -4,7 +4,7 @@ use crate::background::Cleaner;
 use crate::bucket_table::{self, MpkvSettings};
 use crate::check::CheckReport;
 use crate::client::Client;
-use crate::designs::{Design, mpkv, quipu, viper, viper_pacman};
+use crate::designs::{Design, quipu, viper, viper_pacman};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::offset_map::{NodePlace, OffsetMap};
@@ -343,12 +343,10 @@ fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
 
 /// Refuses a pool with places that the words of its index cannot name.
 fn check_len(design: Design, len: u64) -> Result<(), Error> {
-    let is_mpkv = matches!(design, Design::Mpkv | Design::MpkvBaseline);
-    if is_mpkv && len >= mpkv::TOO_LARGE {
-        let most = mpkv::TOO_LARGE;
-        return Err(Error::Option(format!(
-            "a pool of design {design} has less than {most} bytes, not {len}"
-        )));
+    let below = design.description().pools_below;
+    if len >= below {
+        let text = format!("a pool of design {design} has less than {below} bytes, not {len}");
+        return Err(Error::Option(text));
     }
     Ok(())
 }
@@ -397,5 +395,25 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("design", &self.design).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No machine has so many bytes that one could be created.
+    #[test]
+    fn a_pool_is_refused_whose_places_its_index_cannot_name() {
+        for design in Design::ALL.iter().copied() {
+            let below = design.description().pools_below;
+            assert!(check_len(design, below - 1).is_ok(), "{design}");
+            let error = check_len(design, below).expect_err("too large").to_string();
+            assert!(error.contains(design.name()) && error.contains(&below.to_string()), "{error}");
+        }
+        for design in [Design::Mpkv, Design::MpkvBaseline] {
+            let told = format!("pools of less than {} TiB", design.description().pools_below >> 40);
+            assert!(design.description().limits.contains(&told.as_str()), "{design}: {told}");
+        }
     }
 }

@@ -70,8 +70,8 @@ const LEANINGS: [[u32; 9]; 5] = [
     [6, 0, 9, 0, 0, 1, 0, 0, 0],
 ];
 
-/// The leaning whose threads meet only now and then: in between, one may make several calls during one of another's.
-const RUSH: usize = 4;
+/// The last leaning, whose threads meet only now and then: in between, one may make several calls during one of another's.
+const RUSH: usize = LEANINGS.len() - 1;
 
 /// Calls between two meetings there.
 const RUSHING: usize = 4;

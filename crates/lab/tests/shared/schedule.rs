@@ -1,11 +1,35 @@
 //! A store on the simulator whose writers run in schedules of the simulator's scheduler, each told by its seed, and everything that
 //! they are told.
+//!
+//! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
 
-use quipu::{Error, Options, Store};
+use quipu::{Design, Error, Options, Store, Testing};
 use quipu_lab::linear::{Action, BUDGET, Caller, Clock, History, Log, Operation, Timing, Verdict, check};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, SimOptions, sched};
 use std::cell::RefCell;
+use std::ops::Range;
+
+/// The seeds of so many schedules, unless the environment asks for others.
+pub fn seeds(schedules: u64) -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    match number("QUIPU_SCHEDULE") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("QUIPU_SCHEDULES").unwrap_or(schedules),
+    }
+}
+
+/// Small zones, and nobody at work but those that a schedule has.
+pub fn options(design: Design, testing: Testing) -> Options {
+    Options {
+        design: Some(design),
+        zone_size: Some(16 << 10),
+        recovery_threads: 1,
+        cleaner: false,
+        testing,
+        ..Options::default()
+    }
+}
 
 /// One writer, or another task beside them.
 pub type Task<'t> = Box<dyn FnOnce(&Store, &Clock) -> Result<Vec<Operation>, Error> + 't>;

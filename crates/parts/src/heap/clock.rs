@@ -17,12 +17,13 @@
 //! the run number advances and the mark of a clean shutdown falls, before anything else changes.
 
 use crate::space::Space;
-use crate::sync::SpinLock;
+use crate::sync::{Padded, SpinLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module's documentation.
 pub struct Clock {
-    next: Padded,
+    /// All writers come to it, if seldom.
+    next: Padded<AtomicU64>,
     ceiling: AtomicU64,
     begun: SpinLock<bool>,
     block: u64,
@@ -45,10 +46,6 @@ pub struct Numbers {
     next: u64,
     end: u64,
 }
-
-/// A cache line of its own: all writers come to it, if seldom.
-#[repr(align(128))]
-struct Padded(AtomicU64);
 
 impl Clock {
     /// The clock of a pool, going on from its ceiling. If a copy of the superblock is lost, its ceiling may have been a block

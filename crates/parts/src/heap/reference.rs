@@ -18,6 +18,11 @@ impl Reference {
     /// Bits that a reference takes.
     pub const BITS: u32 = 48;
 
+    /// Bytes of a region in which words of so many bits have room for every reference; without its tag, if they are fewer than all.
+    pub const fn reach(bits: u32) -> u64 {
+        8 << if bits < TAG_SHIFT { bits } else { TAG_SHIFT }
+    }
+
     /// The record at `offset` (a multiple of 8) of a zone of `1 << zone_shift` bytes.
     #[inline]
     pub fn new(zone: ZoneId, offset: u64, zone_shift: u32) -> Reference {
@@ -124,6 +129,20 @@ impl SizedReference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_place_that_is_in_reach_has_a_reference_and_the_next_one_has_none() {
+        const SHIFT: u32 = 22;
+        for (bits, mask) in
+            [(45, (1 << 45) - 1), (Reference::BITS, (1 << TAG_SHIFT) - 1), (62, (1 << TAG_SHIFT) - 1)]
+        {
+            let of =
+                |byte: u64| Reference::new(ZoneId((byte >> SHIFT) as u32), byte & ((1 << SHIFT) - 1), SHIFT);
+            let reach = Reference::reach(bits);
+            assert_eq!(of(reach - 8).word(), mask, "{bits} bits");
+            assert_eq!(of(reach).word() & mask, 0, "{bits} bits");
+        }
+    }
 
     #[test]
     fn a_size_survives_the_word_beside_any_reference_unless_it_is_too_long() {

@@ -1,7 +1,7 @@
 //! How many keys there are, counted without a word that all writers share.
 
 use quipu_medium::LINE;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 const PARTS: usize = 64;
 
@@ -16,12 +16,12 @@ const _: () = assert!(size_of::<Part>() as u64 == LINE);
 pub(super) struct Count {
     parts: Box<[Part]>,
     /// Whether all keys have been counted: not those that were there when the index was opened.
-    is_whole: AtomicBool,
+    is_whole: bool,
 }
 
 impl Count {
     pub(super) fn new(is_whole: bool) -> Count {
-        Count { parts: (0..PARTS).map(|_| Part::default()).collect(), is_whole: AtomicBool::new(is_whole) }
+        Count { parts: (0..PARTS).map(|_| Part::default()).collect(), is_whole }
     }
 
     /// A key more, or less, in a node.
@@ -33,14 +33,7 @@ impl Count {
     /// All keys, if they have been counted.
     pub(super) fn get(&self) -> Option<u64> {
         let sum = || self.parts.iter().map(|part| part.0.load(Ordering::Relaxed)).sum::<i64>();
-        self.is_whole.load(Ordering::Relaxed).then(|| sum().max(0).unsigned_abs())
-    }
-
-    /// There are so many. Nobody writes.
-    pub(super) fn set(&self, keys: u64) {
-        self.parts.iter().for_each(|part| part.0.store(0, Ordering::Relaxed));
-        self.add(0, keys as i64);
-        self.is_whole.store(true, Ordering::Relaxed);
+        self.is_whole.then(|| sum().max(0).unsigned_abs())
     }
 
     pub(super) fn bytes(&self) -> u64 {

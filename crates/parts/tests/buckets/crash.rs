@@ -1,10 +1,10 @@
 //! The oracle of the crash tests of the bucket index: whether a crash image agrees with what every key may be.
 
 use super::crashes::{self, Answers, Expected, Known, Model, Way, explained};
-use super::support::{BrokenWords, COPY, Twin, get, hash_of, key_of, open, reference, rehash};
+use super::support::{BrokenWords, COPY, Twin, get, hash_of, key_of, open, reference, rehash, walk};
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::buckets::{BucketCursor, BucketError, BucketIndex, BucketRoot, Locking, TableLocks};
+use quipu_parts::index::buckets::{BucketError, BucketIndex, BucketRoot, Locking, TableLocks};
 use quipu_parts::space::{Space, SpaceError};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -20,14 +20,6 @@ pub struct Subject<L> {
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-fn walk<L: Locking>(index: &Index<L>, guard: &Guard<'_>) -> Result<Vec<u64>, String> {
-    let (mut cursor, mut walked) = (BucketCursor::default(), Vec::new());
-    while index.next_batch(guard, &mut cursor, &mut walked).map_err(text)? {}
-    walked.iter_mut().for_each(|reference| *reference &= !COPY);
-    walked.sort_unstable();
-    Ok(walked)
 }
 
 /// What a key is; `walked` is what a walk has found, if that was the way.
@@ -61,7 +53,7 @@ fn check<L: Locking>(
     index: &Index<L>,
     guard: &Guard<'_>,
 ) -> Result<(), String> {
-    if walk(index, guard)?.len() != expected.references.len() {
+    if walk(index, guard).map_err(text)?.len() != expected.references.len() {
         return Err("a walk finds other keys after the crash was over".into());
     }
     expected.check(space, index.zones(), |key| get(index, guard, key).map_err(text))
@@ -83,11 +75,11 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         let collector = Collector::new();
         let participant = collector.register();
         let guard = participant.pin();
-        let walked = if matches!(way, Way::Walk) { walk(&index, &guard)? } else { Vec::new() };
+        let walked = if matches!(way, Way::Walk) { walk(&index, &guard).map_err(text)? } else { Vec::new() };
         let present = explained(model, way, answers, |key, known| {
             ask(&index, &guard, way, &walked, key, known).map_err(text)
         })?;
-        let walked = walk(&index, &guard)?;
+        let walked = walk(&index, &guard).map_err(text)?;
         if walked != present {
             return Err(format!("a walk gives {walked:?} where {way:?} gives {present:?}"));
         }

@@ -7,7 +7,9 @@ mod pool;
 
 pub use numbers::mix;
 use quipu_parts::epoch::Guard;
-use quipu_parts::index::buckets::{BucketError, BucketIndex, BucketRoot, BucketSettings, Locking};
+use quipu_parts::index::buckets::{
+    BucketCursor, BucketError, BucketIndex, BucketRoot, BucketSettings, Locking,
+};
 use quipu_parts::index::{PmWords, Words};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
@@ -56,6 +58,18 @@ pub fn get<W: Words, L: Locking>(
 ) -> Result<Option<u64>, SpaceError> {
     let found = index.get(guard, hash_of(key), |reference| key_of(reference) == key)?;
     Ok(found.map(|reference| reference & !COPY))
+}
+
+/// The references that a walk finds, in their order.
+pub fn walk<W: Words, L: Locking>(
+    index: &BucketIndex<W, L>,
+    guard: &Guard<'_>,
+) -> Result<Vec<u64>, SpaceError> {
+    let (mut cursor, mut walked) = (BucketCursor::default(), Vec::new());
+    while index.next_batch(guard, &mut cursor, &mut walked)? {}
+    walked.iter_mut().for_each(|reference| *reference &= !COPY);
+    walked.sort_unstable();
+    Ok(walked)
 }
 
 /// How the index is broken on purpose.

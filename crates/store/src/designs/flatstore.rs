@@ -6,6 +6,7 @@
 //! client writes hot and cold records to segments of their own; and that compaction asks nobody what is live.
 
 use super::Description;
+use quipu_parts::heap::Reference;
 
 /// What the four have in common.
 const BASE: Description = Description {
@@ -22,6 +23,8 @@ const BASE: Description = Description {
     value_zones: true,
     has_blocks: false,
     index_in_pool: false,
+    // Words of all four have room for a whole one.
+    pools_below: Reference::reach(Reference::BITS),
     checkpoints: false,
     updates_in_place: false,
     eliminates: false,

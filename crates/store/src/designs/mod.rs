@@ -64,6 +64,8 @@ pub struct Description {
     pub has_blocks: bool,
     /// Whether its index is always in the pool, and believed when that is opened.
     pub index_in_pool: bool,
+    /// Bytes that its pools have less than, since words of its index name no place beyond.
+    pub pools_below: u64,
     /// Whether a clean close leaves a checkpoint.
     pub checkpoints: bool,
     /// Whether records of one size are updated in place.

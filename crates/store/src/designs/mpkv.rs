@@ -6,6 +6,9 @@
 
 use super::Description;
 use crate::techniques::{Shortcut, Techniques};
+use quipu_parts::heap::Reference;
+use quipu_parts::index::buckets::{BucketIndex, TableLocks};
+use quipu_parts::index::{Index, PmWords};
 
 const PLACED: (&str, &str) = ("placed", "in the client's own segment, a zone used as a log (2)");
 const PERSISTENT: (&str, &str) =
@@ -61,6 +64,7 @@ pub static MPKV: Description = Description {
     waste: 0,
     has_blocks: false,
     index_in_pool: true,
+    pools_below: Reference::reach(<BucketIndex<PmWords, TableLocks> as Index>::WORD_BITS),
     salvages: false,
 };
 
@@ -82,9 +86,6 @@ pub static BASELINE: Description = Description {
     eliminates: false,
     ..MPKV
 };
-
-/// Bytes at which a pool is too large: a word of the index names a place in 45 bits, in units of eight bytes.
-pub(crate) const TOO_LARGE: u64 = 1 << 48;
 
 /// How both compact. A word of the index has no room for a length, and no hints; who supersedes a record has read its key.
 pub(crate) const TECHNIQUES: Techniques =

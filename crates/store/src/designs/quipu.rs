@@ -5,6 +5,9 @@
 //! threads.
 
 use super::Description;
+use quipu_parts::heap::Reference;
+use quipu_parts::index::Index;
+use quipu_parts::index::hash::HashIndex;
 
 /// What `quipu designs` prints.
 pub static DESCRIPTION: Description = Description {
@@ -38,6 +41,7 @@ pub static DESCRIPTION: Description = Description {
     value_zones: true,
     has_blocks: false,
     index_in_pool: false,
+    pools_below: Reference::reach(<HashIndex as Index>::WORD_BITS),
     checkpoints: true,
     updates_in_place: false,
     eliminates: true,

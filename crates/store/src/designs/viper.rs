@@ -40,6 +40,8 @@ pub static DESCRIPTION: Description = Description {
     value_zones: false,
     has_blocks: true,
     index_in_pool: false,
+    // An offset has room for the number of any block.
+    pools_below: u64::MAX,
     checkpoints: false,
     updates_in_place: true,
     eliminates: false,

@@ -101,7 +101,7 @@ impl<I: Index> Spine<I> {
         let mut scan = scan.from(position);
         if scan.info().sealed_end.is_none() {
             // As in one that is sealed: what cannot be read stays as it is.
-            return Ok(self.look_for_end(writer.shard, scan, piece).unwrap_or_else(|_| {
+            return Ok(self.look_for_end(guard, writer.shard, scan, piece).unwrap_or_else(|_| {
                 self.heap.give_up_survey(zone);
                 None
             }));
@@ -137,22 +137,50 @@ impl<I: Index> Spine<I> {
     ///
     /// # Errors
     /// [`ScanError::Unknown`] for a record that a newer version wrote: nobody can tell what follows it.
-    fn look_for_end(&self, shard: Shard, mut scan: Scan<'_>, piece: usize) -> Result<Surveying, ScanError> {
+    fn look_for_end(
+        &self,
+        guard: &Guard<'_>,
+        shard: Shard,
+        mut scan: Scan<'_>,
+        piece: usize,
+    ) -> Result<Surveying, ScanError> {
         let (info, from) = (scan.info(), scan.offset());
-        let mut is_end = false;
         for _ in 0..piece {
-            // What is no record is the end.
-            is_end = !matches!(scan.advance()?, Some(Found::Record { .. } | Found::Frame { .. }));
-            if is_end {
-                break;
+            if scan.advance()?.is_none() {
+                let end = self.end_of_named(guard, scan)?;
+                self.heap.keep_found(&info, from..end);
+                let has_records = self.heap.end_open(shard, &info, end);
+                return Ok(has_records.then_some((info.zone, Position::START)));
             }
         }
         self.heap.keep_found(&info, from..scan.offset());
-        if is_end {
-            let has_records = self.heap.end_open(shard, &info, scan.offset());
-            return Ok(has_records.then_some((info.zone, Position::START)));
-        }
         Ok(Some((info.zone, scan.position())))
+    }
+
+    /// Where the records end of a segment that a crash has left open, at the first place where nothing proves itself: there, unless the index
+    /// names what stood there, or something behind it. Then the place is damaged, and the end is behind the last that is named; the segment's
+    /// survey will meet the damage, and leave it as it is. What a damaged index does not tell may be named.
+    fn end_of_named(&self, guard: &Guard<'_>, mut scan: Scan<'_>) -> Result<u64, ScanError> {
+        let is_named = |reference, record: &RecordView<'_>| {
+            let word = self.word(reference, record.kind(), record.header.record_len());
+            self.is_live(guard, record, word).unwrap_or(true)
+        };
+        let (mut end, mut effort) = (scan.offset(), self.heap.space().zone_size());
+        loop {
+            if let Some((reference, record)) = scan.legible().filter(|(at, record)| is_named(*at, record)) {
+                end = reference.offset(self.heap.zone_shift()) + record.header.record_len();
+            }
+            if !scan.pass_hole(&mut effort) {
+                return Ok(end);
+            }
+            while let Some(found) = scan.advance()? {
+                if let Found::Record { reference, record } = found
+                    && is_named(reference, &record)
+                {
+                    end = scan.offset();
+                }
+            }
+        }
     }
 
     /// Marks the ends of all segments that a crash has left open, for a store that nobody uses any more.
@@ -164,6 +192,8 @@ impl<I: Index> Spine<I> {
             return Ok(());
         }
         *self.compactor.surveying.lock() = None;
+        let participant = self.epochs.register();
+        let guard = participant.pin();
         let of_index: BTreeSet<_> = self.index.zones().into_iter().collect();
         let space = self.heap.space();
         for zone in space.committed_zones().into_iter().filter(|zone| !of_index.contains(zone)) {
@@ -173,7 +203,7 @@ impl<I: Index> Spine<I> {
                 let start = space.zone_offset(zone);
                 let newer =
                     |_| Error::NewerFormat { what: format!("a record in the segment at byte {start}") };
-                self.look_for_end(Shard::default(), scan, usize::MAX).map_err(newer)?;
+                self.look_for_end(&guard, Shard::default(), scan, usize::MAX).map_err(newer)?;
             }
         }
         Ok(())

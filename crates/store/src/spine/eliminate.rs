@@ -14,17 +14,18 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::stripes::StripeGuard;
+use quipu_parts::sync::Padded;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Whether puts are eliminated, and how many were.
 pub(super) struct Elimination {
     is_on: bool,
-    writes: AtomicU64,
+    writes: Padded<AtomicU64>,
 }
 
 impl Elimination {
     pub(super) fn new(is_on: bool) -> Elimination {
-        Elimination { is_on, writes: AtomicU64::new(0) }
+        Elimination { is_on, writes: Padded::default() }
     }
 
     /// Whether a write may return for another one, and another one for it.
@@ -35,7 +36,7 @@ impl Elimination {
 
     /// Puts that returned for another one, since open.
     pub(super) fn count(&self) -> u64 {
-        self.writes.load(Ordering::Relaxed)
+        self.writes.0.load(Ordering::Relaxed)
     }
 }
 
@@ -66,7 +67,7 @@ impl<I: Index> Spine<I> {
         let located = self.locate::<false>(guard, key).ok().flatten();
         let is_of = located.is_some_and(|located| located.record.header.sequence.get() == number);
         if is_of {
-            self.elimination.writes.fetch_add(1, Ordering::Relaxed);
+            self.elimination.writes.0.fetch_add(1, Ordering::Relaxed);
         }
         is_of
     }

@@ -95,7 +95,7 @@ impl<I: Index> Spine<I> {
         let writer = writer_for(is_hot, cold, hot);
         let sequence = self.draw(writer, &stripe, content);
         if self.elimination.concerns(content) {
-            stripe.offer();
+            stripe.offer(sequence);
         }
         let new = self.append(writer, sequence, content, LastLine::Written);
         let placed = self.placed(key, new, sequence, content).near(near);

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::size;
 use quipu::MediumKind;
-use quipu_lab::bench::paper::{self, PAPERS, Paper, Preset, Scale};
+use quipu_lab::bench::paper::{self, Paper, Preset, Scale};
 use quipu_lab::bench::{Config, plot};
 use std::fs;
 
@@ -42,7 +42,7 @@ const RECORDS_SIM: u64 = 5_000;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The paper, by its system.
-    #[arg(value_name = "PAPER", value_parser = find)]
+    #[arg(value_name = "PAPER", value_parser = Paper::named)]
     paper: &'static Paper,
     /// The figures, or sections where there is no figure, separated by commas, or all.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "all")]
@@ -67,15 +67,10 @@ pub struct Args {
     basics: Basics,
 }
 
-fn find(name: &str) -> Result<&'static Paper, String> {
-    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    Paper::of(name).ok_or_else(|| format!("use one of: {}", names.join(", ")))
-}
-
 impl Args {
     /// Runs the figures one after another.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let presets = self.presets()?;
+        let presets = self.paper.figures(&self.figure).map_err(Failure::Usage)?;
         if self.basics.plot.is_some() && presets.len() > 1 {
             let text = "--plot draws one figure; name it with --figure";
             return Err(Failure::Usage(text.to_owned()));
@@ -137,24 +132,6 @@ impl Args {
                 .map_err(|error| Failure::Problem(format!("cannot write {}: {error}", path.display())))?;
         }
         result
-    }
-
-    fn presets(&self) -> Result<Vec<&'static Preset>, Failure> {
-        if self.figure.iter().any(|figure| figure == "all") {
-            return Ok(self.paper.presets.iter().collect());
-        }
-        let known: Vec<&str> = self.paper.presets.iter().map(|preset| preset.figure).collect();
-        let preset = |figure: &String| {
-            self.paper.figure(figure).ok_or_else(|| {
-                let text = format!(
-                    "{} has no figure {figure} here; use {}, or all",
-                    self.paper.name,
-                    known.join(", ")
-                );
-                Failure::Usage(text)
-            })
-        };
-        self.figure.iter().map(preset).collect()
     }
 
     /// The numbers of threads, each once, in ascending order.

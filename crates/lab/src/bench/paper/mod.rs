@@ -45,9 +45,33 @@ pub struct Paper {
 pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER, &mpkv::PAPER];
 
 impl Paper {
-    /// The paper of that name, if there is one.
-    pub fn of(name: &str) -> Option<&'static Paper> {
-        PAPERS.iter().copied().find(|paper| paper.name == name)
+    /// The paper of that name.
+    ///
+    /// # Errors
+    /// The names that there are, in words.
+    pub fn named(name: &str) -> Result<&'static Paper, String> {
+        let named = PAPERS.iter().copied().find(|paper| paper.name == name);
+        named.ok_or_else(|| {
+            let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+            format!("use one of: {}", names.join(", "))
+        })
+    }
+
+    /// The figures of these numbers, in this order; all if one of them is `all`.
+    ///
+    /// # Errors
+    /// The numbers that there are, in words.
+    pub fn figures(&self, numbers: &[String]) -> Result<Vec<&'static Preset>, String> {
+        if numbers.iter().any(|number| number == "all") {
+            return Ok(self.presets.iter().collect());
+        }
+        let figure = |number: &String| {
+            self.figure(number).ok_or_else(|| {
+                let known: Vec<&str> = self.presets.iter().map(|preset| preset.figure).collect();
+                format!("{} has no figure {number} here; use {}, or all", self.name, known.join(", "))
+            })
+        };
+        numbers.iter().map(figure).collect()
     }
 
     /// The figure of that number, or the section where there is no figure.

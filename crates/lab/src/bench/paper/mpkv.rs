@@ -4,7 +4,7 @@
 //! Its rival pmemkv is not ours to run: `quipu-rivals paper mpkv` runs the same figures with it in the same run. The mix of a
 //! figure is a workload of YCSB's kind, with keys of eight bytes chosen uniformly.
 
-use super::rows::Which;
+use super::rows::{Rows, Which};
 use super::{Benchmark, Paper, Preset, Run, Scale, Statement};
 use crate::bench::config::Config;
 use crate::workload::Workload;
@@ -27,6 +27,9 @@ const PMEMKV: &str = "pmemkv:process";
 
 /// What all figures run, and what is compared.
 const PHASE: &str = "run_mix";
+
+/// What the paper says of pmemkv, of no figure in particular.
+const OVER_PMEMKV: &str = "1.7 to 6.2 in all figures";
 
 const USUAL_VALUE: usize = 64;
 
@@ -60,6 +63,11 @@ fn percent(queries: u64) -> String {
     format!("{queries} % queries")
 }
 
+/// A ratio of throughputs, the paper's and ours.
+const fn ratio(what: &'static str, paper: &'static str, ours: fn(&Rows<'_>) -> Option<f64>) -> Statement {
+    Statement { what, paper, unit: "times", ours }
+}
+
 const QUERIES: Preset = Preset {
     figure: "4",
     section: "4.2",
@@ -70,30 +78,18 @@ const QUERIES: Preset = Preset {
         [0, 20, 40, 50, 60, 80, 100].into_iter().flat_map(of).collect()
     },
     statements: &[
-        Statement {
-            what: "no queries, MPKV over its baseline, most threads (18)",
-            paper: "1.18",
-            unit: "times",
-            ours: |rows| rows.over_other(("0 % queries", PHASE), Which::Most, MPKV, BASELINE),
-        },
-        Statement {
-            what: "queries alone, MPKV over its baseline, most threads (18)",
-            paper: "1.99",
-            unit: "times",
-            ours: |rows| rows.over_other(("100 % queries", PHASE), Which::Most, MPKV, BASELINE),
-        },
-        Statement {
-            what: "no queries, MPKV over pmemkv, most threads (18)",
-            paper: "1.7 to 6.2 in all figures",
-            unit: "times",
-            ours: |rows| rows.over_other(("0 % queries", PHASE), Which::Most, MPKV, PMEMKV),
-        },
-        Statement {
-            what: "queries alone, MPKV over pmemkv, most threads (18)",
-            paper: "1.7 to 6.2 in all figures",
-            unit: "times",
-            ours: |rows| rows.over_other(("100 % queries", PHASE), Which::Most, MPKV, PMEMKV),
-        },
+        ratio("no queries, MPKV over its baseline, most threads (18)", "1.18", |rows| {
+            rows.over_other(("0 % queries", PHASE), Which::Most, MPKV, BASELINE)
+        }),
+        ratio("queries alone, MPKV over its baseline, most threads (18)", "1.99", |rows| {
+            rows.over_other(("100 % queries", PHASE), Which::Most, MPKV, BASELINE)
+        }),
+        ratio("no queries, MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
+            rows.over_other(("0 % queries", PHASE), Which::Most, MPKV, PMEMKV)
+        }),
+        ratio("queries alone, MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
+            rows.over_other(("100 % queries", PHASE), Which::Most, MPKV, PMEMKV)
+        }),
     ],
     carries_over: "That pmemkv pays for its transactions and for keys without fingerprints. The baseline's locks cost writes to PM, which \
                    memory has enough bandwidth for, and lines that go from core to core, which takes many cores.",
@@ -112,24 +108,15 @@ const SIZES: Preset = Preset {
         [64, 128, 256, 512, 1024].map(of).into()
     },
     statements: &[
-        Statement {
-            what: "smallest values, MPKV over its baseline",
-            paper: "1.22",
-            unit: "times",
-            ours: |rows| rows.over_other(("64 B", PHASE), Which::Most, MPKV, BASELINE),
-        },
-        Statement {
-            what: "largest values, MPKV over its baseline",
-            paper: "1.12",
-            unit: "times",
-            ours: |rows| rows.over_other(("1024 B", PHASE), Which::Most, MPKV, BASELINE),
-        },
-        Statement {
-            what: "values of 128 bytes over those of 64, MPKV",
-            paper: "slightly below 1",
-            unit: "times",
-            ours: |rows| Some(rows.mops_of(("128 B", PHASE), MPKV)? / rows.mops_of(("64 B", PHASE), MPKV)?),
-        },
+        ratio("smallest values, MPKV over its baseline", "1.22", |rows| {
+            rows.over_other(("64 B", PHASE), Which::Most, MPKV, BASELINE)
+        }),
+        ratio("largest values, MPKV over its baseline", "1.12", |rows| {
+            rows.over_other(("1024 B", PHASE), Which::Most, MPKV, BASELINE)
+        }),
+        ratio("values of 128 bytes over those of 64, MPKV", "slightly below 1", |rows| {
+            Some(rows.mops_of(("128 B", PHASE), MPKV)? / rows.mops_of(("64 B", PHASE), MPKV)?)
+        }),
     ],
     carries_over: "That larger values cost more. Optane writes 256 bytes at a time, so that 64 and 128 cost it the same; memory writes lines.",
 };
@@ -141,24 +128,15 @@ const WRITE_INTENSIVE: Preset = Preset {
     about: "Values of 64 bytes.",
     runs: |scale| over_threads(scale, 50),
     statements: &[
-        Statement {
-            what: "MPKV over its baseline, one thread (up to four)",
-            paper: "about 1.08",
-            unit: "times",
-            ours: |rows| rows.over_other(("50 % queries", PHASE), Which::One, MPKV, BASELINE),
-        },
-        Statement {
-            what: "MPKV over its baseline, most threads (18)",
-            paper: "1.22",
-            unit: "times",
-            ours: |rows| rows.over_other(("50 % queries", PHASE), Which::Most, MPKV, BASELINE),
-        },
-        Statement {
-            what: "MPKV over pmemkv, most threads (18)",
-            paper: "1.7 to 6.2 in all figures",
-            unit: "times",
-            ours: |rows| rows.over_other(("50 % queries", PHASE), Which::Most, MPKV, PMEMKV),
-        },
+        ratio("MPKV over its baseline, one thread (up to four)", "about 1.08", |rows| {
+            rows.over_other(("50 % queries", PHASE), Which::One, MPKV, BASELINE)
+        }),
+        ratio("MPKV over its baseline, most threads (18)", "1.22", |rows| {
+            rows.over_other(("50 % queries", PHASE), Which::Most, MPKV, BASELINE)
+        }),
+        ratio("MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
+            rows.over_other(("50 % queries", PHASE), Which::Most, MPKV, PMEMKV)
+        }),
     ],
     carries_over: "What few threads show: the baseline is saturated by twelve there.",
 };
@@ -169,12 +147,9 @@ const READ_INTENSIVE: Preset = Preset {
     title: "threads, 95 % queries",
     about: "Values of 64 bytes.",
     runs: |scale| over_threads(scale, 95),
-    statements: &[Statement {
-        what: "MPKV over pmemkv, most threads (18)",
-        paper: "1.7 to 6.2 in all figures",
-        unit: "times",
-        ours: |rows| rows.over_other(("95 % queries", PHASE), Which::Most, MPKV, PMEMKV),
-    }],
+    statements: &[ratio("MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
+        rows.over_other(("95 % queries", PHASE), Which::Most, MPKV, PMEMKV)
+    })],
     carries_over: "That readers scale, as far as there are processors. That the baseline's scale worse takes more of them.",
 };
 
@@ -198,24 +173,15 @@ const CONTENTION: Preset = Preset {
         runs
     },
     statements: &[
-        Statement {
-            what: "MPKV, one key, eliminating over not",
-            paper: "(more than 1)",
-            unit: "times",
-            ours: |rows| rows.over_in(PHASE, MPKV, "1 hot key, on", "1 hot key, off"),
-        },
-        Statement {
-            what: "quipu, one key, eliminating over not",
-            paper: "(not built)",
-            unit: "times",
-            ours: |rows| rows.over_in(PHASE, "quipu", "1 hot key, on", "1 hot key, off"),
-        },
-        Statement {
-            what: "MPKV, 16 keys, eliminating over not",
-            paper: "(more than 1)",
-            unit: "times",
-            ours: |rows| rows.over_in(PHASE, MPKV, "16 hot keys, on", "16 hot keys, off"),
-        },
+        ratio("MPKV, one key, eliminating over not", "(more than 1)", |rows| {
+            rows.over_in(PHASE, MPKV, "1 hot key, on", "1 hot key, off")
+        }),
+        ratio("quipu, one key, eliminating over not", "(not built)", |rows| {
+            rows.over_in(PHASE, "quipu", "1 hot key, on", "1 hot key, off")
+        }),
+        ratio("MPKV, 16 keys, eliminating over not", "(more than 1)", |rows| {
+            rows.over_in(PHASE, MPKV, "16 hot keys, on", "16 hot keys, off")
+        }),
     ],
     carries_over: "How often writers meet depends on how many there are and on how long a write takes: on PM longer than in memory.",
 };

@@ -155,7 +155,7 @@ mod tests {
             ("over itself at 50 %", Some(90), 100.0, 3),
         ];
         assert_eq!(found, expected);
-        let viper = Paper::of("viper").expect("it is there");
+        let viper = Paper::named("viper").expect("it is there");
         assert!(viper.presets[0].ratios(viper, &rows).is_empty(), "it compares nothing");
         assert_eq!(
             (median(vec![]), median(vec![4.0, 1.0]), median(vec![3.0, 1.0, 2.0])),

@@ -107,20 +107,32 @@ pub fn paper(
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
     scale.check()?;
-    for round in 0..scale.rounds {
-        let mut runs = (preset.runs)(scale);
-        if round % 2 == 1 {
-            runs.reverse();
-        }
-        for Run { setting, config, benchmark } in runs.into_iter().filter_map(|run| run.of(&scale.only)) {
-            let within = InPaper { paper: paper.name.to_owned(), figure: preset.figure.to_owned(), setting };
-            benchmark.run(&config, progress, &mut |row| sink(Row { paper: Some(within.clone()), ..row }))?;
-        }
+    preset.rounds(scale).try_for_each(|run| {
+        run.benchmark.run(&run.config, progress, &mut |row| sink(run.stamp(paper, preset, row)))
+    })
+}
+
+impl Preset {
+    /// The runs of all rounds, every other one in reverse, of the chosen designs.
+    pub fn rounds(&self, scale: &Scale) -> impl Iterator<Item = Run> {
+        let round = |round: usize| {
+            let mut runs = (self.runs)(scale);
+            if round % 2 == 1 {
+                runs.reverse();
+            }
+            runs
+        };
+        (0..scale.rounds).flat_map(round).filter_map(|run| run.of(&scale.only))
     }
-    Ok(())
 }
 
 impl Run {
+    /// A row of this run, with where it belongs.
+    pub fn stamp(&self, paper: &Paper, preset: &Preset, row: Row) -> Row {
+        let (paper, figure) = (paper.name.to_owned(), preset.figure.to_owned());
+        Row { paper: Some(InPaper { paper, figure, setting: self.setting.clone() }), ..row }
+    }
+
     /// The same for these designs, if it is for any of them; what runs no design stays as it is.
     fn of(mut self, only: &[Design]) -> Option<Run> {
         if !only.is_empty() && !matches!(self.benchmark, Benchmark::Patterns(_)) {

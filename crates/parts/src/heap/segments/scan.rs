@@ -254,6 +254,33 @@ impl<'a> Scan<'a> {
         self.heap.region().note_read(self.heap.space().zone_offset(self.info.zone) + offset, len);
     }
 
+    /// The reference of what stands here.
+    fn here(&self) -> Reference {
+        Reference::new(self.info.zone, self.offset(), self.heap.zone_shift())
+    }
+
+    /// What looks like a record here, though nothing proves it.
+    pub fn legible(&self) -> Option<(Reference, RecordView<'a>)> {
+        RecordView::legible(self.ahead()?).map(|record| (self.here(), record))
+    }
+
+    /// Passes over bytes that are no record, up to the next record that proves itself, if there is one that this version knows. Whoever wrote
+    /// them decides how much of them looks like records: of these no more than `effort` bytes are proved, less what was before.
+    pub fn pass_hole(&mut self, effort: &mut u64) -> bool {
+        let end = self.end();
+        for offset in (self.offset() + 8..end).step_by(8) {
+            let claimed = self.bytes.get(offset as usize..end as usize).and_then(RecordView::claimed_len);
+            let Some(len) = claimed else { continue };
+            let Some(rest) = effort.checked_sub(len) else { return false };
+            *effort = rest;
+            if self.certified(offset, end).is_ok() {
+                self.position.next = offset;
+                return true;
+            }
+        }
+        false
+    }
+
     fn certified(&self, offset: u64, end: u64) -> Result<RecordView<'a>, RecordError> {
         let bytes = self.bytes.get(offset as usize..end as usize).unwrap_or_default();
         RecordView::certified(bytes, self.heap.certifier(), self.info.life, offset)
@@ -296,9 +323,9 @@ impl<'a> Scan<'a> {
         );
         match found {
             Ok(frame) if frame.kind() == Kind::Frame => {
+                let reference = self.here();
                 self.position =
                     Position { next: offset + HEADER, frame_end: offset + frame.header.record_len() };
-                let reference = Reference::new(self.info.zone, offset, self.heap.zone_shift());
                 Ok(Some(Found::Frame { reference, sequence: frame.header.sequence.get() }))
             }
             Ok(record) => Ok(Some(self.pass(record))),
@@ -321,7 +348,7 @@ impl<'a> Scan<'a> {
     /// The record at this place, behind which the walk goes on.
     #[inline]
     fn pass(&mut self, record: RecordView<'a>) -> Found<'a> {
-        let reference = Reference::new(self.info.zone, self.position.next, self.heap.zone_shift());
+        let reference = self.here();
         self.position.next += record.header.record_len();
         Found::Record { reference, record }
     }

@@ -27,6 +27,10 @@
 //! leaves it so again. What the index names in it was durable before it was named, so that is read like any other record. A pool is
 //! not marked clean before all ends are.
 //!
+//! For the same reason an end that has something behind it that the index names is none, but damage. Whoever looks for the end looks behind it,
+//! too ([`pass_hole`](super::Scan::pass_hole)), and marks the end behind all that is named: as in any segment that was sealed, the
+//! damage keeps it from being cleaned and its zone from being freed.
+//!
 //! # What is not durable yet
 //!
 //! That the index does not name a record may be something that a crash takes back: after a crash of the process alone, its last
@@ -46,10 +50,7 @@ impl LogHeap {
     pub fn take_over(&self, info: &SegmentInfo, end: u64) {
         let written = end - FIRST_RECORD;
         self.usage.restore(info.zone, RecordBytes { written, ..RecordBytes::default() });
-        if let Some(dead) = &self.dead {
-            dead.restore(info.zone);
-        }
-        self.lives.begin_unsurveyed(info.zone, info.life_number);
+        self.take_over_open(info);
     }
 
     /// Takes over a segment that a crash has left open. Where its records end is to be found out, and then what is dead in it.
@@ -165,6 +166,27 @@ mod tests {
         let candidates = heap.candidates().0;
         let found = candidates.iter().find(|candidate| candidate.zone == info.zone).expect("a candidate");
         assert_eq!((found.written, found.garbage), (end - FIRST_RECORD, SHORTEST_RECORD));
+    }
+
+    #[test]
+    fn a_hole_is_passed_if_that_takes_little_proof() {
+        let (heap, info, end) = crashed(3);
+        let start = heap.space().zone_offset(info.zone);
+        heap.region().store(start + FIRST_RECORD, 0);
+        // SAFETY: nobody appends.
+        let mut scan = unsafe { heap.scan(info.zone) }.expect("a header");
+        assert!(matches!(scan.advance(), Ok(None)));
+        assert_eq!(scan.legible().map(|(_, record)| record.key), Some(&b"key"[..]));
+        let len = (end - FIRST_RECORD) / 3;
+        let mut effort = len - 1;
+        assert!(!scan.pass_hole(&mut effort));
+        assert_eq!((scan.offset(), effort), (FIRST_RECORD, len - 1));
+        effort = len;
+        assert!(scan.pass_hole(&mut effort));
+        assert_eq!((scan.offset(), effort), (FIRST_RECORD + len, 0));
+        while scan.advance().expect("records").is_some() {}
+        assert_eq!(scan.offset(), end);
+        assert!(!scan.pass_hole(&mut effort));
     }
 
     #[test]

@@ -1,14 +1,12 @@
-//! Walking over all references: bucket by bucket, in an order that splits do not disturb, and for a recovery that compares the index
-//! with the records.
+//! Walking over all references: bucket by bucket, in an order that splits do not disturb.
 
 use super::lock::Locking;
-use super::slot::{DELETED, FREE, PERSIST, is_key, reference};
+use super::slot::{is_key, reference};
 use super::table::BucketIndex;
 use super::write::Held;
 use crate::epoch::Guard;
 use crate::index::words::Words;
 use crate::space::SpaceError;
-use quipu_medium::WORD;
 
 /// Buckets of a batch.
 const BATCH: usize = 16;
@@ -62,8 +60,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(cursor.point != begun)
     }
 
-    /// Keys: exact when nobody writes. After an index has been opened this looks at all of it, until somebody has
-    /// [retained](BucketIndex::retain).
+    /// Keys: exact when nobody writes. Of an index that has been opened, and not made, this looks at all of it.
     ///
     /// # Errors
     /// As for [`get`](BucketIndex::get).
@@ -85,34 +82,5 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// As for [`get`](BucketIndex::get).
     pub fn is_empty(&self) -> Result<bool, SpaceError> {
         Ok(self.len()? == 0)
-    }
-
-    /// Ends a recovery: makes durable what another run has left, removes the references for which `keep` says no, and returns how
-    /// many are left. From then on [`len`](BucketIndex::len) costs nothing. Nobody else uses the index; `keep` must not call it.
-    ///
-    /// # Errors
-    /// As for [`get`](BucketIndex::get).
-    pub fn retain(&self, mut keep: impl FnMut(u64) -> bool) -> Result<u64, SpaceError> {
-        let (mut left, mut point) = (0, 0);
-        while let Some(Part { held, next }) = self.lock_at(point)? {
-            self.settle(held.head)?;
-            let mut removed = Vec::new();
-            self.each_slot::<true>(held.head, |slot, word| {
-                if is_key(word) && keep(reference(word)) {
-                    left += 1;
-                } else if is_key(word) {
-                    self.words().store(slot, (word | DELETED) & !PERSIST);
-                    self.words().flush(slot, WORD);
-                    removed.push(slot);
-                }
-            })?;
-            if !removed.is_empty() {
-                self.words().fence();
-                removed.into_iter().for_each(|slot| self.words().store(slot, FREE));
-            }
-            point = next;
-        }
-        self.count.set(left);
-        Ok(left)
     }
 }

@@ -15,7 +15,7 @@
 //! another key: opening compares the two chains, and needs no hash for that ([`finish_split`](BucketIndex::finish_split)).
 //!
 //! The new bucket may have been begun before, in vain. Whatever is in its slots is overwritten; links stay, and the buckets behind
-//! them are filled again.
+//! them are filled again, once it is clear that they are not those of others ([`prove_begun`](BucketIndex::prove_begun)).
 
 use super::lock::Locking;
 use super::numbers::Size;
@@ -27,19 +27,29 @@ use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};
 use std::sync::atomic::Ordering;
 
+/// Keys behind first buckets that are added before a split is tried again that damage has prevented: it reads the records of a chain, and
+/// most likely in vain.
+const PAUSE: u32 = 4096;
+
 impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// Splits the bucket whose turn it is, if nobody is splitting and there is room.
     #[cold]
     #[inline(never)]
     pub(super) fn split_next(&self, rehash: &dyn Fn(u64) -> u64) {
-        let Some(_growth) = self.growth.try_lock() else { return };
+        let Some(mut pause) = self.growth.try_lock() else { return };
+        if *pause > 0 {
+            *pause -= 1;
+            return;
+        }
         let Some((grown, parent)) = self.size().next() else { return };
         if self.zones.extend_table(grown.buckets).is_err() {
             return;
         }
         self.growing.store(true, Ordering::Relaxed);
         // A chain that is damaged is not split, and says so to everybody who looks for a key in it.
-        let _ = self.split(grown, parent, rehash);
+        if self.split(grown, parent, rehash).is_err() {
+            *pause = PAUSE;
+        }
         self.growing.store(false, Ordering::Relaxed);
     }
 
@@ -67,6 +77,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
             moving.extend((grown.bucket(hash) == new).then_some((slot, word | PERSIST)));
         }
         let (left, moving): (Vec<u64>, Vec<u64>) = moving.into_iter().unzip();
+        self.prove_begun(heads[1], rehash)?;
         if !self.fill(heads[1], new, &moving)? {
             return Ok(());
         }
@@ -78,6 +89,27 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.free(left.into_iter());
         self.splits.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Refuses a chain that no hash leads to yet if a link in it, by damage, leads to a bucket that nobody has, or into a chain in use.
+    /// That chain is the one to which the words there belong. If there are none, all are looked at: a split that was begun in vain leaves
+    /// such a bucket only if a crash cut off another one in the middle.
+    fn prove_begun(&self, head: u64, rehash: &dyn Fn(u64) -> u64) -> Result<(), SpaceError> {
+        let mut slots = Vec::new();
+        self.each_slot::<false>(head, |slot, word| slots.push((slot, word)))?;
+        let is_somebodys = |word| linked(word).is_none_or(|link| self.zones.is_in_use(link));
+        let mut is_own = slots.iter().all(|(_, word)| is_somebodys(*word));
+        let buckets = slots.chunk_by(|(one, _), (other, _)| one / LINE == other / LINE);
+        for behind in buckets.skip(1) {
+            let words = behind.iter().map(|(_, word)| *word).filter(|word| is_key(*word));
+            let of_words: Vec<u64> = words.map(|word| self.size().bucket(rehash(reference(word)))).collect();
+            let of_all = if of_words.is_empty() { 0..self.size().buckets } else { 0..0 };
+            let place = behind[0].0 / LINE;
+            for bucket in of_words.into_iter().chain(of_all) {
+                self.each_slot::<false>(self.zones.place(bucket)?, |slot, _| is_own &= slot / LINE != place)?;
+            }
+        }
+        if is_own { Ok(()) } else { damaged("a link between buckets of the index", head) }
     }
 
     /// Fills a chain that no hash leads to yet; a fence follows. False if there is no room for all words.

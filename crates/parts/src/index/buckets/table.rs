@@ -22,8 +22,8 @@ pub struct BucketIndex<W: Words = PmWords, L: Locking = TableLocks> {
     pub(super) locks: L,
     /// The [`Size`] of the table, packed: what its word in PM says durably.
     pub(super) size: AtomicU64,
-    /// Held by the one who splits.
-    pub(super) growth: SpinLock<()>,
+    /// Held by the one who splits. Says how many more keys are to pass before a split that damage has prevented is tried again.
+    pub(super) growth: SpinLock<u32>,
     pub(super) growing: AtomicBool,
     pub(super) splits: AtomicU64,
     pub(super) records_read: AtomicU64,

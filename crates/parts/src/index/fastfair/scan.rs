@@ -1,4 +1,4 @@
-//! Walking over keys in order, while the index changes; and for a recovery that compares the index with the records.
+//! Walking over keys in order, while the index changes.
 //!
 //! A leaf is copied at one moment, and the walk goes on from where its keys end, which it remembers as a key. So a key that is
 //! present from the first call to the last is seen exactly once, whatever splits and removals happen in between.
@@ -149,33 +149,6 @@ impl<W: Words> FastFairIndex<W> {
             };
         }
         Ok(keys)
-    }
-
-    /// Ends a recovery: removes the keys for which `keep` says no, and returns how many are left. From then on
-    /// [`len`](FastFairIndex::len) costs nothing. Nobody else uses the index; `keep` must not call it.
-    ///
-    /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index; some keys may have been removed then.
-    pub fn retain(&self, guard: &Guard<'_>, mut keep: impl FnMut(&[u8], u64) -> bool) -> Result<u64> {
-        let (mut cursor, mut left) = (ScanCursor::default(), 0);
-        let mut dropped: Vec<Vec<u8>> = Vec::new();
-        loop {
-            let more = self.next_batch(guard, &mut cursor, usize::MAX, |key, value| {
-                if keep(key, value) {
-                    left += 1;
-                } else {
-                    dropped.push(key.to_vec());
-                }
-            })?;
-            for key in dropped.drain(..) {
-                self.take(guard, &key)?;
-            }
-            if !more {
-                break;
-            }
-        }
-        self.count.set(left);
-        Ok(left)
     }
 
     /// Nodes in use on each level, leaves first: reads a line of each.

@@ -124,8 +124,7 @@ impl<W: Words> FastFairIndex<W> {
         Some(Hint::new(leaf.number, 0))
     }
 
-    /// Keys in the index: exact when nobody writes. After an index has been opened this walks over all leaves, until somebody has
-    /// [retained](FastFairIndex::retain).
+    /// Keys in the index: exact when nobody writes. Of an index that has been opened, and not made, this walks over all leaves.
     ///
     /// # Errors
     /// As for [`get`](FastFairIndex::get).
