@@ -17,6 +17,7 @@
 //!   the fence.
 
 pub mod arch;
+mod barrier;
 mod copy;
 mod durability;
 mod error;
@@ -27,6 +28,7 @@ pub mod sim;
 mod topology;
 
 pub use arch::{FlushKind, LINE};
+pub use barrier::{all_threads_pass, lends_barriers};
 pub use durability::{Answer, Durability, Statement, Survives};
 pub use error::MediumError;
 pub use map::{Claim, Mapping, MediumKind, Pages, PmDevice, Probe, prefer_huge_pages, probe};

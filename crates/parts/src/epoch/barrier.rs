@@ -2,8 +2,8 @@
 //!
 //! Every read of the store announces an epoch; hardly anybody advances one. A barrier in each announcement costs more than
 //! itself: a processor waits there until the last write has reached the medium, and looks no further ahead meanwhile, where the
-//! next operation's misses could already be under way. Linux offers to turn it around (`membarrier(2)`, "private expedited"):
-//! who advances the epoch makes every thread of the process that is running pass a full barrier at that moment, wherever it
+//! next operation's misses could already be under way. Linux offers to turn it around ([`all_threads_pass`]): who
+//! advances the epoch makes every thread of the process that is running pass a full barrier at that moment, wherever it
 //! is, and one that is not running has passed one when it stopped. So an announcement is an ordinary store, which such a barrier
 //! makes visible if it came before it; and if it came after it, then so did the reads behind it.
 //!
@@ -15,7 +15,11 @@
 //! program, on which the proof in [the room's documentation](super) rests.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use quipu_medium::{all_threads_pass, lends_barriers};
 use std::sync::atomic::compiler_fence;
+
+/// Whether loads are made in the order of the program, and an exchange is a full barrier.
+const IN_ORDER: bool = cfg!(all(target_arch = "x86_64", not(loom)));
 
 /// Who has the barrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +33,7 @@ pub(super) enum Barrier {
 impl Barrier {
     /// The cheapest for announcements that this system has.
     pub(super) fn choose() -> Barrier {
-        if system::lends() { Barrier::Lent } else { Barrier::Own }
+        if IN_ORDER && lends_barriers() { Barrier::Lent } else { Barrier::Own }
     }
 
     /// Stores an announcement so that whoever then [looks](Barrier::before_looking) for it finds it, or else this thread reads
@@ -44,7 +48,7 @@ impl Barrier {
             }
             Barrier::Own => {
                 slot.swap(epoch, Ordering::SeqCst);
-                if cfg!(all(target_arch = "x86_64", not(loom))) {
+                if IN_ORDER {
                     // The exchange is the barrier; the compiler must not move loads over it either.
                     compiler_fence(Ordering::SeqCst);
                 } else {
@@ -58,36 +62,11 @@ impl Barrier {
     #[must_use]
     pub(super) fn before_looking(self) -> bool {
         fence(Ordering::SeqCst);
-        self == Barrier::Own || system::all_threads_pass()
+        self == Barrier::Own || all_threads_pass()
     }
 }
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom), not(miri)))]
-mod system {
-    use rustix::thread::{MembarrierCommand, membarrier};
-
-    /// Whether the system lends barriers to this process from now on.
-    pub(super) fn lends() -> bool {
-        membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
-    }
-
-    pub(super) fn all_threads_pass() -> bool {
-        membarrier(MembarrierCommand::PrivateExpedited).is_ok()
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(loom), not(miri))))]
-mod system {
-    pub(super) fn lends() -> bool {
-        false
-    }
-
-    pub(super) fn all_threads_pass() -> bool {
-        false
-    }
-}
-
-#[cfg(all(test, not(loom), not(miri)))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
