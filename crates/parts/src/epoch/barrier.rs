@@ -7,6 +7,9 @@
 //! is, and one that is not running has passed one when it stopped. So an announcement is an ordinary store, which such a barrier
 //! makes visible if it came before it; and if it came after it, then so did the reads behind it.
 //!
+//! What such a barrier also did was to make a write visible before its thread's next read. Who writes therefore ends with one
+//! ([`Barrier::withdraw`]): two threads that each put a key and then read the other's must not both find the old value.
+//!
 //! Elsewhere each announcement has a barrier of its own. On x86-64 a locked exchange to a line that this thread alone writes orders
 //! it at about a tenth of the price of a store and `mfence`, since it does not wait for unrelated loads. On Arm a `swpal` (both
 //! acquire and release) is a full barrier by the architecture's memory model, but its fallback loop of exclusive loads and
@@ -55,6 +58,23 @@ impl Barrier {
                     fence(Ordering::SeqCst);
                 }
             }
+        }
+    }
+
+    /// Takes back the announcement of one who has written, and makes those stores visible: its next reads have no barrier.
+    #[inline]
+    pub(super) fn withdraw(self, slot: &AtomicU64, unpinned: u64) {
+        match self {
+            Barrier::Lent => _ = slot.swap(unpinned, Ordering::SeqCst),
+            Barrier::Own => slot.store(unpinned, Ordering::Release),
+        }
+    }
+
+    /// The same of one who stays pinned.
+    #[inline]
+    pub(super) fn after_writing(self) {
+        if self == Barrier::Lent {
+            fence(Ordering::SeqCst);
         }
     }
 

@@ -31,8 +31,22 @@ impl Participant {
     ///
     /// Pins nest; only the outermost announces anything, so an inner one costs an addition. A guard that is held for
     /// long holds back all reclamation.
+    ///
+    /// When it drops, all that was stored meanwhile is visible to every thread: a write that has returned is seen by whoever reads
+    /// from then on, also where its own thread's next read is made before its stores have left the processor.
     #[inline]
     pub fn pin(&self) -> Guard<'_> {
+        self.enter(false)
+    }
+
+    /// The same for who only reads, and has nothing to make visible.
+    #[inline]
+    pub fn pin_to_read(&self) -> Guard<'_> {
+        self.enter(true)
+    }
+
+    #[inline]
+    fn enter(&self, only_reads: bool) -> Guard<'_> {
         let pins = self.pins.get();
         self.pins.set(pins + 1);
         if pins == 0 {
@@ -40,7 +54,7 @@ impl Participant {
             let epoch = self.shared.epoch_to_announce();
             self.shared.barrier.announce(&self.slot.announced, epoch);
         }
-        Guard { participant: self }
+        Guard { participant: self, only_reads }
     }
 
     /// Tries to advance the epoch and releases what may be released: this participant's garbage, and that of
@@ -82,6 +96,7 @@ impl Drop for Participant {
 /// Proof that its thread is pinned: nothing that was reachable when it was made is released while it lives.
 pub struct Guard<'a> {
     participant: &'a Participant,
+    only_reads: bool,
 }
 
 impl Guard<'_> {
@@ -113,10 +128,14 @@ impl Guard<'_> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        let pins = self.participant.pins.get() - 1;
-        self.participant.pins.set(pins);
-        if pins == 0 {
-            self.participant.slot.announced.store(UNPINNED, Ordering::Release);
+        let Participant { shared, slot, pins: count, .. } = self.participant;
+        let pins = count.get() - 1;
+        count.set(pins);
+        match (pins, self.only_reads) {
+            (0, true) => slot.announced.store(UNPINNED, Ordering::Release),
+            (0, false) => shared.barrier.withdraw(&slot.announced, UNPINNED),
+            (_, true) => {}
+            (_, false) => shared.barrier.after_writing(),
         }
     }
 }

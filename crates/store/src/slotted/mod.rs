@@ -76,7 +76,7 @@ pub(crate) struct SlotSession {
 
 impl SlotSession {
     pub(crate) fn pin(&self) -> Guard<'_> {
-        self.participant.pin()
+        self.participant.pin_to_read()
     }
 }
 

@@ -97,7 +97,7 @@ impl Writer {
 
 impl Session {
     pub(crate) fn pin(&self) -> Guard<'_> {
-        self.participant.pin()
+        self.participant.pin_to_read()
     }
 }
 

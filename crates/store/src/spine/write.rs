@@ -103,7 +103,6 @@ impl<I: Index> Spine<I> {
         if self.publishes_late {
             self.prefetch_old(&guard, lag);
             lag.note(&placed);
-            drop(guard);
             if self.twin == Some(Twin::PublishBeforePersist) {
                 stripe.park(parked, || ());
                 self.region().fence();

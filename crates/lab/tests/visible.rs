@@ -1,0 +1,79 @@
+//! A write that has returned is seen by every read that begins afterwards, on real processors: their stores leave later than
+//! their next loads are made, unless a barrier stands between. The simulator's threads share one view of memory, so it
+//! cannot show this.
+
+use quipu::{Client, Design, Options, Store};
+use quipu_medium::{Pages, Region};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ROUNDS: u64 = 20_000;
+
+/// Lets two threads go on at one moment; the turns wait by spinning, so that neither sleeps.
+struct Meeting(AtomicU64);
+
+impl Meeting {
+    fn meet(&self, round: u64) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        let mut turns = 0u64;
+        while self.0.load(Ordering::Acquire) < 2 * round {
+            turns += 1;
+            if turns.is_multiple_of(1 << 14) {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Two threads each write a key of their own and then read the other's: one of them must find what the other wrote.
+fn one_of_two_finds_the_other(design: Design, write: impl Fn(&mut Client, &[u8], &[u8]) + Sync) {
+    let options = Options { design: Some(design), cleaner: true, ..Options::default() };
+    let region = Region::dram(16 << 20, Pages::Ordinary).unwrap();
+    let store = Store::create_on(region, &options).unwrap();
+    let meetings = [Meeting(AtomicU64::new(0)), Meeting(AtomicU64::new(0))];
+    let keys = [*b"key of A", *b"key of B"];
+    let one = |me: usize| {
+        // One client writes and another one of the same thread reads: what is visible must not depend on whose it was.
+        let (mut writer, reader) = (store.client(), store.client());
+        let mut found = Vec::new();
+        let mut value = Vec::new();
+        for round in 1..=ROUNDS {
+            meetings[0].meet(round);
+            write(&mut writer, &keys[me], &round.to_le_bytes());
+            let is_there = reader.get_into(&keys[1 - me], &mut value).unwrap();
+            found.push(is_there && value == round.to_le_bytes());
+            meetings[1].meet(round);
+        }
+        found
+    };
+    let (a, b) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| one(1));
+        (one(0), other.join().unwrap())
+    });
+    let missed = a.iter().zip(&b).filter(|(a, b)| !**a && !**b).count();
+    assert_eq!(missed, 0, "{design}: rounds of {ROUNDS} in which neither found the other's write");
+}
+
+#[test]
+fn a_put_that_has_returned_is_seen() {
+    for design in Design::ALL.iter().copied() {
+        one_of_two_finds_the_other(design, |client, key, value| client.put(key, value).unwrap());
+    }
+}
+
+#[test]
+fn an_update_that_has_returned_is_seen() {
+    for design in Design::ALL.iter().copied() {
+        one_of_two_finds_the_other(design, |client, key, value| {
+            client.update(key, |_| Some(value.to_vec())).unwrap();
+        });
+    }
+}
+
+#[test]
+fn puts_of_many_that_have_returned_are_seen() {
+    for design in Design::ALL.iter().copied() {
+        one_of_two_finds_the_other(design, |client, key, value| {
+            client.put_many(&[(key, value)]).unwrap();
+        });
+    }
+}
