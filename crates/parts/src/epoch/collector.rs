@@ -112,24 +112,21 @@ impl Shared {
     /// Advances the epoch if every pinned participant has announced it; returns the epoch that then holds.
     pub(super) fn try_advance(&self) -> u64 {
         let epoch = self.epoch.load(Ordering::SeqCst);
-        // Whoever is seen behind even without the barrier, which may be a call of the system, is behind.
-        if !self.all_announced(epoch) || !self.barrier.before_looking() || !self.all_announced(epoch) {
-            return epoch;
+        {
+            let entries = self.entries.lock();
+            // Whoever is seen behind even without the barrier, which may be a call of the system, is behind.
+            let is_due = all_announced(&entries, epoch)
+                && self.barrier.before_looking()
+                && all_announced(&entries, epoch);
+            if !is_due {
+                return epoch;
+            }
         }
         point();
         match self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => epoch + 1,
             Err(later) => later,
         }
-    }
-
-    /// Whether nobody is seen to be pinned with another epoch.
-    fn all_announced(&self, epoch: u64) -> bool {
-        let entries = self.entries.lock();
-        entries.iter().all(|entry| {
-            let announced = entry.slot.announced.load(Ordering::Acquire);
-            announced == UNPINNED || announced == epoch
-        })
     }
 
     fn take_slot(&self) -> Arc<Slot> {
@@ -160,6 +157,14 @@ impl Shared {
         let mut orphans = self.orphans.lock();
         orphans.extract_if(.., |retired| retired.is_ripe(epoch)).collect()
     }
+}
+
+/// Whether nobody is seen to be pinned with another epoch.
+fn all_announced(entries: &[Entry], epoch: u64) -> bool {
+    entries.iter().all(|entry| {
+        let announced = entry.slot.announced.load(Ordering::Acquire);
+        announced == UNPINNED || announced == epoch
+    })
 }
 
 impl Drop for Shared {
