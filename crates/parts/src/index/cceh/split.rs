@@ -4,11 +4,11 @@
 //! directory says so. What moved is not erased: its leading bits tell whoever writes here that it is free (lazy deletion,
 //! FAST'19 section 4.2).
 
-use super::entry::{EMPTY, ENTRIES, ENTRY, EntryWord, Name, home};
+use super::entry::{EMPTY, ENTRIES, ENTRY, EntryWord, Name, VALUE, home};
 use super::memory::NodeMemory;
 use super::settings::CcehError;
 use super::table::CcehIndex;
-use crate::index::directory::{deepest, split_bit};
+use crate::index::directory::{deepest, prefix};
 use crate::sync::point;
 use quipu_medium::WORD;
 use std::sync::atomic::Ordering;
@@ -43,21 +43,30 @@ impl<M: NodeMemory> CcehIndex<M> {
     ///
     /// Each keeps its place, where it fits for certain, and then moves as near as it can to the bucket that its hash names.
     fn sibling(&self, entry: EntryWord, hash: u64) -> Vec<u64> {
-        let mut words = self.settings.empty_segment(M::MARK);
-        let at = |bucket: u64, slot: u64| (bucket * ENTRIES + slot) as usize * ENTRY_WORDS;
-        let moves = |word: u64| split_bit(word, entry.depth());
-        let moving = || self.entries(entry, hash).filter(|&(_, _, word, _)| moves(word));
-        for (bucket, slot, word, value) in moving() {
-            words[at(bucket, slot)..][..ENTRY_WORDS].copy_from_slice(&[word | M::MARK, value]);
+        let depth = entry.depth() + 1;
+        let of_sibling = prefix(hash, depth) | 1;
+        let entries = (self.bucket_mask + 1) * ENTRIES;
+        let mut words = Vec::with_capacity(entries as usize * ENTRY_WORDS);
+        for place in (0..entries).map(|number| entry.place() + number * ENTRY) {
+            let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
+            // Half of them move, and nobody can guess which: chosen without a branch.
+            let moves = value != EMPTY && prefix(word, depth) == of_sibling;
+            words.extend([if moves { word | M::MARK } else { M::MARK }, if moves { value } else { EMPTY }]);
         }
-        for (bucket, slot, word, _) in moving() {
-            let nearer = |distance| (home(word, self.bucket_mask) + distance) & self.bucket_mask;
-            let buckets = (0..self.probe).map(nearer).take_while(|nearer| *nearer != bucket);
-            let mut slots = buckets.flat_map(|bucket| (0..ENTRIES).map(move |slot| at(bucket, slot)));
-            if let Some(free) = slots.find(|free| words[free + 1] == EMPTY) {
-                let from = at(bucket, slot);
-                words.copy_within(from..from + ENTRY_WORDS, free);
-                words[from..from + ENTRY_WORDS].copy_from_slice(&[M::MARK, EMPTY]);
+        let at = |bucket: u64, slot: u64| (bucket * ENTRIES + slot) as usize * ENTRY_WORDS;
+        for bucket in 0..=self.bucket_mask {
+            for from in (0..ENTRIES).map(|slot| at(bucket, slot)) {
+                let word = words[from];
+                if words[from + 1] == EMPTY || home(word, self.bucket_mask) == bucket {
+                    continue;
+                }
+                let nearer = |distance| (home(word, self.bucket_mask) + distance) & self.bucket_mask;
+                let buckets = (0..self.probe).map(nearer).take_while(|nearer| *nearer != bucket);
+                let mut slots = buckets.flat_map(|bucket| (0..ENTRIES).map(move |slot| at(bucket, slot)));
+                if let Some(free) = slots.find(|free| words[free + 1] == EMPTY) {
+                    words.copy_within(from..from + ENTRY_WORDS, free);
+                    words[from..from + ENTRY_WORDS].copy_from_slice(&[M::MARK, EMPTY]);
+                }
             }
         }
         words
