@@ -222,8 +222,8 @@ impl Region {
         if self.flush != FlushKind::None {
             let dst = self.at(offset, LINE);
             // SAFETY: in bounds, a whole line by the test above, no overlap as in `write`. To the language this stores one
-            // word, as in `write_lines_nt`; aligned stores of 16 bytes do not tear its words.
-            unsafe { arch::stream_lines(dst, line.as_ptr(), line.len()) }
+            // word, as in `write_lines_nt`.
+            unsafe { arch::stream_line(dst, line) }
             return;
         }
         let (at, (words, _)) = (offset + word as u64 * WORD, line.as_chunks::<{ WORD as usize }>());

@@ -129,6 +129,17 @@ pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
     unsafe { cpu::stream_lines(dst, src, len) }
 }
 
+/// Writes one line past the caches, of which a word has just been changed. Durable after the next [`fence`] of this thread.
+///
+/// # Safety
+/// `dst` must be mapped, writable and aligned for a line.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) unsafe fn stream_line(dst: *mut u8, line: &[u8; LINE as usize]) {
+    // SAFETY: forwarded; every processor of this architecture has these stores, whatever its flush is.
+    unsafe { cpu::stream_line(dst, line) }
+}
+
 /// Bytes that one load of [`copy_vectors`] takes, and fewest that it copies.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const VECTOR: usize = cpu::VECTOR;

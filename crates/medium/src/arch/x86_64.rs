@@ -1,6 +1,6 @@
 //! x86-64: `clwb` where there is one, non-temporal stores from SSE2 (which every x86-64 has), `sfence`.
 
-use super::FlushKind;
+use super::{FlushKind, LINE};
 use std::arch::asm;
 use std::arch::x86_64::{
     __cpuid, __cpuid_count, __m128i, _MM_HINT_T0, _mm_clflush, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
@@ -108,6 +108,20 @@ pub(super) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
             }
             (to, from) = (to.add(4), from.add(4));
         }
+    }
+}
+
+/// One line, word by word: a load that takes in the word that was stored last, and more, would wait until that store has left the
+/// store buffer, and if it stands behind a fence, until that has ended.
+///
+/// # Safety
+/// `dst` must be valid for writes of a line, and aligned to one.
+#[inline]
+pub(super) unsafe fn stream_line(dst: *mut u8, line: &[u8; LINE as usize]) {
+    let (words, _) = line.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        // SAFETY: the words of a line, which is aligned.
+        unsafe { _mm_stream_si64(dst.cast::<i64>().add(i), i64::from_le_bytes(*word)) }
     }
 }
 

@@ -137,13 +137,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<(), Error> {
         loop {
             match self.replace(session, stripe, hash, key, value) {
+                Ok(()) => return Ok(()),
                 // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
-                Err(error @ Error::PoolFull { .. }) => {
+                Err(Failure::Error(error @ Error::PoolFull { .. })) => {
                     let blocks = self.heap.blocks_for(key.len() as u64, value.len() as u64);
                     self.make_space_or(error, session, blocks, LEAST_PERCENT)?;
                 }
-                Ok(Replaced::NoRoomInIndex { zones }) => self.make_index_space(session, zones)?,
-                done => return done.map(drop),
+                Err(Failure::NoRoomInIndex { zones }) => self.make_index_space(session, zones)?,
+                Err(Failure::Error(error)) => return Err(error),
             }
         }
     }
@@ -157,7 +158,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         hash: u64,
         key: &[u8],
         value: &[u8],
-    ) -> Result<Replaced, Error> {
+    ) -> Result<(), Failure> {
         let SlotSession { participant, owner, hot, numbers, .. } = session;
         let owner = owner_for(self.is_hot(hot, participant, hash), owner, hot);
         let guard = participant.pin();
@@ -168,24 +169,31 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
         // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
         let lock = || self.index.lock(hash);
-        let (placed, segment) = self.heap.place_with(owner, key, value, sequence, lock)?;
         let is_old = |word| self.is_record_of(word, key);
-        match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
-            Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence)?,
-            // If it is the new one, the index named a place that was free: the mark there had been lost.
-            Ok(Some(old)) if Self::offset_of(old) != placed.offset() => {
-                self.release(placed, Self::offset_of(old))?;
+        // What fails goes another way than an answer would: see `place_with`.
+        let mut failure = None;
+        self.heap.place_with(owner, key, value, sequence, lock, |placed, segment| {
+            let done = match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
+                Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence),
+                // If it is the new one, the index named a place that was free: the mark there had been lost.
+                Ok(Some(old)) if Self::offset_of(old) != placed.offset() => {
+                    self.release(placed, Self::offset_of(old))
+                }
+                Ok(_) => return,
+                Err(refused) => {
+                    let withdrawn = placed.withdraw();
+                    failure = Some(withdrawn.map_or_else(Failure::from, |()| Failure::of_index(refused)));
+                    return;
+                }
+            };
+            if let Err(error) = done {
+                failure = Some(Failure::Error(error));
             }
-            Ok(_) => {}
-            Err(error) => {
-                placed.withdraw()?;
-                return match error {
-                    CcehError::Full { zones } => Ok(Replaced::NoRoomInIndex { zones }),
-                    error => Err(error.into()),
-                };
-            }
+        })?;
+        match failure {
+            None => Ok(()),
+            Some(failure) => Err(failure),
         }
-        Ok(Replaced::Done)
     }
 
     /// Lets the record go that another has replaced.
@@ -238,13 +246,29 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 }
 
-/// What became of a write.
-enum Replaced {
-    Done,
+/// Why a record was not written.
+enum Failure {
+    Error(Error),
     /// Nothing has been changed: none of so many zones is left for the index.
     NoRoomInIndex {
         zones: u32,
     },
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Error(error.into())
+    }
+}
+
+impl Failure {
+    /// Why the index did not take a record that was withdrawn.
+    fn of_index(refused: CcehError) -> Failure {
+        match refused {
+            CcehError::Full { zones } => Failure::NoRoomInIndex { zones },
+            refused => refused.into(),
+        }
+    }
 }
 
 impl From<CcehError> for Error {

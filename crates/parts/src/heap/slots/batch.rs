@@ -350,8 +350,8 @@ impl SlotHeap {
         let mut record = Vec::new();
         let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
         let (key, body) = record.split_at(entry.key as usize);
-        let (placed, ()) =
-            self.place_entry(cleaner, Content { kind: entry.kind, key, body, sequence }, || ())?;
+        let content = Content { kind: entry.kind, key, body, sequence };
+        let placed = self.place_entry(cleaner, content, || (), |placed, ()| placed)?;
         self.exchange(&guard, position, (key, entry.record_len()), &placed, repoint)
     }
 }

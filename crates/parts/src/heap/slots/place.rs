@@ -125,38 +125,44 @@ impl SlotHeap {
         value: &[u8],
         sequence: u64,
     ) -> Result<Placed<'_>, SlotError> {
-        self.place_with(owner, key, value, sequence, || ()).map(|(placed, ())| placed)
+        self.place_with(owner, key, value, sequence, || (), |placed, ()| placed)
     }
 
     /// As [`place`](SlotHeap::place), with a lock that is taken before the first fence of the record, since one behind a fence
     /// waits for it: `lock` is called once there is room for the record, in a page that is held. It must not wait for pages.
     ///
+    /// `publish` is called behind the last fence. What it does without a lock the processor does while it waits for the fences,
+    /// which is why it is handed what it needs, and nothing is returned to it: an answer of several words is stored behind the
+    /// fence, and who reads such words together waits for the fence too.
+    ///
     /// # Errors
     /// As for [`place`](SlotHeap::place).
     #[inline]
-    pub fn place_with<L>(
-        &self,
+    pub fn place_with<'h, L, R>(
+        &'h self,
         owner: &mut Owner,
         key: &[u8],
         value: &[u8],
         sequence: u64,
         lock: impl FnOnce() -> L,
-    ) -> Result<(Placed<'_>, L), SlotError> {
+        publish: impl FnOnce(Placed<'h>, L) -> R,
+    ) -> Result<R, SlotError> {
         self.check_size(key.len() as u64, value.len() as u64)?;
         if self.shape().is_some() {
-            return self.place_slot(owner, SlotContent { key, value, sequence }, lock);
+            return self.place_slot(owner, SlotContent { key, value, sequence }, lock, publish);
         }
         if self.home_of(key.len() as u64, value.len() as u64) != Some(Home::Overflow) {
             return self.place_entry(
                 owner,
                 Content { kind: EntryKind::Plain, key, body: value, sequence },
                 lock,
+                publish,
             );
         }
         let blocks = self.write_overflow(owner, value, sequence)?;
         let body = super::overflow::descriptor(value.len() as u64, &blocks);
         let head = Content { kind: EntryKind::Overflow, key, body: &body, sequence };
-        self.place_entry(owner, head, lock).inspect_err(|_| self.free_overflow(&blocks))
+        self.place_entry(owner, head, lock, publish).inspect_err(|_| self.free_overflow(&blocks))
     }
 
     /// Writes that a key was deleted, durably when this returns, as [`place_with`](SlotHeap::place_with) writes a record. Where
@@ -172,28 +178,29 @@ impl SlotHeap {
         lock: impl Fn() -> L,
     ) -> Result<(Placed<'_>, L), SlotError> {
         let tombstone = Content { kind: EntryKind::Tombstone, key, body: &[], sequence };
-        match self.place_entry(owner, tombstone, &lock) {
+        match self.place_entry(owner, tombstone, &lock, together) {
             Err(SlotError::Full { .. }) => {
-                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, &lock)
+                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, &lock, together)
             }
             placed => placed,
         }
     }
 
     #[inline]
-    fn place_slot<L>(
-        &self,
+    fn place_slot<'h, L, R>(
+        &'h self,
         owner: &mut Owner,
         content: SlotContent<'_>,
         lock: impl FnOnce() -> L,
-    ) -> Result<(Placed<'_>, L), SlotError> {
+        publish: impl FnOnce(Placed<'h>, L) -> R,
+    ) -> Result<R, SlotError> {
         loop {
             let (page, _, pen) = self.page_for(owner, false)?;
             let guard = self.lock(page);
             if let Some(free) = self.free_slot(&guard, pen) {
-                let locked = lock();
-                self.write_slot(&guard, pen, free, content);
-                return Ok((self.placed(guard, free.slot, 0), locked));
+                let (locked, placed) = (lock(), self.placed(guard, free.slot, 0));
+                self.write_slot(&placed.guard, pen, free, content);
+                return Ok(publish(placed, locked));
             }
             drop(guard);
             self.turn_page(owner, false, content.sequence);
@@ -201,12 +208,13 @@ impl SlotHeap {
     }
 
     /// Writes an entry to the log of a page, or of a block that is one page if no page can hold it.
-    pub(super) fn place_entry<L>(
-        &self,
+    pub(super) fn place_entry<'h, L, R>(
+        &'h self,
         owner: &mut Owner,
         content: Content<'_>,
         lock: impl FnOnce() -> L,
-    ) -> Result<(Placed<'_>, L), SlotError> {
+        publish: impl FnOnce(Placed<'h>, L) -> R,
+    ) -> Result<R, SlotError> {
         let Content { kind, key, body, sequence } = content;
         let len = entry_len(key.len() as u64, body.len() as u64);
         let large = !self.chunks.geometry.fits(false, len);
@@ -222,10 +230,11 @@ impl SlotHeap {
                 {
                     dead.note_tombstone(len, sequence);
                 }
-                self.write_entry(&guard.page, &mut pen.buffer, (tail, room), content);
                 place.tail += len;
                 let told = if kind == EntryKind::Overflow { 0 } else { len };
-                return Ok((self.placed(guard, position, told), locked));
+                let placed = self.placed(guard, position, told);
+                self.write_entry(&placed.guard.page, &mut pen.buffer, (tail, room), content);
+                return Ok(publish(placed, locked));
             }
             let pages = self.chunks.geometry.pages;
             if let Some(parts) = self.parts(&content, large, room)
@@ -233,8 +242,9 @@ impl SlotHeap {
             {
                 let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
                 let locked = lock();
-                self.write_continued(&guard.page, &next, &mut pen.buffer, (tail, room), content);
-                return Ok((self.placed(guard, position, parts.here + parts.next), locked));
+                let placed = self.placed(guard, position, parts.here + parts.next);
+                self.write_continued(&placed.guard.page, &next, &mut pen.buffer, (tail, room), content);
+                return Ok(publish(placed, locked));
             }
             drop(guard);
             self.turn_page(owner, large, sequence);
@@ -267,6 +277,11 @@ impl SlotHeap {
         let body = geometry.descriptor_len(value);
         geometry.fits(true, entry_len(key, body)).then_some(Home::Overflow)
     }
+}
+
+/// What is published by who placed it.
+pub(super) fn together<'h, L>(placed: Placed<'h>, locked: L) -> (Placed<'h>, L) {
+    (placed, locked)
 }
 
 /// Bytes of the two entries of a record whose value continues on the next page.

@@ -113,7 +113,7 @@ impl SlotHeap {
                     _ => EntryKind::Plain,
                 };
                 let content = Content { kind, key, body, sequence };
-                let (placed, ()) = self.place_entry(cleaner, content, || ())?;
+                let placed = self.place_entry(cleaner, content, || (), |placed, ()| placed)?;
                 kept += u32::from(!self.exchange(
                     guard,
                     position,
