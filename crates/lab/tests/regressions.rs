@@ -1,6 +1,6 @@
 //! One test for each fault that was found, named for it.
 
-use quipu::{Design, Options, Store, Testing};
+use quipu::{Design, Options, Store, Techniques, Testing};
 use quipu_lab::crash::{CrashConfig, explore};
 use quipu_medium::sim::{SimArena, SimOptions, sched};
 use quipu_medium::{Pages, Region};
@@ -324,6 +324,50 @@ fn put_many_beside_a_cleaner(design: Design, seed: u64, hot: u8) {
     let cleaner = || (0..1500u32).for_each(|_| other.put(b"another key", &[1; 8]).expect("room"));
     sched::run(seed, vec![Box::new(writer), Box::new(cleaner)]).expect("both end");
     assert!(store.stats().freed_segments > 0, "nothing was cleaned: this test sees nothing");
+}
+
+/// A writer that finds no room looks for garbage in what nobody has open, and was refused although there was some, if at that moment
+/// another writer had two segments, the one that it had filled and the next; or if others had used up all room that was made and opened
+/// every segment anew since it began to look; or if what they wrote last, which made garbage of other records, was not published yet.
+#[test]
+fn a_writer_is_not_refused_because_another_one_is_between_two_segments() {
+    write_at_once(4, 2, 22);
+    write_at_once(2, 2, 7);
+    write_at_once(3, 3, 4);
+}
+
+/// So many writers write so many keys each, in pools in which puts may fill so many segments. Nobody may be refused: a writer that
+/// finds no room has left its own segment, each of the others needs one, and what is live fits the remaining ones with a
+/// place to spare. So a record in these is dead, or there is a place. Cleaning gives that place to the writer, since the
+/// reserve has a zone for the copies, and one record is more than writers demand of a segment.
+fn write_at_once(segments: u64, writers: u64, keys: u64) {
+    // In a segment of 16 KiB, with headers and keys.
+    const RECORDS: u64 = 15;
+    assert!((segments - (writers - 1)) * RECORDS > writers * keys);
+    for design in [Design::Quipu, Design::FlatstoreH, Design::FlatstorePh] {
+        // With all techniques each writer has a second segment for hot keys.
+        let techniques = Techniques::RAW;
+        let options =
+            Options { design: Some(design), techniques, recovery_threads: 1, cleaner: false, ..options() };
+        let pool = |len, seed| {
+            let region = Region::sim(SimOptions { len, seed, ..SimOptions::default() });
+            Store::create_on(region, &options).ok().filter(|store| store.stats().segments == segments)
+        };
+        let len = (0..1 << 20).step_by(4096).find(|len| pool(*len, 0).is_some()).expect("some size");
+        for seed in 0..100 {
+            let store = pool(len, seed).expect("it was one before");
+            let write = |writer: u64| {
+                let mut client = store.client();
+                for round in 0..200 {
+                    let key = [writer, round * 7 % keys].map(u64::to_le_bytes).concat();
+                    client.put(&key, &[round as u8; 1000]).expect("room");
+                }
+            };
+            let tasks = (0..writers).map(|writer| Box::new(move || write(writer)) as Box<dyn FnOnce()>);
+            let ended = sched::run(seed, tasks.collect());
+            ended.unwrap_or_else(|error| panic!("{design}, {segments} segments, seed {seed}: {error}"));
+        }
+    }
 }
 
 /// Puts a record of the same length in the place of the first one of a key in a closed pool, with this number or that of the

@@ -77,6 +77,10 @@ pub struct LogHeap {
     /// Who frees a segment, or asks which are gone: one whose zone is not durably free is not gone yet.
     pub(super) ending: SpinLock<()>,
     opening: AtomicU32,
+    /// Who takes a segment at this moment.
+    taking: AtomicU32,
+    /// See [`LogHeap::turnover`].
+    turnover: AtomicU64,
     /// Segments of the reserve that someone has at this moment.
     pub(super) lent: AtomicU32,
     /// Segments with lower lives are no longer for those who opened them; see [`LogHeap::revoke`].
@@ -104,6 +108,8 @@ impl LogHeap {
             idle: SpinLock::new(Vec::new()),
             ending: SpinLock::new(()),
             opening: AtomicU32::new(0),
+            taking: AtomicU32::new(0),
+            turnover: AtomicU64::new(0),
             lent: AtomicU32::new(0),
             revoked: AtomicU64::new(0),
         }
@@ -184,6 +190,21 @@ impl LogHeap {
         if len > self.longest_record() {
             return Err(HeapError::TooLong { len, limit: self.longest_record() });
         }
+        self.taking.fetch_add(1, Ordering::AcqRel);
+        let taken = self.take(segment, len, node, purpose);
+        // Counted before it is no longer seen to be under way, so that nobody misses both.
+        self.turnover.fetch_add(u64::from(taken.is_ok()), Ordering::AcqRel);
+        self.taking.fetch_sub(1, Ordering::AcqRel);
+        taken
+    }
+
+    fn take(
+        &self,
+        segment: &mut Option<OpenSegment>,
+        len: u64,
+        node: Option<Node>,
+        purpose: Use,
+    ) -> Result<(), HeapError> {
         let left = {
             let mut idle = self.idle.lock();
             let is_near =
@@ -209,7 +230,7 @@ impl LogHeap {
                 let opened = self.open_segment(node, purpose);
                 let reserved = opened.as_ref().is_ok_and(|opened| opened.reserved);
                 self.lent.fetch_add(u32::from(reserved), Ordering::Relaxed);
-                self.opening.fetch_sub(1, Ordering::Release);
+                self.opening.fetch_sub(1, Ordering::Relaxed);
                 opened?
             }
         };
@@ -249,9 +270,16 @@ impl LogHeap {
         left > zones || (left == zones && is_left())
     }
 
-    /// Whether someone has a segment of the reserve, or is about to, which whoever deletes next gets soon.
+    /// Whether someone has a segment for a moment, which nobody else can use or clean: one of the reserve, or the next one beside the
+    /// one that it replaces.
     pub fn lends(&self) -> bool {
-        self.opening.load(Ordering::Acquire) != 0 || self.lent.load(Ordering::Acquire) != 0
+        self.taking.load(Ordering::Acquire) != 0 || self.lent.load(Ordering::Acquire) != 0
+    }
+
+    /// How often someone has taken a segment, or given one of the reserve back. If it has not changed since before a look at all
+    /// segments, and nobody [has one for a moment](LogHeap::lends) after it, nobody had one for a moment during that look.
+    pub fn turnover(&self) -> u64 {
+        self.turnover.load(Ordering::Acquire)
     }
 
     /// Zones that must stay free when one is taken for this use.
@@ -318,7 +346,8 @@ impl LogHeap {
             }
         }
         if was_lent {
-            self.lent.fetch_sub(1, Ordering::Release);
+            self.turnover.fetch_add(1, Ordering::AcqRel);
+            self.lent.fetch_sub(1, Ordering::AcqRel);
         }
     }
 

@@ -76,6 +76,8 @@ impl<I: Index> Spine<I> {
         (len, zones): (u64, u32),
         purpose: Use,
     ) -> Result<bool, Error> {
+        // Asked before all that is learnt about segments, which is out of date when this has changed.
+        let mut turnover = self.heap.turnover();
         // Large values that were superseded take no copying to come back.
         self.settle_all(&self.epochs.register().pin());
         self.free_all_ripe();
@@ -87,7 +89,6 @@ impl<I: Index> Spine<I> {
         let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
         let mut revoked = false;
-        let mut freed = self.compactor.done().segments;
         while !self.heap.offers(len, purpose, zones) {
             if self.step_of_writer(&demand)? {
                 continue;
@@ -111,19 +112,27 @@ impl<I: Index> Spine<I> {
                 demand.place = len.max(least);
                 continue;
             }
-            // Others may have taken all room that was made, and opened every segment anew, while this writer was not running.
-            let freed_since = self.compactor.done().segments;
-            if freed != freed_since {
-                freed = freed_since;
-                demand.born_before = self.heap.draw();
-                continue;
-            }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
-            // for long; who deletes at this moment has the segment that is kept for that; and others clean as well.
+            // for long. Asked while nobody can free those: what is not seen here is offered below, or was taken.
+            let is_retired = self.compactor.retired() > 0;
             drop(workers);
-            let someone_leaves =
-                self.compactor.retired() > 0 || self.heap.lends() || self.compactor.has_begun();
-            if !(someone_leaves && patience.lasts()) {
+            if self.heap.offers(len, purpose, zones) {
+                break;
+            }
+            // Who deletes at this moment has the segment that is kept for that; who goes on in another segment has two; and
+            // others clean as well.
+            let someone_leaves = is_retired || self.heap.lends() || self.compactor.has_begun();
+            // While this writer looked, or did not run, others may have had two, or taken all room that was made and opened every
+            // segment anew. Asked last: who is no longer seen to have two has been counted.
+            let turned_over = self.heap.turnover();
+            let has_turned_over = turned_over != turnover;
+            if has_turned_over {
+                turnover = turned_over;
+                // What others superseded since may be garbage that only they know of, in a segment that they have passed on.
+                self.settle_all(&self.epochs.register().pin());
+                demand.born_before = self.heap.draw();
+            }
+            if !((someone_leaves || has_turned_over) && patience.lasts()) {
                 return Ok(self.heap.offers(len, purpose, zones));
             }
         }
