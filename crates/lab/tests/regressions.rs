@@ -370,6 +370,33 @@ fn write_at_once(segments: u64, writers: u64, keys: u64) {
     }
 }
 
+/// The same beside a writer of a large value, who has the zone of the old one and that of the new one for a moment. Of five zones
+/// one is its segment and two are its values; what the other writer has written last fits the remaining two twice.
+#[test]
+fn a_writer_is_not_refused_because_another_one_replaces_a_large_value() {
+    const KEYS: u64 = 15;
+    let (design, techniques) = (Some(Design::Quipu), Techniques::RAW);
+    let options = Options { design, techniques, recovery_threads: 1, cleaner: false, ..options() };
+    let pool = |len, seed| {
+        let region = Region::sim(SimOptions { len, seed, ..SimOptions::default() });
+        Store::create_on(region, &options).ok().filter(|store| store.stats().segments == 5)
+    };
+    let len = (0..1 << 20).step_by(4096).find(|len| pool(*len, 0).is_some()).expect("some size");
+    for seed in 0..300 {
+        let store = pool(len, seed).expect("it was one before");
+        let write = |rounds: u64, keys: u64, value: usize| {
+            let mut client = store.client();
+            for round in 0..rounds {
+                let key = [round * 7 % keys, value as u64].map(u64::to_le_bytes).concat();
+                client.put(&key, &vec![round as u8; value]).expect("room");
+            }
+        };
+        let large = Box::new(|| write(40, 1, 9000)) as Box<dyn FnOnce()>;
+        let ended = sched::run(seed, vec![large, Box::new(|| write(200, KEYS, 1000))]);
+        ended.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
 /// Puts a record of the same length in the place of the first one of a key in a closed pool, with this number or that of the
 /// record. Returns the record's number.
 fn replace_in_pool(

@@ -1,9 +1,10 @@
-//! [`Patience`]: how long a writer that finds no room waits for readers that keep what is free from reuse.
+//! [`Patience`]: how long a writer that finds no room waits for others: readers that keep what is free from reuse, and writers that
+//! have for a moment what could be cleaned, or take what was.
 
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
-/// What is waited for readers at least before the pool is taken for full, in turns and in milliseconds: one that is in no
+/// What is waited for others at least before the pool is taken for full, in turns and in milliseconds: one that is in no
 /// hurry may not be running while others are. A simulated clock stands still.
 const PATIENCE_TURNS: u32 = 4096;
 const PATIENCE_MILLISECONDS: u64 = 100;

@@ -85,11 +85,15 @@ impl<I: Index> Spine<I> {
         self.check_value(content.value)?;
         self.relieve()?;
         loop {
+            let taking = self.heap.taking();
             match self.write_zones(&mut session.writer, content) {
                 Ok(new) => {
-                    return self.with_zones(new, content, |head| self.write_record(session, head));
+                    let written = self.with_zones(new, content, |head| self.write_record(session, head));
+                    taking.done();
+                    return written;
                 }
                 Err(error) => {
+                    drop(taking);
                     self.make_space_or(error, &mut session.writer, self.wanted(content), Use::Put)?;
                 }
             }
@@ -108,12 +112,15 @@ impl<I: Index> Spine<I> {
         content: &Content<'_>,
     ) -> Result<(), Error> {
         self.check_value(content.value)?;
+        let taking = self.heap.taking();
         let new = self.write_zones(writer, content)?;
-        self.with_zones(new, content, |head| {
+        let written = self.with_zones(new, content, |head| {
             self.prepare(writer, head)?;
             let placed = self.place(writer, stripe, key, head);
             self.persist_and_publish(guard, stripe, writer.shard, &placed, old)
-        })
+        });
+        taking.done();
+        written
     }
 
     /// Bytes of the record, and zones beside it, that a large value takes.

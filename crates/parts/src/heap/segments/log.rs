@@ -13,7 +13,7 @@ use crate::space::{Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{LINE, Node, Region};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use zerocopy::IntoBytes;
 
 /// Why a heap has no room or cannot say.
@@ -60,6 +60,28 @@ pub(super) const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 /// Zones that only compaction may take.
 const MOVING: u32 = 1;
 
+/// See [`LogHeap::taking`].
+#[must_use = "nobody sees it once it is dropped"]
+pub struct Taking<'h> {
+    heap: &'h LogHeap,
+    is_done: bool,
+}
+
+impl Taking<'_> {
+    /// The zones were taken, and what they replace is left to others.
+    pub fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        // Counted before it is no longer seen to be under way, so that nobody misses both.
+        self.heap.turnover.fetch_add(u64::from(self.is_done), Ordering::AcqRel);
+        self.heap.taking.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Zones used as logs. Shared by all clients; each appends to a segment of its own.
 pub struct LogHeap {
     pub(super) space: Arc<Space>,
@@ -77,7 +99,7 @@ pub struct LogHeap {
     /// Who frees a segment, or asks which are gone: one whose zone is not durably free is not gone yet.
     pub(super) ending: SpinLock<()>,
     opening: AtomicU32,
-    /// Who takes a segment at this moment.
+    /// How many take zones at this moment; see [`LogHeap::taking`].
     taking: AtomicU32,
     /// See [`LogHeap::turnover`].
     turnover: AtomicU64,
@@ -190,12 +212,10 @@ impl LogHeap {
         if len > self.longest_record() {
             return Err(HeapError::TooLong { len, limit: self.longest_record() });
         }
-        self.taking.fetch_add(1, Ordering::AcqRel);
-        let taken = self.take(segment, len, node, purpose);
-        // Counted before it is no longer seen to be under way, so that nobody misses both.
-        self.turnover.fetch_add(u64::from(taken.is_ok()), Ordering::AcqRel);
-        self.taking.fetch_sub(1, Ordering::AcqRel);
-        taken
+        let taking = self.taking();
+        self.take(segment, len, node, purpose)?;
+        taking.done();
+        Ok(())
     }
 
     fn take(
@@ -270,13 +290,23 @@ impl LogHeap {
         left > zones || (left == zones && is_left())
     }
 
-    /// Whether someone has a segment for a moment, which nobody else can use or clean: one of the reserve, or the next one beside the
-    /// one that it replaces.
+    /// Who takes zones in place of others has both for a moment, which [`lends`](LogHeap::lends) tells as long as the answer lives.
+    pub fn taking(&self) -> Taking<'_> {
+        self.taking.fetch_add(1, Ordering::Relaxed);
+        // Whoever sees what is taken also sees that it is under way.
+        fence(Ordering::SeqCst);
+        Taking { heap: self, is_done: false }
+    }
+
+    /// Whether someone has zones for a moment, which nobody else can use or clean: a segment of the reserve, or the next segment or
+    /// value beside the one that it replaces.
     pub fn lends(&self) -> bool {
+        // What the caller has seen of segments was seen before this.
+        fence(Ordering::SeqCst);
         self.taking.load(Ordering::Acquire) != 0 || self.lent.load(Ordering::Acquire) != 0
     }
 
-    /// How often someone has taken a segment, or given one of the reserve back. If it has not changed since before a look at all
+    /// How often someone has taken zones, or given a segment of the reserve back. If it has not changed since before a look at all
     /// segments, and nobody [has one for a moment](LogHeap::lends) after it, nobody had one for a moment during that look.
     pub fn turnover(&self) -> u64 {
         self.turnover.load(Ordering::Acquire)

@@ -23,7 +23,7 @@
 //!
 //! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind, or there is none,
 //! writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that
-//! finds no room at all takes as many as it needs, but cleans nothing that was opened since.
+//! finds no room at all takes as many as it needs, but cleans nothing that was opened since, unless others take what it makes.
 
 mod careful;
 mod pace;

@@ -67,8 +67,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is hopeless. The
-    /// caller holds no lock.
+    /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is hopeless, or if others
+    /// have taken all room that was made for as long as its [`Patience`] lasts. The caller holds no lock.
     #[cold]
     pub(in crate::spine) fn make_space(
         &self,
@@ -79,7 +79,8 @@ impl<I: Index> Spine<I> {
         // Asked before all that is learnt about segments, which is out of date when this has changed.
         let mut turnover = self.heap.turnover();
         // Large values that were superseded take no copying to come back.
-        self.settle_all(&self.epochs.register().pin());
+        let participant = self.epochs.register();
+        self.settle_all(&participant.pin());
         self.free_all_ripe();
         // All that could be cleaned may be in this writer's own segment.
         if let Some(segment) = writer.segment.take() {
@@ -129,8 +130,9 @@ impl<I: Index> Spine<I> {
             if has_turned_over {
                 turnover = turned_over;
                 // What others superseded since may be garbage that only they know of, in a segment that they have passed on.
-                self.settle_all(&self.epochs.register().pin());
+                self.settle_all(&participant.pin());
                 demand.born_before = self.heap.draw();
+                revoked = false;
             }
             if !((someone_leaves || has_turned_over) && patience.lasts()) {
                 return Ok(self.heap.offers(len, purpose, zones));
