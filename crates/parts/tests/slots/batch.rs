@@ -57,7 +57,9 @@ fn put(heap: &SlotHeap, owner: &mut Owner, number: u64, len: usize) -> SizedOffs
 }
 
 fn delete(heap: &SlotHeap, owner: &mut Owner, number: u64, sequence: u64) -> SizedOffset {
-    heap.place_tombstone_with(owner, &number.to_be_bytes(), sequence, || ()).expect("room").0.sized()
+    heap.place_tombstone_with(owner, &number.to_be_bytes(), sequence, || (), |placed, ()| placed)
+        .expect("room")
+        .sized()
 }
 
 /// Fills the owner's block, so that nobody writes to it any more, with what is dead at once.

@@ -69,14 +69,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
         stripe.note_newest(sequence);
         let lock = || self.index.lock(hash);
-        let (placed, segment) = self.heap.place_tombstone_with(owner, key, sequence, lock)?;
-        // It may have moved since, and be named by another word.
-        let taken = segment.take(&guard, |word| self.is_record_of(word, key));
-        debug_assert!(taken.is_some(), "the key is locked");
-        if let Some(old) = taken {
-            self.bury(placed, old, sequence)?;
-        }
-        Ok(true)
+        let mut failure = None;
+        self.heap.place_tombstone_with(owner, key, sequence, lock, |placed, segment| {
+            // It may have moved since, and be named by another word.
+            let taken = segment.take(&guard, |word| self.is_record_of(word, key));
+            debug_assert!(taken.is_some(), "the key is locked");
+            failure = taken.and_then(|old| self.bury(placed, old, sequence).err());
+        })?;
+        failure.map_or(Ok(true), Err)
     }
 
     /// Whether the index names a record of a key.

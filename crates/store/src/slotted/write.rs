@@ -173,27 +173,19 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // What fails goes another way than an answer would: see `place_with`.
         let mut failure = None;
         self.heap.place_with(owner, key, value, sequence, lock, |placed, segment| {
-            let done = match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
-                Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence),
+            failure = match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
+                Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence).map_err(Failure::from).err(),
                 // If it is the new one, the index named a place that was free: the mark there had been lost.
                 Ok(Some(old)) if Self::offset_of(old) != placed.offset() => {
-                    self.release(placed, Self::offset_of(old))
+                    self.release(placed, Self::offset_of(old)).map_err(Failure::from).err()
                 }
-                Ok(_) => return,
+                Ok(_) => None,
                 Err(refused) => {
-                    let withdrawn = placed.withdraw();
-                    failure = Some(withdrawn.map_or_else(Failure::from, |()| Failure::of_index(refused)));
-                    return;
+                    Some(placed.withdraw().map_or_else(Failure::from, |()| Failure::of_index(refused)))
                 }
             };
-            if let Err(error) = done {
-                failure = Some(Failure::Error(error));
-            }
         })?;
-        match failure {
-            None => Ok(()),
-            Some(failure) => Err(failure),
-        }
+        failure.map_or(Ok(()), Err)
     }
 
     /// Lets the record go that another has replaced.
@@ -255,8 +247,14 @@ enum Failure {
     },
 }
 
-impl<E: Into<Error>> From<E> for Failure {
-    fn from(error: E) -> Failure {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Error(error)
+    }
+}
+
+impl From<SlotError> for Failure {
+    fn from(error: SlotError) -> Failure {
         Failure::Error(error.into())
     }
 }
@@ -266,7 +264,7 @@ impl Failure {
     fn of_index(refused: CcehError) -> Failure {
         match refused {
             CcehError::Full { zones } => Failure::NoRoomInIndex { zones },
-            refused => refused.into(),
+            refused => Failure::Error(refused.into()),
         }
     }
 }

@@ -131,9 +131,9 @@ impl SlotHeap {
     /// As [`place`](SlotHeap::place), with a lock that is taken before the first fence of the record, since one behind a fence
     /// waits for it: `lock` is called once there is room for the record, in a page that is held. It must not wait for pages.
     ///
-    /// `publish` is called behind the last fence. What it does without a lock the processor does while it waits for the fences,
-    /// which is why it is handed what it needs, and nothing is returned to it: an answer of several words is stored behind the
-    /// fence, and who reads such words together waits for the fence too.
+    /// `publish` is called behind the last fence. What it does without a lock, the processor does while the fences are under way: for
+    /// that it is called here, with what it needs, and should answer with a word at most. An answer of several words would be stored
+    /// behind the fence, and a load that takes in several of them waits until the fence has ended.
     ///
     /// # Errors
     /// As for [`place`](SlotHeap::place).
@@ -170,17 +170,20 @@ impl SlotHeap {
     ///
     /// # Errors
     /// As for [`place`](SlotHeap::place).
-    pub fn place_tombstone_with<L>(
-        &self,
+    pub fn place_tombstone_with<'h, L, R>(
+        &'h self,
         owner: &mut Owner,
         key: &[u8],
         sequence: u64,
         lock: impl Fn() -> L,
-    ) -> Result<(Placed<'_>, L), SlotError> {
+        publish: impl FnOnce(Placed<'h>, L) -> R,
+    ) -> Result<R, SlotError> {
         let tombstone = Content { kind: EntryKind::Tombstone, key, body: &[], sequence };
-        match self.place_entry(owner, tombstone, &lock, together) {
+        let mut publish = Some(publish);
+        let mut publish = |placed, locked| publish.take().expect("it is placed once")(placed, locked);
+        match self.place_entry(owner, tombstone, &lock, &mut publish) {
             Err(SlotError::Full { .. }) => {
-                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, &lock, together)
+                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, &lock, publish)
             }
             placed => placed,
         }
@@ -230,10 +233,10 @@ impl SlotHeap {
                 {
                     dead.note_tombstone(len, sequence);
                 }
-                place.tail += len;
                 let told = if kind == EntryKind::Overflow { 0 } else { len };
                 let placed = self.placed(guard, position, told);
                 self.write_entry(&placed.guard.page, &mut pen.buffer, (tail, room), content);
+                place.tail += len;
                 return Ok(publish(placed, locked));
             }
             let pages = self.chunks.geometry.pages;
@@ -277,11 +280,6 @@ impl SlotHeap {
         let body = geometry.descriptor_len(value);
         geometry.fits(true, entry_len(key, body)).then_some(Home::Overflow)
     }
-}
-
-/// What is published by who placed it.
-pub(super) fn together<'h, L>(placed: Placed<'h>, locked: L) -> (Placed<'h>, L) {
-    (placed, locked)
 }
 
 /// Bytes of the two entries of a record whose value continues on the next page.

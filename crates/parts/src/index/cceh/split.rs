@@ -41,13 +41,14 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// The words of the segment that takes the entries whose next bit is set.
     ///
-    /// Each keeps its place, where it fits for certain, and then moves as near as it can to the bucket that its hash names.
+    /// Each keeps its place, where it fits for certain, and then moves as near as it can to the bucket that its hash names. One that
+    /// moves from the first buckets back to the last is looked at again there, and then stays or moves nearer still.
     fn sibling(&self, entry: EntryWord, hash: u64) -> Vec<u64> {
         let depth = entry.depth() + 1;
         let of_sibling = prefix(hash, depth) | 1;
-        let entries = (self.bucket_mask + 1) * ENTRIES;
-        let mut words = Vec::with_capacity(entries as usize * ENTRY_WORDS);
-        for place in (0..entries).map(|number| entry.place() + number * ENTRY) {
+        let count = self.settings.entries();
+        let mut words = Vec::with_capacity(count * ENTRY_WORDS);
+        for place in (0..count as u64).map(|number| entry.place() + number * ENTRY) {
             let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
             // Half of them move, and nobody can guess which: chosen without a branch.
             let moves = value != EMPTY && prefix(word, depth) == of_sibling;
