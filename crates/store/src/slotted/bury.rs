@@ -74,9 +74,16 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             // It may have moved since, and be named by another word.
             let taken = segment.take(&guard, |word| self.is_record_of(word, key));
             debug_assert!(taken.is_some(), "the key is locked");
-            failure = taken.and_then(|old| self.bury(placed, old, sequence).err());
+            if let Some(old) = taken
+                && let Err(error) = self.bury(placed, old, sequence)
+            {
+                failure = Some(error);
+            }
         })?;
-        failure.map_or(Ok(true), Err)
+        match failure {
+            None => Ok(true),
+            Some(error) => Err(error),
+        }
     }
 
     /// Whether the index names a record of a key.

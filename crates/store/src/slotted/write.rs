@@ -170,22 +170,30 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
         let lock = || self.index.lock(hash);
         let is_old = |word| self.is_record_of(word, key);
-        // What fails goes another way than an answer would: see `place_with`.
+        // What fails goes another way than an answer would, and is not moved unless something has: see `place_with`.
         let mut failure = None;
         self.heap.place_with(owner, key, value, sequence, lock, |placed, segment| {
-            failure = match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
-                Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence).map_err(Failure::from).err(),
+            let released = match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
+                Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence),
                 // If it is the new one, the index named a place that was free: the mark there had been lost.
                 Ok(Some(old)) if Self::offset_of(old) != placed.offset() => {
-                    self.release(placed, Self::offset_of(old)).map_err(Failure::from).err()
+                    self.release(placed, Self::offset_of(old))
                 }
-                Ok(_) => None,
+                Ok(_) => return,
                 Err(refused) => {
-                    Some(placed.withdraw().map_or_else(Failure::from, |()| Failure::of_index(refused)))
+                    let withdrawn = placed.withdraw();
+                    failure = Some(withdrawn.map_or_else(Failure::from, |()| Failure::of_index(refused)));
+                    return;
                 }
             };
+            if let Err(error) = released {
+                failure = Some(error.into());
+            }
         })?;
-        failure.map_or(Ok(()), Err)
+        match failure {
+            None => Ok(()),
+            Some(failure) => Err(failure),
+        }
     }
 
     /// Lets the record go that another has replaced.
