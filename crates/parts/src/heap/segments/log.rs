@@ -213,18 +213,6 @@ impl LogHeap {
             return Err(HeapError::TooLong { len, limit: self.longest_record() });
         }
         let taking = self.taking();
-        self.take(segment, len, node, purpose)?;
-        taking.done();
-        Ok(())
-    }
-
-    fn take(
-        &self,
-        segment: &mut Option<OpenSegment>,
-        len: u64,
-        node: Option<Node>,
-        purpose: Use,
-    ) -> Result<(), HeapError> {
         let left = {
             let mut idle = self.idle.lock();
             let is_near =
@@ -257,6 +245,7 @@ impl LogHeap {
         if let Some(passed) = segment.replace(fresh) {
             self.end(passed, |segment| !segment.reserved);
         }
+        taking.done();
         Ok(())
     }
 
