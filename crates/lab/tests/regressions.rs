@@ -345,17 +345,9 @@ fn write_at_once(segments: u64, writers: u64, keys: u64) {
     const RECORDS: u64 = 15;
     assert!((segments - (writers - 1)) * RECORDS > writers * keys);
     for design in [Design::Quipu, Design::FlatstoreH, Design::FlatstorePh] {
-        // With all techniques each writer has a second segment for hot keys.
-        let techniques = Techniques::RAW;
-        let options =
-            Options { design: Some(design), techniques, recovery_threads: 1, cleaner: false, ..options() };
-        let pool = |len, seed| {
-            let region = Region::sim(SimOptions { len, seed, ..SimOptions::default() });
-            Store::create_on(region, &options).ok().filter(|store| store.stats().segments == segments)
-        };
-        let len = (0..1 << 20).step_by(4096).find(|len| pool(*len, 0).is_some()).expect("some size");
+        let pool = pools_of(segments, design);
         for seed in 0..100 {
-            let store = pool(len, seed).expect("it was one before");
+            let store = pool(seed);
             let write = |writer: u64| {
                 let mut client = store.client();
                 for round in 0..200 {
@@ -370,20 +362,27 @@ fn write_at_once(segments: u64, writers: u64, keys: u64) {
     }
 }
 
+/// Makes pools, by their seeds, in which puts may fill so many segments, and in which writers clean.
+fn pools_of(segments: u64, design: Design) -> impl Fn(u64) -> Store {
+    // With all techniques each writer has a second segment for hot keys.
+    let (design, techniques) = (Some(design), Techniques::RAW);
+    let options = Options { design, techniques, recovery_threads: 1, cleaner: false, ..options() };
+    let pool = move |len, seed| {
+        let region = Region::sim(SimOptions { len, seed, ..SimOptions::default() });
+        Store::create_on(region, &options).ok().filter(|store| store.stats().segments == segments)
+    };
+    let len = (0..1 << 20).step_by(4096).find(|len| pool(*len, 0).is_some()).expect("some size");
+    move |seed| pool(len, seed).expect("it was one before")
+}
+
 /// The same beside a writer of a large value, who has the zone of the old one and that of the new one for a moment. Of five zones
 /// one is its segment and two are its values; what the other writer has written last fits the remaining two twice.
 #[test]
 fn a_writer_is_not_refused_because_another_one_replaces_a_large_value() {
     const KEYS: u64 = 15;
-    let (design, techniques) = (Some(Design::Quipu), Techniques::RAW);
-    let options = Options { design, techniques, recovery_threads: 1, cleaner: false, ..options() };
-    let pool = |len, seed| {
-        let region = Region::sim(SimOptions { len, seed, ..SimOptions::default() });
-        Store::create_on(region, &options).ok().filter(|store| store.stats().segments == 5)
-    };
-    let len = (0..1 << 20).step_by(4096).find(|len| pool(*len, 0).is_some()).expect("some size");
+    let pool = pools_of(5, Design::Quipu);
     for seed in 0..300 {
-        let store = pool(len, seed).expect("it was one before");
+        let store = pool(seed);
         let write = |rounds: u64, keys: u64, value: usize| {
             let mut client = store.client();
             for round in 0..rounds {
