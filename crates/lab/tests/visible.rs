@@ -26,6 +26,19 @@ impl Meeting {
 
 /// Two threads each write a key of their own and then read the other's: one of them must find what the other wrote.
 fn one_of_two_finds_the_other(design: Design, write: impl Fn(&mut Client, &[u8], &[u8]) + Sync) {
+    one_of_two_finds(design, write, |reader, write, key| {
+        write();
+        let mut value = Vec::new();
+        reader.get_into(key, &mut value).unwrap().then_some(value)
+    });
+}
+
+/// The same, where `turn` makes the write and then reads the other's key.
+fn one_of_two_finds(
+    design: Design,
+    write: impl Fn(&mut Client, &[u8], &[u8]) + Sync,
+    turn: impl Fn(&Client, &mut dyn FnMut(), &[u8]) -> Option<Vec<u8>> + Sync,
+) {
     let options = Options { design: Some(design), cleaner: true, ..Options::default() };
     let region = Region::dram(16 << 20, Pages::Ordinary).unwrap();
     let store = Store::create_on(region, &options).unwrap();
@@ -35,12 +48,13 @@ fn one_of_two_finds_the_other(design: Design, write: impl Fn(&mut Client, &[u8],
         // One client writes and another one of the same thread reads: what is visible must not depend on whose it was.
         let (mut writer, reader) = (store.client(), store.client());
         let mut found = Vec::new();
-        let mut value = Vec::new();
         for round in 1..=ROUNDS {
-            meetings[0].meet(round);
-            write(&mut writer, &keys[me], &round.to_le_bytes());
-            let is_there = reader.get_into(&keys[1 - me], &mut value).unwrap();
-            found.push(is_there && value == round.to_le_bytes());
+            let mut own = || {
+                meetings[0].meet(round);
+                write(&mut writer, &keys[me], &round.to_le_bytes());
+            };
+            let value = turn(&reader, &mut own, &keys[1 - me]);
+            found.push(value.is_some_and(|value| value == round.to_le_bytes()));
             meetings[1].meet(round);
         }
         found
@@ -74,6 +88,18 @@ fn puts_of_many_that_have_returned_are_seen() {
     for design in Design::ALL.iter().copied() {
         one_of_two_finds_the_other(design, |client, key, value| {
             client.put_many(&[(key, value)]).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_put_that_has_returned_is_seen_by_who_was_pinned_before() {
+    for design in Design::ALL.iter().copied() {
+        let put = |client: &mut Client, key: &[u8], value: &[u8]| client.put(key, value).unwrap();
+        one_of_two_finds(design, put, |reader, write, key| {
+            let guard = reader.pin();
+            write();
+            guard.get(key).unwrap().map(|value| value.into_owned())
         });
     }
 }

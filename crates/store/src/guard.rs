@@ -38,6 +38,7 @@ impl Guard<'_> {
     /// As for [`Client::get`](crate::Client::get).
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Error> {
+        self.pinned.see_own_writes();
         match self.spine {
             Pinned::Log(logs) => with_logs!(logs, spine => {
                 let record = spine.get(&self.pinned, key)?;
@@ -54,6 +55,7 @@ impl Guard<'_> {
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
     /// written meanwhile appears at most once, with a value that it had. A damaged index ends it early; see [`Iter::ended`].
     pub fn iter(&self) -> Iter<'_> {
+        self.pinned.see_own_writes();
         let pairs: Box<dyn Iterator<Item = Pair<'_>> + '_> = match self.spine {
             Pinned::Log(logs) => with_logs!(logs, spine => {
                 spine.settle_all(&self.pinned);
@@ -93,6 +95,7 @@ impl Guard<'_> {
     pub fn range<'g>(&'g self, from: Bound<&'g [u8]>, to: Bound<&'g [u8]>) -> Result<Range<'g>, Error> {
         let unordered = Error::Unsupported { what: "range scans" };
         let Pinned::Log(logs) = self.spine else { return Err(unordered) };
+        self.pinned.see_own_writes();
         let pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g> = match logs {
             Logs::FlatstoreM(spine) => Box::new(spine.range(&self.pinned, from, to)),
             Logs::FlatstoreFf(spine) => Box::new(spine.range(&self.pinned, from, to)),

@@ -7,8 +7,11 @@
 //! is, and one that is not running has passed one when it stopped. So an announcement is an ordinary store, which such a barrier
 //! makes visible if it came before it; and if it came after it, then so did the reads behind it.
 //!
-//! What such a barrier also did was to make a write visible before its thread's next read. Who writes therefore ends with one
-//! ([`Barrier::withdraw`]): two threads that each put a key and then read the other's must not both find the old value.
+//! What such a barrier also did was to make a write visible before its thread's next read: two threads that each put a key and then
+//! read the other's must not both find the old value. So who writes notes that for its thread ([`note_write`]), and the
+//! thread's next read begins with a barrier ([`Barrier::announce`], or [`see_own_writes`] where it is pinned already). A write that follows another one has
+//! none: it may begin while the one before is still on its way to the medium. (Of other reads than the store's this says no more
+//! than the release of a lock does: who learns of a write finds it.)
 //!
 //! Elsewhere each announcement has a barrier of its own. On x86-64 a locked exchange to a line that this thread alone writes orders
 //! it at about a tenth of the price of a store and `mfence`, since it does not wait for unrelated loads. On Arm a `swpal` (both
@@ -19,10 +22,31 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use quipu_medium::{all_threads_pass, lends_barriers};
+use std::cell::Cell;
 use std::sync::atomic::compiler_fence;
 
 /// Whether loads are made in the order of the program, and an exchange is a full barrier.
 const IN_ORDER: bool = cfg!(all(target_arch = "x86_64", not(loom)));
+
+thread_local! {
+    /// Whether this thread may have written to a store, whichever client it used, what others cannot see yet.
+    static HAS_WRITTEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes that this thread has written.
+#[inline]
+pub(super) fn note_write() {
+    HAS_WRITTEN.set(true);
+}
+
+/// Makes what this thread has written visible to all others, before it reads.
+#[inline]
+pub(super) fn see_own_writes() {
+    if HAS_WRITTEN.get() {
+        HAS_WRITTEN.set(false);
+        fence(Ordering::SeqCst);
+    }
+}
 
 /// Who has the barrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,40 +64,23 @@ impl Barrier {
     }
 
     /// Stores an announcement so that whoever then [looks](Barrier::before_looking) for it finds it, or else this thread reads
-    /// what that one had stored before.
+    /// what that one had stored before. What a reader's thread has written is visible to all behind it.
     #[inline]
-    pub(super) fn announce(self, slot: &AtomicU64, epoch: u64) {
-        match self {
-            Barrier::Lent => {
-                slot.store(epoch, Ordering::Release);
-                // The system's barrier orders what the processor is told to do; the compiler must tell it in this order.
-                compiler_fence(Ordering::SeqCst);
-            }
-            Barrier::Own => {
-                slot.swap(epoch, Ordering::SeqCst);
-                if IN_ORDER {
-                    // The exchange is the barrier; the compiler must not move loads over it either.
-                    compiler_fence(Ordering::SeqCst);
-                } else {
-                    fence(Ordering::SeqCst);
-                }
-            }
+    pub(super) fn announce(self, slot: &AtomicU64, epoch: u64, only_reads: bool) {
+        let has_written = only_reads && HAS_WRITTEN.get();
+        if self == Barrier::Lent && !has_written {
+            slot.store(epoch, Ordering::Release);
+            // The system's barrier orders what the processor is told to do; the compiler must tell it in this order.
+            return compiler_fence(Ordering::SeqCst);
         }
-    }
-
-    /// Takes back the announcement of one who has written, and makes those stores visible: its next reads have no barrier.
-    #[inline]
-    pub(super) fn withdraw(self, slot: &AtomicU64, unpinned: u64) {
-        match self {
-            Barrier::Lent => _ = slot.swap(unpinned, Ordering::SeqCst),
-            Barrier::Own => slot.store(unpinned, Ordering::Release),
+        if has_written {
+            HAS_WRITTEN.set(false);
         }
-    }
-
-    /// The same of one who stays pinned.
-    #[inline]
-    pub(super) fn after_writing(self) {
-        if self == Barrier::Lent {
+        slot.swap(epoch, Ordering::SeqCst);
+        if IN_ORDER {
+            // The exchange is the barrier; the compiler must not move loads over it either.
+            compiler_fence(Ordering::SeqCst);
+        } else {
             fence(Ordering::SeqCst);
         }
     }
@@ -135,7 +142,7 @@ mod tests {
             let reader = scope.spawn(|| {
                 turn(&|round| {
                     delay(round);
-                    barrier.announce(announced, round);
+                    barrier.announce(announced, round, false);
                     unlinked.load(Ordering::Acquire) == round
                 })
             });

@@ -1,5 +1,6 @@
 //! The side of reclamation that belongs to one thread: pinning, and its own garbage.
 
+use super::barrier::{note_write, see_own_writes};
 use super::collector::{Retired, Shared, Slot, UNPINNED};
 use crate::sync::atomic::Ordering;
 use crate::sync::point;
@@ -32,14 +33,15 @@ impl Participant {
     /// Pins nest; only the outermost announces anything, so an inner one costs an addition. A guard that is held for
     /// long holds back all reclamation.
     ///
-    /// When it drops, all that was stored meanwhile is visible to every thread: a write that has returned is seen by whoever reads
-    /// from then on, also where its own thread's next read is made before its stores have left the processor.
+    /// When it drops, what was stored meanwhile counts as written: every thread sees it by the time at which this one next reads
+    /// ([`pin_to_read`](Participant::pin_to_read)). So a write that has returned is seen by whoever reads from then on, also where
+    /// its own thread goes on before its stores have left the processor.
     #[inline]
     pub fn pin(&self) -> Guard<'_> {
         self.enter(false)
     }
 
-    /// The same for who only reads, and has nothing to make visible.
+    /// The same for who only reads, behind all that its thread has written.
     #[inline]
     pub fn pin_to_read(&self) -> Guard<'_> {
         self.enter(true)
@@ -52,7 +54,9 @@ impl Participant {
         if pins == 0 {
             point();
             let epoch = self.shared.epoch_to_announce();
-            self.shared.barrier.announce(&self.slot.announced, epoch);
+            self.shared.barrier.announce(&self.slot.announced, epoch, only_reads);
+        } else if only_reads {
+            see_own_writes();
         }
         Guard { participant: self, only_reads }
     }
@@ -100,6 +104,12 @@ pub struct Guard<'a> {
 }
 
 impl Guard<'_> {
+    /// Makes visible what this thread has written since it was pinned, by another participant, before it reads on.
+    #[inline]
+    pub fn see_own_writes(&self) {
+        see_own_writes();
+    }
+
     /// Calls `release` once nobody who is pinned now is still pinned. What it releases must already be
     /// unreachable for those who pin from now on.
     ///
@@ -128,14 +138,14 @@ impl Guard<'_> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Participant { shared, slot, pins: count, .. } = self.participant;
+        let Participant { slot, pins: count, .. } = self.participant;
         let pins = count.get() - 1;
         count.set(pins);
-        match (pins, self.only_reads) {
-            (0, true) => slot.announced.store(UNPINNED, Ordering::Release),
-            (0, false) => shared.barrier.withdraw(&slot.announced, UNPINNED),
-            (_, true) => {}
-            (_, false) => shared.barrier.after_writing(),
+        if pins == 0 {
+            slot.announced.store(UNPINNED, Ordering::Release);
+        }
+        if !self.only_reads {
+            note_write();
         }
     }
 }
