@@ -187,6 +187,16 @@ fn an_old_record_that_stays_marked_is_convicted() {
     convict_of(Design::Viper, Some(Twin::OldNotReleased), None, &[CAME_BACK]);
 }
 
+/// Who deletes a key whose last put has been published late must not do so durably before the record that this has replaced.
+#[test]
+fn a_key_that_is_free_before_its_old_record_is_durably_gone_is_convicted() {
+    let (design, twin) = (Design::Viper, Some(Twin::KeyFreeBeforeRelease));
+    // Somebody has to delete the key between two steps of another client.
+    let report = run(&CrashConfig { design, states: 80_000, twin, ..CrashConfig::default() });
+    let came_back = report.details.iter().any(|violation| violation.what.contains(CAME_BACK));
+    assert!(came_back, "{:#?}", report.details);
+}
+
 /// What keeps a deletion with bits in DRAM: its tombstone, for as long as something is marked that it beats.
 #[test]
 fn tombstones_dropped_early_are_convicted_under_slots_too() {

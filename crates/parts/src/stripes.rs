@@ -133,6 +133,22 @@ impl Stripes {
         }
     }
 
+    /// Takes over what somebody parked, if it still is. Until what is returned drops it is being published. Does not wait; who
+    /// may not publish a word of somebody else's at this moment calls it in place of [`finish`](Stripes::finish).
+    #[inline]
+    pub fn take(&self, own: Parked) -> Option<Taken<'_>> {
+        let stripe = &self.stripes[self.of(own.hash)];
+        point();
+        if !stripe.change(PARKED, PUBLISHING) {
+            return None;
+        }
+        if stripe.parked() == own {
+            return Some(Taken { stripe });
+        }
+        stripe.state.store(PARKED, Ordering::Release);
+        None
+    }
+
     /// Publishes all that was parked before the call.
     pub fn settle_all(&self, mut publish: impl FnMut(Parked)) {
         for stripe in &self.stripes {
@@ -207,6 +223,19 @@ impl Stripe {
             }
             waiter.wait();
         }
+    }
+}
+
+/// Something parked that is being published until this drops.
+#[must_use = "it is published when this drops"]
+pub struct Taken<'a> {
+    stripe: &'a Stripe,
+}
+
+impl Drop for Taken<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.stripe.free();
     }
 }
 

@@ -73,6 +73,14 @@ impl Engine {
         }
     }
 
+    /// Whether puts may be published by later writes of their client.
+    pub(crate) fn publishes_late(&self) -> bool {
+        match self {
+            Engine::Log(logs) => with_logs!(logs, spine => spine.publishes_late),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.publishes_late()),
+        }
+    }
+
     /// Whether the index or the heap is growing at this moment.
     pub(crate) fn growing(&self) -> bool {
         match self {
@@ -133,7 +141,7 @@ impl Engine {
         if !space.superblock().is_clean() {
             match self {
                 Engine::Log(logs) => with_logs!(logs, spine => spine.end_all_open())?,
-                Engine::Slots(slots) => with_slots!(slots, spine => spine.settle())?,
+                Engine::Slots(slots) => with_slots!(slots, spine => spine.retire())?,
             }
             let checkpoint = match self {
                 Engine::Log(Logs::Quipu(spine)) => checkpoint::save(spine).unwrap_or_default(),

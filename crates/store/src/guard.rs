@@ -62,6 +62,7 @@ impl Guard<'_> {
                 Box::new(spine.pairs(&self.pinned))
             }),
             Pinned::Slots(slots) => {
+                with_slots!(slots, spine => spine.settle_all(&self.pinned));
                 let mut batch = SlotBatch::default();
                 let next = move || {
                     let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));

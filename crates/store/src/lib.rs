@@ -42,6 +42,7 @@ pub mod designs;
 mod engine;
 mod error;
 mod guard;
+mod lag;
 mod offset_map;
 mod options;
 mod patience;

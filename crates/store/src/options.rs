@@ -42,6 +42,10 @@ pub struct Options {
     /// Whether, of two puts that meet at a key, one may return as if the other had overwritten it, in designs that do so (MPKV section
     /// 3.3). Default: true. It leaves no trace in the pool, so it holds for this handle, whatever the pool was created with.
     pub eliminate: bool,
+    /// Whether a put may return when it is durable, and the index learn of it, and the record before it go, with later writes of its
+    /// client; whoever looks for the key meanwhile sees to it first. Default: true. It holds for this handle, in designs that do
+    /// so.
+    pub late: bool,
     /// Threads that scan segments at open. Default: the processor's.
     pub recovery_threads: usize,
     /// Prove every record at open, also where the checkpoint of a clean close says what there is. Default: false; damage to
@@ -110,6 +114,8 @@ pub enum Twin {
     ReleasedBeforePersist,
     /// The record that another has replaced stays marked.
     OldNotReleased,
+    /// The key of a put that is published late is free before the record that it has replaced is durably gone.
+    KeyFreeBeforeRelease,
     /// A block that was reclaimed is used again while readers may still look into it.
     RecycledEarly,
     /// A copy that reclamation was making counts, although what it is a copy of was superseded.
@@ -142,6 +148,7 @@ impl Default for Options {
             free_list: FreeList::default(),
             cleaner: processors > 1,
             eliminate: true,
+            late: true,
             recovery_threads: processors,
             verify: false,
             testing: Testing::default(),

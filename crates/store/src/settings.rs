@@ -36,6 +36,7 @@ const PACMAN: &[Design] =
 
 const MPKV: &[Design] = &[Design::Mpkv, Design::MpkvBaseline];
 const ELIMINATES: &[Design] = &[Design::Mpkv, Design::Quipu];
+const LATE: &[Design] = &[Design::Viper, Design::Quipu];
 
 type Names<T> = &'static [(&'static str, T)];
 
@@ -231,6 +232,14 @@ impl Setting {
             designs: ELIMINATES,
             read: |options| name_of(SWITCH, options.eliminate),
             write: |options, text| put(&mut options.eliminate, named(SWITCH, text)),
+        },
+        Setting {
+            name: "late",
+            values: "on or off",
+            help: "the index learns of a put with later writes of its client; off: before it returns; not remembered by the pool",
+            designs: LATE,
+            read: |options| name_of(SWITCH, options.late),
+            write: |options, text| put(&mut options.late, named(SWITCH, text)),
         },
     ];
 

@@ -218,7 +218,8 @@ impl Store {
 
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
-        let mut options = Options { eliminate: self.engine.eliminates(), ..Options::default() };
+        let (eliminate, late) = (self.engine.eliminates(), self.engine.publishes_late());
+        let mut options = Options { eliminate, late, ..Options::default() };
         if self.design.has_slots()
             && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
         {

@@ -92,6 +92,8 @@ enum TwinChoice {
     ReleasedBeforePersist,
     /// The record that another has replaced stays marked.
     OldNotReleased,
+    /// The key of a put that is published late is free before the record that it has replaced is durably gone.
+    KeyFreeBeforeRelease,
     /// A copy that reclamation was making counts, although its original was superseded.
     LosingCopyKept,
     /// A block is marked free while copies of what it held are on their way.
@@ -153,6 +155,7 @@ impl Args {
             Some(TwinChoice::BlockOrder) => (Some(Twin::PageFreeBeforeRelease), None),
             Some(TwinChoice::ReleasedBeforePersist) => (Some(Twin::ReleasedBeforePersist), None),
             Some(TwinChoice::OldNotReleased) => (Some(Twin::OldNotReleased), None),
+            Some(TwinChoice::KeyFreeBeforeRelease) => (Some(Twin::KeyFreeBeforeRelease), None),
             Some(TwinChoice::LosingCopyKept) => (Some(Twin::LosingCopyKept), None),
             Some(TwinChoice::VictimFreedEarly) => (Some(Twin::VictimFreedEarly), None),
             Some(TwinChoice::LastRepointedUnflushed) => (Some(Twin::LastRepointedUnflushed), None),

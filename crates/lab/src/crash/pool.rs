@@ -82,6 +82,8 @@ impl Pool {
             zone_size: Some(ZONE),
             recovery_threads: 2,
             free_list,
+            // Puts are published before they return in one run of four, as papers have it.
+            late: seed % 4 != 2,
             testing,
             ..Options::default()
         };

@@ -19,7 +19,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Lets the index name what was found, unless it names something of the same key that counts instead.
     pub(super) fn adopt_or_bury(&self, guard: &Guard<'_>, found: &Waiting, findings: &mut Findings) {
         let Waiting { location, place, stands, hash, ref key } = *found;
-        let _stripe = self.lock(hash);
+        let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
         let is_key = |word: u64| {
             let exact = exact(key);
             word & EXACT == exact && (exact != 0 || self.heap.key_is(Self::offset_of(word), key))

@@ -160,7 +160,8 @@ impl Plan<'_> {
         let testing = &self.options.testing;
         let stripes = testing.stripes.unwrap_or(viper::STRIPES);
         let hot_set = Hot::settings(testing);
-        Ok((SlotSpine::new(heap, index, stripes, hot_set, testing.twin), damage))
+        let late = self.options.late;
+        Ok((SlotSpine::new(heap, index, stripes, hot_set, late, testing.twin), damage))
     }
 
     /// The spine of a new pool, with room in it.

@@ -23,6 +23,7 @@ mod bury;
 mod evacuate;
 mod hot;
 mod iterate;
+mod late;
 mod read;
 mod reclaim;
 mod recovery;
@@ -39,6 +40,7 @@ use crate::spine::Change;
 use crate::spine::Hot;
 use crate::stats::Stats;
 use hot::HotSide;
+use late::Lag;
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Numbers;
@@ -60,6 +62,7 @@ pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     /// What is hot, if that is kept apart.
     hot: Option<Hot>,
     has_begun: AtomicBool,
+    publishes_late: bool,
     twin: Option<Twin>,
 }
 
@@ -72,6 +75,7 @@ pub(crate) struct SlotSession {
     numbers: Numbers,
     /// What a modification reads.
     buffer: Vec<u8>,
+    lag: Lag,
 }
 
 impl SlotSession {
@@ -86,6 +90,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         index: CcehIndex<M>,
         stripes: usize,
         hot_set: HotSetSettings,
+        publishes_late: bool,
         twin: Option<Twin>,
     ) -> SlotSpine<M, REDUCED> {
         let epochs = Collector::new();
@@ -93,7 +98,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let stripes = Stripes::new(stripes);
         let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let has_begun = AtomicBool::new(false);
-        SlotSpine { heap, index, stripes, epochs, reclaimer, hot, has_begun, twin }
+        let publishes_late = Self::may_publish_late(publishes_late, heap.settings().tie_break);
+        SlotSpine { heap, index, stripes, epochs, reclaimer, hot, has_begun, publishes_late, twin }
     }
 
     pub(crate) fn region(&self) -> &Region {
@@ -119,6 +125,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             hot: self.hot_side(),
             numbers: Numbers::default(),
             buffer: Vec::new(),
+            lag: Lag::default(),
         }
     }
 
@@ -140,6 +147,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Sizes and counts, exact when nobody is writing.
     pub(crate) fn stats(&self) -> Stats {
+        self.settle_all(&self.epochs.register().pin());
         let space = self.heap.space();
         let (usage, index) = (self.heap.usage(), self.index.stats());
         let used = usage.used_blocks * usage.block_bytes;
@@ -167,6 +175,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Ends a session; its block goes on with another client.
     pub(crate) fn end(&self, session: &mut SlotSession) {
+        self.catch_up(session);
         self.heap.leave(std::mem::replace(&mut session.owner, self.owner()));
         self.leave_hot(session);
     }
@@ -228,10 +237,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if REDUCED { SizedOffset::from_word(word).offset } else { Offset::from_word(word - 1) }
     }
 
-    /// Locks the stripe of a hash. Nothing is ever parked here.
+    /// Locks the stripe of a hash. Who waits for it is not pinned, so that the holder can wait for those who are.
     #[inline]
-    fn lock(&self, hash: u64) -> StripeGuard<'_> {
-        self.stripes.lock(self.stripes.of(hash), |_| ())
+    fn lock(&self, participant: &Participant, hash: u64) -> StripeGuard<'_> {
+        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_for(participant, parked))
     }
 }
 

@@ -12,10 +12,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one.
     #[inline]
     pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        self.read(guard, self.hash(key), key, out)
+        let hash = self.hash(key);
+        self.settle(guard, hash);
+        self.read(guard, hash, key, out)
     }
 
-    /// The same for a key whose hash is known.
+    /// The same for a key whose hash is known, and for which nothing is parked.
     #[inline]
     pub(super) fn read(
         &self,
@@ -60,6 +62,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 }
             }
             for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
+                self.settle(guard, *hash);
                 let found = self.read(guard, *hash, key.as_ref(), &mut buffer)?;
                 each(batch * BATCH + i, found.then_some(&buffer[..]));
             }

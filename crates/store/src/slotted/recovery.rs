@@ -262,7 +262,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Lets the index name this record, unless it names one of the same key that counts instead.
     fn adopt(&self, guard: &Guard<'_>, location: Location, hash: u64, key: &[u8], findings: &mut Findings) {
-        let _stripe = self.lock(hash);
+        let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
         let new = Self::word_of(SizedOffset::new(location.offset, 0), key);
         let is_key = |word| self.heap.key_is(Self::offset_of(word), key);
         let Some(word) = self.index.get(guard, hash, is_key) else {
@@ -292,6 +292,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     progress: &dyn Fn(usize, usize),
 ) -> Result<CheckReport, Error> {
+    spine.settle_all(&spine.epochs.register().pin());
     spine.recycle_all();
     let space = spine.heap.space();
     let mut places = Vec::new();

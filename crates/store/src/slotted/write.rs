@@ -6,9 +6,9 @@ use super::{Change, EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Offset, Placed, SizedOffset, SlotError};
-use quipu_parts::index::cceh::{CcehError, NodeMemory};
-use quipu_parts::stripes::StripeGuard;
+use quipu_parts::heap::slots::{Offset, Placed, Record, SizedOffset, SlotError, Steps};
+use quipu_parts::index::cceh::{CcehError, LockedSegment, NodeMemory};
+use quipu_parts::stripes::{Parked, StripeGuard};
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Gives a key this value, whatever it was (section 4.2 of the paper).
@@ -16,11 +16,13 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     pub(crate) fn put(&self, session: &mut SlotSession, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.check_sizes(key, value)?;
         let hash = self.hash(key);
-        self.index.prefetch_to_write(hash);
+        if !self.publishes_late() {
+            self.index.prefetch_to_write(hash);
+        }
         self.stripes.prefetch(hash);
         self.relieve()?;
-        let stripe = self.lock(hash);
-        self.write(session, &stripe, hash, key, value)
+        let stripe = self.lock(&session.participant, hash);
+        self.write(session, stripe, hash, key, value)
     }
 
     /// Puts every pair, each durably and one after the other. On an error those before the one that failed are written.
@@ -43,7 +45,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
-        let stripe = self.lock(hash);
+        let stripe = self.lock(&session.participant, hash);
         self.delete(session, &stripe, hash, key)
     }
 
@@ -59,7 +61,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
         self.relieve()?;
-        let stripe = self.lock(hash);
+        let stripe = self.lock(&session.participant, hash);
         let SlotSession { participant, buffer, .. } = &mut *session;
         let existed = self.read(&participant.pin(), hash, key, buffer)?;
         let (change, outcome) = decide(existed.then_some(&buffer[..]));
@@ -68,7 +70,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             Change::Put(value) => {
                 let value = value.as_ref();
                 self.check_sizes(key, value)?;
-                self.write(session, &stripe, hash, key, value)?;
+                self.write(session, stripe, hash, key, value)?;
             }
             Change::Delete if existed => {
                 self.delete(session, &stripe, hash, key)?;
@@ -93,7 +95,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let hash = self.hash(key);
         self.index.prefetch(hash);
         self.stripes.prefetch(hash);
-        let _stripe = self.lock(hash);
+        let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
         let mut misses = Misses::default();
         loop {
@@ -125,19 +127,30 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.heap.key_is(Self::offset_of(word), key)
     }
 
-    /// Replaces or inserts a record; if there is no room, as soon as there is. The key's stripe is held.
+    /// Replaces or inserts a record; if there is no room, as soon as there is. The key's stripe is held until then.
     #[inline]
     fn write(
         &self,
         session: &mut SlotSession,
-        stripe: &StripeGuard<'_>,
+        stripe: StripeGuard<'_>,
         hash: u64,
         key: &[u8],
         value: &[u8],
     ) -> Result<(), Error> {
         loop {
-            match self.replace(session, stripe, hash, key, value) {
-                Ok(()) => return Ok(()),
+            let written = match self.publishes_late() {
+                true => self.place_late(session, &stripe, hash, key, value),
+                false => self.replace(session, &stripe, hash, key, value).map(|()| 0),
+            };
+            match written {
+                Ok(0) => return Ok(()),
+                Ok(word) => {
+                    let parked = Parked { hash, word };
+                    session.lag.note(parked, key, ());
+                    // It is durable already.
+                    stripe.park(parked, || ());
+                    return Ok(());
+                }
                 // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
                 Err(Failure::Error(error @ Error::PoolFull { .. })) => {
                     let blocks = self.heap.blocks_for(key.len() as u64, value.len() as u64);
@@ -147,6 +160,38 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 Err(Failure::Error(error)) => return Err(error),
             }
         }
+    }
+
+    /// Places a record, durably. Returns its word, which is to be parked: the index does not name it yet. The key's stripe is held.
+    #[inline]
+    fn place_late(
+        &self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<u64, Failure> {
+        let SlotSession { participant, owner, numbers, lag, .. } = session;
+        let guard = participant.pin();
+        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
+        stripe.note_newest(sequence);
+        if self.twin == Some(Twin::ReleasedBeforePersist) {
+            self.unmark(&guard, hash, key)?;
+        }
+        let youngest = lag.youngest().parked;
+        let steps = Steps {
+            lock: || self.begin_oldest(&guard, lag),
+            ahead: || {
+                self.index.prefetch_to_write(hash);
+                self.prefetch_old(&guard, youngest);
+            },
+            publish: |placed: Placed<'_>, finishing| {
+                self.finish(&placed, finishing);
+                Self::word_of(placed.sized(), key)
+            },
+        };
+        Ok(self.heap.place_with(owner, Record { key, value, sequence }, steps)?)
     }
 
     /// Places a record, durably, lets the index name it, and releases the one before it. The key's stripe is held.
@@ -169,10 +214,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
         // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
         let lock = || self.index.lock(hash);
+        let ahead = || ();
         let is_old = |word| self.is_record_of(word, key);
         // What fails goes another way than an answer would, and is not moved unless something has: see `place_with`.
         let mut failure = None;
-        self.heap.place_with(owner, key, value, sequence, lock, |placed, segment| {
+        let publish = |placed: Placed<'_>, segment: LockedSegment<'_, M>| {
             let released = match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
                 Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence),
                 // If it is the new one, the index named a place that was free: the mark there had been lost.
@@ -189,7 +235,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             if let Err(error) = released {
                 failure = Some(error.into());
             }
-        })?;
+        };
+        let record = Record { key, value, sequence };
+        self.heap.place_with(owner, record, Steps { lock, ahead, publish })?;
         match failure {
             None => Ok(()),
             Some(failure) => Err(failure),

@@ -213,7 +213,7 @@ impl Plan<'_> {
             index,
             stripes: Stripes::new(testing.stripes.unwrap_or(quipu::STRIPES)),
             epochs,
-            publishes_late: publishes_late && I::NEVER_FAILS,
+            publishes_late: publishes_late && I::NEVER_FAILS && self.options.late,
             sizes_in_words: techniques.reduce,
             hot,
             gives_hints: techniques.shortcut == Shortcut::On,

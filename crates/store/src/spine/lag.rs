@@ -1,21 +1,14 @@
-//! What a client has yet to publish.
-//!
-//! A blind write (put, delete) ends with its record durable and parked at the stripe of its key (see
-//! [`quipu_parts::stripes`]). The client's next write but one publishes it. In between, its index lines and then the old
-//! record's lines arrive, each while another write is on its way to the medium, so nothing waits for them. A client that
-//! writes no more publishes nothing more; whoever looks for those keys does it.
+//! Publishing what writes have left parked at the stripes of their keys (see [`crate::lag`]).
 
 use super::{Located, Placed, Session, Spine, reference_of};
 use crate::error::Error;
+use crate::lag::Entry;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::stripes::Parked;
-
-/// Writes of a client that may be parked: one whose index lines are on the way, one whose old record is.
-const DEPTH: usize = 2;
 
 /// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
 pub(crate) const TOMBSTONE: u64 = 1;
@@ -26,39 +19,19 @@ pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
     if kind == Kind::Tombstone { reference.with_tag(TOMBSTONE) } else { reference }
 }
 
-/// A client's writes that are durable and may not be published yet, in the order of a ring.
-#[derive(Default)]
-pub(crate) struct Lag {
-    entries: [Entry; DEPTH],
-    oldest: usize,
-}
-
-#[derive(Default)]
-struct Entry {
-    parked: Option<Parked>,
-    tombstone: Option<u64>,
-    /// The key, which would have to be read back from the medium otherwise.
-    key: Vec<u8>,
-}
-
-impl Lag {
-    /// Notes a write that is about to be parked, in place of the oldest, which has been published.
-    #[inline]
-    pub(super) fn note(&mut self, placed: &Placed<'_>) {
-        let entry = &mut self.entries[self.oldest];
-        entry.parked = Some(placed.parked());
-        entry.tombstone = placed.tombstone;
-        entry.key.clear();
-        entry.key.extend_from_slice(placed.key.bytes);
-        self.oldest = (self.oldest + 1) % DEPTH;
-    }
-}
+/// A client's writes that may be parked; with the number of one whose record is a tombstone or may become as good as one.
+pub(crate) type Lag = crate::lag::Lag<Option<u64>>;
 
 impl<I: Index> Spine<I> {
     /// Publishes the oldest write of this client that is still parked.
     #[inline]
     pub(super) fn finish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
-        let Entry { parked, tombstone, key } = &mut lag.entries[lag.oldest];
+        self.finish(guard, shard, lag.oldest());
+    }
+
+    #[inline]
+    fn finish(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Option<u64>>) {
+        let Entry { parked, more: tombstone, key } = entry;
         let Some(own) = parked.take() else { return };
         self.stripes.finish(own.hash, |parked| {
             // Equal words of equal hashes are one record: places are reused only after what was parked in them was published,
@@ -79,7 +52,7 @@ impl<I: Index> Spine<I> {
     /// Asks for the old record of the write before the one under way, whose index lines have arrived by now.
     #[inline]
     pub(super) fn prefetch_old(&self, guard: &Guard<'_>, lag: &Lag) {
-        let youngest = &lag.entries[(lag.oldest + DEPTH - 1) % DEPTH];
+        let youngest = lag.youngest();
         let Some(parked) = youngest.parked else { return };
         let key = Key { bytes: &youngest.key, hash: parked.hash };
         if let Some(word) = self.index.candidate(guard, key) {
@@ -94,10 +67,7 @@ impl<I: Index> Spine<I> {
     pub(super) fn catch_up(&self, session: &mut Session) {
         let Session { participant, writer, lag, .. } = session;
         let guard = participant.pin();
-        for _ in 0..DEPTH {
-            self.finish_oldest(&guard, writer.shard, lag);
-            lag.oldest = (lag.oldest + 1) % DEPTH;
-        }
+        lag.catch_up(|entry| self.finish(&guard, writer.shard, entry));
     }
 
     /// Publishes what anyone has parked for this hash: everyone who reads comes here first.

@@ -102,7 +102,7 @@ impl<I: Index> Spine<I> {
         let parked = placed.parked();
         if self.publishes_late {
             self.prefetch_old(&guard, lag);
-            lag.note(&placed);
+            lag.note(parked, key.bytes, placed.tombstone);
             if self.twin == Some(Twin::PublishBeforePersist) {
                 stripe.park(parked, || ());
                 self.region().fence();

@@ -15,6 +15,13 @@ pub struct Held<'h> {
     offset: Offset,
 }
 
+/// The mark of a record is being cleared. To be dropped behind a fence, which makes it durable: nobody else has the page, and
+/// can write to the place, before.
+#[must_use = "it is to be kept until a fence has ended"]
+pub struct Releasing<'h> {
+    _guard: PageGuard<'h>,
+}
+
 impl Held<'_> {
     /// Lets the record go, durably when this returns. `false` if there is none.
     ///
@@ -33,11 +40,34 @@ impl Held<'_> {
 impl SlotHeap {
     /// Clears the mark of a record on a page that is held, durably. `false` if it was clear.
     pub(super) fn clear(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
+        let was_set = self.clear_unfenced(guard, offset)?;
+        if was_set {
+            self.region().fence();
+        }
+        Ok(was_set)
+    }
+
+    /// The same, durably after the next fence. Until then nobody else may have the page.
+    #[inline]
+    fn clear_unfenced(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
         guard.touch();
         match self.shape() {
             Some(_) => Ok(self.clear_slot(&guard.page, offset.position())),
             None => self.clear_entry(&guard.page, offset.position()),
         }
+    }
+
+    /// Begins to let a record go that the caller has taken out of the index: its mark is cleared, durably after the next fence, if
+    /// that can be done without waiting. It cannot if somebody has the page, be it the caller, if the value fills blocks of its
+    /// own, or if the record is damaged; then nothing is changed.
+    #[inline]
+    pub fn begin_release(&self, old: Offset) -> Option<Releasing<'_>> {
+        let guard = self.try_lock(self.chunks.page_of(old)?)?;
+        let has_blocks = self.overflow_of(old).map(|blocks| !blocks.is_empty());
+        if has_blocks.unwrap_or(true) {
+            return None;
+        }
+        self.clear_unfenced(&guard, old).ok().map(|_| Releasing { _guard: guard })
     }
 
     /// Deletes the record at an offset that the index gave, durably when this returns. `None` if there is none any more: the

@@ -15,7 +15,8 @@ use super::error::Damage;
 use super::geometry::SlotShape;
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
-use super::pen::{Pen, SlotContent, set_word};
+use super::pen::{Pen, set_word};
+use super::place::Record;
 use quipu_medium::LINE;
 
 /// A slot without a record, and the word of the bitset that has its bit.
@@ -50,14 +51,15 @@ impl SlotHeap {
         pen.bits(at).unwrap_or_else(|| self.region().load(guard.page.at + at))
     }
 
-    /// Writes a record into a free slot of a page that is held, durably.
+    /// Writes a record into a free slot of a page that is held, durably. `ahead` is called ahead of the first fence.
     #[inline]
     pub(super) fn write_slot(
         &self,
         guard: &PageGuard<'_>,
         pen: &mut Pen,
         FreeSlot { slot, bits }: FreeSlot,
-        content: SlotContent<'_>,
+        record: Record<'_>,
+        ahead: impl FnOnce(),
     ) {
         let (shape, page, region) = (self.slots(), &guard.page, self.region());
         // Before the fences, since a locked instruction behind one waits for it.
@@ -68,11 +70,12 @@ impl SlotHeap {
         let shares = |slot: &u32| shape.slot(*slot) < end;
         let is_set = |slot: u32| self.bits(guard, pen, slot / 64) & shape.bit(slot).1 != 0;
         if (slot + 1..shape.count).take_while(shares).any(is_set) {
-            self.write_between(page.at + at, content);
+            self.write_between(page.at + at, record);
             pen.look(region, page.at);
         } else {
-            pen.write(region, page.at, at, shape, content);
+            pen.write(region, page.at, at, shape, record);
         }
+        ahead();
         region.fence();
         let (word, bit) = shape.bit(slot);
         match pen.bits(word) {
@@ -84,14 +87,14 @@ impl SlotHeap {
     }
 
     /// Writes a record to a slot that shares its last line with another record. Durable after the next fence.
-    fn write_between(&self, at: u64, content: SlotContent<'_>) {
+    fn write_between(&self, at: u64, record: Record<'_>) {
         let (shape, region) = (self.slots(), self.region());
-        region.write(at, content.key);
-        region.write(at + shape.key, content.value);
+        region.write(at, record.key);
+        region.write(at + shape.key, record.value);
         let zeros = [0; 8];
         let gap = shape.sequence_at - shape.key - shape.value;
         region.write(at + shape.key + shape.value, &zeros[..gap as usize]);
-        region.store(at + shape.sequence_at, content.sequence);
+        region.store(at + shape.sequence_at, record.sequence);
         region.flush(at, shape.size);
     }
 
@@ -125,7 +128,7 @@ impl SlotHeap {
         (slot < shape.count).then(|| self.region().load(page.at + word) & bit != 0)
     }
 
-    /// Clears the bit of a slot of a page that is held, durably. `false` if it was clear.
+    /// Clears the bit of a slot of a page that is held, durably after the next fence. `false` if it was clear.
     pub(super) fn clear_slot(&self, page: &Page<'_>, slot: u32) -> bool {
         let shape = self.slots();
         if self.is_slot_set(page, slot) != Some(true) {
@@ -136,7 +139,6 @@ impl SlotHeap {
         // Before the fence, as above. Nobody frees the block meanwhile: who does takes all its pages before.
         page.state.remove(shape.size);
         set_word(self.region(), page.at + word, bits & !bit);
-        self.region().fence();
         true
     }
 

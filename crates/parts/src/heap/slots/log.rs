@@ -38,6 +38,7 @@ impl SlotHeap {
         scratch: &mut Vec<u8>,
         (tail, room): (u64, u64),
         content: Content<'_>,
+        ahead: impl FnOnce(),
     ) {
         let Content { kind, key, body, sequence } = content;
         let entry = Entry { kind, key: key.len() as u64, body: body.len() as u64, set: true };
@@ -47,6 +48,7 @@ impl SlotHeap {
         assemble(scratch, sequence, key, body, room);
         self.region().write(at + 8, scratch);
         self.region().flush(at + 8, scratch.len() as u64);
+        ahead();
         self.region().fence();
         self.region().store(at, entry.word(page.seed, page.place((tail / 8) as u32)));
         self.region().persist(at, 8);
@@ -138,7 +140,8 @@ impl SlotHeap {
         sequence
     }
 
-    /// Clears the set bit of an entry of a page that is held, durably. `false` if there is none or it was clear.
+    /// Clears the set bit of an entry of a page that is held, durably after the next fence. `false` if there is none or it was
+    /// clear.
     pub(super) fn clear_entry(&self, page: &Page<'_>, position: u32) -> Result<bool, Damage> {
         let Some(entry) = self.read_entry(page, position)?.filter(|entry| entry.set) else {
             return Ok(false);
@@ -148,7 +151,7 @@ impl SlotHeap {
         // Before the fence, as above. Nobody frees the block meanwhile: who does takes all its pages before.
         page.state.remove(entry.record_len());
         self.region().store(at, word & !SET);
-        self.region().persist(at, 8);
+        self.region().flush(at, 8);
         Ok(true)
     }
 

@@ -148,7 +148,7 @@ mod worth;
 
 pub use batch::{Batch, Copied, Victim};
 pub use blocks::FreedBlock;
-pub use change::Held;
+pub use change::{Held, Releasing};
 pub use dead::Stands;
 pub use error::{Damage, SlotError};
 pub use format::{ENTRY_HEAD, format_tables};
@@ -156,7 +156,7 @@ pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
 pub use offset::{Offset, SizedOffset};
 pub use owner::Owner;
-pub use place::Placed;
+pub use place::{Placed, Record, Steps};
 pub use read::SlotRecord;
 pub use reclaim::{Moved, Reclaimed};
 pub use recovery::FoundSlot;

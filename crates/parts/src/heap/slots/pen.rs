@@ -7,6 +7,7 @@
 
 use super::geometry::SlotShape;
 use super::locks::PageGuard;
+use super::place::Record;
 use quipu_medium::{LINE, Region};
 
 /// A cache line.
@@ -16,14 +17,6 @@ pub(super) type Line = [u8; LINE as usize];
 #[inline]
 pub(super) fn line_of(offset: u64) -> u64 {
     offset & !(LINE - 1)
-}
-
-/// What stands in a slot.
-#[derive(Clone, Copy)]
-pub(super) struct SlotContent<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) value: &'a [u8],
-    pub(super) sequence: u64,
 }
 
 /// What an owner knows of the page that it fills, and a buffer for what it writes.
@@ -84,7 +77,7 @@ impl Pen {
         page_at: u64,
         slot_at: u64,
         shape: &SlotShape,
-        content: SlotContent<'_>,
+        record: Record<'_>,
     ) {
         let at = page_at + slot_at;
         let begin = line_of(at);
@@ -95,7 +88,7 @@ impl Pen {
             _ if begin == self.last_at => self.buffer.extend_from_slice(&self.last[..known]),
             _ => region.append_racing(begin, known as u64, &mut self.buffer),
         }
-        let SlotContent { key, value, sequence } = content;
+        let Record { key, value, sequence } = record;
         self.buffer.extend_from_slice(key);
         self.buffer.extend_from_slice(value);
         self.buffer.resize(known + shape.sequence_at as usize, 0);

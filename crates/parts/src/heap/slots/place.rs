@@ -7,7 +7,6 @@ use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::offset::{Offset, SizedOffset};
 use super::owner::Owner;
-use super::pen::SlotContent;
 
 /// A record that is durable and that nobody can find yet. Its page is locked until this drops: the caller publishes the
 /// offset, then lets the old record go, if there was one, and drops this.
@@ -70,6 +69,38 @@ impl Placed<'_> {
     }
 }
 
+/// A record that is to be placed.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+    /// Its sequence number.
+    pub sequence: u64,
+}
+
+/// What a caller does while its record is placed.
+pub struct Steps<L, A, P> {
+    /// Called before the first store of the record, once there is room for it, in a page that is held: takes locks, since one behind a
+    /// fence waits for it. It must not wait for pages.
+    pub lock: L,
+    /// Called behind the stores of the record, ahead of the first fence: asks for memory that is needed later. What is asked for
+    /// before these stores holds them back until its address is known.
+    pub ahead: A,
+    /// Called behind the last fence, with what was locked. What it does without a lock, the processor does while the fences are under
+    /// way: for that it is called here, with what it needs, and should answer with a word at most. An answer of several words
+    /// would be stored behind the fence, and a load that takes in several of them waits until the fence has ended.
+    pub publish: P,
+}
+
+impl<'h> Steps<fn(), fn(), fn(Placed<'h>, ()) -> Placed<'h>> {
+    /// Nothing but to have the record.
+    pub(super) fn alone() -> Self {
+        Steps { lock: || (), ahead: || (), publish: |placed, ()| placed }
+    }
+}
+
 /// What stands in an entry of a log.
 #[derive(Clone, Copy)]
 pub(super) struct Content<'a> {
@@ -125,15 +156,10 @@ impl SlotHeap {
         value: &[u8],
         sequence: u64,
     ) -> Result<Placed<'_>, SlotError> {
-        self.place_with(owner, key, value, sequence, || (), |placed, ()| placed)
+        self.place_with(owner, Record { key, value, sequence }, Steps::alone())
     }
 
-    /// As [`place`](SlotHeap::place), with a lock that is taken before the first fence of the record, since one behind a fence
-    /// waits for it: `lock` is called once there is room for the record, in a page that is held. It must not wait for pages.
-    ///
-    /// `publish` is called behind the last fence. What it does without a lock, the processor does while the fences are under way: for
-    /// that it is called here, with what it needs, and should answer with a word at most. An answer of several words would be stored
-    /// behind the fence, and a load that takes in several of them waits until the fence has ended.
+    /// As [`place`](SlotHeap::place), with what the caller does at its [steps](Steps).
     ///
     /// # Errors
     /// As for [`place`](SlotHeap::place).
@@ -141,28 +167,22 @@ impl SlotHeap {
     pub fn place_with<'h, L, R>(
         &'h self,
         owner: &mut Owner,
-        key: &[u8],
-        value: &[u8],
-        sequence: u64,
-        lock: impl FnOnce() -> L,
-        publish: impl FnOnce(Placed<'h>, L) -> R,
+        record: Record<'_>,
+        steps: Steps<impl FnOnce() -> L, impl FnOnce(), impl FnOnce(Placed<'h>, L) -> R>,
     ) -> Result<R, SlotError> {
+        let Record { key, value, sequence } = record;
         self.check_size(key.len() as u64, value.len() as u64)?;
         if self.shape().is_some() {
-            return self.place_slot(owner, SlotContent { key, value, sequence }, lock, publish);
+            return self.place_slot(owner, record, steps);
         }
         if self.home_of(key.len() as u64, value.len() as u64) != Some(Home::Overflow) {
-            return self.place_entry(
-                owner,
-                Content { kind: EntryKind::Plain, key, body: value, sequence },
-                lock,
-                publish,
-            );
+            let content = Content { kind: EntryKind::Plain, key, body: value, sequence };
+            return self.place_entry(owner, content, steps);
         }
         let blocks = self.write_overflow(owner, value, sequence)?;
         let body = super::overflow::descriptor(value.len() as u64, &blocks);
         let head = Content { kind: EntryKind::Overflow, key, body: &body, sequence };
-        self.place_entry(owner, head, lock, publish).inspect_err(|_| self.free_overflow(&blocks))
+        self.place_entry(owner, head, steps).inspect_err(|_| self.free_overflow(&blocks))
     }
 
     /// Writes that a key was deleted, durably when this returns, as [`place_with`](SlotHeap::place_with) writes a record. Where
@@ -181,9 +201,10 @@ impl SlotHeap {
         let tombstone = Content { kind: EntryKind::Tombstone, key, body: &[], sequence };
         let mut publish = Some(publish);
         let mut publish = |placed, locked| publish.take().expect("it is placed once")(placed, locked);
-        match self.place_entry(owner, tombstone, &lock, &mut publish) {
+        match self.place_entry(owner, tombstone, Steps { lock: &lock, ahead: || (), publish: &mut publish }) {
             Err(SlotError::Full { .. }) => {
-                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, &lock, publish)
+                let mut owner = self.supply.last_resort.lock();
+                self.place_entry(&mut owner, tombstone, Steps { lock, ahead: || (), publish })
             }
             placed => placed,
         }
@@ -193,20 +214,23 @@ impl SlotHeap {
     fn place_slot<'h, L, R>(
         &'h self,
         owner: &mut Owner,
-        content: SlotContent<'_>,
-        lock: impl FnOnce() -> L,
-        publish: impl FnOnce(Placed<'h>, L) -> R,
+        record: Record<'_>,
+        Steps { lock, ahead, publish }: Steps<
+            impl FnOnce() -> L,
+            impl FnOnce(),
+            impl FnOnce(Placed<'h>, L) -> R,
+        >,
     ) -> Result<R, SlotError> {
         loop {
             let (page, _, pen) = self.page_for(owner, false)?;
             let guard = self.lock(page);
             if let Some(free) = self.free_slot(&guard, pen) {
                 let (locked, placed) = (lock(), self.placed(guard, free.slot, 0));
-                self.write_slot(&placed.guard, pen, free, content);
+                self.write_slot(&placed.guard, pen, free, record, ahead);
                 return Ok(publish(placed, locked));
             }
             drop(guard);
-            self.turn_page(owner, false, content.sequence);
+            self.turn_page(owner, false, record.sequence);
         }
     }
 
@@ -215,8 +239,11 @@ impl SlotHeap {
         &'h self,
         owner: &mut Owner,
         content: Content<'_>,
-        lock: impl FnOnce() -> L,
-        publish: impl FnOnce(Placed<'h>, L) -> R,
+        Steps { lock, ahead, publish }: Steps<
+            impl FnOnce() -> L,
+            impl FnOnce(),
+            impl FnOnce(Placed<'h>, L) -> R,
+        >,
     ) -> Result<R, SlotError> {
         let Content { kind, key, body, sequence } = content;
         let len = entry_len(key.len() as u64, body.len() as u64);
@@ -235,7 +262,7 @@ impl SlotHeap {
                 }
                 let told = if kind == EntryKind::Overflow { 0 } else { len };
                 let placed = self.placed(guard, position, told);
-                self.write_entry(&placed.guard.page, &mut pen.buffer, (tail, room), content);
+                self.write_entry(&placed.guard.page, &mut pen.buffer, (tail, room), content, ahead);
                 place.tail += len;
                 return Ok(publish(placed, locked));
             }
@@ -245,6 +272,7 @@ impl SlotHeap {
             {
                 let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
                 let locked = lock();
+                ahead();
                 let placed = self.placed(guard, position, parts.here + parts.next);
                 self.write_continued(&placed.guard.page, &next, &mut pen.buffer, (tail, room), content);
                 return Ok(publish(placed, locked));

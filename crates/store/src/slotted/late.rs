@@ -1,0 +1,150 @@
+//! Publishing a put with later writes of its client.
+//!
+//! Of what a put waits for, the index's line and the line with the old record's mark come from memory one after the other, and the
+//! fence behind the mark's clearing is a third. None of them is needed for the put to be durable. So it is parked at the stripe
+//! of its key (see [`quipu_parts::stripes`]) and returns; two writes later the client publishes it, all lines at hand, and the
+//! mark is cleared under the first fence of that write's own record:
+//!
+//! ```text
+//! put n      place n, its page held | publish n - 2 | ask for the old record of n - 1 | fence | mark n | fence | park n
+//!                                     +--- stripe and page of the old record held ---------------------+
+//! ```
+//!
+//! Until the fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is still
+//! marked, and nobody gets the page, who could write to the place. Nothing waits while these are held: if somebody else has the
+//! page, that release comes behind the fences, with one of its own. Whoever else comes for the key publishes it before
+//! ([`SlotSpine::publish_parked`]), with a fence of its own too.
+//!
+//! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the paper does not tell
+//! it, so there every put publishes before it returns; and so it does where the index is in the pool and may refuse, and where
+//! bits in DRAM tell what is dead: then the old record is not even looked at.
+//!
+//! A record that is parked is marked and not named by the index. Reclamation leaves such a record alone, and its block is not
+//! freed, since it looks like one that its client is about to let go. So who needs the room has all that is parked published.
+
+use super::{SlotSession, SlotSpine};
+use crate::lag;
+use crate::options::Twin;
+use quipu_parts::epoch::{Guard, Participant};
+use quipu_parts::heap::slots::{Offset, Placed, Releasing, TieBreak};
+use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::stripes::{Parked, Taken};
+
+/// A client's puts that may be parked.
+pub(super) type Lag = lag::Lag<()>;
+
+/// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind a fence.
+#[derive(Default)]
+pub(super) struct Finishing<'s> {
+    /// What has still to be released.
+    old: Option<Offset>,
+    _releasing: Option<Releasing<'s>>,
+    _taken: Option<Taken<'s>>,
+}
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    /// Whether anything is ever parked in a store of this kind.
+    const MAY_LAG: bool = !REDUCED && M::MARK == 0;
+
+    /// Whether a store publishes late of which `wanted` says whether it is to.
+    pub(super) fn may_publish_late(wanted: bool, tie_break: TieBreak) -> bool {
+        wanted && Self::MAY_LAG && tie_break == TieBreak::Sequence
+    }
+
+    /// Whether puts are published by later writes of their client.
+    #[inline]
+    pub(crate) fn publishes_late(&self) -> bool {
+        Self::MAY_LAG && self.publishes_late
+    }
+
+    /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
+    #[inline]
+    pub(super) fn settle(&self, guard: &Guard<'_>, hash: u64) {
+        if Self::MAY_LAG {
+            self.stripes.settle(hash, |parked| self.publish_parked(guard, parked));
+        }
+    }
+
+    /// Publishes all that anyone has parked.
+    pub(crate) fn settle_all(&self, guard: &Guard<'_>) {
+        if self.publishes_late() {
+            self.stripes.settle_all(|parked| self.publish_parked(guard, parked));
+        }
+    }
+
+    /// Publishes all that a client has parked. It holds no page.
+    pub(super) fn catch_up(&self, session: &mut SlotSession) {
+        let SlotSession { participant, lag, .. } = session;
+        let guard = participant.pin();
+        lag.catch_up(|entry| {
+            if let Some(own) = entry.parked.take() {
+                self.stripes.finish(own.hash, |parked| self.publish_parked(&guard, parked));
+            }
+        });
+    }
+
+    /// Lets the index learn of this client's oldest put that is parked, and begins to release what that has replaced. The caller
+    /// holds a page.
+    #[inline]
+    pub(super) fn begin_oldest(&self, guard: &Guard<'_>, lag: &mut Lag) -> Finishing<'_> {
+        let entry = lag.oldest();
+        let Some(own) = entry.parked.take() else { return Finishing::default() };
+        // Somebody else has published it, and perhaps parked another: that is theirs.
+        let Some(taken) = self.stripes.take(own) else { return Finishing::default() };
+        let old = self.name(guard, own, Some(&entry.key));
+        let releasing = old.and_then(|old| self.heap.begin_release(old));
+        if self.twin == Some(Twin::KeyFreeBeforeRelease) {
+            return Finishing::default();
+        }
+        Finishing { old: old.filter(|_| releasing.is_none()), _releasing: releasing, _taken: Some(taken) }
+    }
+
+    /// Ends it, behind the fences of the put that has begun it.
+    #[inline]
+    pub(super) fn finish(&self, placed: &Placed<'_>, finishing: Finishing<'_>) {
+        if let Some(old) = finishing.old {
+            // If it is damaged nobody can clear it; whoever reads its page next reports that.
+            let _ = placed.release_old(old);
+        }
+    }
+
+    /// Asks for the old record of the put before the one under way, whose index line has arrived by now.
+    #[inline]
+    pub(super) fn prefetch_old(&self, guard: &Guard<'_>, youngest: Option<Parked>) {
+        let Some(parked) = youngest else { return };
+        if let Some(word) = self.index.candidate(guard, parked.hash) {
+            self.heap.prefetch_to_change(Self::offset_of(word));
+        }
+    }
+
+    /// Publishes what a client has parked, and releases what it has replaced, durably when this returns. Its record tells the
+    /// key. The caller holds no page, and may hold another key.
+    #[cold]
+    pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
+        let mut record = Vec::new();
+        let found = self.heap.read(Self::offset_of(parked.word), &mut record);
+        // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.
+        let key = found.ok().flatten().map(|found| found.key);
+        if let Some(old) = self.name(guard, parked, key) {
+            // As in `finish`.
+            let _ = self.heap.delete(old);
+        }
+    }
+
+    /// Lets the index name a record of this key. Returns the one that it named before, if that is to be released.
+    #[inline]
+    fn name(&self, guard: &Guard<'_>, Parked { hash, word }: Parked, key: Option<&[u8]>) -> Option<Offset> {
+        let is_old = |old| key.is_none_or(|key| self.is_record_of(old, key));
+        let named = self.index.lock(hash).upsert(guard, word, is_old);
+        let old = named.expect("no index in DRAM is crowded by hashes that are keyed");
+        // If it is the new one, the index named a place that was free: the mark there had been lost.
+        let old = old.map(Self::offset_of).filter(|old| *old != Self::offset_of(word));
+        old.filter(|_| self.twin != Some(Twin::OldNotReleased))
+    }
+
+    /// Publishes what is parked at a stripe whose lock a client takes.
+    #[cold]
+    pub(super) fn publish_for(&self, participant: &Participant, parked: Parked) {
+        self.publish_parked(&participant.pin(), parked);
+    }
+}
