@@ -152,9 +152,10 @@ fn memory_is_that_of_the_records() {
 fn updates_in_place_save_two_fences() {
     let phases = ["insert", "update", "read_modify_write", "update_in_place"];
     let found = rows("10", &on_dram(&[1]));
-    assert_eq!(names(&found), each(&["timed", "modelled"], &phases));
+    assert_eq!(names(&found), each(&["timed", "timed, late", "modelled", "modelled, late"], &phases));
     let fences = |phase| find(&found, phase).fences_per_op.expect("counted");
     assert_eq!(fences("modelled: update_in_place"), 1.0);
+    assert!((2.0..2.2).contains(&fences("modelled, late: read_modify_write")), "{found:?}");
     // Now and then a block is begun, which takes one more.
     assert!((3.0..3.2).contains(&fences("modelled: read_modify_write")), "{found:?}");
 }

@@ -21,12 +21,14 @@ fn fixed() -> SlotSettings {
     SlotSettings { form, ..SlotSettings::default() }
 }
 
-fn store(slots: SlotSettings, seed: u64) -> Store {
+/// A store whose puts are published before they return, as in the paper, or late.
+fn store(slots: SlotSettings, late: bool, seed: u64) -> Store {
     let region = Region::sim(SimOptions { len: 16 << 20, seed, ..SimOptions::default() });
     let options = Options {
         design: Some(Design::Viper),
         zone_size: Some(256 << 10),
         slots,
+        late,
         cleaner: false,
         ..Options::default()
     };
@@ -35,7 +37,11 @@ fn store(slots: SlotSettings, seed: u64) -> Store {
 
 /// A store whose run has begun and whose client has begun a block.
 fn warm(slots: SlotSettings) -> (Store, Client) {
-    let store = store(slots, 0);
+    warm_with(slots, false)
+}
+
+fn warm_with(slots: SlotSettings, late: bool) -> (Store, Client) {
+    let store = store(slots, late, 0);
     let mut client = store.client();
     put(&mut client, 1 << 40, 0);
     (store, client)
@@ -83,6 +89,38 @@ fn an_insert_is_two_fences_a_replacement_three_a_delete_and_an_update_in_place_o
             let change = |client: &mut Client| client.update_in_place(&key(1 << 40), 8, |old| old + 1);
             let cost = cost_of(&store, || assert!(change(&mut client).expect("a word").is_some()));
             assert_eq!((cost.fences, cost.persists, cost.lines_persisted()), (1, 1, 1));
+        }
+    }
+}
+
+#[test]
+fn a_replacement_that_is_published_late_is_two_fences_and_clears_the_bit_of_the_one_before_the_last() {
+    for slots in [fixed(), SlotSettings::default()] {
+        let (store, mut client) = warm_with(slots, true);
+        for version in 0..2 {
+            for number in 0..40 {
+                let cost = cost_of(&store, || put(&mut client, number, version));
+                assert_eq!((cost.fences, cost.persists), (2, 2), "put {version} of {number}: {cost:?}");
+            }
+        }
+        // Those of the last two puts are parked. Whoever looks for a key publishes it, with a fence of its own.
+        for number in 0..40 {
+            let is_parked = number >= 38;
+            let read = cost_of(&store, || {
+                assert_eq!(client.get(&key(number)).expect("a read"), Some(value(1)));
+            });
+            assert_eq!(
+                (read.fences, read.lines_persisted()),
+                (is_parked.into(), is_parked.into()),
+                "{number}"
+            );
+            let again = cost_of(&store, || drop(client.get(&key(number)).expect("a read")));
+            assert_eq!((again.fences, again.words_stored), (0, 0), "{number} is published: {again:?}");
+        }
+        // One put after another of the same key: each publishes the one before.
+        for version in 2..5 {
+            let cost = cost_of(&store, || put(&mut client, 7, version));
+            assert_eq!(cost.fences, if version == 2 { 2 } else { 3 }, "{cost:?}");
         }
     }
 }
@@ -142,7 +180,7 @@ const CLIENTS: usize = 36;
 
 /// The mean, over sampled instants, of the most clients at one DIMM.
 fn mean_of_most(slots: SlotSettings, seed: u64) -> f64 {
-    let store = store(slots, seed);
+    let store = store(slots, false, seed);
     let mut random = SmallRng::seed_from_u64(seed);
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| store.client()).collect();
     // The slowest does half as much as the fastest.

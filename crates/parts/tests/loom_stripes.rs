@@ -103,6 +103,28 @@ fn writers_of_two_hashes_and_a_reader() {
 }
 
 #[test]
+fn a_writer_takes_over_its_own_and_leaves_what_is_of_another() {
+    model(|| {
+        let table = Table::new();
+        let (one, other) = (table.clone(), table.clone());
+        let first = thread::spawn(move || {
+            one.write(0, 1);
+            let own = Parked { hash: 0, word: 1 };
+            if let Some(taken) = one.stripes.take(own) {
+                one.publish(own);
+                drop(taken);
+            }
+            assert_eq!(one.read(0), 1);
+        });
+        let second = thread::spawn(move || other.write(1, 1));
+        table.read(1);
+        first.join().unwrap();
+        second.join().unwrap();
+        assert_eq!((table.read(0), table.read(1)), (1, 1));
+    });
+}
+
+#[test]
 fn what_one_reader_saw_no_later_one_misses() {
     model(|| {
         let table = Table::new();

@@ -38,8 +38,18 @@ pub(super) type Lag = lag::Lag<()>;
 pub(super) struct Finishing<'s> {
     /// What has still to be released.
     old: Option<Offset>,
-    _releasing: Option<Releasing<'s>>,
+    releasing: Option<Releasing<'s>>,
     _taken: Option<Taken<'s>>,
+}
+
+impl Finishing<'_> {
+    /// Clears the mark of the old record, ahead of the fence that is to cover it.
+    #[inline]
+    pub(super) fn clear(&self) {
+        if let Some(releasing) = &self.releasing {
+            releasing.clear();
+        }
+    }
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
@@ -93,10 +103,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let Some(taken) = self.stripes.take(own) else { return Finishing::default() };
         let old = self.name(guard, own, Some(&entry.key));
         let releasing = old.and_then(|old| self.heap.begin_release(old));
-        if self.twin == Some(Twin::KeyFreeBeforeRelease) {
-            return Finishing::default();
-        }
-        Finishing { old: old.filter(|_| releasing.is_none()), _releasing: releasing, _taken: Some(taken) }
+        let taken = (self.twin != Some(Twin::KeyFreeBeforeRelease)).then_some(taken);
+        Finishing { old: old.filter(|_| releasing.is_none()), releasing, _taken: taken }
     }
 
     /// Ends it, behind the fences of the put that has begun it.

@@ -1,12 +1,13 @@
 //! Writing one key.
 
 use super::hot::owner_for;
+use super::late::Finishing;
 use super::reclaim::LEAST_PERCENT;
 use super::{Change, EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Offset, Placed, Record, SizedOffset, SlotError, Steps};
+use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, SizedOffset, SlotError, Steps};
 use quipu_parts::index::cceh::{CcehError, LockedSegment, NodeMemory};
 use quipu_parts::stripes::{Parked, StripeGuard};
 
@@ -182,9 +183,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let youngest = lag.youngest().parked;
         let steps = Steps {
             lock: || self.begin_oldest(&guard, lag),
-            ahead: || {
-                self.index.prefetch_to_write(hash);
-                self.prefetch_old(&guard, youngest);
+            ahead: |finishing: &Finishing<'_>, fence| match fence {
+                Fence::OfRecord => {
+                    finishing.clear();
+                    self.index.prefetch_to_write(hash);
+                }
+                Fence::OfMark => self.prefetch_old(&guard, youngest),
             },
             publish: |placed: Placed<'_>, finishing| {
                 self.finish(&placed, finishing);
@@ -214,7 +218,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
         // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
         let lock = || self.index.lock(hash);
-        let ahead = || ();
+        let ahead = |_: &LockedSegment<'_, M>, _| ();
         let is_old = |word| self.is_record_of(word, key);
         // What fails goes another way than an answer would, and is not moved unless something has: see `place_with`.
         let mut failure = None;

@@ -15,11 +15,30 @@ pub struct Held<'h> {
     offset: Offset,
 }
 
-/// The mark of a record is being cleared. To be dropped behind a fence, which makes it durable: nobody else has the page, and
-/// can write to the place, before.
-#[must_use = "it is to be kept until a fence has ended"]
+/// A word of a page without the mark of a record that has been counted out.
+#[derive(Clone, Copy)]
+pub(super) struct Cleared {
+    pub(super) at: u64,
+    pub(super) word: u64,
+}
+
+/// A record that is being let go. To be dropped behind the fence that comes after [`clear`](Releasing::clear): before, nobody else
+/// may have the page, and write to the place.
+#[must_use = "the mark is to be cleared"]
 pub struct Releasing<'h> {
-    _guard: PageGuard<'h>,
+    guard: PageGuard<'h>,
+    cleared: Option<Cleared>,
+}
+
+impl Releasing<'_> {
+    /// Clears the mark, durably after the next fence. Apart from the rest, since a locked instruction behind it waits until it has
+    /// reached the medium.
+    #[inline]
+    pub fn clear(&self) {
+        if let Some(Cleared { at, word }) = self.cleared {
+            set_word(self.guard.heap.region(), at, word);
+        }
+    }
 }
 
 impl Held<'_> {
@@ -40,34 +59,32 @@ impl Held<'_> {
 impl SlotHeap {
     /// Clears the mark of a record on a page that is held, durably. `false` if it was clear.
     pub(super) fn clear(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
-        let was_set = self.clear_unfenced(guard, offset)?;
-        if was_set {
-            self.region().fence();
-        }
-        Ok(was_set)
+        let Some(Cleared { at, word }) = self.count_out(guard, offset)? else { return Ok(false) };
+        set_word(self.region(), at, word);
+        self.region().fence();
+        Ok(true)
     }
 
-    /// The same, durably after the next fence. Until then nobody else may have the page.
-    #[inline]
-    fn clear_unfenced(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
+    /// Counts out a record on a page that is held; what remains is to clear its mark. `None` if that is clear.
+    fn count_out(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<Option<Cleared>, Damage> {
         guard.touch();
         match self.shape() {
-            Some(_) => Ok(self.clear_slot(&guard.page, offset.position())),
-            None => self.clear_entry(&guard.page, offset.position()),
+            Some(_) => Ok(self.count_out_slot(&guard.page, offset.position())),
+            None => self.count_out_entry(&guard.page, offset.position()),
         }
     }
 
-    /// Begins to let a record go that the caller has taken out of the index: its mark is cleared, durably after the next fence, if
-    /// that can be done without waiting. It cannot if somebody has the page, be it the caller, if the value fills blocks of its
-    /// own, or if the record is damaged; then nothing is changed.
+    /// Begins to let a record go that the caller has taken out of the index, if that can be done without waiting. It cannot if
+    /// somebody has its page, be it the caller, if the value fills blocks of its own, or if the record is damaged; then nothing
+    /// is changed.
     #[inline]
     pub fn begin_release(&self, old: Offset) -> Option<Releasing<'_>> {
         let guard = self.try_lock(self.chunks.page_of(old)?)?;
-        let has_blocks = self.overflow_of(old).map(|blocks| !blocks.is_empty());
-        if has_blocks.unwrap_or(true) {
+        if self.shape().is_none() && !self.overflow_of(old).is_ok_and(|blocks| blocks.is_empty()) {
             return None;
         }
-        self.clear_unfenced(&guard, old).ok().map(|_| Releasing { _guard: guard })
+        let cleared = self.count_out(&guard, old).ok()?;
+        Some(Releasing { guard, cleared })
     }
 
     /// Deletes the record at an offset that the index gave, durably when this returns. `None` if there is none any more: the

@@ -10,13 +10,14 @@
 //!
 //! A record is written and made durable; then its bit is, by one store of the word that holds it.
 
+use super::change::Cleared;
 use super::chunks::Page;
 use super::error::Damage;
 use super::geometry::SlotShape;
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::pen::{Pen, set_word};
-use super::place::Record;
+use super::place::{Fence, Record};
 use quipu_medium::LINE;
 
 /// A slot without a record, and the word of the bitset that has its bit.
@@ -51,7 +52,7 @@ impl SlotHeap {
         pen.bits(at).unwrap_or_else(|| self.region().load(guard.page.at + at))
     }
 
-    /// Writes a record into a free slot of a page that is held, durably. `ahead` is called ahead of the first fence.
+    /// Writes a record into a free slot of a page that is held, durably. `ahead` is called ahead of each fence.
     #[inline]
     pub(super) fn write_slot(
         &self,
@@ -59,7 +60,7 @@ impl SlotHeap {
         pen: &mut Pen,
         FreeSlot { slot, bits }: FreeSlot,
         record: Record<'_>,
-        ahead: impl FnOnce(),
+        mut ahead: impl FnMut(Fence),
     ) {
         let (shape, page, region) = (self.slots(), &guard.page, self.region());
         // Before the fences, since a locked instruction behind one waits for it.
@@ -75,13 +76,14 @@ impl SlotHeap {
         } else {
             pen.write(region, page.at, at, shape, record);
         }
-        ahead();
+        ahead(Fence::OfRecord);
         region.fence();
         let (word, bit) = shape.bit(slot);
         match pen.bits(word) {
             Some(_) => pen.set_word(region, page.at, word, bits | bit),
             None => set_word(region, page.at + word, bits | bit),
         }
+        ahead(Fence::OfMark);
         region.fence();
         pen.leave(guard);
     }
@@ -128,18 +130,17 @@ impl SlotHeap {
         (slot < shape.count).then(|| self.region().load(page.at + word) & bit != 0)
     }
 
-    /// Clears the bit of a slot of a page that is held, durably after the next fence. `false` if it was clear.
-    pub(super) fn clear_slot(&self, page: &Page<'_>, slot: u32) -> bool {
+    /// Counts out the record in a slot of a page that is held; what remains is to clear its bit. `None` if that is clear.
+    pub(super) fn count_out_slot(&self, page: &Page<'_>, slot: u32) -> Option<Cleared> {
         let shape = self.slots();
         if self.is_slot_set(page, slot) != Some(true) {
-            return false;
+            return None;
         }
         let (word, bit) = shape.bit(slot);
         let bits = self.region().load(page.at + word);
-        // Before the fence, as above. Nobody frees the block meanwhile: who does takes all its pages before.
+        // Nobody frees the block meanwhile: who does takes all its pages before.
         page.state.remove(shape.size);
-        set_word(self.region(), page.at + word, bits & !bit);
-        true
+        Some(Cleared { at: page.at + word, word: bits & !bit })
     }
 
     /// Copies key and value of a slot out, whatever it holds, but for the first `skip` bytes. Returns the sequence number.

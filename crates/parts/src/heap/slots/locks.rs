@@ -51,7 +51,7 @@ impl Crossings {
 
 /// Holds a page.
 pub(super) struct PageGuard<'h> {
-    heap: &'h SlotHeap,
+    pub(super) heap: &'h SlotHeap,
     pub(super) page: Page<'h>,
     /// The version while it is held.
     version: Cell<u32>,

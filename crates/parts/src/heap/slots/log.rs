@@ -11,12 +11,13 @@
 //! An entry without its length word, and the zero word behind it, are made durable; then the length word is. So whoever walks
 //! the length words finds the end, and nothing that an earlier life has left can be taken for an entry.
 
+use super::change::Cleared;
 use super::chunks::Page;
 use super::error::Damage;
 use super::format::{ENTRY_HEAD, Entry, EntryKind, LOG_START, SET};
 use super::geometry::entry_len;
 use super::heap::SlotHeap;
-use super::place::Content;
+use super::place::{Content, Fence};
 
 /// Puts together what stands behind the length word of an entry, and the zero word behind that, if there is room.
 fn assemble(scratch: &mut Vec<u8>, sequence: u64, key: &[u8], body: &[u8], room: u64) {
@@ -38,7 +39,7 @@ impl SlotHeap {
         scratch: &mut Vec<u8>,
         (tail, room): (u64, u64),
         content: Content<'_>,
-        ahead: impl FnOnce(),
+        mut ahead: impl FnMut(Fence),
     ) {
         let Content { kind, key, body, sequence } = content;
         let entry = Entry { kind, key: key.len() as u64, body: body.len() as u64, set: true };
@@ -48,10 +49,12 @@ impl SlotHeap {
         assemble(scratch, sequence, key, body, room);
         self.region().write(at + 8, scratch);
         self.region().flush(at + 8, scratch.len() as u64);
-        ahead();
+        ahead(Fence::OfRecord);
         self.region().fence();
         self.region().store(at, entry.word(page.seed, page.place((tail / 8) as u32)));
-        self.region().persist(at, 8);
+        self.region().flush(at, 8);
+        ahead(Fence::OfMark);
+        self.region().fence();
     }
 
     /// Writes a key at the end of the log of a page that is held, and its value as the first entry of the next page, which
@@ -140,19 +143,16 @@ impl SlotHeap {
         sequence
     }
 
-    /// Clears the set bit of an entry of a page that is held, durably after the next fence. `false` if there is none or it was
-    /// clear.
-    pub(super) fn clear_entry(&self, page: &Page<'_>, position: u32) -> Result<bool, Damage> {
+    /// Counts out the record of an entry of a page that is held; what remains is to clear its set bit. `None` if there is none or
+    /// that is clear.
+    pub(super) fn count_out_entry(&self, page: &Page<'_>, position: u32) -> Result<Option<Cleared>, Damage> {
         let Some(entry) = self.read_entry(page, position)?.filter(|entry| entry.set) else {
-            return Ok(false);
+            return Ok(None);
         };
         let at = page.at + u64::from(position) * 8;
-        let word = self.region().load(at);
-        // Before the fence, as above. Nobody frees the block meanwhile: who does takes all its pages before.
+        // Nobody frees the block meanwhile: who does takes all its pages before.
         page.state.remove(entry.record_len());
-        self.region().store(at, word & !SET);
-        self.region().flush(at, 8);
-        Ok(true)
+        Ok(Some(Cleared { at, word: self.region().load(at) & !SET }))
     }
 
     /// The position behind an entry.

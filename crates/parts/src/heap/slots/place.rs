@@ -80,13 +80,23 @@ pub struct Record<'a> {
     pub sequence: u64,
 }
 
+/// The fences of a record that is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// That behind the record.
+    OfRecord,
+    /// That behind the bit, or the word, that makes it count.
+    OfMark,
+}
+
 /// What a caller does while its record is placed.
 pub struct Steps<L, A, P> {
     /// Called before the first store of the record, once there is room for it, in a page that is held: takes locks, since one behind a
     /// fence waits for it. It must not wait for pages.
     pub lock: L,
-    /// Called behind the stores of the record, ahead of the first fence: asks for memory that is needed later. What is asked for
-    /// before these stores holds them back until its address is known.
+    /// Called behind the stores of the record, and again behind that of its mark, ahead of the fence of each, with what was locked:
+    /// stores what a fence is to cover too, and asks for memory that is needed later. To find where that is takes as long as
+    /// a fence, and passes while the stores are under way; asked for before them it would hold them back.
     pub ahead: A,
     /// Called behind the last fence, with what was locked. What it does without a lock, the processor does while the fences are under
     /// way: for that it is called here, with what it needs, and should answer with a word at most. An answer of several words
@@ -94,10 +104,10 @@ pub struct Steps<L, A, P> {
     pub publish: P,
 }
 
-impl<'h> Steps<fn(), fn(), fn(Placed<'h>, ()) -> Placed<'h>> {
+impl<'h> Steps<fn(), fn(&(), Fence), fn(Placed<'h>, ()) -> Placed<'h>> {
     /// Nothing but to have the record.
     pub(super) fn alone() -> Self {
-        Steps { lock: || (), ahead: || (), publish: |placed, ()| placed }
+        Steps { lock: || (), ahead: |(), _| (), publish: |placed, ()| placed }
     }
 }
 
@@ -168,7 +178,7 @@ impl SlotHeap {
         &'h self,
         owner: &mut Owner,
         record: Record<'_>,
-        steps: Steps<impl FnOnce() -> L, impl FnOnce(), impl FnOnce(Placed<'h>, L) -> R>,
+        steps: Steps<impl FnOnce() -> L, impl FnMut(&L, Fence), impl FnOnce(Placed<'h>, L) -> R>,
     ) -> Result<R, SlotError> {
         let Record { key, value, sequence } = record;
         self.check_size(key.len() as u64, value.len() as u64)?;
@@ -201,10 +211,14 @@ impl SlotHeap {
         let tombstone = Content { kind: EntryKind::Tombstone, key, body: &[], sequence };
         let mut publish = Some(publish);
         let mut publish = |placed, locked| publish.take().expect("it is placed once")(placed, locked);
-        match self.place_entry(owner, tombstone, Steps { lock: &lock, ahead: || (), publish: &mut publish }) {
+        match self.place_entry(
+            owner,
+            tombstone,
+            Steps { lock: &lock, ahead: |_: &L, _| (), publish: &mut publish },
+        ) {
             Err(SlotError::Full { .. }) => {
                 let mut owner = self.supply.last_resort.lock();
-                self.place_entry(&mut owner, tombstone, Steps { lock, ahead: || (), publish })
+                self.place_entry(&mut owner, tombstone, Steps { lock, ahead: |_: &L, _| (), publish })
             }
             placed => placed,
         }
@@ -215,9 +229,9 @@ impl SlotHeap {
         &'h self,
         owner: &mut Owner,
         record: Record<'_>,
-        Steps { lock, ahead, publish }: Steps<
+        Steps { lock, mut ahead, publish }: Steps<
             impl FnOnce() -> L,
-            impl FnOnce(),
+            impl FnMut(&L, Fence),
             impl FnOnce(Placed<'h>, L) -> R,
         >,
     ) -> Result<R, SlotError> {
@@ -226,7 +240,7 @@ impl SlotHeap {
             let guard = self.lock(page);
             if let Some(free) = self.free_slot(&guard, pen) {
                 let (locked, placed) = (lock(), self.placed(guard, free.slot, 0));
-                self.write_slot(&placed.guard, pen, free, record, ahead);
+                self.write_slot(&placed.guard, pen, free, record, |fence| ahead(&locked, fence));
                 return Ok(publish(placed, locked));
             }
             drop(guard);
@@ -239,9 +253,9 @@ impl SlotHeap {
         &'h self,
         owner: &mut Owner,
         content: Content<'_>,
-        Steps { lock, ahead, publish }: Steps<
+        Steps { lock, mut ahead, publish }: Steps<
             impl FnOnce() -> L,
-            impl FnOnce(),
+            impl FnMut(&L, Fence),
             impl FnOnce(Placed<'h>, L) -> R,
         >,
     ) -> Result<R, SlotError> {
@@ -262,7 +276,8 @@ impl SlotHeap {
                 }
                 let told = if kind == EntryKind::Overflow { 0 } else { len };
                 let placed = self.placed(guard, position, told);
-                self.write_entry(&placed.guard.page, &mut pen.buffer, (tail, room), content, ahead);
+                let (page, room) = (&placed.guard.page, (tail, room));
+                self.write_entry(page, &mut pen.buffer, room, content, |fence| ahead(&locked, fence));
                 place.tail += len;
                 return Ok(publish(placed, locked));
             }
@@ -272,7 +287,7 @@ impl SlotHeap {
             {
                 let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
                 let locked = lock();
-                ahead();
+                [Fence::OfRecord, Fence::OfMark].into_iter().for_each(|fence| ahead(&locked, fence));
                 let placed = self.placed(guard, position, parts.here + parts.next);
                 self.write_continued(&placed.guard.page, &next, &mut pen.buffer, (tail, room), content);
                 return Ok(publish(placed, locked));

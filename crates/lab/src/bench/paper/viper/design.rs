@@ -2,7 +2,7 @@
 
 use super::super::rows::Which;
 use super::super::{Benchmark, Preset, Run, Scale, Statement};
-use super::{MODELLED, TIMED, ops, usual};
+use super::{MODELLED, MODELLED_LATE, TIMED, TIMED_LATE, ops, usual};
 use crate::bench::config::Config;
 use crate::bench::ops::OpsPhase;
 use crate::bench::patterns::Pattern;
@@ -86,7 +86,7 @@ pub(super) const UPDATES: Preset = Preset {
     section: "5.3.5",
     title: "update strategies",
     about: "Eight bytes of a value, in place (update_in_place), or by reading the record and putting it again \
-            (read_modify_write); beside them puts that do not read (update).",
+            (read_modify_write); beside them puts that do not read (update), and all of it published late, which is ours.",
     runs: |scale| {
         let phases = [OpsPhase::Update, OpsPhase::ReadModifyWrite, OpsPhase::UpdateInPlace];
         let run = |setting: &str, config: Config, records: u64| {
@@ -96,9 +96,13 @@ pub(super) const UPDATES: Preset = Preset {
         };
         let sim = scale.on_sim();
         let timed = scale.over_threads().filter(|_| !scale.is_simulated());
+        let both = |settings: [&str; 2], config: &Config, records: u64| {
+            let [at_once, late] = settings;
+            [run(at_once, config.clone(), records), run(late, config.clone().with("late", "on"), records)]
+        };
         timed
-            .map(|config| run(TIMED, config, scale.records))
-            .chain([run(MODELLED, sim.base.clone(), sim.records)])
+            .flat_map(|config| both([TIMED, TIMED_LATE], &config, scale.records))
+            .chain(both([MODELLED, MODELLED_LATE], &sim.base, sim.records))
             .collect()
     },
     statements: &[
@@ -119,6 +123,18 @@ pub(super) const UPDATES: Preset = Preset {
             paper: "3",
             unit: "fences",
             ours: |rows| rows.value((MODELLED, "read_modify_write"), Which::One, |row| row.fences_per_op),
+        },
+        Statement {
+            what: "persists of a put that is published late",
+            paper: "(not built)",
+            unit: "fences",
+            ours: |rows| rows.value((MODELLED_LATE, "update"), Which::One, |row| row.fences_per_op),
+        },
+        Statement {
+            what: "update, published late over before it returns",
+            paper: "(not built)",
+            unit: "times",
+            ours: |rows| rows.times((TIMED_LATE, "update"), (TIMED, "update")),
         },
     ],
     carries_over: "The fences and lines saved, exactly; the ratio of times in kind. On PM a copy costs more than here, since \

@@ -38,6 +38,15 @@ pub(super) static PAPER: Paper = Paper {
 /// Rows that have times, and rows of the simulator beside them.
 const TIMED: &str = "timed";
 const MODELLED: &str = "modelled";
+/// The same with puts that are published late.
+const TIMED_LATE: &str = "timed, late";
+const MODELLED_LATE: &str = "modelled, late";
+
+/// Puts are published before they return, as in the paper, unless the settings say otherwise.
+fn as_in_paper(config: Config) -> Config {
+    let settings = [("late".to_owned(), "off".to_owned())].into_iter().chain(config.settings).collect();
+    Config { settings, ..config }
+}
 
 /// What most figures run: records prefilled, half as many inserted, and as many operations.
 fn usual(config: Config, records: u64) -> Config {
@@ -50,7 +59,7 @@ fn usual(config: Config, records: u64) -> Config {
         key_size: 16,
         value_size: 200,
         phases: Vec::new(),
-        ..config
+        ..as_in_paper(config)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::rows::Which;
 use super::super::{Benchmark, Preset, Run, Scale, Statement};
-use super::usual;
+use super::{as_in_paper, usual};
 use crate::bench::config::Config;
 use crate::bench::report::Row;
 use crate::workload::Workload;
@@ -77,7 +77,7 @@ fn ycsb(scale: &Scale) -> Vec<Run> {
             let workload = Workload::parse(name, &text).expect("all its properties are known");
             runs.extend(scale.over_threads().map(|config| Run {
                 setting: format!("{name} {distribution}"),
-                config: Config { designs: vec![Design::Viper], ..config },
+                config: Config { designs: vec![Design::Viper], ..as_in_paper(config) },
                 benchmark: Benchmark::Ycsb(Box::new(workload.clone())),
             }));
         }
