@@ -36,22 +36,30 @@ impl<C: EngineClient> Batched<C> {
 
     /// Takes the put that was built: it is carried out at once, or with the last one of its batch.
     ///
+    /// Inlined, since an answer that is handed on through memory is moved by whole words: they take in narrower stores, which
+    /// behind the fence of a put are served only when that has ended, and its caller would wait.
+    ///
     /// # Errors
     /// The engine's own.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(&mut self) -> Result<Answer, C::Error> {
         if let [(key, value)] = self.pairs.as_slice() {
             self.client.put(key, value)?;
             return Ok(Access::Put.into());
         }
+        let waited_ns = self.collect()?;
+        Ok(Answer { access: None, waited_ns })
+    }
+
+    /// Lets the put that was built wait for its batch, or issues that with it, as [`issue`](Batched::issue).
+    fn collect(&mut self) -> Result<Option<u64>, C::Error> {
         self.until_timed -= 1;
         if self.until_timed == 0 {
             self.until_timed = SAMPLE;
             self.came = self.came.or_else(|| Some(Instant::now()));
         }
         self.waiting += 1;
-        let waited_ns = if self.waiting == self.pairs.len() { self.issue()? } else { None };
-        Ok(Answer { access: None, waited_ns })
+        if self.waiting == self.pairs.len() { self.issue() } else { Ok(None) }
     }
 
     /// Reads a value, behind the puts of its key that wait. The answer is that of the get.

@@ -152,30 +152,41 @@ impl SlotHeap {
     }
 
     /// The page that the owner writes to, of another block if it has none.
+    ///
+    /// Inlined, so that what it answers stays in registers: through memory it is stored by words and fetched by several at once,
+    /// for which these stores would have to leave the processor first.
+    #[inline(always)]
     pub(super) fn page_for<'h, 'o>(
         &'h self,
         owner: &'o mut Owner,
         large: bool,
     ) -> Result<(Page<'h>, &'o mut Place, &'o mut Pen), SlotError> {
         if owner.slot(large).is_none() {
-            let place = match self.take_left(large, Some(owner.hot)) {
-                Some(place) => place,
-                None => match self.take_block(owner.draw(), owner.reach) {
-                    Ok((block, first)) => {
-                        self.prepare(block, if large { BlockKind::Large } else { BlockKind::Pages })?;
-                        Place::new(block, first, large, owner.hot)
-                    }
-                    // Better among others than nowhere.
-                    Err(full) => self.take_left(large, None).ok_or(full)?,
-                },
-            };
-            *owner.slot(large) = Some(place);
-            owner.taken += 1;
+            self.begin_block(owner, large)?;
         }
         let Owner { place, large: larger, pen, .. } = owner;
         let place = if large { larger } else { place }.as_mut().expect("it was put there if there was none");
         let page = self.page_at(place.block, place.page(self.chunks.geometry.pages))?;
         Ok((page, place, pen))
+    }
+
+    /// Gives an owner a block to write to.
+    #[cold]
+    fn begin_block(&self, owner: &mut Owner, large: bool) -> Result<(), SlotError> {
+        let place = match self.take_left(large, Some(owner.hot)) {
+            Some(place) => place,
+            None => match self.take_block(owner.draw(), owner.reach) {
+                Ok((block, first)) => {
+                    self.prepare(block, if large { BlockKind::Large } else { BlockKind::Pages })?;
+                    Place::new(block, first, large, owner.hot)
+                }
+                // Better among others than nowhere.
+                Err(full) => self.take_left(large, None).ok_or(full)?,
+            },
+        };
+        *owner.slot(large) = Some(place);
+        owner.taken += 1;
+        Ok(())
     }
 
     /// A block that another client has left with room in it, for records that are hot or not, if that is asked.
