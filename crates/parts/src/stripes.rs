@@ -17,13 +17,13 @@
 //!
 //! *Linearizability.* A parked write took effect when it was parked, before it was acknowledged. A reader looks at the
 //! stripe before it looks at the index. If it finds its key's word parked, it publishes it; if it finds it being
-//! published, it waits for that. If it finds the stripe free or locked, everything that was acknowledged before the reader
-//! began has been published, for a stripe leaves PARKED only through PUBLISHING. So what one reader saw no later one
-//! misses.
+//! published, it waits for that, or finds it parked again, by somebody who took it and saw that it was not theirs. If it
+//! finds the stripe free or locked, everything that was acknowledged before the reader began has been published, for a
+//! stripe leaves PARKED only through PUBLISHING. So what one reader saw no later one misses.
 //!
 //! *Who waits.* Writers of one stripe for each other, as with any lock; readers only while another thread is publishing
-//! a write of the very hash they look for, which is a few stores to DRAM. (If others go on writing that hash, a reader may
-//! wait for a later one, or publish what has been parked since.)
+//! a write of the very hash they look for: a few stores to DRAM, and in a store over slots a fence or two. (If others go on
+//! writing that hash, a reader may wait for a later one, or publish what has been parked since.)
 //!
 //! *Reuse.* A parked word is reachable from here and not from the index, so an epoch alone does not protect what it names:
 //! who wants to reuse that must have had everything published that was parked before.

@@ -14,7 +14,8 @@ use std::time::Duration;
 ///
 /// A client owns the segment that it appends to, so clients do not wait for each other except for the same key.
 /// Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its method
-/// returns. Dropping a client leaves its segment to the next.
+/// returns, and every read of the store that begins afterwards sees it. (Other memory that the thread reads afterwards is ordered
+/// behind the write as behind the release of a lock.) Dropping a client leaves its segment to the next.
 pub struct Client {
     access: Access,
 }

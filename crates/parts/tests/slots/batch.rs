@@ -2,6 +2,7 @@
 //! what a crash between two steps leaves.
 
 use crate::support::{heap, region, variable};
+use quipu_medium::sim::sched;
 use quipu_medium::sim::{Image, SimArena, Snapshot};
 use quipu_medium::{Pages, Region};
 use quipu_parts::heap::slots::{
@@ -326,4 +327,39 @@ fn a_tombstone_that_was_at_work_when_somebody_looked_does_not_go() {
         }
         heap.leave(cleaner);
     });
+}
+
+/// Who releases a record on a page where a cleaner writes must not write its whole line back: the cleaner reveals the first word of
+/// its batch, in that line perhaps, with no lock of the page.
+#[test]
+fn a_record_that_is_released_does_not_hide_a_batch_that_is_revealed() {
+    let mut lost = 0;
+    for seed in 0..500 {
+        let region = region(256 << 10);
+        let heap = heap(&region, ZONE, pacman(), RESERVE);
+        let (mut owner, mut other) = (heap.owner(1), heap.owner(3));
+        let (mut cleaner, mut batch) = (heap.cleaner(2), Batch::default());
+        // As a record that has moved alone.
+        let large = put(&heap, &mut cleaner, 1, 13_000);
+        for number in 2..=4 {
+            put(&heap, &mut owner, number, 100);
+        }
+        fill(&heap, &mut owner, 100);
+        let _victim = begin(&heap, &mut batch);
+        heap.copy(&mut cleaner, &mut batch).expect("room");
+        let to = batch.records().next().and_then(|record| record.to).expect("it was copied");
+        let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![
+            Box::new(|| {
+                let placed = heap.place(&mut other, &1u64.to_be_bytes(), b"new", 200).expect("room");
+                placed.release_old(large.offset).expect("it is there");
+            }),
+            Box::new(|| {
+                heap.reveal(&batch);
+                heap.settle_copies();
+            }),
+        ];
+        sched::run(seed, tasks).expect("nobody waits for ever");
+        lost += u32::from(heap.stands(to.offset).expect("sound").is_none());
+    }
+    assert_eq!(lost, 0, "batches of 500 whose first record is gone, and all behind it");
 }

@@ -2,8 +2,9 @@
 //! "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
 //!
 //! Every record is written straight to PM, into a page of its client's own block, and marked there; what a client writes next
-//! lies beside it, and a page touches one DIMM. The price is two fences a record, and a third to delete the one before it; with
-//! the index in the pool, one more for each change of that.
+//! lies beside it, and a page touches one DIMM. The price is two fences a record, and, before the put returns, a third to delete
+//! the one before it, unless that is left to a later put (`store/src/slotted/late.rs`); with the index in the pool, one more
+//! for each change of that.
 
 use super::Description;
 use crate::offset_map::OffsetMap;
@@ -21,7 +22,10 @@ pub static DESCRIPTION: Description = Description {
         ("published", "by CCEH, in DRAM or in the pool: 16-byte entries, cache-line buckets (3.1, 5.3.6)"),
         ("writers", "lock the page that they write to, and the stripe of their key"),
         ("readers", "copy, and look whether the page's version has changed (4.3)"),
-        ("released", "by its bit in PM, durably, before the put returns (4.2, 4.5)"),
+        (
+            "released",
+            "by its bit in PM, durably: under a fence of the client's next put but one, or before it returns (4.2, 4.5)",
+        ),
         ("space comes back", "by inserting what is live of a block again, page by page (4.6)"),
         ("cached in DRAM", "nothing but the index"),
     ],

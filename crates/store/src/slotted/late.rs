@@ -17,10 +17,12 @@
 //!
 //! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the paper does not tell
 //! it, so there every put publishes before it returns; and so it does where the index is in the pool and may refuse, and where
-//! bits in DRAM tell what is dead: then the old record is not even looked at.
+//! bits in DRAM tell what is dead: then the old record is not even looked at. A record whose value fills blocks of its own is
+//! published at once too, since others would have to read all of it to learn its key.
 //!
 //! A record that is parked is marked and not named by the index. Reclamation leaves such a record alone, and its block is not
-//! freed, since it looks like one that its client is about to let go. So who needs the room has all that is parked published.
+//! freed, since it looks like one that its client is about to let go; and the record that it has replaced, which the index
+//! still names, moves like any other. So who finds that a block cannot be freed has all that is parked published.
 
 use super::{SlotSession, SlotSpine};
 use crate::lag;
@@ -70,7 +72,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
     #[inline]
     pub(super) fn settle(&self, guard: &Guard<'_>, hash: u64) {
-        if Self::MAY_LAG {
+        if self.publishes_late() {
             self.stripes.settle(hash, |parked| self.publish_parked(guard, parked));
         }
     }
@@ -99,7 +101,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     pub(super) fn begin_oldest(&self, guard: &Guard<'_>, lag: &mut Lag) -> Finishing<'_> {
         let entry = lag.oldest();
         let Some(own) = entry.parked.take() else { return Finishing::default() };
-        // Somebody else has published it, and perhaps parked another: that is theirs.
+        // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
         let Some(taken) = self.stripes.take(own) else { return Finishing::default() };
         let old = self.name(guard, own, Some(&entry.key));
         let releasing = old.and_then(|old| self.heap.begin_release(old));

@@ -5,7 +5,8 @@
 //! tombstones, since a record is deleted by its mark. So nothing has to be outlived, a crash finds at most an old record of a
 //! key, a copy of it and a new one, and the highest sequence number tells which counts.
 //!
-//! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release.
+//! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release, which a later
+//!   put of the same client may do ([`late`]).
 //! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.
 //! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
 //! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat; `recovery` has the

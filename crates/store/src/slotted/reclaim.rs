@@ -7,7 +7,8 @@
 //! What a block has free need not be of use: the records of another may not fit its pages better. So reclamation counts the
 //! blocks that it frees less those that it fills, and gives up when that comes to nothing.
 //!
-//! No step waits for the lock of a key, so a writer may take one while it holds its own.
+//! No step waits for the lock of a key, but for one that is being published by somebody who waits for pages at most; so a
+//! writer may take one while it holds its own.
 
 use super::{SlotSession, SlotSpine};
 use crate::background::{Bell, Progress};
@@ -215,6 +216,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             }
             // Of a block that cannot be read what there is is left as it is; a write that has room goes on.
             Ok(Reclaimed::Kept) | Err(SlotError::Damaged { .. }) => {
+                // What holds the block may be parked by a client that writes no more.
+                self.settle_all(&guard);
                 drop(guard);
                 Ok(work.note(-filled, percent))
             }

@@ -139,7 +139,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         value: &[u8],
     ) -> Result<(), Error> {
         loop {
-            let written = match self.publishes_late() {
+            let has_blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64) > 1;
+            let written = match self.publishes_late() && !has_blocks() {
                 true => self.place_late(session, &stripe, hash, key, value),
                 false => self.replace(session, &stripe, hash, key, value).map(|()| 0),
             };

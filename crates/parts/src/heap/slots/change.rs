@@ -35,8 +35,8 @@ impl Releasing<'_> {
     /// reached the medium.
     #[inline]
     pub fn clear(&self) {
-        if let Some(Cleared { at, word }) = self.cleared {
-            set_word(self.guard.heap.region(), at, word);
+        if let Some(cleared) = self.cleared {
+            self.guard.heap.store_cleared(cleared);
         }
     }
 }
@@ -59,10 +59,23 @@ impl Held<'_> {
 impl SlotHeap {
     /// Clears the mark of a record on a page that is held, durably. `false` if it was clear.
     pub(super) fn clear(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
-        let Some(Cleared { at, word }) = self.count_out(guard, offset)? else { return Ok(false) };
-        set_word(self.region(), at, word);
+        let Some(cleared) = self.count_out(guard, offset)? else { return Ok(false) };
+        self.store_cleared(cleared);
         self.region().fence();
         Ok(true)
+    }
+
+    /// Clears the mark of a record that has been counted out, durably after the next fence.
+    ///
+    /// Of slots the whole line is written, past the caches: who holds the page is alone with it. In a log a cleaner may store the
+    /// first word of its batch without the page (`batch`), and must not find its line written back as it was.
+    #[inline]
+    fn store_cleared(&self, Cleared { at, word }: Cleared) {
+        if self.shape().is_some() {
+            return set_word(self.region(), at, word);
+        }
+        self.region().store(at, word);
+        self.region().flush(at, 8);
     }
 
     /// Counts out a record on a page that is held; what remains is to clear its mark. `None` if that is clear.

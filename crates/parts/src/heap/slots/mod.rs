@@ -76,7 +76,7 @@
 //! | slot, or entry without its length word and with a zero word behind it | bit, or length word | 1, and 1 for that |
 //! | a record | its place in the index | |
 //! | the record that replaces another | the other's mark is cleared | 1 |
-//! | a mark is cleared | the index forgets, or someone else gets the slot | |
+//! | a mark is cleared | the index forgets what is deleted; someone else gets the slot, or the key | |
 //! | the marks of all records of a block are clear | the block is marked free | 1 |
 //! | the blocks of a value | the length word of the entry that names them | that of the entry |
 //! | that entry is cleared | those blocks are marked free | 1 |
