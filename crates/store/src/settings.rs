@@ -349,6 +349,7 @@ mod tests {
         ("buckets", "4096", &["0", "2147483649", "1K"]),
         ("grow", "off", &["false"]),
         ("eliminate", "off", &["never"]),
+        ("late", "off", &["on time"]),
     ];
 
     #[test]

@@ -27,7 +27,7 @@
 use super::{SlotSession, SlotSpine};
 use crate::lag;
 use crate::options::Twin;
-use quipu_parts::epoch::{Guard, Participant};
+use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Offset, Placed, Releasing, TieBreak};
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::stripes::{Parked, Taken};
@@ -150,11 +150,5 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // If it is the new one, the index named a place that was free: the mark there had been lost.
         let old = old.map(Self::offset_of).filter(|old| *old != Self::offset_of(word));
         old.filter(|_| self.twin != Some(Twin::OldNotReleased))
-    }
-
-    /// Publishes what is parked at a stripe whose lock a client takes.
-    #[cold]
-    pub(super) fn publish_for(&self, participant: &Participant, parked: Parked) {
-        self.publish_parked(&participant.pin(), parked);
     }
 }

@@ -241,7 +241,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Locks the stripe of a hash. Who waits for it is not pinned, so that the holder can wait for those who are.
     #[inline]
     fn lock(&self, participant: &Participant, hash: u64) -> StripeGuard<'_> {
-        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_for(participant, parked))
+        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(&participant.pin(), parked))
     }
 }
 
