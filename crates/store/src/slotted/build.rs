@@ -155,12 +155,14 @@ impl Plan<'_> {
         let neighbor = Neighbor { zones, leave };
         let certifier = Certifier::new(self.space.superblock().secret());
         let (space, settings) = (self.space.clone(), self.settings);
+        let design = Design::from_id(space.superblock().design.get());
         let reserve = if REDUCED { viper_pacman::RESERVE } else { viper::RESERVE };
         let (heap, damage) = SlotHeap::beside(&neighbor, space, certifier, clock, settings, reserve)?;
         let testing = &self.options.testing;
         let stripes = testing.stripes.unwrap_or(viper::STRIPES);
         let hot_set = Hot::settings(testing);
-        let late = self.options.late;
+        // PACMAN is held against the paper's own order.
+        let late = self.options.late && design == Some(Design::Viper);
         Ok((SlotSpine::new(heap, index, stripes, hot_set, late, testing.twin), damage))
     }
 
