@@ -114,7 +114,7 @@ pub enum Twin {
     ReleasedBeforePersist,
     /// The record that another has replaced stays marked.
     OldNotReleased,
-    /// The key of a put that is published late is free before the record that it has replaced is durably gone.
+    /// The key of a put that is published late is free while the record that it has replaced is still to be released.
     KeyFreeBeforeRelease,
     /// A block that was reclaimed is used again while readers may still look into it.
     RecycledEarly,

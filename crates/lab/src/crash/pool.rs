@@ -61,9 +61,10 @@ impl Pool {
             twin: config.twin,
             tiny_index: true,
             clock_block: Some(64),
-            // In half of the runs keys share stripes, and clients often throw numbers away.
+            // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes hardly anything stays
+            // parked until its client publishes it.
             handful: (seed % 4 < 2).then_some(3),
-            stripes: (seed % 4 < 2).then_some(2),
+            stripes: (seed % 4 < 2).then_some(if seed % 8 < 4 { 2 } else { 16 }),
             // In four of eight, two clients may compact at a time.
             compactors: (seed / 4 % 2 == 1).then_some(2),
             ..Testing::default()

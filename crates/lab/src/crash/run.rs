@@ -367,7 +367,7 @@ impl<'a> Run<'a> {
                     _ if torn_batch => 3,
                     _ => 100,
                 };
-                let follow = Follow { recovery: 40, work };
+                let follow = Follow { recovery: 32, work };
                 (self.arena.boot(&point.snapshot, image, seed), image.describe(&point.snapshot), follow)
             }
             Crash::Process => {

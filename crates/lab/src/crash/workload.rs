@@ -1,5 +1,6 @@
 //! Workloads for crash runs: few keys, so that operations meet; half of all runs delete and reinsert. In one of
-//! eight every third value is large, so that zones go from values to segments and back.
+//! eight every third value is large, so that zones go from values to segments and back; in two others hardly anything is read, so
+//! that what is published late is published by its own client's later writes.
 
 use super::history::Recorder;
 use super::oracle::{Action, ChangeId, Outcome, State, ValueId};
@@ -17,6 +18,9 @@ const PUT: u32 = 60;
 
 /// The name of the first value of a run; one that goes on after a crash begins with another.
 pub const FIRST_VALUE: ValueId = 1;
+
+/// Keys of a run that hardly reads: more than a client has writes that may be parked.
+const KEYS_HARDLY_READ: usize = 5;
 
 /// One call of a client.
 #[derive(Clone, Debug)]
@@ -102,6 +106,10 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
         }
         if often_large && random.random_ratio(1, 3) { next | LARGE } else { next }
     };
+    if seed % 4 == 3 {
+        let mut hardly_read = |thread| (0..steps).map(|_| blind(&mut random, thread, &mut value)).collect();
+        return (0..threads).map(|thread| hardly_read(thread)).collect();
+    }
     let reinserting = random.random_ratio(1, 2);
     let keys = if reinserting { 20 } else { KEYS };
     let mut written: Vec<State> = vec![None];
@@ -185,6 +193,18 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
                 .collect()
         })
         .collect()
+}
+
+/// A step of a run that hardly reads: one thread puts, the others delete most of the time.
+fn blind(random: &mut SmallRng, thread: usize, value: &mut impl FnMut(&mut SmallRng) -> ValueId) -> Step {
+    let key = random.random_range(0..KEYS_HARDLY_READ);
+    let deletions = if thread == 0 { 1 } else { 12 };
+    match random.random_range(0..16) {
+        roll if roll < deletions => Step::One(key, Action::Delete),
+        15 => Step::One(key, Action::Get),
+        roll if roll % 2 == 0 => Step::One(key, Action::Put(value(random))),
+        _ => Step::PutMany((0..4).map(|next| ((key + next) % KEYS_HARDLY_READ, value(random))).collect()),
+    }
 }
 
 /// Carries out one step and records it. An error that a full pool explains is no violation; any other is returned.

@@ -100,13 +100,14 @@ impl Values {
         if length < WORD {
             return out.copy_from_slice(&first[..length]);
         }
-        let base = mix(tag.wrapping_add(version));
+        let mut next = mix(tag.wrapping_add(version));
         // A loop that becomes vector code: making values must take no visible part of a measurement.
         let (words, rest) = out.as_chunks_mut::<WORD>();
-        for (i, word) in words.iter_mut().enumerate() {
-            *word = base.wrapping_add(STEP.wrapping_mul(i as u64 + 1)).to_le_bytes();
+        for word in words {
+            next = next.wrapping_add(STEP);
+            *word = next.to_le_bytes();
         }
-        let last = base.wrapping_add(STEP.wrapping_mul(words.len() as u64 + 1)).to_le_bytes();
+        let last = next.wrapping_add(STEP).to_le_bytes();
         rest.copy_from_slice(&last[..rest.len()]);
         out[..WORD].copy_from_slice(&first);
     }

@@ -66,8 +66,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if !self.is_there(&guard, hash, key) {
             return Ok(false);
         }
-        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
-        stripe.note_newest(sequence);
+        let sequence = self.draw(numbers, stripe);
         let lock = || self.index.lock(hash);
         let mut failure = None;
         self.heap.place_tombstone_with(owner, key, sequence, lock, |placed, segment| {

@@ -31,6 +31,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Offset, Placed, Releasing, TieBreak};
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::stripes::{Parked, Taken};
+use quipu_parts::sync::Waiter;
 
 /// A client's puts that may be parked.
 pub(super) type Lag = lag::Lag<()>;
@@ -104,9 +105,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
         let Some(taken) = self.stripes.take(own) else { return Finishing::default() };
         let old = self.name(guard, own, Some(&entry.key));
+        if self.twin == Some(Twin::KeyFreeBeforeRelease) {
+            drop(taken);
+            // Somebody has to delete the key meanwhile.
+            let mut others = Waiter::default();
+            (0..40).for_each(|_| others.wait());
+            return Finishing { old, ..Finishing::default() };
+        }
         let releasing = old.and_then(|old| self.heap.begin_release(old));
-        let taken = (self.twin != Some(Twin::KeyFreeBeforeRelease)).then_some(taken);
-        Finishing { old: old.filter(|_| releasing.is_none()), releasing, _taken: taken }
+        Finishing { old: old.filter(|_| releasing.is_none()), releasing, _taken: Some(taken) }
     }
 
     /// Ends it, behind the fences of the put that has begun it.

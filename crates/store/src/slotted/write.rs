@@ -7,6 +7,7 @@ use super::{Change, EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, SizedOffset, SlotError, Steps};
 use quipu_parts::index::cceh::{CcehError, LockedSegment, NodeMemory};
 use quipu_parts::stripes::{Parked, StripeGuard};
@@ -138,6 +139,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), Error> {
+        if self.twin == Some(Twin::ReleasedBeforePersist) {
+            self.unmark(&session.participant.pin(), hash, key)?;
+        }
         loop {
             let has_blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64) > 1;
             let written = match self.publishes_late() && !has_blocks() {
@@ -164,6 +168,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
+    /// A sequence number above all that a record of a key has whose stripe is held.
+    #[inline]
+    pub(super) fn draw(&self, numbers: &mut Numbers, stripe: &StripeGuard<'_>) -> u64 {
+        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
+        stripe.note_newest(sequence);
+        sequence
+    }
+
     /// Places a record, durably. Returns its word, which is to be parked: the index does not name it yet. The key's stripe is held.
     #[inline]
     fn place_late(
@@ -176,11 +188,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<u64, Failure> {
         let SlotSession { participant, owner, numbers, lag, .. } = session;
         let guard = participant.pin();
-        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
-        stripe.note_newest(sequence);
-        if self.twin == Some(Twin::ReleasedBeforePersist) {
-            self.unmark(&guard, hash, key)?;
-        }
+        let sequence = self.draw(numbers, stripe);
         let youngest = lag.youngest().parked;
         let steps = Steps {
             lock: || self.begin_oldest(&guard, lag),
@@ -212,11 +220,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let SlotSession { participant, owner, hot, numbers, .. } = session;
         let owner = owner_for(self.is_hot(hot, participant, hash), owner, hot);
         let guard = participant.pin();
-        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
-        stripe.note_newest(sequence);
-        if self.twin == Some(Twin::ReleasedBeforePersist) {
-            self.unmark(&guard, hash, key)?;
-        }
+        let sequence = self.draw(numbers, stripe);
         // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
         let lock = || self.index.lock(hash);
         let ahead = |_: &LockedSegment<'_, M>, _| ();
