@@ -232,6 +232,14 @@ pub struct Taken<'a> {
     stripe: &'a Stripe,
 }
 
+impl Taken<'_> {
+    /// As [`StripeGuard::newest`].
+    #[inline]
+    pub fn newest(&self) -> u64 {
+        self.stripe.newest.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for Taken<'_> {
     #[inline]
     fn drop(&mut self) {

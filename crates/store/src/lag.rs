@@ -52,6 +52,13 @@ impl<T> Lag<T> {
         &self.entries[(self.oldest + DEPTH - 1) % DEPTH]
     }
 
+    /// The write that is published next, and the last that was noted.
+    #[inline]
+    pub(crate) fn ends(&mut self) -> (&mut Entry<T>, &mut Entry<T>) {
+        let [first, second] = &mut self.entries;
+        if self.oldest == 0 { (first, second) } else { (second, first) }
+    }
+
     /// Passes all to `publish`, in their order.
     pub(crate) fn catch_up(&mut self, mut publish: impl FnMut(&mut Entry<T>)) {
         for behind in 0..DEPTH {

@@ -29,12 +29,21 @@ use crate::lag;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Offset, Placed, Releasing, TieBreak};
-use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::index::cceh::{NodeMemory, Sighting};
 use quipu_parts::stripes::{Parked, Taken};
 use quipu_parts::sync::Waiter;
 
 /// A client's puts that may be parked.
-pub(super) type Lag = lag::Lag<()>;
+pub(super) type Lag = lag::Lag<Seen>;
+
+/// What its client knows of a put that is parked.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// The sequence number of its record.
+    pub(super) sequence: u64,
+    /// What the index had for its key after it was parked.
+    pub(super) sighting: Sighting,
+}
 
 /// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind a fence.
 #[derive(Default)]
@@ -99,12 +108,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Lets the index learn of this client's oldest put that is parked, and begins to release what that has replaced. The caller
     /// holds a page.
     #[inline]
-    pub(super) fn begin_oldest(&self, guard: &Guard<'_>, lag: &mut Lag) -> Finishing<'_> {
-        let entry = lag.oldest();
+    pub(super) fn begin_oldest(&self, guard: &Guard<'_>, entry: &mut lag::Entry<Seen>) -> Finishing<'_> {
         let Some(own) = entry.parked.take() else { return Finishing::default() };
         // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
         let Some(taken) = self.stripes.take(own) else { return Finishing::default() };
-        let old = self.name(guard, own, Some(&entry.key));
+        // Who lets the index learn of another record of this key gives it a number. So if the number is still ours, nobody has since
+        // we looked, and what was absent then is absent.
+        let Seen { sequence, sighting } = entry.more;
+        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
+        let old = self.name(guard, own, Some(&entry.key), sighting);
         if self.twin == Some(Twin::KeyFreeBeforeRelease) {
             drop(taken);
             // Somebody has to delete the key meanwhile.
@@ -125,12 +137,13 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Asks for the old record of the put before the one under way, whose index line has arrived by now.
+    /// Looks for the old record of the put before the one under way, whose index line has arrived by now, and asks for it.
     #[inline]
-    pub(super) fn prefetch_old(&self, guard: &Guard<'_>, youngest: Option<Parked>) {
-        let Some(parked) = youngest else { return };
-        if let Some(word) = self.index.candidate(guard, parked.hash) {
-            self.heap.prefetch_to_change(Self::offset_of(word));
+    pub(super) fn look_for_old(&self, guard: &Guard<'_>, youngest: &mut lag::Entry<Seen>) {
+        let Some(parked) = youngest.parked else { return };
+        youngest.more.sighting = self.index.sight(guard, parked.hash);
+        if let Sighting::Key { reference } = youngest.more.sighting {
+            self.heap.prefetch_to_change(Self::offset_of(reference));
         }
     }
 
@@ -142,7 +155,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
         // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.
         let key = found.ok().flatten().map(|found| found.key);
-        if let Some(old) = self.name(guard, parked, key) {
+        if let Some(old) = self.name(guard, parked, key, Sighting::Nothing) {
             // As in `finish`.
             let _ = self.heap.delete(old);
         }
@@ -150,9 +163,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Lets the index name a record of this key. Returns the one that it named before, if that is to be released.
     #[inline]
-    fn name(&self, guard: &Guard<'_>, Parked { hash, word }: Parked, key: Option<&[u8]>) -> Option<Offset> {
+    fn name(&self, guard: &Guard<'_>, own: Parked, key: Option<&[u8]>, sighting: Sighting) -> Option<Offset> {
+        let Parked { hash, word } = own;
+        let mut segment = self.index.lock(hash);
+        if segment.add_where(sighting, word) {
+            return None;
+        }
         let is_old = |old| key.is_none_or(|key| self.is_record_of(old, key));
-        let named = self.index.lock(hash).upsert(guard, word, is_old);
+        let named = segment.upsert(guard, word, is_old);
         let old = named.expect("no index in DRAM is crowded by hashes that are keyed");
         // If it is the new one, the index named a place that was free: the mark there had been lost.
         let old = old.map(Self::offset_of).filter(|old| *old != Self::offset_of(word));

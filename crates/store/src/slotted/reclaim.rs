@@ -124,6 +124,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     #[inline]
     pub(super) fn relieve(&self) -> Result<(), Error> {
         self.fail_with_background()?;
+        if self.index.wants_memory() {
+            self.reclaimer.bell.ring();
+        }
         let left = self.heap.free_blocks();
         if left < LOW_WATER {
             self.relieve_some(left)?;
@@ -156,6 +159,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if let Some(hot) = &self.hot {
             hot.tend();
         }
+        self.index.prepare_memory();
         let left = self.heap.free_blocks();
         if left >= LOW_WATER {
             return Progress::Enough;

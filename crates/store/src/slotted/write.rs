@@ -1,7 +1,7 @@
 //! Writing one key.
 
 use super::hot::owner_for;
-use super::late::Finishing;
+use super::late::{Finishing, Seen};
 use super::reclaim::LEAST_PERCENT;
 use super::{Change, EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::error::Error;
@@ -152,7 +152,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 Ok(0) => return Ok(()),
                 Ok(word) => {
                     let parked = Parked { hash, word };
-                    session.lag.note(parked, key, ());
+                    let seen = Seen { sequence: stripe.newest(), ..Seen::default() };
+                    session.lag.note(parked, key, seen);
                     // It is durable already.
                     stripe.park(parked, || ());
                     return Ok(());
@@ -189,15 +190,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let SlotSession { participant, owner, numbers, lag, .. } = session;
         let guard = participant.pin();
         let sequence = self.draw(numbers, stripe);
-        let youngest = lag.youngest().parked;
+        let (oldest, youngest) = lag.ends();
         let steps = Steps {
-            lock: || self.begin_oldest(&guard, lag),
+            lock: || self.begin_oldest(&guard, oldest),
             ahead: |finishing: &Finishing<'_>, fence| match fence {
                 Fence::OfRecord => {
                     finishing.clear();
                     self.index.prefetch_to_write(hash);
                 }
-                Fence::OfMark => self.prefetch_old(&guard, youngest),
+                Fence::OfMark => self.look_for_old(&guard, youngest),
             },
             publish: |placed: Placed<'_>, finishing| {
                 self.finish(&placed, finishing);

@@ -2,6 +2,9 @@
 //!
 //! They are carved from chunks that start small and double up to two megabytes, aligned to their size, so that large pages
 //! fit beneath them. Segments are never given back: an extendible hash index does not shrink.
+//!
+//! A large page is cleared by the system when it is touched first, which takes as long as hundreds of puts. So when little is left
+//! of a chunk a spare one is asked for, and whoever works in the background touches it.
 
 use super::entry::Name;
 use super::memory::NodeMemory;
@@ -11,12 +14,16 @@ use crate::sync::SpinLock;
 use quipu_medium::{arch, prefer_huge_pages};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes of the largest chunks: a large page.
 const CHUNK_MAX: usize = 2 << 20;
 /// Segments of the smallest chunk.
 const SEGMENTS_MIN: usize = 16;
+/// A spare chunk is wanted when less than this is left of the last one: enough for the time that it takes to touch it.
+const LITTLE: usize = CHUNK_MAX / 4;
+/// Bytes of the smallest pages.
+const PAGE: usize = 4 << 10;
 
 struct Chunk {
     base: NonNull<u64>,
@@ -28,16 +35,32 @@ struct Chunk {
 // SAFETY: a chunk is memory that no thread owns; what lies in it is atomic once it is published.
 unsafe impl Send for Chunk {}
 
+impl Chunk {
+    /// Gives it back. Nobody uses a segment of it any more.
+    fn free(self) {
+        // SAFETY: allocated with this layout by `new_chunk`, and this was its only owner.
+        unsafe { dealloc(self.base.as_ptr().cast(), self.layout) };
+    }
+}
+
 /// Memory of an index in DRAM.
 pub struct DramNodes {
     segment_bytes: usize,
     chunks: SpinLock<Vec<Chunk>>,
+    spare: SpinLock<Option<Chunk>>,
+    /// Changed while the spare one is locked.
+    wants_spare: AtomicBool,
 }
 
 impl DramNodes {
     /// No segment yet; all will be of this size.
     pub(super) fn new(segment_bytes: u64) -> DramNodes {
-        DramNodes { segment_bytes: segment_bytes as usize, chunks: SpinLock::default() }
+        DramNodes {
+            segment_bytes: segment_bytes as usize,
+            chunks: SpinLock::default(),
+            spare: SpinLock::default(),
+            wants_spare: AtomicBool::new(false),
+        }
     }
 
     fn new_chunk(&self, segments: usize) -> Chunk {
@@ -54,6 +77,13 @@ impl DramNodes {
             prefer_huge_pages(memory);
         }
         Chunk { base: base.cast(), layout, used: 0 }
+    }
+
+    /// Asks for a spare chunk, if there is none.
+    #[cold]
+    fn want_spare(&self) {
+        let spare = self.spare.lock();
+        self.wants_spare.store(spare.is_none(), Ordering::Relaxed);
     }
 
     /// A word of a segment.
@@ -100,8 +130,8 @@ impl NodeMemory for DramNodes {
         let is_full = |chunk: &Chunk| chunk.used == chunk.layout.size();
         if chunks.last().is_none_or(is_full) {
             let segments = chunks.iter().map(|chunk| chunk.used / self.segment_bytes).sum();
-            let chunk = self.new_chunk(segments);
-            chunks.push(chunk);
+            let spare = self.spare.lock().take();
+            chunks.push(spare.unwrap_or_else(|| self.new_chunk(segments)));
         }
         let chunk = chunks.last_mut().expect("one has been pushed if there was none");
         // SAFETY: a chunk is a multiple of segments, so one more fits behind those in use; the words fill it exactly by
@@ -112,6 +142,9 @@ impl NodeMemory for DramNodes {
             segment
         };
         chunk.used += self.segment_bytes;
+        if chunk.layout.size() == CHUNK_MAX && CHUNK_MAX - chunk.used < LITTLE {
+            self.want_spare();
+        }
         Ok(segment.as_ptr().expose_provenance() as u64)
     }
 
@@ -122,6 +155,25 @@ impl NodeMemory for DramNodes {
         Ok(())
     }
 
+    #[inline]
+    fn wants_memory(&self) -> bool {
+        self.wants_spare.load(Ordering::Relaxed)
+    }
+
+    fn prepare_memory(&self) {
+        let chunk = self.new_chunk(CHUNK_MAX / self.segment_bytes);
+        for page in (0..chunk.layout.size()).step_by(PAGE) {
+            // SAFETY: inside of the chunk, which nobody else knows of.
+            unsafe { chunk.base.cast::<u8>().add(page).write_volatile(0) };
+        }
+        let mut spare = self.spare.lock();
+        // Two may have come at a time.
+        let second = spare.replace(chunk);
+        self.wants_spare.store(false, Ordering::Relaxed);
+        drop(spare);
+        second.into_iter().for_each(Chunk::free);
+    }
+
     fn repair(&self, _begin: impl FnOnce()) {}
 
     fn zones(&self) -> Vec<ZoneId> {
@@ -129,7 +181,9 @@ impl NodeMemory for DramNodes {
     }
 
     fn dram_bytes(&self) -> u64 {
-        self.chunks.lock().iter().map(|chunk| chunk.layout.size() as u64).sum()
+        let chunks = self.chunks.lock();
+        let spare = self.spare.lock();
+        chunks.iter().chain(&*spare).map(|chunk| chunk.layout.size() as u64).sum()
     }
 
     fn pm_bytes(&self) -> u64 {
@@ -139,9 +193,7 @@ impl NodeMemory for DramNodes {
 
 impl Drop for DramNodes {
     fn drop(&mut self) {
-        for chunk in self.chunks.get_mut() {
-            // SAFETY: allocated with this layout; no segment outlives `self`.
-            unsafe { dealloc(chunk.base.as_ptr().cast(), chunk.layout) };
-        }
+        let chunks = std::mem::take(self.chunks.get_mut());
+        chunks.into_iter().chain(self.spare.get_mut().take()).for_each(Chunk::free);
     }
 }

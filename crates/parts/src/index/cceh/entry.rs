@@ -67,7 +67,7 @@ impl Name {
 
 /// A directory entry: where a segment is, and in the low six bits its depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EntryWord(u64);
+pub struct EntryWord(u64);
 
 impl EntryWord {
     pub(super) fn new(place: u64, depth: u32) -> EntryWord {

@@ -60,6 +60,15 @@ pub trait NodeMemory: Send + Sync {
     /// As for [`allocate`](NodeMemory::allocate).
     fn make_room(&self, segments: usize) -> Result<(), CcehError>;
 
+    /// Whether more memory will be needed soon, which somebody in the background may [prepare](NodeMemory::prepare_memory).
+    #[inline]
+    fn wants_memory(&self) -> bool {
+        false
+    }
+
+    /// Makes memory ready for segments to come.
+    fn prepare_memory(&self) {}
+
     /// Takes back what a crash has left unfinished, durably when this returns; `begin` is called before the first change, if
     /// there is one. To be called before anything is allocated, if the memory has been opened without.
     fn repair(&self, begin: impl FnOnce());

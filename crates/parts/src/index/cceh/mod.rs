@@ -66,4 +66,4 @@ pub use pm::{CcehRoot, PmNodes, format_tables};
 pub use settings::{CcehError, CcehSettings, CcehStats};
 pub use table::CcehIndex;
 pub use unflushed::Unflushed;
-pub use write::LockedSegment;
+pub use write::{LockedSegment, Sighting};

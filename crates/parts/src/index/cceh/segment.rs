@@ -144,10 +144,28 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
+    /// Whether an entry of a segment is free: it names nothing, or belongs elsewhere since a split.
+    #[inline]
+    pub(super) fn is_free(&self, place: u64, entry: EntryWord, hash: u64) -> bool {
+        let foreign = prefix(self.memory.load(place), entry.depth()) != prefix(hash, entry.depth());
+        self.memory.load(place + VALUE) == EMPTY || foreign
+    }
+
+    /// The first entry of a bucket that is free.
+    #[inline]
+    fn first_free(&self, bucket: u64, entry: EntryWord, hash: u64) -> Option<u64> {
+        Self::select(bucket, |place| self.is_free(place, entry, hash)).next()
+    }
+
+    /// Where an entry of this hash would go, if the segment has room for it.
+    #[inline]
+    pub(super) fn first_free_of(&self, entry: EntryWord, hash: u64) -> Option<u64> {
+        self.window(entry.place(), hash).find_map(|bucket| self.first_free(bucket, entry, hash))
+    }
+
     /// Looks for the reference for which `matches` says yes, and for a free entry. The caller holds the lock.
     #[inline]
     pub(super) fn search(&self, entry: EntryWord, hash: u64, mut matches: impl FnMut(u64) -> bool) -> Search {
-        let depth = entry.depth();
         let mut free = None;
         for bucket in self.window(entry.place(), hash) {
             for place in self.of_hash(bucket, hash) {
@@ -161,11 +179,7 @@ impl<M: NodeMemory> CcehIndex<M> {
                     return Search { found: Some((place, value)), free };
                 }
             }
-            let is_free = |place: u64| {
-                let foreign = prefix(self.memory.load(place), depth) != prefix(hash, depth);
-                self.memory.load(place + VALUE) == EMPTY || foreign
-            };
-            free = free.or_else(|| Self::select(bucket, is_free).next());
+            free = free.or_else(|| self.first_free(bucket, entry, hash));
         }
         Search { found: None, free }
     }

@@ -5,6 +5,7 @@ use super::entry::{EntryWord, Name};
 use super::locks::Locks;
 use super::memory::NodeMemory;
 use super::settings::{CcehError, CcehSettings, CcehStats};
+use super::write::Sighting;
 use crate::epoch::Guard;
 use crate::index::directory::{Directory, following};
 use crate::sync::point;
@@ -146,6 +147,16 @@ impl<M: NodeMemory> CcehIndex<M> {
         self.first_of_hash(self.directory.entry(hash).place(), hash)
     }
 
+    /// Looks at this hash ahead of a change, without a lock.
+    #[inline]
+    pub fn sight(&self, _guard: &Guard<'_>, hash: u64) -> Sighting {
+        let entry = self.directory.entry(hash);
+        match self.first_of_hash(entry.place(), hash) {
+            Some(reference) => Sighting::Key { reference },
+            None => self.first_free_of(entry, hash).map_or(Sighting::Nothing, |free| Sighting::Free { entry, free }),
+        }
+    }
+
     /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error: each may have to
     /// split a segment, and hardly ever two. For who may not fail later.
     ///
@@ -153,6 +164,19 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// [`CcehError::Full`] or [`CcehError::Space`].
     pub fn make_room(&self, keys: usize) -> Result<(), CcehError> {
         self.memory.make_room(2 * keys)
+    }
+
+    /// Whether more memory will be needed soon.
+    #[inline]
+    pub fn wants_memory(&self) -> bool {
+        self.memory.wants_memory()
+    }
+
+    /// Makes memory ready ahead of the splits that will need it, if some is wanted.
+    pub fn prepare_memory(&self) {
+        if self.memory.wants_memory() {
+            self.memory.prepare_memory();
+        }
     }
 
     /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of it, until

@@ -19,7 +19,45 @@ pub struct LockedSegment<'i, M: NodeMemory> {
     pub(super) keys: SpinGuard<'i, i64>,
 }
 
+/// What stood at a hash when somebody looked ahead of a change, without a lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Sighting {
+    /// Nobody looked, or there was neither the hash nor room for it.
+    #[default]
+    Nothing,
+    /// The first reference of the hash. It may belong to another key.
+    Key {
+        /// What the entry names.
+        reference: u64,
+    },
+    /// No entry of the hash, and where one would go.
+    Free {
+        /// The segment, as the directory had it before.
+        entry: EntryWord,
+        /// The entry that was free.
+        free: u64,
+    },
+}
+
 impl<M: NodeMemory> LockedSegment<'_, M> {
+    /// Adds a key without a search: its hash was not there when somebody looked, and since then nobody else can have added the key.
+    /// `false` if it must be searched for after all; then nothing is changed.
+    ///
+    /// An entry that was not there has not come by a split either, as long as the directory says what it said.
+    #[inline]
+    pub fn add_where(&mut self, sighting: Sighting, new: u64) -> bool {
+        check_reference(new);
+        let (index, hash) = (self.index, self.hash);
+        match sighting {
+            Sighting::Free { entry, free } if entry == self.entry && index.is_free(free, entry, hash) => {
+                index.fill(free, hash, new);
+                *self.keys += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// As [`CcehIndex::upsert`].
     ///
     /// # Errors
