@@ -52,11 +52,10 @@ impl<T> Lag<T> {
         &self.entries[(self.oldest + DEPTH - 1) % DEPTH]
     }
 
-    /// The write that is published next, and the last that was noted.
+    /// The same, to note more of it.
     #[inline]
-    pub(crate) fn ends(&mut self) -> (&mut Entry<T>, &mut Entry<T>) {
-        let [first, second] = &mut self.entries;
-        if self.oldest == 0 { (first, second) } else { (second, first) }
+    pub(crate) fn youngest_mut(&mut self) -> &mut Entry<T> {
+        &mut self.entries[(self.oldest + DEPTH - 1) % DEPTH]
     }
 
     /// Passes all to `publish`, in their order.

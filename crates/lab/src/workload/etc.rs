@@ -28,7 +28,8 @@ const SALT: u64 = 0x65_7463;
 const DRAWS: usize = 10_000;
 
 /// Bytes of the value of object `number`.
-#[inline]
+// Kept out of the code that makes keys and values of one length, which would save registers for it.
+#[inline(never)]
 pub fn etc_size(number: u64) -> usize {
     let bits = mix(number ^ SALT);
     let (percent, within) = (bits % 100, (bits >> 32) as usize);

@@ -28,7 +28,8 @@ impl Spread {
     }
 
     /// The length of number `number`.
-    #[inline]
+    // Kept out of the code that makes keys and values of one length, which would save registers for it.
+    #[inline(never)]
     pub fn of(&self, number: u64) -> usize {
         let bits = mix(number ^ self.salt);
         let ones = i64::from(mix(bits).count_ones()) - 32;

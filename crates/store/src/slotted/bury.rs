@@ -6,8 +6,8 @@
 use super::{EXACT, SlotSession, SlotSpine, exact};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Placed, SizedOffset};
-use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::heap::slots::{Fence, Placed, SizedOffset, Steps};
+use quipu_parts::index::cceh::{LockedSegment, NodeMemory};
 use quipu_parts::stripes::StripeGuard;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
@@ -67,19 +67,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             return Ok(false);
         }
         let sequence = self.draw(numbers, stripe);
-        let lock = || self.index.lock(hash);
-        let mut failure = None;
-        self.heap.place_tombstone_with(owner, key, sequence, lock, |placed, segment| {
-            // It may have moved since, and be named by another word.
-            let taken = segment.take(&guard, |word| self.is_record_of(word, key));
-            debug_assert!(taken.is_some(), "the key is locked");
-            if let Some(old) = taken
-                && let Err(error) = self.bury(placed, old, sequence)
-            {
-                failure = Some(error);
-            }
-        })?;
-        match failure {
+        let mut steps =
+            Burial { spine: self, guard: &guard, key, hash, sequence, segment: None, failure: None };
+        self.heap.place_tombstone_with(owner, key, sequence, &mut steps)?;
+        match steps.failure {
             None => Ok(true),
             Some(error) => Err(error),
         }
@@ -105,3 +96,33 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 const LEAST_PERCENT_FOR_TOMBSTONE: u8 = 1;
 
 const _: () = assert!(EXACT.count_ones() == 1 && SizedOffset::BITS < u64::BITS, "a bit beside the offset");
+
+/// The steps of a tombstone.
+struct Burial<'s, 'g, M: NodeMemory, const REDUCED: bool> {
+    spine: &'s SlotSpine<M, REDUCED>,
+    guard: &'g Guard<'g>,
+    key: &'g [u8],
+    hash: u64,
+    sequence: u64,
+    /// Locked before the fences, as for a put.
+    segment: Option<LockedSegment<'s, M>>,
+    failure: Option<Error>,
+}
+
+impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Burial<'s, '_, M, REDUCED> {
+    type Outcome = ();
+
+    fn lock(&mut self) {
+        self.segment = Some(self.spine.index.lock(self.hash));
+    }
+
+    fn ahead(&mut self, _fence: Fence, _placed: SizedOffset) {}
+
+    fn publish(&mut self, placed: Placed<'s>) {
+        let segment = self.segment.take().expect("it was locked before");
+        // It may have moved since, and be named by another word.
+        let taken = segment.take(self.guard, |word| self.spine.is_record_of(word, self.key));
+        debug_assert!(taken.is_some(), "the key is locked");
+        self.failure = taken.and_then(|old| self.spine.bury(placed, old, self.sequence).err());
+    }
+}

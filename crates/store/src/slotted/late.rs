@@ -28,7 +28,7 @@ use super::{SlotSession, SlotSpine};
 use crate::lag;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Offset, Placed, Releasing, TieBreak};
+use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, Releasing, SizedOffset, Steps, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
 use quipu_parts::stripes::{Parked, Taken};
 use quipu_parts::sync::Waiter;
@@ -45,22 +45,95 @@ pub(super) struct Seen {
     pub(super) sighting: Sighting,
 }
 
-/// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind a fence.
+/// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind the fences.
 #[derive(Default)]
 pub(super) struct Finishing<'s> {
     /// What has still to be released.
     old: Option<Offset>,
     releasing: Option<Releasing<'s>>,
-    _taken: Option<Taken<'s>>,
+    taken: Option<Taken<'s>>,
 }
 
-impl Finishing<'_> {
-    /// Clears the mark of the old record, ahead of the fence that is to cover it.
+/// The steps of a put that is parked.
+pub(super) struct Late<'s, 'g, M: NodeMemory, const REDUCED: bool> {
+    pub(super) spine: &'s SlotSpine<M, REDUCED>,
+    pub(super) guard: &'g Guard<'g>,
+    pub(super) lag: &'g mut Lag,
+    pub(super) record: Record<'g>,
+    pub(super) hash: u64,
+    /// The put before the last.
+    pub(super) finishing: Finishing<'s>,
+}
+
+impl<M: NodeMemory, const REDUCED: bool> Late<'_, '_, M, REDUCED> {
+    /// Looks for the old record of the last put, whose index line has arrived by now, and asks for it.
     #[inline]
-    pub(super) fn clear(&self) {
-        if let Some(releasing) = &self.releasing {
-            releasing.clear();
+    fn look_for_old(&mut self) {
+        let last = self.lag.youngest_mut();
+        let Some(parked) = last.parked else { return };
+        last.more.sighting = self.spine.index.sight(self.guard, parked.hash);
+        if let Sighting::Key { reference } = last.more.sighting {
+            self.spine.heap.prefetch_to_change(SlotSpine::<M, REDUCED>::offset_of(reference));
         }
+    }
+}
+
+impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUCED> {
+    type Outcome = u64;
+
+    /// Lets the index learn of the put before the last, if it is still parked, and begins to release what that has replaced.
+    #[inline]
+    fn lock(&mut self) {
+        let (spine, entry) = (self.spine, self.lag.oldest());
+        let Some(own) = entry.parked.take() else { return };
+        // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
+        let Some(taken) = spine.stripes.take(own) else { return };
+        // Who lets the index learn of another record of this key gives it a number. So if the number is still ours, nobody has since
+        // we looked, and what was absent then is absent.
+        let Seen { sequence, sighting } = entry.more;
+        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
+        let old = spine.name(self.guard, own, Some(&entry.key), sighting);
+        if spine.twin == Some(Twin::KeyFreeBeforeRelease) {
+            drop(taken);
+            // Somebody has to delete the key meanwhile.
+            let mut others = Waiter::default();
+            (0..40).for_each(|_| others.wait());
+            self.finishing.old = old;
+            return;
+        }
+        self.finishing.taken = Some(taken);
+        if let Some(old) = old {
+            self.finishing.releasing = spine.heap.begin_release(old);
+            self.finishing.old = self.finishing.releasing.is_none().then_some(old);
+        }
+    }
+
+    #[inline]
+    fn ahead(&mut self, fence: Fence, placed: SizedOffset) {
+        match fence {
+            Fence::OfRecord => {
+                if let Some(releasing) = &self.finishing.releasing {
+                    releasing.clear();
+                }
+                self.spine.index.prefetch_to_write(self.hash);
+            }
+            Fence::OfMark => {
+                self.look_for_old();
+                let Record { key, sequence, .. } = self.record;
+                let word = SlotSpine::<M, REDUCED>::word_of(placed, key);
+                let seen = Seen { sequence, ..Seen::default() };
+                self.lag.note(Parked { hash: self.hash, word }, key, seen);
+            }
+        }
+    }
+
+    #[inline]
+    fn publish(&mut self, placed: Placed<'s>) -> u64 {
+        if let Some(old) = self.finishing.old {
+            // If it is damaged nobody can clear it; whoever reads its page next reports that.
+            let _ = placed.release_old(old);
+        }
+        SlotSpine::<M, REDUCED>::word_of(placed.sized(), self.record.key)
     }
 }
 
@@ -105,48 +178,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         });
     }
 
-    /// Lets the index learn of this client's oldest put that is parked, and begins to release what that has replaced. The caller
-    /// holds a page.
-    #[inline]
-    pub(super) fn begin_oldest(&self, guard: &Guard<'_>, entry: &mut lag::Entry<Seen>) -> Finishing<'_> {
-        let Some(own) = entry.parked.take() else { return Finishing::default() };
-        // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
-        let Some(taken) = self.stripes.take(own) else { return Finishing::default() };
-        // Who lets the index learn of another record of this key gives it a number. So if the number is still ours, nobody has since
-        // we looked, and what was absent then is absent.
-        let Seen { sequence, sighting } = entry.more;
-        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
-        let old = self.name(guard, own, Some(&entry.key), sighting);
-        if self.twin == Some(Twin::KeyFreeBeforeRelease) {
-            drop(taken);
-            // Somebody has to delete the key meanwhile.
-            let mut others = Waiter::default();
-            (0..40).for_each(|_| others.wait());
-            return Finishing { old, ..Finishing::default() };
-        }
-        let releasing = old.and_then(|old| self.heap.begin_release(old));
-        Finishing { old: old.filter(|_| releasing.is_none()), releasing, _taken: Some(taken) }
-    }
-
-    /// Ends it, behind the fences of the put that has begun it.
-    #[inline]
-    pub(super) fn finish(&self, placed: &Placed<'_>, finishing: Finishing<'_>) {
-        if let Some(old) = finishing.old {
-            // If it is damaged nobody can clear it; whoever reads its page next reports that.
-            let _ = placed.release_old(old);
-        }
-    }
-
-    /// Looks for the old record of the put before the one under way, whose index line has arrived by now, and asks for it.
-    #[inline]
-    pub(super) fn look_for_old(&self, guard: &Guard<'_>, youngest: &mut lag::Entry<Seen>) {
-        let Some(parked) = youngest.parked else { return };
-        youngest.more.sighting = self.index.sight(guard, parked.hash);
-        if let Sighting::Key { reference } = youngest.more.sighting {
-            self.heap.prefetch_to_change(Self::offset_of(reference));
-        }
-    }
-
     /// Publishes what a client has parked, and releases what it has replaced, durably when this returns. Its record tells the
     /// key. The caller holds no page, and may hold another key.
     #[cold]
@@ -156,7 +187,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.
         let key = found.ok().flatten().map(|found| found.key);
         if let Some(old) = self.name(guard, parked, key, Sighting::Nothing) {
-            // As in `finish`.
+            // As when its own client publishes it.
             let _ = self.heap.delete(old);
         }
     }

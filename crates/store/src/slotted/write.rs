@@ -1,7 +1,7 @@
 //! Writing one key.
 
 use super::hot::owner_for;
-use super::late::{Finishing, Seen};
+use super::late::{Finishing, Late};
 use super::reclaim::LEAST_PERCENT;
 use super::{Change, EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::error::Error;
@@ -151,11 +151,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             match written {
                 Ok(0) => return Ok(()),
                 Ok(word) => {
-                    let parked = Parked { hash, word };
-                    let seen = Seen { sequence: stripe.newest(), ..Seen::default() };
-                    session.lag.note(parked, key, seen);
                     // It is durable already.
-                    stripe.park(parked, || ());
+                    stripe.park(Parked { hash, word }, || ());
                     return Ok(());
                 }
                 // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
@@ -177,7 +174,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         sequence
     }
 
-    /// Places a record, durably. Returns its word, which is to be parked: the index does not name it yet. The key's stripe is held.
+    /// Places a record, durably. Returns its word, which is to be parked: the index does not name it yet. The key's stripe is
+    /// held.
     #[inline]
     fn place_late(
         &self,
@@ -190,22 +188,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let SlotSession { participant, owner, numbers, lag, .. } = session;
         let guard = participant.pin();
         let sequence = self.draw(numbers, stripe);
-        let (oldest, youngest) = lag.ends();
-        let steps = Steps {
-            lock: || self.begin_oldest(&guard, oldest),
-            ahead: |finishing: &Finishing<'_>, fence| match fence {
-                Fence::OfRecord => {
-                    finishing.clear();
-                    self.index.prefetch_to_write(hash);
-                }
-                Fence::OfMark => self.look_for_old(&guard, youngest),
-            },
-            publish: |placed: Placed<'_>, finishing| {
-                self.finish(&placed, finishing);
-                Self::word_of(placed.sized(), key)
-            },
-        };
-        Ok(self.heap.place_with(owner, Record { key, value, sequence }, steps)?)
+        let record = Record { key, value, sequence };
+        let mut late =
+            Late { spine: self, guard: &guard, lag, record, hash, finishing: Finishing::default() };
+        Ok(self.heap.place_with(owner, record, &mut late)?)
     }
 
     /// Places a record, durably, lets the index name it, and releases the one before it. The key's stripe is held.
@@ -222,33 +208,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let owner = owner_for(self.is_hot(hot, participant, hash), owner, hot);
         let guard = participant.pin();
         let sequence = self.draw(numbers, stripe);
-        // The segment of the index is locked before the fences, so that nothing waits for them before the next key.
-        let lock = || self.index.lock(hash);
-        let ahead = |_: &LockedSegment<'_, M>, _| ();
-        let is_old = |word| self.is_record_of(word, key);
-        // What fails goes another way than an answer would, and is not moved unless something has: see `place_with`.
-        let mut failure = None;
-        let publish = |placed: Placed<'_>, segment: LockedSegment<'_, M>| {
-            let released = match segment.upsert(&guard, Self::word_of(placed.sized(), key), is_old) {
-                Ok(Some(old)) if REDUCED => self.bury(placed, old, sequence),
-                // If it is the new one, the index named a place that was free: the mark there had been lost.
-                Ok(Some(old)) if Self::offset_of(old) != placed.offset() => {
-                    self.release(placed, Self::offset_of(old))
-                }
-                Ok(_) => return,
-                Err(refused) => {
-                    let withdrawn = placed.withdraw();
-                    failure = Some(withdrawn.map_or_else(Failure::from, |()| Failure::of_index(refused)));
-                    return;
-                }
-            };
-            if let Err(error) = released {
-                failure = Some(error.into());
-            }
-        };
         let record = Record { key, value, sequence };
-        self.heap.place_with(owner, record, Steps { lock, ahead, publish })?;
-        match failure {
+        let mut steps = AtOnce { spine: self, guard: &guard, record, hash, segment: None, failure: None };
+        self.heap.place_with(owner, record, &mut steps)?;
+        match steps.failure {
             None => Ok(()),
             Some(failure) => Err(failure),
         }
@@ -300,6 +263,52 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 }
             }
             misses.note(&self.heap, offset)?;
+        }
+    }
+}
+
+/// The steps of a put that is published before it returns.
+struct AtOnce<'s, 'g, M: NodeMemory, const REDUCED: bool> {
+    spine: &'s SlotSpine<M, REDUCED>,
+    guard: &'g Guard<'g>,
+    record: Record<'g>,
+    hash: u64,
+    /// Locked before the fences, so that nothing waits for them before the next key.
+    segment: Option<LockedSegment<'s, M>>,
+    /// What fails goes this way and not as an answer, which would be moved whether it is one or not.
+    failure: Option<Failure>,
+}
+
+impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for AtOnce<'s, '_, M, REDUCED> {
+    type Outcome = ();
+
+    #[inline]
+    fn lock(&mut self) {
+        self.segment = Some(self.spine.index.lock(self.hash));
+    }
+
+    #[inline]
+    fn ahead(&mut self, _fence: Fence, _placed: SizedOffset) {}
+
+    #[inline]
+    fn publish(&mut self, placed: Placed<'s>) {
+        let AtOnce { spine, guard, record: Record { key, sequence, .. }, .. } = *self;
+        let segment = self.segment.take().expect("it was locked before");
+        let word = SlotSpine::<M, REDUCED>::word_of(placed.sized(), key);
+        let old = segment.upsert(guard, word, |word| spine.is_record_of(word, key));
+        let released = match old.map(|old| old.map(|old| (old, SlotSpine::<M, REDUCED>::offset_of(old)))) {
+            Ok(Some((old, _))) if REDUCED => spine.bury(placed, old, sequence),
+            // If it is the new one, the index named a place that was free: the mark there had been lost.
+            Ok(Some((_, old))) if old != placed.offset() => spine.release(placed, old),
+            Ok(_) => return,
+            Err(refused) => {
+                let withdrawn = placed.withdraw();
+                self.failure = Some(withdrawn.map_or_else(Failure::from, |()| Failure::of_index(refused)));
+                return;
+            }
+        };
+        if let Err(error) = released {
+            self.failure = Some(error.into());
         }
     }
 }

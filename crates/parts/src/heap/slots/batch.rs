@@ -28,7 +28,7 @@ use super::log::FIRST_ENTRY;
 use super::offset::{Offset, SizedOffset};
 use super::owner::Owner;
 use super::pen::line_of;
-use super::place::{Content, Steps};
+use super::place::{Alone, Content};
 use super::reclaim::{Moved, Reclaimed};
 use quipu_medium::LINE;
 use std::ops::Range;
@@ -351,7 +351,7 @@ impl SlotHeap {
         let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
         let (key, body) = record.split_at(entry.key as usize);
         let content = Content { kind: entry.kind, key, body, sequence };
-        let placed = self.place_entry(cleaner, content, Steps::alone())?;
+        let placed = self.place_entry(cleaner, content, &mut Alone)?;
         self.exchange(&guard, position, (key, entry.record_len()), &placed, repoint)
     }
 }

@@ -21,10 +21,10 @@ use super::place::{Fence, Record};
 use quipu_medium::LINE;
 
 /// A slot without a record, and the word of the bitset that has its bit.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,
-    bits: u64,
+    pub(super) bits: u64,
 }
 
 impl SlotHeap {
@@ -38,10 +38,8 @@ impl SlotHeap {
     pub(super) fn free_slot(&self, guard: &PageGuard<'_>, pen: &mut Pen) -> Option<FreeSlot> {
         let shape = self.slots();
         pen.turn_to(self.region(), guard);
-        (0..shape.bitset_words).find_map(|word| {
-            let bits = self.bits(guard, pen, word);
-            let free = (!bits & shape.valid_bits(word)).trailing_zeros();
-            (free < 64).then_some(FreeSlot { slot: word * 64 + free, bits })
+        pen.next.take().or_else(|| {
+            (0..shape.bitset_words).find_map(|word| shape.first_free(word, self.bits(guard, pen, word)))
         })
     }
 
@@ -83,6 +81,7 @@ impl SlotHeap {
             Some(_) => pen.set_word(region, page.at, word, bits | bit),
             None => set_word(region, page.at + word, bits | bit),
         }
+        pen.next = shape.first_free(slot / 64, bits | bit);
         ahead(Fence::OfMark);
         region.fence();
         pen.leave(guard);

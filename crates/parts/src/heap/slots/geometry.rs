@@ -1,11 +1,12 @@
 //! Where everything lies: pure arithmetic over the settings and the size of a zone.
 
 use super::error::SlotError;
+use super::fixed::FreeSlot;
 use super::format::{ENTRY_HEAD, HEADER_LEN, LOG_START, OVERFLOW_HEAD};
 use super::settings::{PAGE_UNIT, RecordForm, SlotSettings};
 
 /// Bytes of a sequence number.
-const SEQUENCE: u64 = 8;
+pub(super) const SEQUENCE: u64 = 8;
 
 /// A page of slots, measured (section 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,13 @@ impl SlotShape {
     #[inline]
     pub fn slot(&self, slot: u32) -> u64 {
         self.first + u64::from(slot) * self.size
+    }
+
+    /// The first slot of a word of the bitset that is free, if these are its bits.
+    #[inline]
+    pub(super) fn first_free(&self, word: u32, bits: u64) -> Option<FreeSlot> {
+        let free = (!bits & self.valid_bits(word)).trailing_zeros();
+        (free < 64).then_some(FreeSlot { slot: word * 64 + free, bits })
     }
 
     /// Bits of a word of the bitset that stand for slots.

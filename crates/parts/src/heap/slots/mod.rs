@@ -156,7 +156,7 @@ pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
 pub use offset::{Offset, SizedOffset};
 pub use owner::Owner;
-pub use place::{Fence, Placed, Record, Steps};
+pub use place::{Alone, Fence, Placed, Record, Steps};
 pub use read::SlotRecord;
 pub use reclaim::{Moved, Reclaimed};
 pub use recovery::FoundSlot;

@@ -5,7 +5,8 @@
 //! with the rest of their lines. The owner knows that rest, because it wrote it; it is kept in DRAM, and holds as long as the
 //! version of the page says that nobody else has changed the page.
 
-use super::geometry::SlotShape;
+use super::fixed::FreeSlot;
+use super::geometry::{SEQUENCE, SlotShape};
 use super::locks::PageGuard;
 use super::place::Record;
 use quipu_medium::{LINE, Region};
@@ -29,6 +30,8 @@ pub(super) struct Pen {
     /// The line in which the last record ends, and where that is.
     last: Line,
     last_at: u64,
+    /// The next free slot of the page, if that was seen when the last one was filled.
+    pub(super) next: Option<FreeSlot>,
     /// What is being written.
     pub(super) buffer: Vec<u8>,
 }
@@ -36,7 +39,7 @@ pub(super) struct Pen {
 impl Default for Pen {
     fn default() -> Pen {
         let nothing = [0; LINE as usize];
-        Pen { page: None, first: nothing, last: nothing, last_at: 0, buffer: Vec::new() }
+        Pen { page: None, first: nothing, last: nothing, last_at: 0, next: None, buffer: Vec::new() }
     }
 }
 
@@ -53,7 +56,7 @@ impl Pen {
     /// Looks at the first line, since something was written past the pen.
     pub(super) fn look(&mut self, region: &Region, page_at: u64) {
         region.read_racing(page_at, &mut self.first);
-        self.last_at = 0;
+        (self.last_at, self.next) = (0, None);
     }
 
     /// Remembers that nobody else has changed the page since, when it is released.
@@ -82,18 +85,23 @@ impl Pen {
         let at = page_at + slot_at;
         let begin = line_of(at);
         let known = (at - begin) as usize;
-        self.buffer.clear();
+        self.buffer.resize((known + shape.size as usize).next_multiple_of(LINE as usize), 0);
+        let (before, rest) = self.buffer.split_at_mut(known);
         match begin {
-            _ if begin == page_at => self.buffer.extend_from_slice(&self.first[..known]),
-            _ if begin == self.last_at => self.buffer.extend_from_slice(&self.last[..known]),
-            _ => region.append_racing(begin, known as u64, &mut self.buffer),
+            _ if begin == page_at => before.copy_from_slice(&self.first[..known]),
+            _ if begin == self.last_at => before.copy_from_slice(&self.last[..known]),
+            _ => region.read_racing(begin, before),
         }
         let Record { key, value, sequence } = record;
-        self.buffer.extend_from_slice(key);
-        self.buffer.extend_from_slice(value);
-        self.buffer.resize(known + shape.sequence_at as usize, 0);
-        self.buffer.extend_from_slice(&sequence.to_le_bytes());
-        self.buffer.resize(self.buffer.len().next_multiple_of(LINE as usize), 0);
+        let (at_key, rest) = rest.split_at_mut(key.len());
+        let (at_value, rest) = rest.split_at_mut(value.len());
+        let (gap, rest) = rest.split_at_mut(shape.sequence_at as usize - key.len() - value.len());
+        let (at_sequence, behind) = rest.split_at_mut(SEQUENCE as usize);
+        at_key.copy_from_slice(key);
+        at_value.copy_from_slice(value);
+        gap.fill(0);
+        at_sequence.copy_from_slice(&sequence.to_le_bytes());
+        behind.fill(0);
         region.write_lines_nt(begin, &self.buffer, known);
         let (lines, _) = self.buffer.as_chunks::<{ LINE as usize }>();
         if let [first, .., last] | [first @ last] = lines {

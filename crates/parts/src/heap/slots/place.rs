@@ -90,24 +90,37 @@ pub enum Fence {
 }
 
 /// What a caller does while its record is placed.
-pub struct Steps<L, A, P> {
+pub trait Steps<'h> {
+    /// What it answers behind the last fence: a word at most. Several would be stored there, and a load that takes in several of
+    /// them waits until the fence has ended.
+    type Outcome;
+
     /// Called before the first store of the record, once there is room for it, in a page that is held: takes locks, since one behind a
     /// fence waits for it. It must not wait for pages.
-    pub lock: L,
-    /// Called behind the stores of the record, and again behind that of its mark, ahead of the fence of each, with what was locked:
-    /// stores what a fence is to cover too, and asks for memory that is needed later. To find where that is takes as long as
-    /// a fence, and passes while the stores are under way; asked for before them it would hold them back.
-    pub ahead: A,
-    /// Called behind the last fence, with what was locked. What it does without a lock, the processor does while the fences are under
-    /// way: for that it is called here, with what it needs, and should answer with a word at most. An answer of several words
-    /// would be stored behind the fence, and a load that takes in several of them waits until the fence has ended.
-    pub publish: P,
+    fn lock(&mut self);
+
+    /// Called behind the stores of the record, and again behind that of its mark, ahead of the fence of each: stores what that is
+    /// to cover too, and does what needs no lock, which passes while the stores are under way. `placed` is where the record will be.
+    ///
+    /// To find memory that is needed later takes as long as a fence; asked for before the stores it would hold them back.
+    fn ahead(&mut self, fence: Fence, placed: SizedOffset);
+
+    /// Called behind the last fence. What it does without a lock, the processor does while the fences are under way.
+    fn publish(&mut self, placed: Placed<'h>) -> Self::Outcome;
 }
 
-impl<'h> Steps<fn(), fn(&(), Fence), fn(Placed<'h>, ()) -> Placed<'h>> {
-    /// Nothing but to have the record.
-    pub(super) fn alone() -> Self {
-        Steps { lock: || (), ahead: |(), _| (), publish: |placed, ()| placed }
+/// Nothing but to have the record.
+pub struct Alone;
+
+impl<'h> Steps<'h> for Alone {
+    type Outcome = Placed<'h>;
+
+    fn lock(&mut self) {}
+
+    fn ahead(&mut self, _fence: Fence, _placed: SizedOffset) {}
+
+    fn publish(&mut self, placed: Placed<'h>) -> Placed<'h> {
+        placed
     }
 }
 
@@ -166,7 +179,7 @@ impl SlotHeap {
         value: &[u8],
         sequence: u64,
     ) -> Result<Placed<'_>, SlotError> {
-        self.place_with(owner, Record { key, value, sequence }, Steps::alone())
+        self.place_with(owner, Record { key, value, sequence }, &mut Alone)
     }
 
     /// As [`place`](SlotHeap::place), with what the caller does at its [steps](Steps).
@@ -174,12 +187,12 @@ impl SlotHeap {
     /// # Errors
     /// As for [`place`](SlotHeap::place).
     #[inline]
-    pub fn place_with<'h, L, R>(
+    pub fn place_with<'h, S: Steps<'h>>(
         &'h self,
         owner: &mut Owner,
         record: Record<'_>,
-        steps: Steps<impl FnOnce() -> L, impl FnMut(&L, Fence), impl FnOnce(Placed<'h>, L) -> R>,
-    ) -> Result<R, SlotError> {
+        steps: &mut S,
+    ) -> Result<S::Outcome, SlotError> {
         let Record { key, value, sequence } = record;
         self.check_size(key.len() as u64, value.len() as u64)?;
         if self.shape().is_some() {
@@ -200,48 +213,38 @@ impl SlotHeap {
     ///
     /// # Errors
     /// As for [`place`](SlotHeap::place).
-    pub fn place_tombstone_with<'h, L, R>(
+    pub fn place_tombstone_with<'h, S: Steps<'h>>(
         &'h self,
         owner: &mut Owner,
         key: &[u8],
         sequence: u64,
-        lock: impl Fn() -> L,
-        publish: impl FnOnce(Placed<'h>, L) -> R,
-    ) -> Result<R, SlotError> {
+        steps: &mut S,
+    ) -> Result<S::Outcome, SlotError> {
         let tombstone = Content { kind: EntryKind::Tombstone, key, body: &[], sequence };
-        let mut publish = Some(publish);
-        let mut publish = |placed, locked| publish.take().expect("it is placed once")(placed, locked);
-        match self.place_entry(
-            owner,
-            tombstone,
-            Steps { lock: &lock, ahead: |_: &L, _| (), publish: &mut publish },
-        ) {
+        match self.place_entry(owner, tombstone, steps) {
             Err(SlotError::Full { .. }) => {
-                let mut owner = self.supply.last_resort.lock();
-                self.place_entry(&mut owner, tombstone, Steps { lock, ahead: |_: &L, _| (), publish })
+                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, steps)
             }
             placed => placed,
         }
     }
 
     #[inline]
-    fn place_slot<'h, L, R>(
+    fn place_slot<'h, S: Steps<'h>>(
         &'h self,
         owner: &mut Owner,
         record: Record<'_>,
-        Steps { lock, mut ahead, publish }: Steps<
-            impl FnOnce() -> L,
-            impl FnMut(&L, Fence),
-            impl FnOnce(Placed<'h>, L) -> R,
-        >,
-    ) -> Result<R, SlotError> {
+        steps: &mut S,
+    ) -> Result<S::Outcome, SlotError> {
         loop {
             let (page, _, pen) = self.page_for(owner, false)?;
             let guard = self.lock(page);
             if let Some(free) = self.free_slot(&guard, pen) {
-                let (locked, placed) = (lock(), self.placed(guard, free.slot, 0));
-                self.write_slot(&placed.guard, pen, free, record, |fence| ahead(&locked, fence));
-                return Ok(publish(placed, locked));
+                steps.lock();
+                let placed = self.placed(guard, free.slot, 0);
+                let sized = placed.sized();
+                self.write_slot(&placed.guard, pen, free, record, |fence| steps.ahead(fence, sized));
+                return Ok(steps.publish(placed));
             }
             drop(guard);
             self.turn_page(owner, false, record.sequence);
@@ -249,16 +252,12 @@ impl SlotHeap {
     }
 
     /// Writes an entry to the log of a page, or of a block that is one page if no page can hold it.
-    pub(super) fn place_entry<'h, L, R>(
+    pub(super) fn place_entry<'h, S: Steps<'h>>(
         &'h self,
         owner: &mut Owner,
         content: Content<'_>,
-        Steps { lock, mut ahead, publish }: Steps<
-            impl FnOnce() -> L,
-            impl FnMut(&L, Fence),
-            impl FnOnce(Placed<'h>, L) -> R,
-        >,
-    ) -> Result<R, SlotError> {
+        steps: &mut S,
+    ) -> Result<S::Outcome, SlotError> {
         let Content { kind, key, body, sequence } = content;
         let len = entry_len(key.len() as u64, body.len() as u64);
         let large = !self.chunks.geometry.fits(false, len);
@@ -268,7 +267,7 @@ impl SlotHeap {
             let (tail, room) = place.tail(&self.chunks.geometry);
             let position = (tail / 8) as u32;
             if len <= room {
-                let locked = lock();
+                steps.lock();
                 if kind == EntryKind::Tombstone
                     && let Some(dead) = self.chunks.dead(guard.page.block)
                 {
@@ -276,21 +275,24 @@ impl SlotHeap {
                 }
                 let told = if kind == EntryKind::Overflow { 0 } else { len };
                 let placed = self.placed(guard, position, told);
-                let (page, room) = (&placed.guard.page, (tail, room));
-                self.write_entry(page, &mut pen.buffer, room, content, |fence| ahead(&locked, fence));
+                let (page, sized) = (&placed.guard.page, placed.sized());
+                let ahead = |fence| steps.ahead(fence, sized);
+                self.write_entry(page, &mut pen.buffer, (tail, room), content, ahead);
                 place.tail += len;
-                return Ok(publish(placed, locked));
+                return Ok(steps.publish(placed));
             }
             let pages = self.chunks.geometry.pages;
             if let Some(parts) = self.parts(&content, large, room)
                 && place.step_with(pages, parts.next)
             {
                 let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
-                let locked = lock();
-                [Fence::OfRecord, Fence::OfMark].into_iter().for_each(|fence| ahead(&locked, fence));
+                steps.lock();
                 let placed = self.placed(guard, position, parts.here + parts.next);
+                for fence in [Fence::OfRecord, Fence::OfMark] {
+                    steps.ahead(fence, placed.sized());
+                }
                 self.write_continued(&placed.guard.page, &next, &mut pen.buffer, (tail, room), content);
-                return Ok(publish(placed, locked));
+                return Ok(steps.publish(placed));
             }
             drop(guard);
             self.turn_page(owner, large, sequence);

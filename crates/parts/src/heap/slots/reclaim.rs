@@ -14,7 +14,7 @@ use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 use super::offset::Offset;
 use super::owner::Owner;
-use super::place::{Content, Placed, Steps};
+use super::place::{Alone, Content, Placed};
 use super::{blocks::FreedBlock, locks::PageGuard};
 
 /// A record that has a new place, for the index.
@@ -113,7 +113,7 @@ impl SlotHeap {
                     _ => EntryKind::Plain,
                 };
                 let content = Content { kind, key, body, sequence };
-                let placed = self.place_entry(cleaner, content, Steps::alone())?;
+                let placed = self.place_entry(cleaner, content, &mut Alone)?;
                 kept += u32::from(!self.exchange(
                     guard,
                     position,

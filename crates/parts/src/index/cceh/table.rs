@@ -153,7 +153,9 @@ impl<M: NodeMemory> CcehIndex<M> {
         let entry = self.directory.entry(hash);
         match self.first_of_hash(entry.place(), hash) {
             Some(reference) => Sighting::Key { reference },
-            None => self.first_free_of(entry, hash).map_or(Sighting::Nothing, |free| Sighting::Free { entry, free }),
+            None => self
+                .first_free_of(entry, hash)
+                .map_or(Sighting::Nothing, |free| Sighting::Free { entry, free }),
         }
     }
 
