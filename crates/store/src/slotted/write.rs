@@ -247,16 +247,21 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// The same, where a record is deleted by its mark.
     fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
-        let mut misses = Misses::default();
+        let (mut compares, mut misses) = (false, Misses::default());
         loop {
-            let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
+            let Some(offset) = self.find_unread(guard, hash, key, compares) else { return Ok(false) };
             self.begin_run();
             if let Some(held) = self.heap.hold(offset) {
-                // Locked before the fence, as for a put.
+                // Locked before the fence, as for a put, and like the page while the record is still on its way from memory.
                 let segment = self.index.lock(hash);
                 let word = Self::word_of(SizedOffset::new(offset, 0), key);
                 // If it does not name the record, that has moved since.
-                if segment.names(word) && held.delete()? {
+                let is_named = segment.names(word);
+                if is_named && !compares && !self.heap.key_is(offset, key) {
+                    compares = true;
+                    continue;
+                }
+                if is_named && held.delete()? {
                     let taken = segment.take(guard, |named| named == word);
                     debug_assert!(taken.is_some(), "the segment is locked");
                     return Ok(true);
@@ -264,6 +269,17 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             }
             misses.note(&self.heap, offset)?;
         }
+    }
+
+    /// Where the record of a key is; unless it `compares` keys, that may be one of another key with the same hash, which hardly ever
+    /// happens.
+    #[inline]
+    fn find_unread(&self, guard: &Guard<'_>, hash: u64, key: &[u8], compares: bool) -> Option<Offset> {
+        let word = if compares { None } else { self.index.candidate(guard, hash) };
+        let Some(word) = word else { return self.find(guard, hash, key) };
+        let offset = Self::offset_of(word);
+        self.heap.prefetch_to_change(offset);
+        Some(offset)
     }
 }
 
