@@ -325,3 +325,45 @@ proptest! {
         pair.check(60);
     }
 }
+
+/// A sighting is as good as a search, whatever came, went and split meanwhile, as long as nobody else added the key.
+#[test]
+fn keys_are_added_where_they_were_sighted() {
+    for hashes in [Hashes::Random, Hashes::EqualTopBits(3), Hashes::Few(300)] {
+        let collector = Collector::new();
+        let participant = collector.register();
+        let guard = participant.pin();
+        let index = CcehIndex::in_dram(CcehSettings::tiny());
+        let mut pair = Pair { index, map: HashMap::new(), hashes, guard: &guard };
+        let (mut pending, mut added, mut searched) = (Vec::new(), 0, 0);
+        for step in 0..40_000 {
+            let (draw, key) = (mix(step), mix(step) >> 32 & 511);
+            let is_pending = pending.iter().any(|(pending, _)| *pending == key);
+            let is_there = pair.map.contains_key(&key);
+            if draw % 4 == 0 && !pending.is_empty() {
+                let (key, sighting) = pending.swap_remove(draw as usize / 4 % pending.len());
+                let mut segment = pair.index.lock(hashes.of(key));
+                if segment.add_where(sighting, reference(key, step)) {
+                    pair.map.insert(key, reference(key, step));
+                    added += 1;
+                } else {
+                    drop(segment);
+                    searched += 1;
+                    pair.put(key, step);
+                }
+            } else if is_pending {
+                continue;
+            } else if !is_there && draw % 3 == 0 {
+                pending.push((key, pair.index.sight(&guard, hashes.of(key))));
+            } else if is_there && draw % 2 == 0 {
+                let named = |reference| key_of(reference) == key;
+                assert_eq!(pair.index.take(&guard, hashes.of(key), named), pair.map.remove(&key));
+            } else {
+                pair.put(key, step);
+            }
+        }
+        assert!(added > 500 && searched > 20, "{hashes:?}: {added} added, {searched} searched for");
+        (0..512).for_each(|key| assert_eq!(pair.get(key), pair.map.get(&key).copied(), "{hashes:?}: {key}"));
+        assert_eq!(pair.index.len(), pair.map.len() as u64);
+    }
+}

@@ -107,8 +107,8 @@ pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -
         if often_large && random.random_ratio(1, 3) { next | LARGE } else { next }
     };
     if seed % 4 == 3 {
-        let mut hardly_read = |thread| (0..steps).map(|_| blind(&mut random, thread, &mut value)).collect();
-        return (0..threads).map(|thread| hardly_read(thread)).collect();
+        let hardly_read = |thread| (0..steps).map(|_| blind(&mut random, thread, &mut value)).collect();
+        return (0..threads).map(hardly_read).collect();
     }
     let reinserting = random.random_ratio(1, 2);
     let keys = if reinserting { 20 } else { KEYS };

@@ -91,7 +91,7 @@ impl Values {
     }
 
     /// Writes the value of key number `key` at `version` over `out`, which gets its length.
-    #[inline]
+    #[inline(always)]
     pub fn fill(&self, key: u64, version: u64, out: &mut Vec<u8>) {
         out.resize(self.length_of(key), 0);
         let tag = mix(key);

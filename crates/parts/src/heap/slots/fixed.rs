@@ -82,6 +82,10 @@ impl SlotHeap {
             None => set_word(region, page.at + word, bits | bit),
         }
         pen.next = shape.first_free(slot / 64, bits | bit);
+        if slot + 2 == shape.count {
+            // The pen will look at the next page soon, whose first line was last written past the caches.
+            region.prefetch(page.at + self.chunks.geometry.page_size);
+        }
         ahead(Fence::OfMark);
         region.fence();
         pen.leave(guard);

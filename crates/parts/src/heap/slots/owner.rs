@@ -44,7 +44,9 @@ impl Place {
     }
 
     fn page(&self, pages: u32) -> u32 {
-        (self.first + self.step) % pages
+        let page = self.first + self.step;
+        // Without the division of a remainder, for every put.
+        if page < pages { page } else { page - pages }
     }
 
     fn is_full(&self, pages: u32) -> bool {

@@ -197,3 +197,34 @@ impl Drop for DramNodes {
         chunks.into_iter().chain(self.spare.get_mut().take()).for_each(Chunk::free);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spare_chunk_is_wanted_when_little_is_left_and_then_used() {
+        const SEGMENT: usize = 64 << 10;
+        let nodes = DramNodes::new(SEGMENT as u64);
+        let words = vec![1; SEGMENT / size_of::<u64>()];
+        let name = Name { start: 0, depth: 0 };
+        let mut allocate = |count: usize| {
+            (0..count).for_each(|_| drop(nodes.allocate(name, &words).expect("memory")));
+            (nodes.dram_bytes(), nodes.wants_memory())
+        };
+        // Two chunks have sixteen segments each, the third thirty-two and is of full size.
+        let smaller = 32 * SEGMENT as u64;
+        assert_eq!(allocate(32), (smaller, false));
+        let full = smaller + CHUNK_MAX as u64;
+        assert_eq!(allocate(24), (full, false));
+        assert_eq!(allocate(1), (full, true));
+        nodes.prepare_memory();
+        assert_eq!(allocate(7), (full + CHUNK_MAX as u64, false), "it is counted before it is used");
+        assert_eq!(allocate(1), (full + CHUNK_MAX as u64, false), "and used before another is made");
+        assert_eq!(allocate(31), (full + CHUNK_MAX as u64, true));
+        assert_eq!(allocate(1), (full + 2 * CHUNK_MAX as u64, true), "nobody has made one");
+        nodes.prepare_memory();
+        nodes.prepare_memory();
+        assert_eq!(allocate(0), (full + 3 * CHUNK_MAX as u64, false), "a second spare one is given back");
+    }
+}
