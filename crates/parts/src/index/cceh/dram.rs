@@ -208,8 +208,10 @@ mod tests {
         let nodes = DramNodes::new(SEGMENT as u64);
         let words = vec![1; SEGMENT / size_of::<u64>()];
         let name = Name { start: 0, depth: 0 };
-        let mut allocate = |count: usize| {
-            (0..count).for_each(|_| drop(nodes.allocate(name, &words).expect("memory")));
+        let allocate = |count: usize| {
+            for _ in 0..count {
+                nodes.allocate(name, &words).expect("memory");
+            }
             (nodes.dram_bytes(), nodes.wants_memory())
         };
         // Two chunks have sixteen segments each, the third thirty-two and is of full size.
