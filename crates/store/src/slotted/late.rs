@@ -6,8 +6,8 @@
 //! mark is cleared under the first fence of that write's own record:
 //!
 //! ```text
-//! put n      place n, its page held | publish n - 2 | ask for the old record of n - 1 | fence | mark n | fence | park n
-//!                                     +--- stripe and page of the old record held ---------------------+
+//! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1, ask for its old record | fence | park n
+//!                        +--- stripe and page of the old record held -------------------------------------------+
 //! ```
 //!
 //! Until the fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is still
@@ -88,8 +88,8 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
         let Some(own) = entry.parked.take() else { return };
         // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
         let Some(taken) = spine.stripes.take(own) else { return };
-        // Who lets the index learn of another record of this key gives it a number. So if the number is still ours, nobody has since
-        // we looked, and what was absent then is absent.
+        // Who writes another record of this key gives it a number. So if the number is still ours, this one has been parked all the
+        // time, and what the index did not have when we looked it does not have now: reclamation replaces, and adds nothing.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let old = spine.name(self.guard, own, Some(&entry.key), sighting);

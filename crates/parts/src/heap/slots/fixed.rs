@@ -13,19 +13,12 @@
 use super::change::Cleared;
 use super::chunks::Page;
 use super::error::Damage;
-use super::geometry::SlotShape;
+use super::geometry::{FreeSlot, SlotShape};
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::pen::{Pen, set_word};
 use super::place::{Fence, Record};
 use quipu_medium::LINE;
-
-/// A slot without a record, and the word of the bitset that has its bit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FreeSlot {
-    pub(super) slot: u32,
-    pub(super) bits: u64,
-}
 
 impl SlotHeap {
     #[inline]

@@ -1,7 +1,6 @@
 //! Where everything lies: pure arithmetic over the settings and the size of a zone.
 
 use super::error::SlotError;
-use super::fixed::FreeSlot;
 use super::format::{ENTRY_HEAD, HEADER_LEN, LOG_START, OVERFLOW_HEAD};
 use super::settings::{PAGE_UNIT, RecordForm, SlotSettings};
 
@@ -25,6 +24,13 @@ pub struct SlotShape {
     pub bitset_words: u32,
     /// Where the first slot stands in a page.
     pub first: u64,
+}
+
+/// A slot without a record, and the word of the bitset that has its bit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FreeSlot {
+    pub(super) slot: u32,
+    pub(super) bits: u64,
 }
 
 impl SlotShape {

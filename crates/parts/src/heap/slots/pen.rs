@@ -5,8 +5,7 @@
 //! with the rest of their lines. The owner knows that rest, because it wrote it; it is kept in DRAM, and holds as long as the
 //! version of the page says that nobody else has changed the page.
 
-use super::fixed::FreeSlot;
-use super::geometry::{SEQUENCE, SlotShape};
+use super::geometry::{FreeSlot, SEQUENCE, SlotShape};
 use super::locks::PageGuard;
 use super::place::Record;
 use quipu_medium::{LINE, Region};

@@ -91,8 +91,8 @@ pub enum Fence {
 
 /// What a caller does while its record is placed.
 pub trait Steps<'h> {
-    /// What it answers behind the last fence: a word at most. Several would be stored there, and a load that takes in several of
-    /// them waits until the fence has ended.
+    /// What it answers behind the last fence; where speed matters, a word at most. Several would be stored there, and a load that takes
+    /// in several of them waits until the fence has ended.
     type Outcome;
 
     /// Called before the first store of the record, once there is room for it, in a page that is held: takes locks, since one behind a
@@ -101,6 +101,7 @@ pub trait Steps<'h> {
 
     /// Called behind the stores of the record, and again behind that of its mark, ahead of the fence of each: stores what that is
     /// to cover too, and does what needs no lock, which passes while the stores are under way. `placed` is where the record will be.
+    /// For a record that continues on the next page both calls come before its stores.
     ///
     /// To find memory that is needed later takes as long as a fence; asked for before the stores it would hold them back.
     fn ahead(&mut self, fence: Fence, placed: SizedOffset);
