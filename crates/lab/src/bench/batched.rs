@@ -14,6 +14,7 @@ const SAMPLE: u32 = 17;
 /// A client that puts many at a time, or one.
 pub(super) struct Batched<C> {
     client: C,
+    /// Room for a batch; none if each put is one.
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
     waiting: usize,
     /// When a put came that waits and is timed.
@@ -22,19 +23,14 @@ pub(super) struct Batched<C> {
 }
 
 impl<C: EngineClient> Batched<C> {
-    /// For batches of so many puts, with room for keys and values of such lengths.
-    pub(super) fn new(client: C, size: usize, key: usize, value: usize) -> Batched<C> {
-        let pairs = vec![(vec![0; key], vec![0; value]); size];
+    /// For batches of so many puts.
+    pub(super) fn new(client: C, size: usize) -> Batched<C> {
+        let pairs = if size > 1 { vec![Default::default(); size] } else { Vec::new() };
         Batched { client, pairs, waiting: 0, came: None, until_timed: SAMPLE }
     }
 
-    /// Where the next put is to be built: its key and its value.
-    #[inline]
-    pub(super) fn next(&mut self) -> &mut (Vec<u8>, Vec<u8>) {
-        &mut self.pairs[self.waiting]
-    }
-
-    /// Takes the put that was built: it is carried out at once, or with the last one of its batch.
+    /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. What is left in its place is to
+    /// be written over.
     ///
     /// Inlined, since an answer that is handed on through memory is moved by whole words: they take in narrower stores, which
     /// behind the fence of a put are served only when that has ended, and its caller would wait.
@@ -42,22 +38,23 @@ impl<C: EngineClient> Batched<C> {
     /// # Errors
     /// The engine's own.
     #[inline(always)]
-    pub(super) fn put(&mut self) -> Result<Answer, C::Error> {
-        if let [(key, value)] = self.pairs.as_slice() {
-            self.client.put(key, value)?;
+    pub(super) fn put(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<Answer, C::Error> {
+        if self.pairs.is_empty() {
+            self.client.put(&pair.0, &pair.1)?;
             return Ok(Access::Put.into());
         }
-        let waited_ns = self.collect()?;
+        let waited_ns = self.collect(pair)?;
         Ok(Answer { access: None, waited_ns })
     }
 
-    /// Lets the put that was built wait for its batch, or issues that with it, as [`issue`](Batched::issue).
-    fn collect(&mut self) -> Result<Option<u64>, C::Error> {
+    /// Lets a put wait for its batch, or issues that with it, as [`issue`](Batched::issue).
+    fn collect(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<Option<u64>, C::Error> {
         self.until_timed -= 1;
         if self.until_timed == 0 {
             self.until_timed = SAMPLE;
             self.came = self.came.or_else(|| Some(Instant::now()));
         }
+        std::mem::swap(&mut self.pairs[self.waiting], pair);
         self.waiting += 1;
         if self.waiting == self.pairs.len() { self.issue() } else { Ok(None) }
     }
@@ -122,14 +119,13 @@ mod tests {
     }
 
     fn put(batched: &mut Batched<&Log>, key: u8) -> Answer {
-        batched.next().0[0] = key;
-        batched.put().expect("infallible")
+        batched.put(&mut (vec![key], vec![0])).expect("infallible")
     }
 
     #[test]
     fn puts_are_issued_together_and_before_a_get_of_one_of_them() {
         let log = Log::default();
-        let mut batched = Batched::new(&log, 3, 1, 1);
+        let mut batched = Batched::new(&log, 3);
         let mut out = Vec::new();
         [1, 2].iter().for_each(|key| assert!(put(&mut batched, *key).access.is_none(), "not answered yet"));
         assert_eq!(batched.get_into(&[9], &mut out).expect("infallible").1.access, Some(Access::Get));
@@ -144,7 +140,7 @@ mod tests {
     #[test]
     fn a_batch_of_one_is_a_put() {
         let log = Log::default();
-        let mut batched = Batched::new(&log, 1, 1, 1);
+        let mut batched = Batched::new(&log, 1);
         assert_eq!(put(&mut batched, 7).access, Some(Access::Put));
         assert_eq!(*log.0.borrow(), ["put 7"]);
     }
@@ -152,7 +148,7 @@ mod tests {
     #[test]
     fn latencies_count_from_when_a_put_came() {
         let log = Log::default();
-        let mut batched = Batched::new(&log, SAMPLE as usize + 1, 1, 1);
+        let mut batched = Batched::new(&log, SAMPLE as usize + 1);
         (1..SAMPLE as u8).for_each(|key| assert_eq!(put(&mut batched, key).waited_ns, None));
         assert_eq!(put(&mut batched, 0).waited_ns, None, "timed from here on");
         std::thread::sleep(std::time::Duration::from_millis(5));

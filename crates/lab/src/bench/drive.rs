@@ -11,8 +11,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// One call in so many is timed on its own.
-const SAMPLE: u64 = 16;
+/// One call in so many is timed on its own. What these calls take is made ready together.
+const SAMPLE: u64 = 32;
 
 /// Calls between two looks at what the other threads do.
 const STRIDE: u64 = 4096;
@@ -72,6 +72,33 @@ impl From<()> for Answer {
     #[inline]
     fn from((): ()) -> Answer {
         Access::Put.into()
+    }
+}
+
+/// What a thread does in a phase.
+pub(super) trait Caller {
+    /// Makes ready what the next calls take, these and no others. It is not timed as a part of one of them.
+    fn prepare(&mut self, calls: Range<u64>);
+
+    /// Makes the call of this number.
+    ///
+    /// # Errors
+    /// Whatever stops the phase.
+    fn call(&mut self, number: u64) -> Result<Answer, BenchError>;
+}
+
+/// Calls that make what they take.
+impl<C, A> Caller for C
+where
+    C: FnMut(u64) -> Result<A, BenchError>,
+    A: Into<Answer>,
+{
+    #[inline]
+    fn prepare(&mut self, _calls: Range<u64>) {}
+
+    #[inline(always)]
+    fn call(&mut self, number: u64) -> Result<Answer, BenchError> {
+        self(number).map(A::into)
     }
 }
 
@@ -155,16 +182,15 @@ struct Share {
 }
 
 /// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the
-/// function it returns makes the call of a given number. Thread `t` makes a consecutive share of the calls,
+/// function it returns, or other [`Caller`], makes the call of a given number. Thread `t` makes a consecutive share of the calls,
 /// in order. What the calls return tells of which kind each was.
 ///
 /// # Errors
 /// The first error of any thread; the others then stop.
-pub(super) fn drive<P, C, A>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
+pub(super) fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError> + Sync,
-    C: FnMut(u64) -> Result<A, BenchError>,
-    A: Into<Answer>,
+    C: Caller,
 {
     let barrier = Barrier::new(phase.threads);
     let stop = AtomicBool::new(false);
@@ -213,7 +239,7 @@ fn collect(phase: &Phase<'_>, shares: Vec<Result<Share, BenchError>>) -> Result<
     Ok(Outcome { operations, seconds: (end - begin).as_secs_f64(), latencies })
 }
 
-fn run<P, C, A>(
+fn run<P, C>(
     phase: &Phase<'_>,
     thread: usize,
     prepare: &P,
@@ -222,32 +248,32 @@ fn run<P, C, A>(
 ) -> Result<Share, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError>,
-    C: FnMut(u64) -> Result<A, BenchError>,
-    A: Into<Answer>,
+    C: Caller,
 {
     let calls = phase.share(thread);
     // Whatever happens before the barrier, the thread must come to it: the others wait there.
     let ready = catch_unwind(AssertUnwindSafe(|| {
-        let mut call = prepare(thread)?;
+        let mut caller = prepare(thread)?;
         for number in calls.clone().take(phase.warm_up as usize) {
-            call(number)?;
+            caller.prepare(number..number + 1);
+            caller.call(number)?;
         }
-        Ok::<C, BenchError>(call)
+        Ok::<C, BenchError>(caller)
     }));
     if !matches!(ready, Ok(Ok(_))) {
         stop.store(true, Ordering::Relaxed);
     }
     barrier.wait();
-    let mut call = ready.unwrap_or_else(|panic| resume_unwind(panic))?;
-    let result = timed(&mut call, calls, stop, phase);
+    let mut caller = ready.unwrap_or_else(|panic| resume_unwind(panic))?;
+    let result = timed(&mut caller, calls, stop, phase);
     if result.is_err() {
         stop.store(true, Ordering::Relaxed);
     }
     result
 }
 
-fn timed<A: Into<Answer>>(
-    call: &mut impl FnMut(u64) -> Result<A, BenchError>,
+fn timed(
+    caller: &mut impl Caller,
     calls: Range<u64>,
     stop: &AtomicBool,
     phase: &Phase<'_>,
@@ -259,18 +285,17 @@ fn timed<A: Into<Answer>>(
         let stride_end = (number + STRIDE).min(calls.end);
         let stride = stride_end - number;
         while number < stride_end {
-            let before = Instant::now();
-            let answer: Answer = call(number)?.into();
-            if let Some(access) = answer.access {
-                latencies.record(access, before.elapsed().as_nanos() as u64);
+            let block = number..(number + SAMPLE).min(stride_end);
+            caller.prepare(block.clone());
+            for call in block.clone() {
+                let begun = (call == number).then(Instant::now);
+                let answer = caller.call(call)?;
+                if let (Some(begun), Some(access)) = (begun, answer.access) {
+                    latencies.record(access, begun.elapsed().as_nanos() as u64);
+                }
+                latencies.record_waited(answer);
             }
-            latencies.record_waited(answer);
-            let block_end = (number + SAMPLE).min(stride_end);
-            number += 1;
-            while number < block_end {
-                latencies.record_waited(call(number)?.into());
-                number += 1;
-            }
+            number = block.end;
         }
         if stop.load(Ordering::Relaxed) {
             return Err(BenchError::Stopped);

@@ -6,9 +6,10 @@
 //! once. Every value read is checked for its key, its wholeness and its version; after the deletes a sample is read again,
 //! where the deleted must be absent and the others present.
 
+use super::ahead::{Ahead, Request};
 use super::batched::Batched;
 use super::config::Config;
-use super::drive::{Answer, Phase, drive};
+use super::drive::{Caller, Phase, drive};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
@@ -206,22 +207,42 @@ impl<'a, E: Engine> Run<'a, E> {
         thread: usize,
         version: u64,
         mut record: impl FnMut(u64) -> u64,
-    ) -> impl FnMut(u64) -> Result<Answer, BenchError> {
+    ) -> impl Caller {
         let (session, end) = (&self.session, phase.share(thread).end);
-        let lengths = (self.keys.length(), session.values.length());
-        let mut client = Batched::new(self.opened.client(), session.config.batch, lengths.0, lengths.1);
-        move |number: u64| {
+        let mut client = Batched::new(self.opened.client(), session.config.batch);
+        let fill = move |number, request: &mut Request| {
             let record = record(number);
-            let (key, value) = client.next();
-            self.keys.fill(record, key);
-            session.values.fill(record, version, value);
-            let mut answer = client.put().map_err(session.refused(name))?;
+            self.keys.fill(record, &mut request.pair.0);
+            session.values.fill(record, version, &mut request.pair.1);
+        };
+        Ahead::new(fill, move |number, request| {
+            let mut answer = client.put(&mut request.pair).map_err(session.refused(name))?;
             if number + 1 == end {
                 let waited_ns = client.issue().map_err(session.refused(name))?;
                 answer.waited_ns = answer.waited_ns.or(waited_ns);
             }
             Ok(answer)
+        })
+    }
+
+    /// Makes the keys of the records that calls are about.
+    fn keys_of(&self, mut record: impl FnMut(u64) -> u64) -> impl FnMut(u64, &mut Request) {
+        move |number, request| {
+            request.record = record(number);
+            self.keys.fill(request.record, &mut request.pair.0);
         }
+    }
+
+    /// The same of records chosen uniformly.
+    fn random_keys(&self, phase: u64, thread: usize) -> impl FnMut(u64, &mut Request) {
+        let mut random = self.random(phase, thread);
+        self.keys_of(move |_| random.random_range(0..self.records()))
+    }
+
+    /// That a record is not there that must be.
+    #[cold]
+    fn missing(&self, phase: &str, record: u64) -> BenchError {
+        BenchError::Missing { design: self.session.design().to_owned(), phase: phase.to_owned(), record }
     }
 
     fn get(&self) -> Result<Row, BenchError> {
@@ -233,15 +254,11 @@ impl<'a, E: Engine> Run<'a, E> {
             &phase,
             || self.records(),
             |thread| {
-                let mut client = self.opened.client();
-                let mut random = self.random(1, thread);
-                let (mut key, mut value) = (self.key(), self.value());
-                Ok(move |_| {
-                    let record = random.random_range(0..self.records());
-                    self.keys.fill(record, &mut key);
-                    let found = client.get_into(&key, &mut value).map_err(session.refused(NAME))?;
-                    session.verify(NAME, record, found.then_some(&value))
-                })
+                let (mut client, mut value) = (self.opened.client(), self.value());
+                Ok(Ahead::new(self.random_keys(1, thread), move |_, Request { record, pair }| {
+                    let found = client.get_into(&pair.0, &mut value).map_err(session.refused(NAME))?;
+                    session.verify(NAME, *record, found.then_some(&value))
+                }))
             },
         )
     }
@@ -369,21 +386,11 @@ impl<'a, E: Engine> Run<'a, E> {
             || self.records(),
             |thread| {
                 let mut client = self.opened.client();
-                let mut random = self.random(4, thread);
-                let mut key = self.key();
-                Ok(move |_| {
-                    let record = random.random_range(0..self.records());
-                    self.keys.fill(record, &mut key);
-                    let found = client.update_in_place(&key, at, |old| old).map_err(session.refused(NAME))?;
-                    if found.is_some() {
-                        return Ok(());
-                    }
-                    Err(BenchError::Missing {
-                        design: session.design().to_owned(),
-                        phase: NAME.to_owned(),
-                        record,
-                    })
-                })
+                Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
+                    let found =
+                        client.update_in_place(&pair.0, at, |old| old).map_err(session.refused(NAME))?;
+                    found.map(drop).ok_or_else(|| self.missing(NAME, *record))
+                }))
             },
         )
     }
@@ -415,11 +422,9 @@ impl<'a, E: Engine> Run<'a, E> {
             || self.records() - deletes,
             |_| {
                 let mut client = self.opened.client();
-                let mut key = self.key();
-                Ok(move |position: u64| {
-                    self.keys.fill(order.at(position), &mut key);
-                    client.delete(&key).map_err(session.refused(NAME))
-                })
+                Ok(Ahead::new(self.keys_of(move |position| order.at(position)), move |_, request| {
+                    client.delete(&request.pair.0).map_err(session.refused(NAME))
+                }))
             },
         )?;
         session.verify_count(NAME, self.opened, self.records() - deletes)?;
@@ -437,19 +442,11 @@ impl<'a, E: Engine> Run<'a, E> {
             || self.records() - deletes,
             |_| {
                 let mut client = self.opened.client();
-                let mut key = self.key();
-                Ok(move |position: u64| {
-                    let record = order.at(deleted + position);
-                    self.keys.fill(record, &mut key);
-                    if client.remove(&key).map_err(session.refused(NAME))? {
-                        return Ok(());
-                    }
-                    Err(BenchError::Missing {
-                        design: session.design().to_owned(),
-                        phase: NAME.to_owned(),
-                        record,
-                    })
-                })
+                let keys = self.keys_of(move |position| order.at(deleted + position));
+                Ok(Ahead::new(keys, move |_, Request { record, pair }| {
+                    let was_there = client.remove(&pair.0).map_err(session.refused(NAME))?;
+                    if was_there { Ok(()) } else { Err(self.missing(NAME, *record)) }
+                }))
             },
         )?;
         session.verify_count(NAME, self.opened, self.records() - deletes)?;

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::cost::{DimmMeter, Meter};
-use super::drive::{Answer, Outcome, Phase, drive};
+use super::drive::{Caller, Outcome, Phase, drive};
 use super::engine::{Engine, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
@@ -55,7 +55,7 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// Runs a phase on an open store; the row says what it took, and what the store holds of `left` records
     /// after it.
-    pub(super) fn measure<P, C, A>(
+    pub(super) fn measure<P, C>(
         &self,
         opened: &E::Opened,
         phase: &Phase<'_>,
@@ -64,8 +64,7 @@ impl<'a, E: Engine> Session<'a, E> {
     ) -> Result<Row, BenchError>
     where
         P: Fn(usize) -> Result<C, BenchError> + Sync,
-        C: FnMut(u64) -> Result<A, BenchError>,
-        A: Into<Answer>,
+        C: Caller,
     {
         let eliminated = || opened.stats().map_or(0, |stats| stats.eliminated_writes);
         let before = eliminated();
@@ -76,8 +75,11 @@ impl<'a, E: Engine> Session<'a, E> {
             Some(sim) => {
                 let dimms = &DimmMeter::new(sim);
                 let outcome = drive(phase, |thread| {
-                    let mut call = prepare(thread)?;
-                    Ok(move |number| dimms.watch(|| call(number)))
+                    let mut caller = prepare(thread)?;
+                    Ok(move |number| {
+                        caller.prepare(number..number + 1);
+                        dimms.watch(|| caller.call(number))
+                    })
                 })?;
                 dimms_per_op = Some(dimms.dimms(outcome.operations));
                 outcome

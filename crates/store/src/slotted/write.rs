@@ -99,13 +99,19 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.stripes.prefetch(hash);
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
-        let mut misses = Misses::default();
+        let (mut compares, mut misses) = (false, Misses::default());
         loop {
-            let Some(offset) = self.find(&guard, hash, key) else { return Ok(None) };
+            let Some(offset) = self.find_unread(&guard, hash, key, compares) else { return Ok(None) };
             self.begin_run();
-            // None: it has moved since.
-            if let Some(old) = self.heap.update_in_place(offset, at, &change)? {
-                return Ok(Some(old));
+            if let Some(held) = self.heap.hold(offset) {
+                if !held.key_is(key) && !compares {
+                    compares = true;
+                    continue;
+                }
+                // None: it has moved since.
+                if let Some(old) = held.update_in_place(at, &change)? {
+                    return Ok(Some(old));
+                }
             }
             misses.note(&self.heap, offset)?;
         }
@@ -257,7 +263,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 let word = Self::word_of(SizedOffset::new(offset, 0), key);
                 // If it does not name the record, that has moved since.
                 let is_named = segment.names(word);
-                if is_named && !compares && !self.heap.key_is(offset, key) {
+                if is_named && !compares && !held.key_is(key) {
                     compares = true;
                     continue;
                 }
@@ -277,9 +283,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     fn find_unread(&self, guard: &Guard<'_>, hash: u64, key: &[u8], compares: bool) -> Option<Offset> {
         let word = if compares { None } else { self.index.candidate(guard, hash) };
         let Some(word) = word else { return self.find(guard, hash, key) };
-        let offset = Self::offset_of(word);
-        self.heap.prefetch_to_change(offset);
-        Some(offset)
+        Some(Self::offset_of(word))
     }
 }
 

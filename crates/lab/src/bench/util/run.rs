@@ -208,21 +208,19 @@ impl<E: Engine> Run<'_, E> {
                 values: first + share.start..first + share.end,
                 bytes: &bytes,
             });
-            let (mut key, mut value) = self.buffers();
-            let mut client = Batched::new(self.opened.client(), session.config.batch, key.len(), value.len());
+            let mut pair = self.buffers();
+            let mut client = Batched::new(self.opened.client(), session.config.batch);
             let stage = &stage;
             Ok(move |number| {
                 let request = drawn.requests[(number - share.start) as usize];
+                self.shape.fill(request.record, &mut pair.0);
                 let mut answer = if request.is_put {
-                    let (key, value) = client.next();
-                    self.shape.fill(request.record, key);
-                    session.values.fill(request.record, request.value, value);
-                    client.put().map_err(session.refused(stage))?
+                    session.values.fill(request.record, request.value, &mut pair.1);
+                    client.put(&mut pair).map_err(session.refused(stage))?
                 } else {
-                    self.shape.fill(request.record, &mut key);
-                    let (found, answer) =
-                        client.get_into(&key, &mut value).map_err(session.refused(stage))?;
-                    session.verify_last(stage, request.record, found.then_some(&value), request.value)?;
+                    let (key, value) = &mut pair;
+                    let (found, answer) = client.get_into(key, value).map_err(session.refused(stage))?;
+                    session.verify_last(stage, request.record, found.then_some(value), request.value)?;
                     answer
                 };
                 if number + 1 == share.end {

@@ -127,6 +127,7 @@ impl SlotHeap {
     }
 
     /// Counts out the record in a slot of a page that is held; what remains is to clear its bit. `None` if that is clear.
+    #[inline]
     pub(super) fn count_out_slot(&self, page: &Page<'_>, slot: u32) -> Option<Cleared> {
         let shape = self.slots();
         if self.is_slot_set(page, slot) != Some(true) {

@@ -74,6 +74,15 @@ impl PageGuard<'_> {
         (self.heap.settings().lock == LockKind::Dram32).then_some(self.version.get())
     }
 
+    /// Releases the page where its lock is a byte of its header; for [`Drop`].
+    #[cold]
+    fn release_byte(&self) {
+        let region = self.heap.region();
+        let word = region.load(self.page.at);
+        let version = u64::from(self.version.get().wrapping_add(1)) & LOCK_BYTE;
+        region.store(self.page.at, word & !LOCK_BYTE | version);
+    }
+
     /// Something of the page is changed that its owner's pen does not know of: when it is released, the version will be another
     /// one than the pen expects.
     #[inline]
@@ -89,12 +98,7 @@ impl Drop for PageGuard<'_> {
     fn drop(&mut self) {
         match self.heap.settings().lock {
             LockKind::Dram32 => self.page.lock.store(self.version.get().wrapping_add(1), Ordering::Release),
-            LockKind::PageByte => {
-                let region = self.heap.region();
-                let word = region.load(self.page.at);
-                let version = u64::from(self.version.get().wrapping_add(1)) & LOCK_BYTE;
-                region.store(self.page.at, word & !LOCK_BYTE | version);
-            }
+            LockKind::PageByte => self.release_byte(),
         }
     }
 }
@@ -140,29 +144,40 @@ impl SlotHeap {
                         .is_ok();
                 swapped.then_some(version)?
             }
-            LockKind::PageByte => {
-                let word = self.region().load(page.at);
-                let version = (word & LOCK_BYTE) as u32;
-                let locked = word & !LOCK_BYTE | u64::from(version + 1);
-                let is_even = version.is_multiple_of(2);
-                (is_even && self.region().compare_exchange(page.at, word, locked).is_ok())
-                    .then_some(version)?
-            }
+            LockKind::PageByte => self.try_lock_byte(&page)?,
         };
         // What follows must not be seen before the odd version.
         fence(Ordering::Release);
         Some(PageGuard { heap: self, page, version: Cell::new(version.wrapping_add(1)) })
     }
 
+    /// Takes a page whose lock is a byte of its header, if nobody has it; the version that it had.
+    #[cold]
+    fn try_lock_byte(&self, page: &Page<'_>) -> Option<u32> {
+        let word = self.region().load(page.at);
+        let version = (word & LOCK_BYTE) as u32;
+        let locked = word & !LOCK_BYTE | u64::from(version + 1);
+        let is_even = version.is_multiple_of(2);
+        (is_even && self.region().compare_exchange(page.at, word, locked).is_ok()).then_some(version)
+    }
+
     /// Takes a page, and waits for it. The caller holds no other page, or one that nobody who has this one waits for.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lock<'h>(&'h self, page: Page<'h>) -> PageGuard<'h> {
+        if let Some(guard) = self.try_lock(page) {
+            return guard;
+        }
+        self.lock_contended(page)
+    }
+
+    #[cold]
+    fn lock_contended<'h>(&'h self, page: Page<'h>) -> PageGuard<'h> {
         let mut waiter = Waiter::default();
         loop {
+            waiter.wait();
             if let Some(guard) = self.try_lock(page) {
                 return guard;
             }
-            waiter.wait();
         }
     }
 

@@ -104,7 +104,8 @@ impl SlotHeap {
         self.chunks.page_of(offset).is_some_and(|page| self.has_key(&page, offset.position(), key))
     }
 
-    fn has_key(&self, page: &Page<'_>, position: u32, key: &[u8]) -> bool {
+    #[inline(always)]
+    pub(super) fn has_key(&self, page: &Page<'_>, position: u32, key: &[u8]) -> bool {
         let at = match &self.chunks.geometry.shape {
             Some(shape) if shape.key == key.len() as u64 && position < shape.count => {
                 page.at + shape.slot(position)
@@ -134,7 +135,13 @@ impl SlotHeap {
     #[inline]
     pub fn prefetch_to_change(&self, offset: Offset) {
         let Some(page) = self.chunks.page_of(offset) else { return };
-        self.region().prefetch(self.first_byte(&page, offset.position()));
+        self.prefetch_in(&page, offset);
+    }
+
+    /// The same, of a record on this page.
+    #[inline]
+    pub(super) fn prefetch_in(&self, page: &Page<'_>, offset: Offset) {
+        self.region().prefetch(self.first_byte(page, offset.position()));
         self.region().prefetch(page.at);
         page.prefetch_to_change();
     }

@@ -1,0 +1,63 @@
+//! Keys and values made ahead of the calls that take them.
+//!
+//! What a processor does of one call while it waits for the memory of the one before is what fits its window: on the machines
+//! this was written on some 200 instructions that write a register. Keys and values made between two calls fill it, so that
+//! what is measured is how well the benchmark's own work overlaps with the store's; a user who has the next key at hand is
+//! served faster. So they are made a block at a time, still inside what is timed.
+
+use super::drive::{Answer, Caller};
+use super::error::BenchError;
+use std::ops::Range;
+
+/// A call to come.
+#[derive(Clone)]
+pub(super) struct Request {
+    /// Number of its record.
+    pub(super) record: u64,
+    /// Its key and, if it writes, its value.
+    pub(super) pair: (Vec<u8>, Vec<u8>),
+}
+
+/// Calls whose requests are made ahead.
+pub(super) struct Ahead<F, C> {
+    fill: F,
+    call: C,
+    requests: Vec<Request>,
+    /// The call that the first of these is for.
+    first: u64,
+}
+
+impl<F, C> Ahead<F, C> {
+    /// `fill` makes the request of the call of a number, over an older one; `call` takes it.
+    pub(super) fn new<A>(fill: F, call: C) -> Ahead<F, C>
+    where
+        F: FnMut(u64, &mut Request),
+        C: FnMut(u64, &mut Request) -> Result<A, BenchError>,
+    {
+        Ahead { fill, call, requests: Vec::new(), first: 0 }
+    }
+}
+
+impl<F, C, A> Caller for Ahead<F, C>
+where
+    F: FnMut(u64, &mut Request),
+    C: FnMut(u64, &mut Request) -> Result<A, BenchError>,
+    A: Into<Answer>,
+{
+    fn prepare(&mut self, calls: Range<u64>) {
+        let count = (calls.end - calls.start) as usize;
+        if self.requests.len() < count {
+            self.requests.resize(count, Request { record: 0, pair: Default::default() });
+        }
+        self.first = calls.start;
+        for (number, request) in calls.zip(&mut self.requests) {
+            (self.fill)(number, request);
+        }
+    }
+
+    #[inline(always)]
+    fn call(&mut self, number: u64) -> Result<Answer, BenchError> {
+        let request = &mut self.requests[(number - self.first) as usize];
+        (self.call)(number, request).map(A::into)
+    }
+}
