@@ -189,10 +189,16 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Makes sure that the run has durably begun, ahead of a change that draws no number.
     #[inline]
     fn begin_run(&self) {
-        if !self.has_begun.load(Ordering::Acquire) {
+        if !self.has_begun() {
             self.heap.draw();
             self.has_begun.store(true, Ordering::Release);
         }
+    }
+
+    /// Whether it has.
+    #[inline]
+    fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Acquire)
     }
 
     /// Refuses what no page can hold.

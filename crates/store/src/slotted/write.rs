@@ -99,19 +99,34 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.stripes.prefetch(hash);
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
-        let (mut compares, mut misses) = (false, Misses::default());
+        // A whole hash is hardly ever that of another key; so the page is held before the key has arrived from memory.
+        if let Some(word) = self.index.candidate(&guard, hash)
+            && self.has_begun()
+            && let Some(held) = self.heap.hold(Self::offset_of(word))
+            && held.key_is(key)
+            && let Some(old) = held.update_in_place(at, &change)?
+        {
+            return Ok(Some(old));
+        }
+        self.find_and_update(&guard, hash, key, at, &change)
+    }
+
+    /// The same, comparing keys, as often as the record moves meanwhile; the first of a run, too.
+    #[cold]
+    fn find_and_update(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        at: u64,
+        change: &impl Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        let mut misses = Misses::default();
         loop {
-            let Some(offset) = self.find_unread(&guard, hash, key, compares) else { return Ok(None) };
+            let Some(offset) = self.find(guard, hash, key) else { return Ok(None) };
             self.begin_run();
-            if let Some(held) = self.heap.hold(offset) {
-                if !held.key_is(key) && !compares {
-                    compares = true;
-                    continue;
-                }
-                // None: it has moved since.
-                if let Some(old) = held.update_in_place(at, &change)? {
-                    return Ok(Some(old));
-                }
+            if let Some(old) = self.heap.update_in_place(offset, at, change)? {
+                return Ok(Some(old));
             }
             misses.note(&self.heap, offset)?;
         }

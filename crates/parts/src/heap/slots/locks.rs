@@ -74,15 +74,6 @@ impl PageGuard<'_> {
         (self.heap.settings().lock == LockKind::Dram32).then_some(self.version.get())
     }
 
-    /// Releases the page where its lock is a byte of its header; for [`Drop`].
-    #[cold]
-    fn release_byte(&self) {
-        let region = self.heap.region();
-        let word = region.load(self.page.at);
-        let version = u64::from(self.version.get().wrapping_add(1)) & LOCK_BYTE;
-        region.store(self.page.at, word & !LOCK_BYTE | version);
-    }
-
     /// Something of the page is changed that its owner's pen does not know of: when it is released, the version will be another
     /// one than the pen expects.
     #[inline]
@@ -98,7 +89,7 @@ impl Drop for PageGuard<'_> {
     fn drop(&mut self) {
         match self.heap.settings().lock {
             LockKind::Dram32 => self.page.lock.store(self.version.get().wrapping_add(1), Ordering::Release),
-            LockKind::PageByte => self.release_byte(),
+            LockKind::PageByte => self.heap.release_byte(self.page.at, self.version.get().wrapping_add(1)),
         }
     }
 }
@@ -127,58 +118,71 @@ impl SlotHeap {
     /// Takes a page, if nobody has it.
     #[inline]
     pub(super) fn try_lock<'h>(&'h self, page: Page<'h>) -> Option<PageGuard<'h>> {
-        let version = match self.settings().lock {
-            LockKind::Dram32 => {
-                point();
-                let version = page.lock.load(Ordering::Relaxed);
-                let is_even = version.is_multiple_of(2);
-                let swapped = is_even
-                    && page
-                        .lock
-                        .compare_exchange(
-                            version,
-                            version.wrapping_add(1),
-                            Ordering::AcqRel,
-                            Ordering::Relaxed,
-                        )
-                        .is_ok();
-                swapped.then_some(version)?
-            }
-            LockKind::PageByte => self.try_lock_byte(&page)?,
-        };
-        // What follows must not be seen before the odd version.
-        fence(Ordering::Release);
-        Some(PageGuard { heap: self, page, version: Cell::new(version.wrapping_add(1)) })
-    }
-
-    /// Takes a page whose lock is a byte of its header, if nobody has it; the version that it had.
-    #[cold]
-    fn try_lock_byte(&self, page: &Page<'_>) -> Option<u32> {
-        let word = self.region().load(page.at);
-        let version = (word & LOCK_BYTE) as u32;
-        let locked = word & !LOCK_BYTE | u64::from(version + 1);
-        let is_even = version.is_multiple_of(2);
-        (is_even && self.region().compare_exchange(page.at, word, locked).is_ok()).then_some(version)
+        let version = self.try_advance(page.lock, page.at)?;
+        Some(PageGuard { heap: self, page, version: Cell::new(version) })
     }
 
     /// Takes a page, and waits for it. The caller holds no other page, or one that nobody who has this one waits for.
+    ///
+    /// What is out of line takes numbers and no page: a page whose address is given away lies in memory, and is copied by wider
+    /// loads than it was stored by, which wait for the stores.
     #[inline(always)]
     pub(super) fn lock<'h>(&'h self, page: Page<'h>) -> PageGuard<'h> {
-        if let Some(guard) = self.try_lock(page) {
-            return guard;
-        }
-        self.lock_contended(page)
+        let version = match self.try_advance(page.lock, page.at) {
+            Some(version) => version,
+            None => self.advance(page.lock, page.at),
+        };
+        PageGuard { heap: self, page, version: Cell::new(version) }
     }
 
+    /// Makes the version of the page at this place odd, and returns it; `None` if it is.
+    #[inline]
+    fn try_advance(&self, lock: &AtomicU32, at: u64) -> Option<u32> {
+        let odd = match self.settings().lock {
+            LockKind::Dram32 => {
+                point();
+                let version = lock.load(Ordering::Relaxed);
+                let odd = version.wrapping_add(1);
+                let is_even = version.is_multiple_of(2);
+                let swapped = is_even
+                    && lock.compare_exchange(version, odd, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+                swapped.then_some(odd)?
+            }
+            LockKind::PageByte => self.try_advance_byte(at)?,
+        };
+        // What follows must not be seen before the odd version.
+        fence(Ordering::Release);
+        Some(odd)
+    }
+
+    /// The same, as soon as it is even.
     #[cold]
-    fn lock_contended<'h>(&'h self, page: Page<'h>) -> PageGuard<'h> {
+    fn advance(&self, lock: &AtomicU32, at: u64) -> u32 {
         let mut waiter = Waiter::default();
         loop {
             waiter.wait();
-            if let Some(guard) = self.try_lock(page) {
-                return guard;
+            if let Some(odd) = self.try_advance(lock, at) {
+                return odd;
             }
         }
+    }
+
+    /// As [`try_advance`](SlotHeap::try_advance), where the lock is a byte of the page's header.
+    #[cold]
+    fn try_advance_byte(&self, at: u64) -> Option<u32> {
+        let word = self.region().load(at);
+        let version = (word & LOCK_BYTE) as u32;
+        let odd = version + 1;
+        let is_even = version.is_multiple_of(2);
+        (is_even && self.region().compare_exchange(at, word, word & !LOCK_BYTE | u64::from(odd)).is_ok())
+            .then_some(odd)
+    }
+
+    /// Releases a page whose lock is a byte of its header.
+    #[cold]
+    fn release_byte(&self, at: u64, version: u32) {
+        let word = self.region().load(at);
+        self.region().store(at, word & !LOCK_BYTE | u64::from(version) & LOCK_BYTE);
     }
 
     /// Clears a record durably while `own` is held: its page is that one, or is taken for as long, or someone who has it
