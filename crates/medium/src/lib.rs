@@ -26,6 +26,7 @@ mod map;
 mod region;
 pub mod sim;
 mod topology;
+mod words;
 
 pub use arch::{FlushKind, LINE};
 pub use barrier::{all_threads_pass, lends_barriers};

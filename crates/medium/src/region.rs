@@ -242,8 +242,8 @@ impl Region {
         }
     }
 
-    #[inline]
-    fn word(&self, offset: u64) -> &AtomicU64 {
+    #[inline(always)]
+    pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         if !offset.is_multiple_of(WORD) {
             not_aligned(offset);
         }

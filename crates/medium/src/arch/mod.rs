@@ -92,6 +92,18 @@ pub(crate) unsafe fn flush_lines(kind: FlushKind, start: *const u8, len: usize) 
     each_line(start as usize, len, |line| unsafe { cpu::flush_line(kind, line as *const u8) });
 }
 
+/// Writes back one line. Durable after the next [`fence`] of this thread.
+///
+/// # Safety
+/// It must lie in a live mapping.
+#[inline]
+pub(crate) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
+    if kind != FlushKind::None {
+        // SAFETY: forwarded.
+        unsafe { cpu::flush_line(kind, line) }
+    }
+}
+
 /// Whether this is a virtual machine, whose host may keep its "persistent" memory in ordinary memory. `None` if the
 /// processor does not say.
 pub(crate) fn virtual_machine() -> Option<bool> {

@@ -92,11 +92,9 @@ impl Held<'_> {
         if heap.is_slot_set(&guard.page, offset.position()) != Some(true) {
             return Ok(None);
         }
-        let (region, word) = (heap.region(), guard.page.at + shape.slot(offset.position()) + shape.key + at);
-        let old = region.load(word);
+        let word = guard.page.at + shape.slot(offset.position()) + shape.key + at;
         // The line has been read for the key: to write it back takes fewer instructions than to write it past the caches.
-        region.store(word, change(old));
-        region.persist(word, 8);
+        let old = heap.region().change_durably(word, change);
         Ok(Some(old))
     }
 }

@@ -119,7 +119,7 @@ impl SlotHeap {
     }
 
     /// Whether a slot has a record; `None` if there is no such slot.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_slot_set(&self, page: &Page<'_>, slot: u32) -> Option<bool> {
         let shape = self.slots();
         let (word, bit) = shape.bit(slot);

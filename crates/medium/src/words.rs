@@ -1,0 +1,36 @@
+//! Words that are changed and durable in one step.
+//!
+//! The steps are there one by one ([`Region::load`], [`Region::store`], [`Region::persist`]), each with its own look at the bounds
+//! and at what kind of medium this is. Where the change of a word is all that a call does, these looks are a good part of what
+//! stands between the arrival of its line and the misses of the next call, which the processor overlaps as far as its window goes.
+
+use crate::{LINE, Region, arch};
+use std::sync::atomic::Ordering;
+
+impl Region {
+    /// Changes an aligned word, durably when this returns; what stood there. It is stored as by [`store`](Region::store), and not
+    /// compared and swapped: the caller keeps other writers away.
+    #[inline(always)]
+    pub fn change_durably(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> u64 {
+        // On Arm a store has a barrier of its own.
+        if cfg!(target_arch = "aarch64") || self.simulator().is_some() {
+            return self.change_by_steps(offset, change);
+        }
+        let word = self.word(offset);
+        let old = u64::from_le(word.load(Ordering::Acquire));
+        word.store(change(old).to_le(), Ordering::Release);
+        let line = std::ptr::from_ref(word) as usize & !(LINE as usize - 1);
+        // SAFETY: the line of a word of a live mapping, which consists of whole pages.
+        unsafe { arch::flush_line(self.flush_kind(), line as *const u8) };
+        arch::fence(self.flush_kind());
+        old
+    }
+
+    #[cold]
+    fn change_by_steps(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> u64 {
+        let old = self.load(offset);
+        self.store(offset, change(old));
+        self.persist(offset, 8);
+        old
+    }
+}
