@@ -298,7 +298,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     fn find_unread(&self, guard: &Guard<'_>, hash: u64, key: &[u8], compares: bool) -> Option<Offset> {
         let word = if compares { None } else { self.index.candidate(guard, hash) };
         let Some(word) = word else { return self.find(guard, hash, key) };
-        Some(Self::offset_of(word))
+        let offset = Self::offset_of(word);
+        self.heap.prefetch_to_change(offset);
+        Some(offset)
     }
 }
 

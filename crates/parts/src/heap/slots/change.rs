@@ -157,16 +157,14 @@ impl SlotHeap {
         Ok(held.delete()?.then_some(held))
     }
 
-    /// Holds the page of an offset that the index gave, to change the record there, which is asked for first. `None` if there is no
+    /// Holds the page of an offset that the index gave, to change the record there. `None` if there is no
     /// such page any more.
     ///
     /// Inlined, like what is done with it: the less is between the record's arrival and the end of the call, the more of the next
     /// one's misses pass meanwhile; and an answer of this size would be handed on through memory.
     #[inline(always)]
     pub fn hold(&self, offset: Offset) -> Option<Held<'_>> {
-        let page = self.chunks.page_of(offset)?;
-        self.prefetch_in(&page, offset);
-        let guard = self.lock(page);
+        let guard = self.lock(self.chunks.page_of(offset)?);
         Some(Held { heap: self, guard, offset })
     }
 
@@ -180,7 +178,9 @@ impl SlotHeap {
         at: u64,
         change: impl FnOnce(u64) -> u64,
     ) -> Result<Option<u64>, SlotError> {
-        let Some(held) = self.hold(offset) else { return Ok(None) };
-        held.update_in_place(at, change)
+        if self.shape().is_none() {
+            return Err(SlotError::NotInPlace);
+        }
+        self.hold(offset).map_or(Ok(None), |held| held.update_in_place(at, change))
     }
 }

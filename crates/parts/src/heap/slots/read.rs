@@ -135,13 +135,7 @@ impl SlotHeap {
     #[inline]
     pub fn prefetch_to_change(&self, offset: Offset) {
         let Some(page) = self.chunks.page_of(offset) else { return };
-        self.prefetch_in(&page, offset);
-    }
-
-    /// The same, of a record on this page.
-    #[inline]
-    pub(super) fn prefetch_in(&self, page: &Page<'_>, offset: Offset) {
-        self.region().prefetch(self.first_byte(page, offset.position()));
+        self.region().prefetch(self.first_byte(&page, offset.position()));
         self.region().prefetch(page.at);
         page.prefetch_to_change();
     }
