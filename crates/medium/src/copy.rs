@@ -25,6 +25,22 @@ unsafe fn word_around(address: usize) -> u64 {
 /// can tolerate to see what others write there in any mix.
 #[inline]
 pub(crate) unsafe fn racing(src: *const u8, dst: *mut u8, len: usize) {
+    if (src as usize | len).is_multiple_of(WORD) {
+        // SAFETY: whole words.
+        unsafe { whole_words(src, dst, len) };
+    } else {
+        // SAFETY: forwarded.
+        unsafe { ragged(src, dst, len) };
+    }
+    fence(Ordering::Acquire);
+}
+
+/// As [`racing`], wherever the bytes begin and end.
+///
+/// # Safety
+/// As for [`racing`].
+#[inline(never)]
+unsafe fn ragged(src: *const u8, dst: *mut u8, len: usize) {
     let head = src.align_offset(WORD).min(len);
     let end = head + (len - head) / WORD * WORD;
     // SAFETY: three parts of the range, of which the middle one consists of whole words.
@@ -33,7 +49,6 @@ pub(crate) unsafe fn racing(src: *const u8, dst: *mut u8, len: usize) {
         whole_words(src.add(head), dst.add(head), end - head);
         by_words(src.add(end), dst.add(end), len - end);
     }
-    fence(Ordering::Acquire);
 }
 
 /// As [`racing`], for aligned words.
@@ -73,33 +88,54 @@ unsafe fn by_words(src: *const u8, dst: *mut u8, len: usize) {
 ///
 /// # Safety
 /// As for the source of [`racing`].
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn equals(src: *const u8, bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<WORD>();
-    let mut difference = 0;
-    if (src as usize).is_multiple_of(WORD) {
-        for (i, word) in words.iter().enumerate() {
-            // SAFETY: the word is part of the range.
-            difference |= unsafe { word_around(src as usize + i * WORD) } ^ u64::from_le_bytes(*word);
-        }
-        if !rest.is_empty() {
-            let mut last = [0; WORD];
-            last[..rest.len()].copy_from_slice(rest);
-            // SAFETY: its first bytes are part of the range.
-            let found = unsafe { word_around(src as usize + words.len() * WORD) };
-            let beyond = u64::MAX << (rest.len() * 8);
-            difference |= (found ^ u64::from_le_bytes(last)) & !beyond;
-        }
-    } else {
-        let mut piece = [0; 64];
-        for (i, part) in bytes.chunks(piece.len()).enumerate() {
-            // SAFETY: a part of the range, and a buffer that is at least as long.
-            unsafe { by_words(src.add(i * piece.len()), piece.as_mut_ptr(), part.len()) };
-            difference |= u64::from(&piece[..part.len()] != part);
-        }
+    if !(src as usize).is_multiple_of(WORD) {
+        // SAFETY: forwarded.
+        return unsafe { equals_by_pieces(src, bytes) };
     }
+    let mut address = src as usize;
+    for word in words {
+        // SAFETY: the word is part of the range.
+        if unsafe { word_around(address) } != u64::from_le_bytes(*word) {
+            return false;
+        }
+        address += WORD;
+    }
+    // SAFETY: the first bytes of the word behind the others are part of the range.
+    let is_equal = rest.is_empty() || unsafe { begins_with(address, rest) };
     fence(Ordering::Acquire);
-    difference == 0
+    is_equal
+}
+
+/// Whether the aligned word at `address` begins with these bytes, of which there are fewer than eight.
+///
+/// # Safety
+/// The word must be mapped.
+unsafe fn begins_with(address: usize, bytes: &[u8]) -> bool {
+    let mut word = [0; WORD];
+    word[..bytes.len()].copy_from_slice(bytes);
+    // SAFETY: forwarded.
+    let found = unsafe { word_around(address) };
+    let beyond = u64::MAX << (bytes.len() * 8);
+    (found ^ u64::from_le_bytes(word)) & !beyond == 0
+}
+
+/// As [`equals`], wherever the bytes stand.
+///
+/// # Safety
+/// As for [`equals`].
+#[inline(never)]
+unsafe fn equals_by_pieces(src: *const u8, bytes: &[u8]) -> bool {
+    let mut piece = [0; 64];
+    let is_equal = bytes.chunks(piece.len()).enumerate().all(|(i, part)| {
+        // SAFETY: a part of the range, and a buffer that is at least as long.
+        unsafe { by_words(src.add(i * piece.len()), piece.as_mut_ptr(), part.len()) };
+        piece[..part.len()] == *part
+    });
+    fence(Ordering::Acquire);
+    is_equal
 }
 
 #[cfg(test)]

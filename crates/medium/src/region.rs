@@ -344,7 +344,7 @@ impl Region {
     }
 
     /// Whether these bytes stand at `offset`, where others may be changing them: if so, the answer means nothing.
-    #[inline]
+    #[inline(always)]
     pub fn equals_racing(&self, offset: u64, bytes: &[u8]) -> bool {
         let src = self.at_to_read(offset, bytes.len() as u64);
         // SAFETY: as in `read_racing`.
@@ -352,7 +352,7 @@ impl Region {
     }
 
     /// The first of some bytes that are about to be read.
-    #[inline]
+    #[inline(always)]
     fn at_to_read(&self, offset: u64, len: u64) -> *const u8 {
         let src = self.at(offset, len);
         self.note_read(offset, len);

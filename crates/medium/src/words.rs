@@ -26,11 +26,35 @@ impl Region {
         old
     }
 
-    #[cold]
+    #[inline(never)]
     fn change_by_steps(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> u64 {
         let old = self.load(offset);
         self.store(offset, change(old));
         self.persist(offset, 8);
         old
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Region;
+    use crate::map::Pages;
+    use crate::sim::SimOptions;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn change(region: &Region) {
+        region.store(4088, 7);
+        assert_eq!(region.change_durably(4088, |old| old * 6), 7);
+        assert_eq!((region.load(4088), region.load(4080)), (42, 0));
+        for at in [4092, region.len(), u64::MAX - 7] {
+            let refused = catch_unwind(AssertUnwindSafe(|| region.change_durably(at, |old| old)));
+            assert!(refused.is_err(), "at {at}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_changed_alike_on_the_machine_and_on_the_simulator() {
+        change(&Region::dram(4096, Pages::Ordinary).expect("memory"));
+        change(&Region::sim(SimOptions { len: 4096, ..SimOptions::default() }));
     }
 }

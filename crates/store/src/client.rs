@@ -144,7 +144,10 @@ impl Client {
                 with_logs!(logs, spine => spine.get_into(&session.pin(), key, out))
             }
             Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.get_into(&session.pin(), key, out))
+                with_slots!(slots, spine => {
+                    let hash = spine.ask(key);
+                    spine.get_into(&session.pin(), hash, key, out)
+                })
             }
         }
     }

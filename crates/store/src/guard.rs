@@ -46,7 +46,7 @@ impl Guard<'_> {
             }),
             Pinned::Slots(slots) => {
                 let mut value = Vec::new();
-                let found = with_slots!(slots, spine => spine.get_into(&self.pinned, key, &mut value))?;
+                let found = with_slots!(slots, spine => spine.get_into(&self.pinned, spine.ask(key), key, &mut value))?;
                 Ok(found.then_some(Cow::Owned(value)))
             }
         }

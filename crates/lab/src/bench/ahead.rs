@@ -3,7 +3,7 @@
 //! What a processor does of one call while it waits for the memory of the one before is what fits its window: on the machines
 //! this was written on some 200 instructions that write a register. Keys and values made between two calls fill it, so that
 //! what is measured is how well the benchmark's own work overlaps with the store's; a user who has the next key at hand is
-//! served faster. So they are made a block at a time, still inside what is timed.
+//! served faster. So they are made a block at a time, inside of a phase's time but not of a call's.
 
 use super::drive::{Answer, Caller};
 use super::error::BenchError;
@@ -23,8 +23,9 @@ pub(super) struct Ahead<F, C> {
     fill: F,
     call: C,
     requests: Vec<Request>,
-    /// The call that the first of these is for.
+    /// The call that the first of these is for, and the one behind the last that has one.
     first: u64,
+    end: u64,
 }
 
 impl<F, C> Ahead<F, C> {
@@ -34,7 +35,7 @@ impl<F, C> Ahead<F, C> {
         F: FnMut(u64, &mut Request),
         C: FnMut(u64, &mut Request) -> Result<A, BenchError>,
     {
-        Ahead { fill, call, requests: Vec::new(), first: 0 }
+        Ahead { fill, call, requests: Vec::new(), first: 0, end: 0 }
     }
 }
 
@@ -49,7 +50,7 @@ where
         if self.requests.len() < count {
             self.requests.resize(count, Request { record: 0, pair: Default::default() });
         }
-        self.first = calls.start;
+        (self.first, self.end) = (calls.start, calls.end);
         for (number, request) in calls.zip(&mut self.requests) {
             (self.fill)(number, request);
         }
@@ -57,6 +58,7 @@ where
 
     #[inline(always)]
     fn call(&mut self, number: u64) -> Result<Answer, BenchError> {
+        debug_assert!((self.first..self.end).contains(&number), "call {number} has no request");
         let request = &mut self.requests[(number - self.first) as usize];
         (self.call)(number, request).map(A::into)
     }

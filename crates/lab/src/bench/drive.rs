@@ -11,8 +11,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// One call in so many is timed on its own. What these calls take is made ready together.
-const SAMPLE: u64 = 32;
+/// Calls of a block: what they take is made ready together, and the last one is timed on its own, which comes behind others and not
+/// behind the preparation.
+const BLOCK: u64 = 64;
 
 /// Calls between two looks at what the other threads do.
 const STRIDE: u64 = 4096;
@@ -254,10 +255,8 @@ where
     // Whatever happens before the barrier, the thread must come to it: the others wait there.
     let ready = catch_unwind(AssertUnwindSafe(|| {
         let mut caller = prepare(thread)?;
-        for number in calls.clone().take(phase.warm_up as usize) {
-            caller.prepare(number..number + 1);
-            caller.call(number)?;
-        }
+        let warm_up = calls.start..(calls.start + phase.warm_up).min(calls.end);
+        make(&mut caller, warm_up, &mut Latencies::new())?;
         Ok::<C, BenchError>(caller)
     }));
     if !matches!(ready, Ok(Ok(_))) {
@@ -282,27 +281,35 @@ fn timed(
     let mut number = calls.start;
     let begin = Instant::now();
     while number < calls.end {
-        let stride_end = (number + STRIDE).min(calls.end);
-        let stride = stride_end - number;
-        while number < stride_end {
-            let block = number..(number + SAMPLE).min(stride_end);
-            caller.prepare(block.clone());
-            for call in block.clone() {
-                let begun = (call == number).then(Instant::now);
-                let answer = caller.call(call)?;
-                if let (Some(begun), Some(access)) = (begun, answer.access) {
-                    latencies.record(access, begun.elapsed().as_nanos() as u64);
-                }
-                latencies.record_waited(answer);
-            }
-            number = block.end;
-        }
+        let stride = number..(number + STRIDE).min(calls.end);
+        make(caller, stride.clone(), &mut latencies)?;
         if stop.load(Ordering::Relaxed) {
             return Err(BenchError::Stopped);
         }
-        phase.progress.advance(stride * phase.operations_per_call);
+        phase.progress.advance((stride.end - stride.start) * phase.operations_per_call);
+        number = stride.end;
     }
     Ok(Share { begin, end: Instant::now(), latencies })
+}
+
+/// Makes these calls, block by block. Out of line, so that warm-up and what is timed take the same way.
+#[inline(never)]
+fn make(caller: &mut impl Caller, calls: Range<u64>, latencies: &mut Latencies) -> Result<(), BenchError> {
+    let mut number = calls.start;
+    while number < calls.end {
+        let block = number..(number + BLOCK).min(calls.end);
+        caller.prepare(block.clone());
+        for call in block.clone() {
+            let begun = (call + 1 == block.end).then(Instant::now);
+            let answer = caller.call(call)?;
+            if let (Some(begun), Some(access)) = (begun, answer.access) {
+                latencies.record(access, begun.elapsed().as_nanos() as u64);
+            }
+            latencies.record_waited(answer);
+        }
+        number = block.end;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -54,10 +54,10 @@ fn time_is_that_of_the_slowest_thread_and_warm_up_is_not_in_it() {
 fn latencies_of_each_kind_are_kept_apart() {
     let outcome = drive(&phase(1, 128), |_| {
         Ok(|number: u64| {
-            // The first of every thirty-two calls is timed; every other of those is a get.
-            let get = number / SAMPLE % 2 == 1;
+            // The last of every thirty-two calls is timed; every other of those is a get.
+            let get = number / BLOCK % 2 == 1;
             std::thread::sleep(Duration::from_millis(
-                if get { 10 } else { 1 } * u64::from(number.is_multiple_of(SAMPLE)),
+                if get { 10 } else { 1 } * u64::from((number + 1).is_multiple_of(BLOCK)),
             ));
             Ok(if get { Access::Get } else { Access::Put })
         })
@@ -87,4 +87,30 @@ fn a_panic_before_the_barrier_reaches_the_caller() {
         assert!(thread != 1, "a broken invariant");
         Ok(|_| Ok(()))
     });
+}
+
+/// A caller that notes what it is asked.
+struct Noting<'a>(&'a Mutex<Vec<(Range<u64>, Vec<u64>)>>);
+
+impl Caller for Noting<'_> {
+    fn prepare(&mut self, calls: Range<u64>) {
+        self.0.lock().unwrap().push((calls, Vec::new()));
+    }
+
+    fn call(&mut self, number: u64) -> Result<Answer, BenchError> {
+        self.0.lock().unwrap().last_mut().expect("it was prepared").1.push(number);
+        Ok(().into())
+    }
+}
+
+#[test]
+fn each_call_is_made_behind_the_preparation_of_its_block() {
+    let noted = Mutex::new(Vec::new());
+    drive(&Phase { warm_up: 2, ..phase(1, STRIDE + 40) }, |_| Ok(Noting(&noted))).unwrap();
+    let blocks = noted.into_inner().unwrap();
+    assert!(blocks.iter().all(|(prepared, made)| prepared.clone().eq(made.iter().copied())));
+    let (warm_up, timed) = blocks.split_first().expect("there are calls");
+    assert_eq!(warm_up.0, 0..2);
+    assert!(timed.iter().all(|(prepared, _)| (1..=BLOCK).contains(&(prepared.end - prepared.start))));
+    assert!(timed.iter().flat_map(|(prepared, _)| prepared.clone()).eq(0..STRIDE + 40));
 }

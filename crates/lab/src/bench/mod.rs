@@ -16,9 +16,10 @@
 //!
 //! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations
 //! between the first begin and the last end, so a slow thread is not averaged away. One call in thirty-two is
-//! timed on its own for the latencies, which adds about 2 ns to the mean call and the clock's own 20 to 30 ns
-//! to each latency. Pools are created and touched, clients opened and caches warmed before the clock starts;
-//! making keys and values, a block of calls ahead, and checking values is inside, because users do both.
+//! timed on its own for the latencies, which costs two looks at a clock, of 20 to 30 ns each, one of which is in the
+//! latency. Pools are created and touched, clients opened and caches warmed before the clock starts; making keys
+//! and values and checking values is inside, because users do both. Where a call is one operation of [`ops`], they are made
+//! a block of calls ahead.
 
 mod ahead;
 pub mod alloc;

@@ -255,8 +255,9 @@ impl<'a, E: Engine> Run<'a, E> {
             || self.records(),
             |thread| {
                 let (mut client, mut value) = (self.opened.client(), self.value());
+                let refused = session.refused(NAME);
                 Ok(Ahead::new(self.random_keys(1, thread), move |_, Request { record, pair }| {
-                    let found = client.get_into(&pair.0, &mut value).map_err(session.refused(NAME))?;
+                    let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
                     session.verify(NAME, *record, found.then_some(&value))
                 }))
             },
@@ -340,7 +341,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(session.batched(row))
     }
 
-    /// Copy on write: the value is read, changed in memory and put again.
+    /// Copy on write: the value is read, and another put in its place.
     fn read_modify_write(&self) -> Result<Row, BenchError> {
         const NAME: &str = "read_modify_write";
         let session = &self.session;
@@ -350,17 +351,18 @@ impl<'a, E: Engine> Run<'a, E> {
             &phase,
             || self.records(),
             |thread| {
-                let mut client = self.opened.client();
+                let (mut client, mut old) = (self.opened.client(), self.value());
                 let mut random = self.random(5, thread);
-                let (mut key, mut value) = (self.key(), self.value());
-                Ok(move |_| {
-                    let record = random.random_range(0..self.records());
-                    self.keys.fill(record, &mut key);
-                    let found = client.get_into(&key, &mut value).map_err(session.refused(NAME))?;
-                    session.verify(NAME, record, found.then_some(&value))?;
-                    session.values.fill(record, UPDATED, &mut value);
-                    client.put(&key, &value).map_err(session.refused(NAME))
-                })
+                let fill = move |_, request: &mut Request| {
+                    request.record = random.random_range(0..self.records());
+                    self.keys.fill(request.record, &mut request.pair.0);
+                    session.values.fill(request.record, UPDATED, &mut request.pair.1);
+                };
+                Ok(Ahead::new(fill, move |_, Request { record, pair: (key, value) }| {
+                    let found = client.get_into(key, &mut old).map_err(session.refused(NAME))?;
+                    session.verify(NAME, *record, found.then_some(&old))?;
+                    client.put(key, value).map_err(session.refused(NAME))
+                }))
             },
         )
     }
@@ -385,10 +387,9 @@ impl<'a, E: Engine> Run<'a, E> {
             &phase,
             || self.records(),
             |thread| {
-                let mut client = self.opened.client();
+                let (mut client, refused) = (self.opened.client(), session.refused(NAME));
                 Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
-                    let found =
-                        client.update_in_place(&pair.0, at, |old| old).map_err(session.refused(NAME))?;
+                    let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
                     found.map(drop).ok_or_else(|| self.missing(NAME, *record))
                 }))
             },
@@ -421,9 +422,9 @@ impl<'a, E: Engine> Run<'a, E> {
             &phase,
             || self.records() - deletes,
             |_| {
-                let mut client = self.opened.client();
+                let (mut client, refused) = (self.opened.client(), session.refused(NAME));
                 Ok(Ahead::new(self.keys_of(move |position| order.at(position)), move |_, request| {
-                    client.delete(&request.pair.0).map_err(session.refused(NAME))
+                    client.delete(&request.pair.0).map_err(&refused)
                 }))
             },
         )?;
@@ -441,10 +442,10 @@ impl<'a, E: Engine> Run<'a, E> {
             &phase,
             || self.records() - deletes,
             |_| {
-                let mut client = self.opened.client();
+                let (mut client, refused) = (self.opened.client(), session.refused(NAME));
                 let keys = self.keys_of(move |position| order.at(deleted + position));
                 Ok(Ahead::new(keys, move |_, Request { record, pair }| {
-                    let was_there = client.remove(&pair.0).map_err(session.refused(NAME))?;
+                    let was_there = client.remove(&pair.0).map_err(&refused)?;
                     if was_there { Ok(()) } else { Err(self.missing(NAME, *record)) }
                 }))
             },

@@ -210,13 +210,15 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// The page's lock, the word, its persistence.
+    /// The page's lock, the key, the word, its persistence.
     fn update_records(&self, sink: Sink<'_>) -> Result<(), BenchError> {
         const STEP: &str = "update_in_place: record";
         let at = self.config.key_size.next_multiple_of(8) - self.config.key_size;
         self.measure(STEP, sink, |_| {
+            let mut key = Vec::new();
             Ok(move |record| {
-                let old = self.heap.update_in_place(self.offset(record), at as u64, |old| old);
+                self.keys.fill(record, &mut key);
+                let old = self.heap.update_in_place(self.offset(record), &key, at as u64, |old| old);
                 let old = old.map_err(refused(STEP))?;
                 if old.is_some() { Ok(()) } else { Err(missing(STEP, record)) }
             })

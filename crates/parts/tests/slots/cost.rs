@@ -106,7 +106,8 @@ fn other_operations_cost_what_the_paper_says() {
     };
     let old = put(1);
     let counts = |cost: Cost| (cost.fences, cost.lines_flushed + cost.lines_streamed);
-    let (_, update) = cost_of(&region, || heap.update_in_place(old, 8, |old| old + 1).expect("aligned"));
+    let (_, update) =
+        cost_of(&region, || heap.update_in_place(old, &value(1, 16), 8, |old| old + 1).expect("aligned"));
     assert_eq!(counts(update), (1, 1), "one Persist for an update in place");
     let mut buffer = Vec::new();
     let (_, read) = cost_of(&region, || heap.read(old, &mut buffer).expect("sound").is_some());

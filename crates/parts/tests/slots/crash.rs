@@ -327,7 +327,7 @@ fn an_update_in_place_survives_a_crash_whole_or_not_at_all() {
         at_each_operation(
             &region,
             move |snapshot| assert!(read(&booted, snapshot).is_subset(&BTreeSet::from([old, new]))),
-            || assert_eq!(heap.update_in_place(offset, 16, |_| new).expect("aligned"), Some(old)),
+            || assert_eq!(heap.update_in_place(offset, &key_of(1), 16, |_| new).expect("aligned"), Some(old)),
         );
         let after = region.simulator().expect("simulated").snapshot();
         assert_eq!(read(&arena, &after), BTreeSet::from([new]), "acknowledged");

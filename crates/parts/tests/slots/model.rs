@@ -178,18 +178,24 @@ fn eight_bytes_are_updated_in_place() {
     client.put(key, &[1; 20]).expect("room");
     let offset = table.offset(key).expect("it was put");
     let heap = &table.heap;
-    assert_eq!(heap.update_in_place(offset, 4, |old| old + 1).expect("aligned"), Some(0x0101_0101_0101_0101));
-    assert_eq!(heap.update_in_place(offset, 4, |_| 7).expect("aligned"), Some(0x0101_0101_0101_0102));
+    assert_eq!(
+        heap.update_in_place(offset, key, 4, |old| old + 1).expect("aligned"),
+        Some(0x0101_0101_0101_0101)
+    );
+    assert_eq!(heap.update_in_place(offset, key, 4, |_| 7).expect("aligned"), Some(0x0101_0101_0101_0102));
     let mut expected = [1; 20];
     expected[4..12].copy_from_slice(&7u64.to_le_bytes());
     assert_eq!(client.get(key).expect("it is there").0, expected);
     for at in [0, 1, 13, 20, u64::MAX] {
-        assert!(matches!(heap.update_in_place(offset, at, |old| old), Err(SlotError::NotInPlace)), "{at}");
+        assert!(
+            matches!(heap.update_in_place(offset, key, at, |old| old), Err(SlotError::NotInPlace)),
+            "{at}"
+        );
     }
     assert!(client.delete(key));
-    assert_eq!(heap.update_in_place(offset, 4, |_| 9).expect("aligned"), None);
+    assert_eq!(heap.update_in_place(offset, key, 4, |_| 9).expect("aligned"), None);
     let log = Table::new(self::heap(&self::region(1 << 20), 64 << 10, variable(), 0));
-    assert!(matches!(log.heap.update_in_place(offset, 0, |old| old), Err(SlotError::NotInPlace)));
+    assert!(matches!(log.heap.update_in_place(offset, key, 0, |old| old), Err(SlotError::NotInPlace)));
 }
 
 #[test]

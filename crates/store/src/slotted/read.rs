@@ -9,10 +9,25 @@ use quipu_parts::index::cceh::NodeMemory;
 const BATCH: usize = 32;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one.
+    /// The hash of a key for which the index is asked ahead: before the caller is pinned, or does anything else, since the call
+    /// before may still be waiting.
     #[inline]
-    pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+    pub(crate) fn ask(&self, key: &[u8]) -> u64 {
         let hash = self.hash(key);
+        self.index.prefetch(hash);
+        hash
+    }
+
+    /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one. The caller has
+    /// [asked](SlotSpine::ask) for the hash.
+    #[inline]
+    pub(crate) fn get_into(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
         self.settle(guard, hash);
         self.read(guard, hash, key, out)
     }

@@ -42,11 +42,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Deletes a key, and tells whether it was there (section 4.5).
     #[inline]
     pub(crate) fn remove(&self, session: &mut SlotSession, key: &[u8]) -> Result<bool, Error> {
+        let hash = self.ask(key);
+        self.stripes.prefetch(hash);
         self.check_key(key)?;
         self.fail_with_background()?;
-        let hash = self.hash(key);
-        self.index.prefetch_to_write(hash);
-        self.stripes.prefetch(hash);
         let stripe = self.lock(&session.participant, hash);
         self.delete(session, &stripe, hash, key)
     }
@@ -92,26 +91,23 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         at: u64,
         change: impl Fn(u64) -> u64,
     ) -> Result<Option<u64>, Error> {
+        let hash = self.ask(key);
+        self.stripes.prefetch(hash);
         self.check_key(key)?;
         self.fail_with_background()?;
-        let hash = self.hash(key);
-        self.index.prefetch(hash);
-        self.stripes.prefetch(hash);
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
-        // A whole hash is hardly ever that of another key; so the page is held before the key has arrived from memory.
+        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed.
         if let Some(word) = self.index.candidate(&guard, hash)
             && self.has_begun()
-            && let Some(held) = self.heap.hold(Self::offset_of(word))
-            && held.key_is(key)
-            && let Some(old) = held.update_in_place(at, &change)?
+            && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, &change)?
         {
             return Ok(Some(old));
         }
         self.find_and_update(&guard, hash, key, at, &change)
     }
 
-    /// The same, comparing keys, as often as the record moves meanwhile; the first of a run, too.
+    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run, and what is refused.
     #[cold]
     fn find_and_update(
         &self,
@@ -125,7 +121,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         loop {
             let Some(offset) = self.find(guard, hash, key) else { return Ok(None) };
             self.begin_run();
-            if let Some(old) = self.heap.update_in_place(offset, at, change)? {
+            if let Some(old) = self.heap.update_in_place(offset, key, at, change)? {
                 return Ok(Some(old));
             }
             misses.note(&self.heap, offset)?;
@@ -267,40 +263,44 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// The same, where a record is deleted by its mark.
+    #[inline]
     fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
-        let (mut compares, mut misses) = (false, Misses::default());
+        // As for an update in place.
+        if let Some(word) = self.index.candidate(guard, hash)
+            && self.has_begun()
+            && self.unmark_if_named(guard, hash, key, word)?
+        {
+            return Ok(true);
+        }
+        self.find_and_unmark(guard, hash, key)
+    }
+
+    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run.
+    #[cold]
+    fn find_and_unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        let mut misses = Misses::default();
         loop {
-            let Some(offset) = self.find_unread(guard, hash, key, compares) else { return Ok(false) };
+            let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
             self.begin_run();
-            if let Some(held) = self.heap.hold(offset) {
-                // Locked before the fence, as for a put, and like the page while the record is still on its way from memory.
-                let segment = self.index.lock(hash);
-                let word = Self::word_of(SizedOffset::new(offset, 0), key);
-                // If it does not name the record, that has moved since.
-                let is_named = segment.names(word);
-                if is_named && !compares && !held.key_is(key) {
-                    compares = true;
-                    continue;
-                }
-                if is_named && held.delete()? {
-                    let taken = segment.take(guard, |named| named == word);
-                    debug_assert!(taken.is_some(), "the segment is locked");
-                    return Ok(true);
-                }
+            let word = Self::word_of(SizedOffset::new(offset, 0), key);
+            if self.unmark_if_named(guard, hash, key, word)? {
+                return Ok(true);
             }
             misses.note(&self.heap, offset)?;
         }
     }
 
-    /// Where the record of a key is; unless it `compares` keys, that may be one of another key with the same hash, which hardly ever
-    /// happens.
-    #[inline]
-    fn find_unread(&self, guard: &Guard<'_>, hash: u64, key: &[u8], compares: bool) -> Option<Offset> {
-        let word = if compares { None } else { self.index.candidate(guard, hash) };
-        let Some(word) = word else { return self.find(guard, hash, key) };
-        let offset = Self::offset_of(word);
-        self.heap.prefetch_to_change(offset);
-        Some(offset)
+    /// Deletes the record of a key if it is the one of this word, and has not moved since the index said so.
+    #[inline(always)]
+    fn unmark_if_named(&self, guard: &Guard<'_>, hash: u64, key: &[u8], word: u64) -> Result<bool, Error> {
+        let Some(held) = self.heap.hold(Self::offset_of(word)) else { return Ok(false) };
+        // Locked, and searched, before the fence, as for a put, and while the record is still on its way from memory.
+        let Some(entry) = self.index.lock(hash).entry_of(word) else { return Ok(false) };
+        let is_gone = held.key_is(key) && held.delete()?;
+        if is_gone {
+            entry.remove(guard);
+        }
+        Ok(is_gone)
     }
 }
 

@@ -208,7 +208,7 @@ impl<E: Engine> Run<'_, E> {
                 values: first + share.start..first + share.end,
                 bytes: &bytes,
             });
-            let mut pair = self.buffers();
+            let (mut pair, mut value) = (self.buffers(), Vec::new());
             let mut client = Batched::new(self.opened.client(), session.config.batch);
             let stage = &stage;
             Ok(move |number| {
@@ -218,9 +218,9 @@ impl<E: Engine> Run<'_, E> {
                     session.values.fill(request.record, request.value, &mut pair.1);
                     client.put(&mut pair).map_err(session.refused(stage))?
                 } else {
-                    let (key, value) = &mut pair;
-                    let (found, answer) = client.get_into(key, value).map_err(session.refused(stage))?;
-                    session.verify_last(stage, request.record, found.then_some(value), request.value)?;
+                    let (found, answer) =
+                        client.get_into(&pair.0, &mut value).map_err(session.refused(stage))?;
+                    session.verify_last(stage, request.record, found.then_some(&value), request.value)?;
                     answer
                 };
                 if number + 1 == share.end {

@@ -6,9 +6,9 @@ use super::locks::PageGuard;
 use super::offset::Offset;
 use super::pen::set_word;
 
-/// The page of a record is locked until this drops: the caller takes the offset out of the index meanwhile, so that nobody misses
-/// the record before it is gone for good.
-#[must_use = "the index still names the record"]
+/// The page of a record is locked until this drops. Who deletes the record takes the offset out of the index meanwhile, so that
+/// nobody misses it before it is gone for good.
+#[must_use = "the page is held for as long as this lives"]
 pub struct Held<'h> {
     heap: &'h SlotHeap,
     guard: PageGuard<'h>,
@@ -36,7 +36,7 @@ impl Releasing<'_> {
     #[inline]
     pub fn clear(&self) {
         if let Some(cleared) = self.cleared {
-            self.guard.heap.store_cleared(cleared);
+            self.guard.heap().store_cleared(cleared);
         }
     }
 }
@@ -48,10 +48,10 @@ impl Held<'_> {
     /// As for [`delete`](SlotHeap::delete).
     #[inline(always)]
     pub fn delete(&self) -> Result<bool, SlotError> {
-        if self.heap.shape().is_some() {
-            return Ok(self.heap.clear(&self.guard, self.offset)?);
+        match self.heap.shape() {
+            Some(_) => Ok(self.heap.clear_slot(&self.guard, self.offset.position())),
+            None => self.delete_entry(),
         }
-        self.delete_entry()
     }
 
     /// The same in a log.
@@ -69,40 +69,15 @@ impl Held<'_> {
     pub fn key_is(&self, key: &[u8]) -> bool {
         self.heap.has_key(&self.guard.page, self.offset.position(), key)
     }
-
-    /// Changes eight bytes of the value in place, durably when this returns, and atomically: `at` bytes into the value, a
-    /// little-endian number. Returns what stood there; `None` if there is no record any more.
-    ///
-    /// The sequence number stays. The caller has the key's lock.
-    ///
-    /// # Errors
-    /// [`SlotError::NotInPlace`] if records have no fixed size, or the bytes are not aligned or not inside the value.
-    #[inline(always)]
-    pub fn update_in_place(
-        &self,
-        at: u64,
-        change: impl FnOnce(u64) -> u64,
-    ) -> Result<Option<u64>, SlotError> {
-        let Held { heap, guard, offset } = self;
-        let shape = heap.shape().ok_or(SlotError::NotInPlace)?;
-        let is_inside = at.checked_add(8).is_some_and(|end| end <= shape.value);
-        if !is_inside || !(shape.key + at).is_multiple_of(8) {
-            return Err(SlotError::NotInPlace);
-        }
-        if heap.is_slot_set(&guard.page, offset.position()) != Some(true) {
-            return Ok(None);
-        }
-        let word = guard.page.at + shape.slot(offset.position()) + shape.key + at;
-        // The line has been read for the key: to write it back takes fewer instructions than to write it past the caches.
-        let old = heap.region().change_durably(word, change);
-        Ok(Some(old))
-    }
 }
 
 impl SlotHeap {
     /// Clears the mark of a record on a page that is held, durably. `false` if it was clear.
     #[inline]
     pub(super) fn clear(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
+        if self.shape().is_some() {
+            return Ok(self.clear_slot(guard, offset.position()));
+        }
         let Some(cleared) = self.count_out(guard, offset)? else { return Ok(false) };
         self.store_cleared(cleared);
         self.region().fence();
@@ -168,19 +143,43 @@ impl SlotHeap {
         Some(Held { heap: self, guard, offset })
     }
 
-    /// As [`Held::update_in_place`], of the record at this offset. The caller compares the key before, and has its lock.
+    /// Changes eight bytes of a value in place, if the record at an offset that the index gave is one of this key: durably when this
+    /// returns, and atomically; `at` bytes into the value, a little-endian number. Returns what stood there; `None` if there is no
+    /// such record any more.
+    ///
+    /// The sequence number stays. The caller has the key's lock.
+    ///
+    /// One function, in which all that can be known before the record has arrived is found out before it is asked for: see
+    /// [`hold`](SlotHeap::hold).
     ///
     /// # Errors
-    /// As there.
+    /// [`SlotError::NotInPlace`] if records have no fixed size, or the bytes are not aligned or not inside the value.
+    #[inline(always)]
     pub fn update_in_place(
         &self,
         offset: Offset,
+        key: &[u8],
         at: u64,
         change: impl FnOnce(u64) -> u64,
     ) -> Result<Option<u64>, SlotError> {
-        if self.shape().is_none() {
+        let shape = self.shape().ok_or(SlotError::NotInPlace)?;
+        let is_inside = at.checked_add(8).is_some_and(|end| end <= shape.value);
+        if !is_inside || !(shape.key + at).is_multiple_of(8) {
             return Err(SlotError::NotInPlace);
         }
-        self.hold(offset).map_or(Ok(None), |held| held.update_in_place(at, change))
+        let Some(spot) = self.chunks.spot_of(offset) else { return Ok(None) };
+        let position = offset.position();
+        if position >= shape.count || key.len() as u64 != shape.key {
+            return Ok(None);
+        }
+        let (bits, bit) = shape.bit(position);
+        let (bits, slot) = (spot.at + bits, spot.at + shape.slot(position));
+        let _locked = self.lock_spot(spot);
+        // The record is asked for first: see `copy_value_of_slot`.
+        if !self.region().equals_racing(slot, key) || self.region().load(bits) & bit == 0 {
+            return Ok(None);
+        }
+        // The line has to be read first: to write it back then takes fewer instructions than to write it past the caches.
+        Ok(Some(self.region().change_durably(slot + shape.key + at, change)))
     }
 }

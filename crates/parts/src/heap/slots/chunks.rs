@@ -127,7 +127,12 @@ pub(super) struct Page<'h> {
     pub(super) state: &'h Block,
 }
 
-impl Page<'_> {
+impl<'h> Page<'h> {
+    #[inline]
+    pub(super) fn spot(&self) -> Spot<'h> {
+        Spot { at: self.at, lock: self.lock }
+    }
+
     /// Whether two are one.
     pub(super) fn is(&self, other: &Page<'_>) -> bool {
         (self.block, self.page) == (other.block, other.page)
@@ -160,6 +165,25 @@ impl Page<'_> {
     pub(super) fn place(&self, position: u32) -> u64 {
         self.number << 20 | u64::from(position)
     }
+}
+
+/// Where a page is, and its lock.
+#[derive(Clone, Copy)]
+pub(super) struct Spot<'h> {
+    /// First byte of the page.
+    pub(super) at: u64,
+    pub(super) lock: &'h AtomicU32,
+}
+
+/// A page and what its chunk has.
+struct Located<'h> {
+    chunk: &'h Chunk,
+    state: &'h State,
+    /// Number of the block in the chunk.
+    index: u64,
+    /// Number of the page in the chunk.
+    number: u64,
+    spot: Spot<'h>,
 }
 
 /// What a chunk has in DRAM, once there is one of its number.
@@ -256,25 +280,24 @@ impl Chunks {
         state.dead.get((block % per_chunk) as usize)
     }
 
+    /// Where the page of this number is.
+    #[inline(always)]
+    fn locate(&self, block: u64, page: u32) -> Option<Located<'_>> {
+        let Geometry { blocks_per_chunk, pages, block_size, page_size, .. } = self.geometry;
+        let (chunk, state, base) = self.get(block / blocks_per_chunk)?;
+        let index = block % blocks_per_chunk;
+        let number = index * u64::from(pages) + u64::from(page);
+        let at = base + index * block_size + u64::from(page) * page_size;
+        let lock = state.locks.get(number as usize).filter(|_| page < pages)?;
+        Some(Located { chunk, state, index, number, spot: Spot { at, lock } })
+    }
+
     /// The page of this number.
     #[inline]
     pub(super) fn page(&self, block: u64, page: u32) -> Option<Page<'_>> {
-        let Geometry { blocks_per_chunk, pages, block_size, page_size, .. } = self.geometry;
-        let (chunk, state, base) = self.get(block / blocks_per_chunk)?;
-        if page >= pages {
-            return None;
-        }
-        let index = block % blocks_per_chunk;
-        let number = index * u64::from(pages) + u64::from(page);
-        Some(Page {
-            at: base + index * block_size + u64::from(page) * page_size,
-            block,
-            page,
-            number,
-            seed: Seed(chunk.seed.load(Ordering::Acquire)),
-            lock: state.locks.get(number as usize)?,
-            state: state.blocks.get(index as usize)?,
-        })
+        let Located { chunk, state, index, number, spot: Spot { at, lock } } = self.locate(block, page)?;
+        let (seed, state) = (Seed(chunk.seed.load(Ordering::Acquire)), state.blocks.get(index as usize)?);
+        Some(Page { at, block, page, number, seed, lock, state })
     }
 
     /// The page that an offset leads to.
@@ -282,5 +305,12 @@ impl Chunks {
     pub(super) fn page_of(&self, offset: Offset) -> Option<Page<'_>> {
         let pages = self.geometry.pages;
         self.page(offset.block(pages), offset.page(pages))
+    }
+
+    /// As [`page_of`](Chunks::page_of), for who changes a record and nothing else of the page.
+    #[inline(always)]
+    pub(super) fn spot_of(&self, offset: Offset) -> Option<Spot<'_>> {
+        let pages = self.geometry.pages;
+        self.locate(offset.block(pages), offset.page(pages)).map(|located| located.spot)
     }
 }

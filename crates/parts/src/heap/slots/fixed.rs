@@ -97,6 +97,9 @@ impl SlotHeap {
     }
 
     /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of another key.
+    ///
+    /// The record is asked for before its mark, here and wherever both are needed. Both misses pass together either way; but where
+    /// the mark's comes first, of the processors that we have measured one gets no further, and so not to the next call's.
     #[inline]
     pub(super) fn copy_value_of_slot(
         &self,
@@ -106,7 +109,7 @@ impl SlotHeap {
         value: &mut Vec<u8>,
     ) -> Option<bool> {
         let shape = self.slots();
-        if self.is_slot_set(page, slot) != Some(true) {
+        if slot >= shape.count {
             return None;
         }
         let at = page.at + shape.slot(slot);
@@ -115,7 +118,7 @@ impl SlotHeap {
             value.clear();
             self.region().append_racing(at + shape.key, shape.value, value);
         }
-        Some(is_key)
+        (self.is_slot_set(page, slot) == Some(true)).then_some(is_key)
     }
 
     /// Whether a slot has a record; `None` if there is no such slot.
@@ -138,6 +141,22 @@ impl SlotHeap {
         // Nobody frees the block meanwhile: who does takes all its pages before.
         page.state.remove(shape.size);
         Some(Cleared { at: page.at + word, word: bits & !bit })
+    }
+
+    /// Lets the record in a slot of a page that is held go, durably. `false` if there is none.
+    ///
+    /// Written back, not past the caches as where no fence follows at once: that takes fewer instructions.
+    #[inline(always)]
+    pub(super) fn clear_slot(&self, guard: &PageGuard<'_>, slot: u32) -> bool {
+        let (shape, page) = (self.slots(), &guard.page);
+        if self.is_slot_set(page, slot) != Some(true) {
+            return false;
+        }
+        guard.touch();
+        page.state.remove(shape.size);
+        let (word, bit) = shape.bit(slot);
+        self.region().change_durably(page.at + word, |bits| bits & !bit);
+        true
     }
 
     /// Copies key and value of a slot out, whatever it holds, but for the first `skip` bytes. Returns the sequence number.

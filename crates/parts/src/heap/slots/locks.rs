@@ -7,7 +7,7 @@
 //! through for their own pages, and whoever finds it clears that record for it. A page is held by at most one, and only its
 //! holder, or who asked, once it has the page, takes an offset of it off the list; so each record is cleared once.
 
-use super::chunks::Page;
+use super::chunks::{Page, Spot};
 use super::error::SlotError;
 use super::format::LOCK_BYTE;
 use super::heap::SlotHeap;
@@ -49,15 +49,26 @@ impl Crossings {
     }
 }
 
-/// Holds a page.
-pub(super) struct PageGuard<'h> {
-    pub(super) heap: &'h SlotHeap,
-    pub(super) page: Page<'h>,
+/// The lock of a page is taken.
+pub(super) struct Locked<'h> {
+    heap: &'h SlotHeap,
+    spot: Spot<'h>,
     /// The version while it is held.
     version: Cell<u32>,
 }
 
-impl PageGuard<'_> {
+/// Holds a page.
+pub(super) struct PageGuard<'h> {
+    locked: Locked<'h>,
+    pub(super) page: Page<'h>,
+}
+
+impl<'h> PageGuard<'h> {
+    #[inline]
+    pub(super) fn heap(&self) -> &'h SlotHeap {
+        self.locked.heap
+    }
+
     /// The version of the page before it was taken; `None` if versions say little, for their few bits.
     #[inline]
     pub(super) fn version_before(&self) -> Option<u32> {
@@ -71,7 +82,7 @@ impl PageGuard<'_> {
     }
 
     fn version_if_many_bits(&self) -> Option<u32> {
-        (self.heap.settings().lock == LockKind::Dram32).then_some(self.version.get())
+        (self.heap().settings().lock == LockKind::Dram32).then_some(self.locked.version.get())
     }
 
     /// Something of the page is changed that its owner's pen does not know of: when it is released, the version will be another
@@ -79,17 +90,18 @@ impl PageGuard<'_> {
     #[inline]
     pub(super) fn touch(&self) {
         if let Some(version) = self.version_if_many_bits() {
-            self.version.set(version.wrapping_add(2));
+            self.locked.version.set(version.wrapping_add(2));
         }
     }
 }
 
-impl Drop for PageGuard<'_> {
+impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
-        match self.heap.settings().lock {
-            LockKind::Dram32 => self.page.lock.store(self.version.get().wrapping_add(1), Ordering::Release),
-            LockKind::PageByte => self.heap.release_byte(self.page.at, self.version.get().wrapping_add(1)),
+        let Locked { heap, spot: Spot { at, lock }, version } = self;
+        match heap.settings().lock {
+            LockKind::Dram32 => lock.store(version.get().wrapping_add(1), Ordering::Release),
+            LockKind::PageByte => heap.release_byte(*at, version.get().wrapping_add(1)),
         }
     }
 }
@@ -118,26 +130,33 @@ impl SlotHeap {
     /// Takes a page, if nobody has it.
     #[inline]
     pub(super) fn try_lock<'h>(&'h self, page: Page<'h>) -> Option<PageGuard<'h>> {
-        let version = self.try_advance(page.lock, page.at)?;
-        Some(PageGuard { heap: self, page, version: Cell::new(version) })
+        let spot = page.spot();
+        let version = self.try_advance(spot)?;
+        Some(PageGuard { locked: Locked { heap: self, spot, version: Cell::new(version) }, page })
     }
 
     /// Takes a page, and waits for it. The caller holds no other page, or one that nobody who has this one waits for.
-    ///
-    /// What is out of line takes numbers and no page: a page whose address is given away lies in memory, and is copied by wider
-    /// loads than it was stored by, which wait for the stores.
     #[inline(always)]
     pub(super) fn lock<'h>(&'h self, page: Page<'h>) -> PageGuard<'h> {
-        let version = match self.try_advance(page.lock, page.at) {
+        PageGuard { locked: self.lock_spot(page.spot()), page }
+    }
+
+    /// The same for who changes a record and nothing else of the page.
+    ///
+    /// What is out of line takes no guard and no page: one whose address is given away lies in memory, and is copied by wider
+    /// loads than it was stored by, which wait for the stores.
+    #[inline(always)]
+    pub(super) fn lock_spot<'h>(&'h self, spot: Spot<'h>) -> Locked<'h> {
+        let version = match self.try_advance(spot) {
             Some(version) => version,
-            None => self.advance(page.lock, page.at),
+            None => self.advance(spot),
         };
-        PageGuard { heap: self, page, version: Cell::new(version) }
+        Locked { heap: self, spot, version: Cell::new(version) }
     }
 
     /// Makes the version of the page at this place odd, and returns it; `None` if it is.
-    #[inline]
-    fn try_advance(&self, lock: &AtomicU32, at: u64) -> Option<u32> {
+    #[inline(always)]
+    fn try_advance(&self, Spot { at, lock }: Spot<'_>) -> Option<u32> {
         let odd = match self.settings().lock {
             LockKind::Dram32 => {
                 point();
@@ -157,11 +176,11 @@ impl SlotHeap {
 
     /// The same, as soon as it is even.
     #[cold]
-    fn advance(&self, lock: &AtomicU32, at: u64) -> u32 {
+    fn advance(&self, spot: Spot<'_>) -> u32 {
         let mut waiter = Waiter::default();
         loop {
             waiter.wait();
-            if let Some(odd) = self.try_advance(lock, at) {
+            if let Some(odd) = self.try_advance(spot) {
                 return odd;
             }
         }

@@ -126,9 +126,9 @@ impl SlotHeap {
     pub fn prefetch(&self, offset: Offset) {
         let Some(page) = self.chunks.page_of(offset) else { return };
         page.prefetch_lock();
-        self.region().prefetch(page.at);
         let at = self.first_byte(&page, offset.position());
         (0..AHEAD).for_each(|line| self.region().prefetch(at + line * LINE));
+        self.region().prefetch(page.at);
     }
 
     /// Asks for what a comparison of the record's key, and then its release, looks at.

@@ -141,7 +141,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// The first reference of this hash, to prefetch its record. It may belong to another key.
+    /// The first reference of this hash, to ask for its record or its page. It may belong to another key.
     #[inline]
     pub fn candidate(&self, _guard: &Guard<'_>, hash: u64) -> Option<u64> {
         self.first_of_hash(self.directory.entry(hash).place(), hash)

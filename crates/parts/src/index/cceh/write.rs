@@ -39,7 +39,7 @@ pub enum Sighting {
     },
 }
 
-impl<M: NodeMemory> LockedSegment<'_, M> {
+impl<'i, M: NodeMemory> LockedSegment<'i, M> {
     /// Adds a key without a search: its hash was not there when somebody looked, and since then nobody else can have added the key.
     /// `false` if it must be searched for after all; then nothing is changed.
     ///
@@ -97,6 +97,13 @@ impl<M: NodeMemory> LockedSegment<'_, M> {
         self.find(|found| found == reference).is_some()
     }
 
+    /// The entry of the hash that names `reference`.
+    #[inline]
+    pub fn entry_of(self, reference: u64) -> Option<LockedEntry<'i, M>> {
+        let (place, _) = self.find(|found| found == reference)?;
+        Some(LockedEntry { segment: self, place })
+    }
+
     /// The reference that an entry of the hash names and for which `matches` says yes.
     pub fn named(&self, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         self.find(matches).map(|(_, found)| found)
@@ -106,14 +113,34 @@ impl<M: NodeMemory> LockedSegment<'_, M> {
     #[inline]
     pub fn take(mut self, _guard: &Guard<'_>, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         let (place, old) = self.find(matches)?;
+        self.clear(place);
+        Some(old)
+    }
+
+    #[inline]
+    fn clear(&mut self, place: u64) {
         self.index.set_value(place, self.hash, EMPTY);
         *self.keys -= 1;
-        Some(old)
     }
 
     #[inline]
     pub(super) fn find(&self, matches: impl FnMut(u64) -> bool) -> Option<(u64, u64)> {
         self.index.search(self.entry, self.hash, matches).found
+    }
+}
+
+/// An entry whose segment is locked, so that it can be removed later without a search.
+#[must_use = "the segment is locked for as long as this lives"]
+pub struct LockedEntry<'i, M: NodeMemory> {
+    segment: LockedSegment<'i, M>,
+    place: u64,
+}
+
+impl<M: NodeMemory> LockedEntry<'_, M> {
+    /// Removes it.
+    #[inline]
+    pub fn remove(mut self, _guard: &Guard<'_>) {
+        self.segment.clear(self.place);
     }
 }
 
