@@ -96,15 +96,17 @@ pub(crate) unsafe fn equals(src: *const u8, bytes: &[u8]) -> bool {
         return unsafe { equals_by_pieces(src, bytes) };
     }
     let mut address = src as usize;
-    for word in words {
-        // SAFETY: the word is part of the range.
-        if unsafe { word_around(address) } != u64::from_le_bytes(*word) {
-            return false;
+    let is_equal = 'compared: {
+        for word in words {
+            // SAFETY: the word is part of the range.
+            if unsafe { word_around(address) } != u64::from_le_bytes(*word) {
+                break 'compared false;
+            }
+            address += WORD;
         }
-        address += WORD;
-    }
-    // SAFETY: the first bytes of the word behind the others are part of the range.
-    let is_equal = rest.is_empty() || unsafe { begins_with(address, rest) };
+        // SAFETY: the first bytes of the word behind the others are part of the range.
+        rest.is_empty() || unsafe { begins_with(address, rest) }
+    };
     fence(Ordering::Acquire);
     is_equal
 }

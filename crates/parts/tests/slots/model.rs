@@ -1,7 +1,7 @@
 //! Random operations against a map, for records of one size and of any, over several pages and blocks; then recovery.
 
 use crate::support::{Client, Random, Table, fixed, heap, recover, region, value, variable};
-use quipu_parts::heap::slots::{RecordForm, SlotError, SlotSettings};
+use quipu_parts::heap::slots::{Offset, RecordForm, SlotError, SlotSettings};
 use std::collections::BTreeMap;
 
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, u64)>;
@@ -192,6 +192,15 @@ fn eight_bytes_are_updated_in_place() {
             "{at}"
         );
     }
+    let beyond = Offset::from_word(offset.word() + 1000);
+    for (offset, key) in [(offset, &b"twelve bytez"[..]), (offset, b"twelve"), (offset, b""), (beyond, key)] {
+        assert_eq!(heap.update_in_place(offset, key, 4, |_| 8).expect("aligned"), None, "{key:?}");
+    }
+    assert_eq!(
+        heap.update_in_place(offset, key, 4, |old| old).expect("aligned"),
+        Some(7),
+        "the page is free"
+    );
     assert!(client.delete(key));
     assert_eq!(heap.update_in_place(offset, key, 4, |_| 9).expect("aligned"), None);
     let log = Table::new(self::heap(&self::region(1 << 20), 64 << 10, variable(), 0));

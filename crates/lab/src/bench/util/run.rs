@@ -5,7 +5,7 @@ use super::requests::{Draw, Requests};
 use super::settings::{Keys, Overwrites};
 use crate::bench::batched::Batched;
 use crate::bench::cost::Meter;
-use crate::bench::drive::{Access, Outcome, drive};
+use crate::bench::drive::{Access, Answer, Outcome, drive};
 use crate::bench::engine::{Engine, EngineClient, OpenEngine};
 use crate::bench::error::BenchError;
 use crate::bench::report::{Compaction, Mixed, Row, Utilized};
@@ -225,7 +225,9 @@ impl<E: Engine> Run<'_, E> {
                 };
                 if number + 1 == share.end {
                     let waited_ns = client.issue().map_err(session.refused(stage))?;
-                    answer.waited_ns = answer.waited_ns.or(waited_ns);
+                    // Of what waited, not of this request, which may be a get.
+                    let access = answer.access.filter(|_| session.config.batch == 1);
+                    answer = Answer { access, waited_ns: answer.waited_ns.or(waited_ns) };
                 }
                 Ok(answer)
             })

@@ -75,9 +75,6 @@ impl SlotHeap {
     /// Clears the mark of a record on a page that is held, durably. `false` if it was clear.
     #[inline]
     pub(super) fn clear(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<bool, Damage> {
-        if self.shape().is_some() {
-            return Ok(self.clear_slot(guard, offset.position()));
-        }
         let Some(cleared) = self.count_out(guard, offset)? else { return Ok(false) };
         self.store_cleared(cleared);
         self.region().fence();

@@ -98,8 +98,8 @@ impl SlotHeap {
 
     /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of another key.
     ///
-    /// The record is asked for before its mark, here and wherever both are needed. Both misses pass together either way; but where
-    /// the mark's comes first, of the processors that we have measured one gets no further, and so not to the next call's.
+    /// The record is asked for before its mark, as for an update in place and a delete. Both misses pass together either way; but
+    /// with the mark's first a small program that does no more than this went on to the next call's misses later, or not at all.
     #[inline]
     pub(super) fn copy_value_of_slot(
         &self,
@@ -145,16 +145,17 @@ impl SlotHeap {
 
     /// Lets the record in a slot of a page that is held go, durably. `false` if there is none.
     ///
-    /// Written back, not past the caches as where no fence follows at once: that takes fewer instructions.
+    /// The word is written back, not the line past the caches as where a put lets the old record go: that takes fewer instructions,
+    /// and a delete has nothing else to do.
     #[inline(always)]
     pub(super) fn clear_slot(&self, guard: &PageGuard<'_>, slot: u32) -> bool {
         let (shape, page) = (self.slots(), &guard.page);
-        if self.is_slot_set(page, slot) != Some(true) {
+        let (word, bit) = shape.bit(slot);
+        if slot >= shape.count || self.region().load(page.at + word) & bit == 0 {
             return false;
         }
         guard.touch();
         page.state.remove(shape.size);
-        let (word, bit) = shape.bit(slot);
         self.region().change_durably(page.at + word, |bits| bits & !bit);
         true
     }

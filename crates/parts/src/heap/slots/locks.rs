@@ -50,6 +50,7 @@ impl Crossings {
 }
 
 /// The lock of a page is taken.
+#[must_use = "the page is held for as long as this lives"]
 pub(super) struct Locked<'h> {
     heap: &'h SlotHeap,
     spot: Spot<'h>,

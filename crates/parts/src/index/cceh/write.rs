@@ -91,12 +91,6 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
         }
     }
 
-    /// Whether an entry of the hash names `reference`.
-    #[inline]
-    pub fn names(&self, reference: u64) -> bool {
-        self.find(|found| found == reference).is_some()
-    }
-
     /// The entry of the hash that names `reference`.
     #[inline]
     pub fn entry_of(self, reference: u64) -> Option<LockedEntry<'i, M>> {
