@@ -9,8 +9,8 @@ use quipu_parts::index::cceh::NodeMemory;
 const BATCH: usize = 32;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The hash of a key for which the index is asked ahead: before the caller is pinned, or does anything else, since the call
-    /// before may still be waiting.
+    /// The hash of a key, for which the index is asked ahead: the first of all that a call does, since the one before may still be
+    /// waiting.
     #[inline]
     pub(crate) fn ask(&self, key: &[u8]) -> u64 {
         let hash = self.hash(key);
@@ -68,8 +68,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let (mut hashes, mut buffer) = ([0; BATCH], Vec::new());
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
             for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.hash(key.as_ref());
-                self.index.prefetch(*hash);
+                *hash = self.ask(key.as_ref());
             }
             for hash in &hashes[..keys.len()] {
                 if let Some(word) = self.index.candidate(guard, *hash) {
@@ -77,8 +76,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 }
             }
             for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
-                self.settle(guard, *hash);
-                let found = self.read(guard, *hash, key.as_ref(), &mut buffer)?;
+                let found = self.get_into(guard, *hash, key.as_ref(), &mut buffer)?;
                 each(batch * BATCH + i, found.then_some(&buffer[..]));
             }
         }

@@ -48,10 +48,16 @@ impl Held<'_> {
     /// As for [`delete`](SlotHeap::delete).
     #[inline(always)]
     pub fn delete(&self) -> Result<bool, SlotError> {
-        match self.heap.shape() {
-            Some(_) => Ok(self.heap.clear_slot(&self.guard, self.offset.position())),
-            None => self.delete_entry(),
+        if self.heap.shape().is_none() {
+            return self.delete_entry();
         }
+        let Some(Cleared { at, word }) = self.heap.count_out(&self.guard, self.offset)? else {
+            return Ok(false);
+        };
+        // Written back, and not the line past the caches as where a put lets the old record go: that takes fewer instructions,
+        // and a delete has nothing else to do.
+        self.heap.region().change_durably(at, |_| word);
+        Ok(true)
     }
 
     /// The same in a log.
@@ -172,7 +178,6 @@ impl SlotHeap {
         let (bits, bit) = shape.bit(position);
         let (bits, slot) = (spot.at + bits, spot.at + shape.slot(position));
         let _locked = self.lock_spot(spot);
-        // The record is asked for first: see `copy_value_of_slot`.
         if !self.region().equals_racing(slot, key) || self.region().load(bits) & bit == 0 {
             return Ok(None);
         }

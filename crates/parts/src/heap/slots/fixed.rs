@@ -98,8 +98,7 @@ impl SlotHeap {
 
     /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of another key.
     ///
-    /// The record is asked for before its mark, as for an update in place and a delete. Both misses pass together either way; but
-    /// with the mark's first a small program that does no more than this went on to the next call's misses later, or not at all.
+    /// The record and its mark may be read in either order: what counts is the page's version before and behind both.
     #[inline]
     pub(super) fn copy_value_of_slot(
         &self,
@@ -133,31 +132,15 @@ impl SlotHeap {
     #[inline]
     pub(super) fn count_out_slot(&self, page: &Page<'_>, slot: u32) -> Option<Cleared> {
         let shape = self.slots();
-        if self.is_slot_set(page, slot) != Some(true) {
+        let (word, bit) = shape.bit(slot);
+        let at = page.at + word;
+        let bits = if slot < shape.count { self.region().load(at) } else { 0 };
+        if bits & bit == 0 {
             return None;
         }
-        let (word, bit) = shape.bit(slot);
-        let bits = self.region().load(page.at + word);
         // Nobody frees the block meanwhile: who does takes all its pages before.
         page.state.remove(shape.size);
-        Some(Cleared { at: page.at + word, word: bits & !bit })
-    }
-
-    /// Lets the record in a slot of a page that is held go, durably. `false` if there is none.
-    ///
-    /// The word is written back, not the line past the caches as where a put lets the old record go: that takes fewer instructions,
-    /// and a delete has nothing else to do.
-    #[inline(always)]
-    pub(super) fn clear_slot(&self, guard: &PageGuard<'_>, slot: u32) -> bool {
-        let (shape, page) = (self.slots(), &guard.page);
-        let (word, bit) = shape.bit(slot);
-        if slot >= shape.count || self.region().load(page.at + word) & bit == 0 {
-            return false;
-        }
-        guard.touch();
-        page.state.remove(shape.size);
-        self.region().change_durably(page.at + word, |bits| bits & !bit);
-        true
+        Some(Cleared { at, word: bits & !bit })
     }
 
     /// Copies key and value of a slot out, whatever it holds, but for the first `skip` bytes. Returns the sequence number.
