@@ -71,11 +71,21 @@ impl<C: EngineClient> Batched<C> {
         Ok((found, Answer { access: Some(Access::Get), waited_ns }))
     }
 
+    /// The answer of the last call, with which all that waits is issued. Its own latency would be theirs too then, so it has none.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub(super) fn finish(&mut self, last: Answer) -> Result<Answer, C::Error> {
+        let is_alone = self.waiting == 0;
+        let waited_ns = self.issue()?;
+        Ok(Answer { access: last.access.filter(|_| is_alone), waited_ns: last.waited_ns.or(waited_ns) })
+    }
+
     /// Issues what waits; how long a put has waited, in nanoseconds, if one of these is timed.
     ///
     /// # Errors
     /// The engine's own.
-    pub(super) fn issue(&mut self) -> Result<Option<u64>, C::Error> {
+    fn issue(&mut self) -> Result<Option<u64>, C::Error> {
         if self.waiting > 0 {
             self.client.put_many(&self.pairs[..self.waiting])?;
             self.waiting = 0;
@@ -131,8 +141,9 @@ mod tests {
         assert_eq!(batched.get_into(&[9], &mut out).expect("infallible").1.access, Some(Access::Get));
         batched.get_into(&[2], &mut out).expect("infallible");
         [3, 4, 5, 6].iter().for_each(|key| _ = put(&mut batched, *key));
-        batched.issue().expect("infallible");
-        batched.issue().expect("infallible");
+        let get = Answer::from(Access::Get);
+        assert_eq!(batched.finish(get).expect("infallible").access, None, "it has had a put issued");
+        assert_eq!(batched.finish(get).expect("infallible").access, get.access, "nothing waits any more");
         let expected = ["get 9", "put [1, 2]", "get 2", "put [3, 4, 5]", "put [6]"];
         assert_eq!(*log.0.borrow(), expected);
     }

@@ -53,9 +53,9 @@ fn time_is_that_of_the_slowest_thread_and_warm_up_is_not_in_it() {
 
 #[test]
 fn latencies_of_each_kind_are_kept_apart() {
-    let outcome = drive(&phase(1, 128), |_| {
+    let outcome = drive(&phase(1, 4 * BLOCK), |_| {
         Ok(|number: u64| {
-            // The last of every 64 calls is timed; every other of those is a get.
+            // The last call of a block is timed; every other of those is a get.
             let get = number / BLOCK % 2 == 1;
             std::thread::sleep(Duration::from_millis(
                 if get { 10 } else { 1 } * u64::from((number + 1).is_multiple_of(BLOCK)),
@@ -67,7 +67,7 @@ fn latencies_of_each_kind_are_kept_apart() {
     let median = |access| outcome.percentile_of(access, 50.0).unwrap();
     assert!(median(Access::Get) >= 9_900_000 && median(Access::Put) < 9_900_000);
     assert!(outcome.percentile(100.0) == outcome.percentile_of(Access::Get, 100.0));
-    let puts = drive(&phase(1, 64), |_| Ok(|_| Ok(()))).unwrap();
+    let puts = drive(&phase(1, BLOCK), |_| Ok(|_| Ok(()))).unwrap();
     assert!(puts.percentile_of(Access::Get, 50.0).is_none() && puts.percentile(50.0).is_some());
 }
 

@@ -216,12 +216,11 @@ impl<'a, E: Engine> Run<'a, E> {
             session.values.fill(record, version, &mut request.pair.1);
         };
         Ahead::new(fill, move |number, request| {
-            let mut answer = client.put(&mut request.pair).map_err(session.refused(name))?;
-            if number + 1 == end {
-                let waited_ns = client.issue().map_err(session.refused(name))?;
-                answer.waited_ns = answer.waited_ns.or(waited_ns);
+            let answer = client.put(&mut request.pair).map_err(session.refused(name))?;
+            if number + 1 < end {
+                return Ok(answer);
             }
-            Ok(answer)
+            client.finish(answer).map_err(session.refused(name))
         })
     }
 

@@ -5,7 +5,7 @@ use super::requests::{Draw, Requests};
 use super::settings::{Keys, Overwrites};
 use crate::bench::batched::Batched;
 use crate::bench::cost::Meter;
-use crate::bench::drive::{Access, Answer, Outcome, drive};
+use crate::bench::drive::{Access, Outcome, drive};
 use crate::bench::engine::{Engine, EngineClient, OpenEngine};
 use crate::bench::error::BenchError;
 use crate::bench::report::{Compaction, Mixed, Row, Utilized};
@@ -214,7 +214,7 @@ impl<E: Engine> Run<'_, E> {
             Ok(move |number| {
                 let request = drawn.requests[(number - share.start) as usize];
                 self.shape.fill(request.record, &mut pair.0);
-                let mut answer = if request.is_put {
+                let answer = if request.is_put {
                     session.values.fill(request.record, request.value, &mut pair.1);
                     client.put(&mut pair).map_err(session.refused(stage))?
                 } else {
@@ -223,13 +223,10 @@ impl<E: Engine> Run<'_, E> {
                     session.verify_last(stage, request.record, found.then_some(&value), request.value)?;
                     answer
                 };
-                if number + 1 == share.end {
-                    let waited_ns = client.issue().map_err(session.refused(stage))?;
-                    // Of what waited, not of this request, which may be a get.
-                    let access = answer.access.filter(|_| session.config.batch == 1);
-                    answer = Answer { access, waited_ns: answer.waited_ns.or(waited_ns) };
+                if number + 1 < share.end {
+                    return Ok(answer);
                 }
-                Ok(answer)
+                client.finish(answer).map_err(session.refused(stage))
             })
         })
     }
