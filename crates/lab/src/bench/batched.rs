@@ -19,6 +19,8 @@ pub(super) struct Batched<C> {
     waiting: usize,
     /// When a put came that waits and is timed.
     came: Option<Instant>,
+    /// How long one has waited that was issued with the last call, in nanoseconds, if it was timed.
+    waited_ns: Option<u64>,
     until_timed: u32,
 }
 
@@ -26,29 +28,24 @@ impl<C: EngineClient> Batched<C> {
     /// For batches of so many puts.
     pub(super) fn new(client: C, size: usize) -> Batched<C> {
         let pairs = if size > 1 { vec![Default::default(); size] } else { Vec::new() };
-        Batched { client, pairs, waiting: 0, came: None, until_timed: SAMPLE }
+        Batched { client, pairs, waiting: 0, came: None, waited_ns: None, until_timed: SAMPLE }
     }
 
     /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. What is left in its place is to
     /// be written over.
     ///
-    /// Inlined, since an answer that is handed on through memory is moved by whole words: they take in narrower stores, which
-    /// behind the fence of a put are served only when that has ended, and its caller would wait.
-    ///
     /// # Errors
     /// The engine's own.
     #[inline(always)]
-    pub(super) fn put(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<Answer, C::Error> {
+    pub(super) fn put(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<(), C::Error> {
         if self.pairs.is_empty() {
-            self.client.put(&pair.0, &pair.1)?;
-            return Ok(Access::Put.into());
+            return self.client.put(&pair.0, &pair.1);
         }
-        let waited_ns = self.collect(pair)?;
-        Ok(Answer { access: None, waited_ns })
+        self.collect(pair)
     }
 
-    /// Lets a put wait for its batch, or issues that with it, as [`issue`](Batched::issue).
-    fn collect(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<Option<u64>, C::Error> {
+    /// Lets a put wait for its batch, or issues that with it.
+    fn collect(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<(), C::Error> {
         self.until_timed -= 1;
         if self.until_timed == 0 {
             self.until_timed = SAMPLE;
@@ -56,19 +53,33 @@ impl<C: EngineClient> Batched<C> {
         }
         std::mem::swap(&mut self.pairs[self.waiting], pair);
         self.waiting += 1;
-        if self.waiting == self.pairs.len() { self.issue() } else { Ok(None) }
+        if self.waiting == self.pairs.len() { self.issue() } else { Ok(()) }
     }
 
-    /// Reads a value, behind the puts of its key that wait. The answer is that of the get.
+    /// Reads a value, behind the puts of its key that wait.
     ///
     /// # Errors
     /// The engine's own.
     #[inline]
-    pub(super) fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<(bool, Answer), C::Error> {
-        let is_waiting = self.pairs[..self.waiting].iter().any(|(waiting, _)| waiting == key);
-        let waited_ns = if is_waiting { self.issue()? } else { None };
-        let found = self.client.get_into(key, out)?;
-        Ok((found, Answer { access: Some(Access::Get), waited_ns }))
+    pub(super) fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, C::Error> {
+        if self.pairs[..self.waiting].iter().any(|(waiting, _)| waiting == key) {
+            self.issue()?;
+        }
+        self.client.get_into(key, out)
+    }
+
+    /// What the last call has answered, which was of this kind.
+    ///
+    /// Asked for apart, since what it shares a place with in a `Result` is handed on through memory.
+    #[inline(always)]
+    pub(super) fn answer(&mut self, access: Access) -> Answer {
+        if self.pairs.is_empty() {
+            return access.into();
+        }
+        Answer {
+            access: Some(access).filter(|access| *access == Access::Get),
+            waited_ns: self.waited_ns.take(),
+        }
     }
 
     /// The answer of the last call, with which all that waits is issued. Its own latency would be theirs too then, so it has none.
@@ -77,20 +88,22 @@ impl<C: EngineClient> Batched<C> {
     /// The engine's own.
     pub(super) fn finish(&mut self, last: Answer) -> Result<Answer, C::Error> {
         let is_alone = self.waiting == 0;
-        let waited_ns = self.issue()?;
-        Ok(Answer { access: last.access.filter(|_| is_alone), waited_ns: last.waited_ns.or(waited_ns) })
+        self.issue()?;
+        let waited_ns = last.waited_ns.or(self.waited_ns.take());
+        Ok(Answer { access: last.access.filter(|_| is_alone), waited_ns })
     }
 
-    /// Issues what waits; how long a put has waited, in nanoseconds, if one of these is timed.
+    /// Issues what waits.
     ///
     /// # Errors
     /// The engine's own.
-    fn issue(&mut self) -> Result<Option<u64>, C::Error> {
+    fn issue(&mut self) -> Result<(), C::Error> {
         if self.waiting > 0 {
             self.client.put_many(&self.pairs[..self.waiting])?;
             self.waiting = 0;
         }
-        Ok(self.came.take().map(|came| came.elapsed().as_nanos() as u64))
+        self.waited_ns = self.came.take().map(|came| came.elapsed().as_nanos() as u64);
+        Ok(())
     }
 }
 
@@ -129,7 +142,8 @@ mod tests {
     }
 
     fn put(batched: &mut Batched<&Log>, key: u8) -> Answer {
-        batched.put(&mut (vec![key], vec![0])).expect("infallible")
+        batched.put(&mut (vec![key], vec![0])).expect("infallible");
+        batched.answer(Access::Put)
     }
 
     #[test]
@@ -138,7 +152,8 @@ mod tests {
         let mut batched = Batched::new(&log, 3);
         let mut out = Vec::new();
         [1, 2].iter().for_each(|key| assert!(put(&mut batched, *key).access.is_none(), "not answered yet"));
-        assert_eq!(batched.get_into(&[9], &mut out).expect("infallible").1.access, Some(Access::Get));
+        assert!(batched.get_into(&[9], &mut out).expect("infallible"));
+        assert_eq!(batched.answer(Access::Get).access, Some(Access::Get));
         batched.get_into(&[2], &mut out).expect("infallible");
         [3, 4, 5, 6].iter().for_each(|key| _ = put(&mut batched, *key));
         let get = Answer::from(Access::Get);

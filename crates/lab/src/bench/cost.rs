@@ -38,12 +38,22 @@ impl DimmMeter {
 
     /// Makes a call and looks at it.
     pub(super) fn watch<T>(&self, call: impl FnOnce() -> T) -> T {
-        let before = self.sim.cost();
+        let before = self.before();
         let result = call();
+        self.behind(before);
+        result
+    }
+
+    /// What there was before a call that is looked at.
+    pub(super) fn before(&self) -> Cost {
+        self.sim.cost()
+    }
+
+    /// Looks at the call that has been made since.
+    pub(super) fn behind(&self, before: Cost) {
         let cost = self.sim.cost() - before;
         self.touched.fetch_add(cost.dimms_touched() as u64, Ordering::Relaxed);
         self.most.fetch_add(cost.dimm_lines.into_iter().max().unwrap_or(0), Ordering::Relaxed);
-        result
     }
 
     /// DIMMs that a call touched, in the mean over `calls`.

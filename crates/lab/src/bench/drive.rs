@@ -2,6 +2,7 @@
 //!
 //! Lives in the lab, outside of the engine, and so uses threads and clocks of the standard library.
 
+use super::cost::DimmMeter;
 use super::error::BenchError;
 use super::progress::Progress;
 use hdrhistogram::Histogram;
@@ -33,11 +34,18 @@ pub(super) struct Phase<'a> {
     pub(super) operations_per_call: u64,
     /// Calls that each thread makes before the clock starts.
     pub(super) warm_up: u64,
+    /// Who looks at each call on its own, where that is asked for.
+    pub(super) dimms: Option<&'a DimmMeter>,
     /// Who hears how far it is.
     pub(super) progress: &'a dyn Progress,
 }
 
-impl Phase<'_> {
+impl<'a> Phase<'a> {
+    /// Calls of one operation each, the first of which is timed already.
+    pub(super) fn new(stage: &'a str, threads: usize, calls: u64, progress: &'a dyn Progress) -> Phase<'a> {
+        Phase { stage, threads, calls, operations_per_call: 1, warm_up: 0, dimms: None, progress }
+    }
+
     /// The numbers of the calls that a thread makes.
     pub(super) fn share(&self, thread: usize) -> Range<u64> {
         let begin = |thread: usize| self.calls * thread as u64 / self.threads as u64;
@@ -46,7 +54,11 @@ impl Phase<'_> {
 }
 
 /// What a call did, where a phase does not do the same in all: their latencies are kept apart.
+///
+/// A whole word, and so an [`Answer`] is words without a gap. Copies of a gap are narrow and overlap; behind a fence, which holds
+/// stores back, the next load of such bytes waits until it has ended, and with it all that comes after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
 pub(super) enum Access {
     Put,
     Get,
@@ -256,7 +268,7 @@ where
     let ready = catch_unwind(AssertUnwindSafe(|| {
         let mut caller = prepare(thread)?;
         let warm_up = calls.start..(calls.start + phase.warm_up).min(calls.end);
-        make(&mut caller, warm_up, &mut Latencies::new())?;
+        make(&mut caller, warm_up, &mut Latencies::new(), phase.dimms)?;
         Ok::<C, BenchError>(caller)
     }));
     if !matches!(ready, Ok(Ok(_))) {
@@ -282,7 +294,7 @@ fn timed(
     let begin = Instant::now();
     while number < calls.end {
         let stride = number..(number + STRIDE).min(calls.end);
-        make(caller, stride.clone(), &mut latencies)?;
+        make(caller, stride.clone(), &mut latencies, phase.dimms)?;
         if stop.load(Ordering::Relaxed) {
             return Err(BenchError::Stopped);
         }
@@ -292,18 +304,28 @@ fn timed(
     Ok(Share { begin, end: Instant::now(), latencies })
 }
 
-/// Makes these calls, block by block. Out of line, so that warm-up and what is timed take the same way.
+/// Makes these calls, block by block; with somebody who looks at each, each is a block. Out of line, so that warm-up and what is
+/// timed take the same way, and the only place where a phase's calls are made: the compiler then puts them into this loop.
 #[inline(never)]
-fn make(caller: &mut impl Caller, calls: Range<u64>, latencies: &mut Latencies) -> Result<(), BenchError> {
+fn make(
+    caller: &mut impl Caller,
+    calls: Range<u64>,
+    latencies: &mut Latencies,
+    dimms: Option<&DimmMeter>,
+) -> Result<(), BenchError> {
+    let length = if dimms.is_some() { 1 } else { BLOCK };
     let mut number = calls.start;
     while number < calls.end {
-        let block = number..(number + BLOCK).min(calls.end);
+        let block = number..(number + length).min(calls.end);
         caller.prepare(block.clone());
         for call in block.clone() {
-            let begun = (call + 1 == block.end).then(Instant::now);
+            let begun = (call + 1 == block.end).then(|| (dimms.map(DimmMeter::before), Instant::now()));
             let answer = caller.call(call)?;
-            if let (Some(begun), Some(access)) = (begun, answer.access) {
-                latencies.record(access, begun.elapsed().as_nanos() as u64);
+            if let Some((before, begun)) = begun {
+                if let Some(access) = answer.access {
+                    latencies.record(access, begun.elapsed().as_nanos() as u64);
+                }
+                dimms.zip(before).iter().for_each(|(dimms, before)| dimms.behind(*before));
             }
             latencies.record_waited(answer);
         }

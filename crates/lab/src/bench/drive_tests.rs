@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 fn phase(threads: usize, calls: u64) -> Phase<'static> {
-    Phase { stage: "test", threads, calls, operations_per_call: 1, warm_up: 0, progress: &Silent }
+    Phase::new("test", threads, calls, &Silent)
 }
 
 fn failure() -> BenchError {

@@ -9,7 +9,7 @@
 use super::ahead::{Ahead, Request};
 use super::batched::Batched;
 use super::config::Config;
-use super::drive::{Caller, Phase, drive};
+use super::drive::{Access, Caller, Phase, drive};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
@@ -216,7 +216,8 @@ impl<'a, E: Engine> Run<'a, E> {
             session.values.fill(record, version, &mut request.pair.1);
         };
         Ahead::new(fill, move |number, request| {
-            let answer = client.put(&mut request.pair).map_err(session.refused(name))?;
+            client.put(&mut request.pair).map_err(session.refused(name))?;
+            let answer = client.answer(Access::Put);
             if number + 1 < end {
                 return Ok(answer);
             }

@@ -108,14 +108,7 @@ impl Run<'_> {
             ..Row::default()
         };
         let meter = Meter::start(self.region.simulator());
-        let phase = Phase {
-            stage: &stage,
-            threads: config.threads,
-            calls,
-            operations_per_call: 1,
-            warm_up: 0,
-            progress,
-        };
+        let phase = Phase::new(&stage, config.threads, calls, progress);
         let Some(sim) = self.region.simulator() else {
             let outcome = drive(&Phase { warm_up: calls / 100, ..phase }, |thread| {
                 let mut writer = self.writer(thread);

@@ -119,14 +119,8 @@ impl Roofline {
     }
 
     fn phase(&self, stage: &'static str, accesses: u64) -> Phase<'static> {
-        Phase {
-            stage,
-            threads: self.threads,
-            calls: accesses / BLOCK * self.threads as u64,
-            operations_per_call: BLOCK,
-            warm_up: 16,
-            progress: &Silent,
-        }
+        let calls = accesses / BLOCK * self.threads as u64;
+        Phase { operations_per_call: BLOCK, warm_up: 16, ..Phase::new(stage, self.threads, calls, &Silent) }
     }
 
     fn writes(&self) -> Result<f64, BenchError> {

@@ -43,8 +43,7 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// A phase of `calls` calls of one operation each.
     pub(super) fn phase<'p>(&'p self, stage: &'p str, calls: u64) -> Phase<'p> {
-        let threads = self.config.threads;
-        Phase { stage, threads, calls, operations_per_call: 1, warm_up: 0, progress: self.progress }
+        Phase::new(stage, self.config.threads, calls, self.progress)
     }
 
     /// The same phase, warmed up by a tenth of it. Costs are exact cold, and warming up would count.
@@ -69,22 +68,9 @@ impl<'a, E: Engine> Session<'a, E> {
         let eliminated = || opened.stats().map_or(0, |stats| stats.eliminated_writes);
         let before = eliminated();
         let meter = Meter::start(self.target.simulator());
-        let mut dimms_per_op = None;
-        let outcome = match self.target.simulator().filter(|_| self.config.counts_dimms) {
-            None => drive(phase, prepare)?,
-            Some(sim) => {
-                let dimms = &DimmMeter::new(sim);
-                let outcome = drive(phase, |thread| {
-                    let mut caller = prepare(thread)?;
-                    Ok(move |number| {
-                        caller.prepare(number..number + 1);
-                        dimms.watch(|| caller.call(number))
-                    })
-                })?;
-                dimms_per_op = Some(dimms.dimms(outcome.operations));
-                outcome
-            }
-        };
+        let dimms = self.target.simulator().filter(|_| self.config.counts_dimms).map(DimmMeter::new);
+        let outcome = drive(&Phase { dimms: dimms.as_ref(), ..*phase }, prepare)?;
+        let dimms_per_op = dimms.map(|dimms| dimms.dimms(outcome.operations));
         let row = self.row(phase.stage, meter, outcome);
         let eliminated = Some(eliminated() - before).filter(|puts| *puts > 0);
         // Those that warmed up are among them.

@@ -130,15 +130,7 @@ impl<'a> Parts<'a> {
             ..Row::default()
         };
         let meter = Meter::start(self.region.simulator());
-        let phase = Phase {
-            stage: step,
-            threads,
-            calls: records,
-            operations_per_call: 1,
-            warm_up: 0,
-            progress: self.progress,
-        };
-        let outcome = drive(&phase, prepare)?;
+        let outcome = drive(&Phase::new(step, threads, records, self.progress), prepare)?;
         sink(meter.stop(row, &outcome));
         Ok(())
     }

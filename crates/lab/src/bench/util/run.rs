@@ -216,12 +216,12 @@ impl<E: Engine> Run<'_, E> {
                 self.shape.fill(request.record, &mut pair.0);
                 let answer = if request.is_put {
                     session.values.fill(request.record, request.value, &mut pair.1);
-                    client.put(&mut pair).map_err(session.refused(stage))?
+                    client.put(&mut pair).map_err(session.refused(stage))?;
+                    client.answer(Access::Put)
                 } else {
-                    let (found, answer) =
-                        client.get_into(&pair.0, &mut value).map_err(session.refused(stage))?;
+                    let found = client.get_into(&pair.0, &mut value).map_err(session.refused(stage))?;
                     session.verify_last(stage, request.record, found.then_some(&value), request.value)?;
-                    answer
+                    client.answer(Access::Get)
                 };
                 if number + 1 < share.end {
                     return Ok(answer);
