@@ -44,8 +44,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
         let (mut compares, mut misses) = (false, Misses::default());
         loop {
-            let is_key = |word| !compares || self.heap.key_is(Self::offset_of(word), key);
-            let Some(word) = self.index.get(guard, hash, is_key) else {
+            let named = match compares {
+                false => self.index.get(guard, hash, |_| true),
+                true => self.named(hash, key),
+            };
+            let Some(word) = named else {
                 out.clear();
                 return Ok(false);
             };
@@ -56,6 +59,16 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 None => misses.note(&self.heap, Self::offset_of(word))?,
             }
         }
+    }
+
+    /// The reference of a key whose hash names the record of another one: of two keys of one hash, which is next to impossible, or
+    /// because the slot has been filled again since the index was asked.
+    ///
+    /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it the slot of a
+    /// record that moves twice could be another key's whenever it is looked at, and the key, which was always there, seem absent.
+    #[cold]
+    fn named(&self, hash: u64, key: &[u8]) -> Option<u64> {
+        self.index.lock(hash).named(|word| self.heap.key_is(Self::offset_of(word), key))
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.
