@@ -41,7 +41,7 @@ pub(super) struct Phase<'a> {
 }
 
 impl<'a> Phase<'a> {
-    /// Calls of one operation each, the first of which is timed already.
+    /// Calls of one operation each, without a warm-up.
     pub(super) fn new(stage: &'a str, threads: usize, calls: u64, progress: &'a dyn Progress) -> Phase<'a> {
         Phase { stage, threads, calls, operations_per_call: 1, warm_up: 0, dimms: None, progress }
     }
