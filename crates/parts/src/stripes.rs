@@ -296,6 +296,7 @@ impl StripeGuard<'_> {
     /// before: those behind a fence wait in the processor until it has ended.
     #[inline]
     pub fn park(self, parked: Parked, persist: impl FnOnce()) {
+        point();
         self.stripe.word.store(parked.word, Ordering::Relaxed);
         // Released, so that who reads this hash knows that whatever was parked here before has been published.
         self.stripe.hash.store(parked.hash, Ordering::Release);

@@ -6,8 +6,8 @@
 //! mark is cleared under the first fence of that write's own record:
 //!
 //! ```text
-//! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1, ask for its old record | fence | park n
-//!                        +--- stripe and page of the old record held -------------------------------------------+
+//! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1, ask for its old record | fence | park n | page free
+//!                        +--- stripe and page of the old record held ----------------------------------------------------+
 //! ```
 //!
 //! Until the fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is still
@@ -30,7 +30,7 @@ use crate::options::Twin;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, Releasing, SizedOffset, Steps, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
-use quipu_parts::stripes::{Parked, Taken};
+use quipu_parts::stripes::{Parked, StripeGuard, Taken};
 use quipu_parts::sync::Waiter;
 
 /// A client's puts that may be parked.
@@ -58,6 +58,8 @@ pub(super) struct Finishing<'s> {
 pub(super) struct Late<'s, 'g, M: NodeMemory, const REDUCED: bool> {
     pub(super) spine: &'s SlotSpine<M, REDUCED>,
     pub(super) guard: &'g Guard<'g>,
+    /// The record's key, until it is parked there.
+    pub(super) stripe: &'g mut Option<StripeGuard<'s>>,
     pub(super) lag: &'g mut Lag,
     pub(super) record: Record<'g>,
     pub(super) hash: u64,
@@ -79,7 +81,7 @@ impl<M: NodeMemory, const REDUCED: bool> Late<'_, '_, M, REDUCED> {
 }
 
 impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUCED> {
-    type Outcome = u64;
+    type Outcome = ();
 
     /// Lets the index learn of the put before the last, if it is still parked, and begins to release what that has replaced.
     #[inline]
@@ -127,13 +129,18 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
         }
     }
 
+    /// Parks the record, which is durable by now, while its page is still held. A reader may come to its slot with an offset that the
+    /// index named earlier, and find the key there: what it has read no later reader may miss.
     #[inline]
-    fn publish(&mut self, placed: Placed<'s>) -> u64 {
+    fn publish(&mut self, placed: Placed<'s>) {
         if let Some(old) = self.finishing.old {
             // If it is damaged nobody can clear it; whoever reads its page next reports that.
             let _ = placed.release_old(old);
         }
-        SlotSpine::<M, REDUCED>::word_of(placed.sized(), self.record.key)
+        let word = SlotSpine::<M, REDUCED>::word_of(placed.sized(), self.record.key);
+        if let Some(stripe) = self.stripe.take() {
+            stripe.park(Parked { hash: self.hash, word }, || ());
+        }
     }
 }
 

@@ -45,30 +45,20 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let (mut compares, mut misses) = (false, Misses::default());
         loop {
             let named = match compares {
-                false => self.index.get(guard, hash, |_| true),
-                true => self.named(hash, key),
+                false => self.index.get(guard, hash, |_| true).map(Self::offset_of),
+                true => self.find(guard, hash, key),
             };
-            let Some(word) = named else {
+            let Some(offset) = named else {
                 out.clear();
                 return Ok(false);
             };
-            match self.heap.read_value(Self::offset_of(word), key, out)? {
+            match self.heap.read_value(offset, key, out)? {
                 Some(true) => return Ok(true),
                 Some(false) => compares = true,
                 // It has been superseded, deleted or moved since.
-                None => misses.note(&self.heap, Self::offset_of(word))?,
+                None => misses.note(&self.heap, offset)?,
             }
         }
-    }
-
-    /// The reference of a key whose hash names the record of another one: of two keys of one hash, which is next to impossible, or
-    /// because the slot has been filled again since the index was asked.
-    ///
-    /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it the slot of a
-    /// record that moves twice could be another key's whenever it is looked at, and the key, which was always there, seem absent.
-    #[cold]
-    fn named(&self, hash: u64, key: &[u8]) -> Option<u64> {
-        self.index.lock(hash).named(|word| self.heap.key_is(Self::offset_of(word), key))
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.

@@ -10,7 +10,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, SizedOffset, SlotError, Steps};
 use quipu_parts::index::cceh::{CcehError, LockedSegment, NodeMemory};
-use quipu_parts::stripes::{Parked, StripeGuard};
+use quipu_parts::stripes::StripeGuard;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Gives a key this value, whatever it was (section 4.2 of the paper).
@@ -128,10 +128,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Where the record of a key is, for somebody who is about to change it.
-    #[inline]
-    fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
-        self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(Self::offset_of)
+    /// Where the record of a key is, for who has met the record of another one where the index named this: of two keys of one hash,
+    /// which is next to impossible, or because the slot has been filled again since.
+    ///
+    /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it, the slot of a
+    /// record that moves again could be another key's whenever it is looked at, and the key, which was always there, seem absent.
+    #[cold]
+    pub(super) fn find(&self, _guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
+        self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)
     }
 
     /// Whether a word names a record of this key, which is about to be changed then.
@@ -148,10 +152,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Replaces or inserts a record; if there is no room, as soon as there is. The key's stripe is held until then.
     #[inline]
-    fn write(
-        &self,
+    fn write<'s>(
+        &'s self,
         session: &mut SlotSession,
-        stripe: StripeGuard<'_>,
+        stripe: StripeGuard<'s>,
         hash: u64,
         key: &[u8],
         value: &[u8],
@@ -159,27 +163,33 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if self.twin == Some(Twin::ReleasedBeforePersist) {
             self.unmark(&session.participant.pin(), hash, key)?;
         }
-        loop {
-            let has_blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64) > 1;
-            let written = match self.publishes_late() && !has_blocks() {
-                true => self.place_late(session, &stripe, hash, key, value),
-                false => self.replace(session, &stripe, hash, key, value).map(|()| 0),
-            };
-            match written {
-                Ok(0) => return Ok(()),
-                Ok(word) => {
-                    // It is durable already.
-                    stripe.park(Parked { hash, word }, || ());
-                    return Ok(());
-                }
-                // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
-                Err(Failure::Error(error @ Error::PoolFull { .. })) => {
-                    let blocks = self.heap.blocks_for(key.len() as u64, value.len() as u64);
-                    self.make_space_or(error, session, blocks, LEAST_PERCENT)?;
-                }
-                Err(Failure::NoRoomInIndex { zones }) => self.make_index_space(session, zones)?,
-                Err(Failure::Error(error)) => return Err(error),
+        let blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64);
+        if self.publishes_late() && blocks() <= 1 {
+            let mut stripe = Some(stripe);
+            while let Err(failure) = self.place_late(session, &mut stripe, hash, key, value) {
+                self.make_room(failure, session, blocks())?;
             }
+            return Ok(());
+        }
+        while let Err(failure) = self.replace(session, &stripe, hash, key, value) {
+            self.make_room(failure, session, blocks())?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for a put that has found none.
+    ///
+    /// # Errors
+    /// What it has failed of, if that is something else, or if no room can be made.
+    #[cold]
+    fn make_room(&self, failure: Failure, session: &mut SlotSession, blocks: u64) -> Result<(), Error> {
+        match failure {
+            // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
+            Failure::Error(error @ Error::PoolFull { .. }) => {
+                self.make_space_or(error, session, blocks, LEAST_PERCENT)
+            }
+            Failure::NoRoomInIndex { zones } => self.make_index_space(session, zones),
+            Failure::Error(error) => Err(error),
         }
     }
 
@@ -191,23 +201,22 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         sequence
     }
 
-    /// Places a record, durably. Returns its word, which is to be parked: the index does not name it yet. The key's stripe is
-    /// held.
+    /// Places a record, durably, and parks it at its key's stripe, which is let go so.
     #[inline]
-    fn place_late(
-        &self,
+    fn place_late<'s>(
+        &'s self,
         session: &mut SlotSession,
-        stripe: &StripeGuard<'_>,
+        stripe: &mut Option<StripeGuard<'s>>,
         hash: u64,
         key: &[u8],
         value: &[u8],
-    ) -> Result<u64, Failure> {
+    ) -> Result<(), Failure> {
         let SlotSession { participant, owner, numbers, lag, .. } = session;
         let guard = participant.pin();
-        let sequence = self.draw(numbers, stripe);
+        let sequence = self.draw(numbers, stripe.as_ref().expect("held until the record is parked"));
         let record = Record { key, value, sequence };
-        let mut late =
-            Late { spine: self, guard: &guard, lag, record, hash, finishing: Finishing::default() };
+        let finishing = Finishing::default();
+        let mut late = Late { spine: self, guard: &guard, stripe, lag, record, hash, finishing };
         Ok(self.heap.place_with(owner, record, &mut late)?)
     }
 

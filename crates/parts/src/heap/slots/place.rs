@@ -9,7 +9,8 @@ use super::offset::{Offset, SizedOffset};
 use super::owner::Owner;
 
 /// A record that is durable and that nobody can find yet. Its page is locked until this drops: the caller publishes the
-/// offset, then lets the old record go, if there was one, and drops this; or it drops this and publishes later, while it holds the key.
+/// offset, then lets the old record go, if there was one, and drops this. Or it sees to it that whoever looks for the key publishes it
+/// first, and drops this then, not before: somebody who has an offset of an earlier record in this place could read it.
 ///
 /// Meanwhile the caller must not read, place or delete through the heap: it could wait for the page that it holds.
 /// [`SlotHeap::key_is`] does not wait.
