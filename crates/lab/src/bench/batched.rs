@@ -179,5 +179,10 @@ mod tests {
         assert_eq!(put(&mut batched, 0).waited_ns, None, "timed from here on");
         std::thread::sleep(std::time::Duration::from_millis(5));
         assert!(put(&mut batched, 0).waited_ns.is_some_and(|ns| ns >= 5_000_000));
+        (0..=SAMPLE as u8).for_each(|key| _ = put(&mut batched, key));
+        (0..SAMPLE as u8 - 1).for_each(|key| assert_eq!(put(&mut batched, key).waited_ns, None));
+        let last = put(&mut batched, 0);
+        let finished = batched.finish(last).expect("infallible");
+        assert!(last.waited_ns.is_none() && finished.waited_ns.is_some(), "it has waited until the end");
     }
 }

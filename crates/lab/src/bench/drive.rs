@@ -319,13 +319,16 @@ fn make(
         let block = number..(number + length).min(calls.end);
         caller.prepare(block.clone());
         for call in block.clone() {
-            let begun = (call + 1 == block.end).then(|| (dimms.map(DimmMeter::before), Instant::now()));
+            let begun =
+                (call + 1 == block.end).then(|| (dimms.map(|dimms| (dimms, dimms.before())), Instant::now()));
             let answer = caller.call(call)?;
-            if let Some((before, begun)) = begun {
+            if let Some((watched, begun)) = begun {
                 if let Some(access) = answer.access {
                     latencies.record(access, begun.elapsed().as_nanos() as u64);
                 }
-                dimms.zip(before).iter().for_each(|(dimms, before)| dimms.behind(*before));
+                if let Some((dimms, before)) = watched {
+                    dimms.behind(before);
+                }
             }
             latencies.record_waited(answer);
         }

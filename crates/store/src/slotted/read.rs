@@ -1,4 +1,5 @@
-//! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock.
+//! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock. Who finds another key's record there
+//! looks a second time, and that under the lock of the index's segment.
 
 use super::{Misses, SlotSpine};
 use crate::error::Error;
@@ -9,8 +10,8 @@ use quipu_parts::index::cceh::NodeMemory;
 const BATCH: usize = 32;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The hash of a key, for which the index is asked ahead: the first of all that a call does, since the one before may still be
-    /// waiting.
+    /// The hash of a key, for which the index is asked ahead: where a call is about one key the first of all that it does, since the
+    /// one before may still be waiting.
     #[inline]
     pub(crate) fn ask(&self, key: &[u8]) -> u64 {
         let hash = self.hash(key);

@@ -27,7 +27,8 @@
 //! Writers lock the segment, in a striped table of locks. They must not work on one key at the same time (the store
 //! holds the key's lock). Readers lock nothing:
 //! - An entry never moves within its segment, and takes effect with its value word: no value ever stands beside a hash
-//!   that is not its own, except for a reader that is overtaken, whose comparison of keys says no.
+//!   that is not its own, except for a reader that is overtaken, whose comparison of keys says no. (Where places are used again
+//!   before every reader has left, a comparison that says no may come too late; there it is made under the lock.)
 //! - A split copies what moves and lets it stand. Entries whose leading bits say that they belong elsewhere are free to
 //!   writers. A reader that came by the directory as it was before finds them as they were at the moment of the
 //!   split, which is after it began; so what it answers was true meanwhile.

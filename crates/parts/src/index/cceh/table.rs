@@ -104,7 +104,8 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// The reference of the key with this hash for which `matches` says yes; without locks.
     ///
     /// `matches` sees references of keys with this hash, all its bits but the memory's mark; it may see one that has just
-    /// been replaced, whose record the guard keeps. In PM, the answer is durable.
+    /// been replaced, whose record the guard keeps. Where it does not, since the record's place may be used again at once, ask
+    /// [`LockedSegment::named`](super::LockedSegment::named). In PM, the answer is durable.
     #[inline]
     pub fn get(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         self.look_up::<false>(guard, hash, matches)

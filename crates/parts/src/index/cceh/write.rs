@@ -11,7 +11,7 @@ use crate::epoch::Guard;
 use crate::sync::SpinGuard;
 
 /// The segment of a hash, locked until this drops. Its holder waits for no page and for no other segment.
-#[must_use = "it is locked for a change"]
+#[must_use = "it is locked for as long as this lives"]
 pub struct LockedSegment<'i, M: NodeMemory> {
     index: &'i CcehIndex<M>,
     hash: u64,
