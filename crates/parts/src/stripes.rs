@@ -43,6 +43,7 @@
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Waiter, point};
 use quipu_medium::arch::prefetch_to_write;
+use std::cell::Cell;
 
 const FREE: u32 = 0;
 const LOCKED: u32 = 1;
@@ -107,7 +108,7 @@ impl Stripes {
         let stripe = &self.stripes[stripe];
         point();
         if stripe.change(FREE, LOCKED) {
-            return StripeGuard { stripe, met: None };
+            return StripeGuard { stripe, met: None, is_parked: Cell::new(false) };
         }
         stripe.lock_contended(publish)
     }
@@ -196,7 +197,7 @@ impl Stripe {
                 _ => waiter.wait(),
             }
         }
-        StripeGuard { stripe: self, met }
+        StripeGuard { stripe: self, met, is_parked: Cell::new(false) }
     }
 
     /// The number of the write that holds the stripe and that nobody can have seen at some moment of this call. Numbers of a stripe
@@ -251,6 +252,7 @@ impl Drop for Taken<'_> {
 pub struct StripeGuard<'a> {
     stripe: &'a Stripe,
     met: Option<u64>,
+    is_parked: Cell<bool>,
 }
 
 impl StripeGuard<'_> {
@@ -294,15 +296,19 @@ impl StripeGuard<'_> {
 
     /// Unlocks the stripe and leaves `parked` there, once `persist` has made it durable. All but one of the stores come
     /// before: those behind a fence wait in the processor until it has ended.
+    ///
+    /// From then on the guard holds nothing. It is not moved in here, by whole words, since it may have been stored by single ones
+    /// behind a fence.
     #[inline]
-    pub fn park(self, parked: Parked, persist: impl FnOnce()) {
+    pub fn park(&self, parked: Parked, persist: impl FnOnce()) {
+        debug_assert!(!self.is_parked.get(), "a guard parks once");
         point();
         self.stripe.word.store(parked.word, Ordering::Relaxed);
         // Released, so that who reads this hash knows that whatever was parked here before has been published.
         self.stripe.hash.store(parked.hash, Ordering::Release);
         persist();
+        self.is_parked.set(true);
         self.stripe.state.store(PARKED, Ordering::Release);
-        std::mem::forget(self);
         point();
     }
 }
@@ -310,6 +316,8 @@ impl StripeGuard<'_> {
 impl Drop for StripeGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.stripe.free();
+        if !self.is_parked.get() {
+            self.stripe.free();
+        }
     }
 }

@@ -58,8 +58,8 @@ pub(super) struct Finishing<'s> {
 pub(super) struct Late<'s, 'g, M: NodeMemory, const REDUCED: bool> {
     pub(super) spine: &'s SlotSpine<M, REDUCED>,
     pub(super) guard: &'g Guard<'g>,
-    /// The record's key, until it is parked there.
-    pub(super) stripe: &'g mut Option<StripeGuard<'s>>,
+    /// The record's key, where it is parked in the end.
+    pub(super) stripe: &'g StripeGuard<'s>,
     pub(super) lag: &'g mut Lag,
     pub(super) record: Record<'g>,
     pub(super) hash: u64,
@@ -138,9 +138,7 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
             let _ = placed.release_old(old);
         }
         let word = SlotSpine::<M, REDUCED>::word_of(placed.sized(), self.record.key);
-        if let Some(stripe) = self.stripe.take() {
-            stripe.park(Parked { hash: self.hash, word }, || ());
-        }
+        self.stripe.park(Parked { hash: self.hash, word }, || ());
     }
 }
 

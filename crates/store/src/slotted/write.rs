@@ -165,8 +165,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
         let blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64);
         if self.publishes_late() && blocks() <= 1 {
-            let mut stripe = Some(stripe);
-            while let Err(failure) = self.place_late(session, &mut stripe, hash, key, value) {
+            while let Err(failure) = self.place_late(session, &stripe, hash, key, value) {
                 self.make_room(failure, session, blocks())?;
             }
             return Ok(());
@@ -206,14 +205,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     fn place_late<'s>(
         &'s self,
         session: &mut SlotSession,
-        stripe: &mut Option<StripeGuard<'s>>,
+        stripe: &StripeGuard<'s>,
         hash: u64,
         key: &[u8],
         value: &[u8],
     ) -> Result<(), Failure> {
         let SlotSession { participant, owner, numbers, lag, .. } = session;
         let guard = participant.pin();
-        let sequence = self.draw(numbers, stripe.as_ref().expect("held until the record is parked"));
+        let sequence = self.draw(numbers, stripe);
         let record = Record { key, value, sequence };
         let finishing = Finishing::default();
         let mut late = Late { spine: self, guard: &guard, stripe, lag, record, hash, finishing };
