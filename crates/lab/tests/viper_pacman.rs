@@ -1,6 +1,6 @@
 //! Deletions with bits in DRAM, through the store: tombstones do not pile up, and what a crash finds is what was there.
 
-use quipu::{Client, Design, Options, SlotSettings, Store};
+use quipu::{Client, Design, ErrorKind, Options, SlotSettings, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::SimOptions;
 
@@ -96,4 +96,24 @@ fn keys_of_eight_bytes_and_others_do_not_meet() {
     }
     drop(client);
     assert_eq!(sound(&mut store), 3000);
+}
+
+/// Bytes of a key that change while the store is open. Who looks for it is told, and does not look for it for ever: the index takes
+/// the hash of eight bytes for the key, and the record is another key's by now.
+#[test]
+fn a_record_of_another_key_than_the_index_says_is_an_error() {
+    const NUMBER: u64 = 0x6b6e_6f74_5f37_6b6e;
+    let store = store(SlotSettings::default(), 1 << 20, 64 << 10);
+    let mut client = store.client();
+    client.put(&NUMBER.to_le_bytes(), b"value").expect("room");
+    let region = store.region();
+    let at = (0..1 << 20).step_by(8).find(|at| region.load(*at) == NUMBER).expect("keys begin at words");
+    region.store(at, NUMBER ^ 1);
+    let errors = [
+        client.get(&NUMBER.to_le_bytes()).map(drop),
+        client.update(&NUMBER.to_le_bytes(), |_| Some(b"other")).map(drop),
+    ];
+    for error in errors.into_iter().map(|done| done.expect_err("the record is another key's")) {
+        assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    }
 }

@@ -55,9 +55,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             };
             match self.heap.read_value(offset, key, out)? {
                 Some(true) => return Ok(true),
-                Some(false) => compares = true,
-                // It has been superseded, deleted or moved since.
-                None => misses.note(&self.heap, offset)?,
+                Some(false) if !compares => compares = true,
+                // It has been superseded, deleted or moved since; or it is damaged, if this goes on.
+                Some(false) | None => misses.note(&self.heap, offset)?,
             }
         }
     }

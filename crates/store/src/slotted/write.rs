@@ -128,8 +128,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Where the record of a key is, for who has met the record of another one where the index named this: of two keys of one hash,
-    /// which is next to impossible, or because the slot has been filled again since.
+    /// Where the record of a key is, for who has not found it by the first answer of the index: that was none, or another key's, of
+    /// the same hash, which is next to impossible, or because the slot had been filled again; or the record has moved since.
     ///
     /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it, the slot of a
     /// record that moves again could be another key's whenever it is looked at, and the key, which was always there, seem absent.
