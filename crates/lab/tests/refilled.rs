@@ -1,6 +1,7 @@
 //! A slot that a record has left is soon another record's, of another key or of the same one. In thousands of schedules of the
 //! simulator's scheduler, who reads meanwhile takes the one for its key being gone as little as the other for what came before: a
-//! key that is put with higher and higher numbers is there for every reader, and its numbers never fall.
+//! key that is put with higher and higher numbers is there for every reader, and its numbers never fall. (Histories as `linear` judges
+//! them have values of many lengths; slots are of one.)
 
 use quipu::{Client, Design, NodePlace, Options, RecordForm, Store};
 use quipu_medium::Region;

@@ -15,11 +15,12 @@
 //!    +---------------------------------------------+
 //! ```
 //!
-//! *Linearizability.* A parked write took effect when it was parked, before it was acknowledged. A reader looks at the
-//! stripe before it looks at the index. If it finds its key's word parked, it publishes it; if it finds it being
-//! published, it waits for that, or finds it parked again, by somebody who took it and saw that it was not theirs. If it
-//! finds the stripe free or locked, everything that was acknowledged before the reader began has been published, for a
-//! stripe leaves PARKED only through PUBLISHING. So what one reader saw no later one misses.
+//! *Linearizability.* A parked write took effect when it was parked, before it was acknowledged; nobody may come upon it earlier,
+//! which is for who parks it to see to: places in a log are not used again while a reader is there, and who uses slots again at
+//! once holds their page until it has parked. A reader looks at the stripe before it looks at the index. If it finds its key's word
+//! parked, it publishes it; if it finds it being published, it waits for that, or finds it parked again, by somebody who took it
+//! and saw that it was not theirs. If it finds the stripe free or locked, everything that was acknowledged before the reader began
+//! has been published, for a stripe leaves PARKED only through PUBLISHING. So what one reader saw no later one misses.
 //!
 //! *Who waits.* Writers of one stripe for each other, as with any lock; readers only while another thread is publishing
 //! a write of the very hash they look for: a few stores to DRAM, and in a store over slots a fence or two. (If others go on
@@ -252,6 +253,7 @@ impl Drop for Taken<'_> {
 pub struct StripeGuard<'a> {
     stripe: &'a Stripe,
     met: Option<u64>,
+    /// It may be somebody else's by now, and is not to be unlocked.
     is_parked: Cell<bool>,
 }
 
@@ -262,10 +264,17 @@ impl StripeGuard<'_> {
         self.met
     }
 
+    /// That nothing is done with a guard that has parked.
+    #[inline]
+    fn assert_held(&self) {
+        debug_assert!(!self.is_parked.get(), "a guard holds nothing once it has parked");
+    }
+
     /// Offers the write of this number, which was [noted](StripeGuard::note_newest), to those who wait: from now on it may be the one
     /// that has overwritten theirs.
     #[inline]
     pub fn offer(&self, number: u64) {
+        self.assert_held();
         debug_assert_eq!(
             number,
             self.newest(),
@@ -277,6 +286,7 @@ impl StripeGuard<'_> {
     /// Ends the offer. From now on the write may be seen.
     #[inline]
     pub fn withdraw(&self) {
+        self.assert_held();
         self.stripe.state.store(LOCKED, Ordering::Release);
     }
 
@@ -289,6 +299,7 @@ impl StripeGuard<'_> {
     /// Notes a record's sequence number, which is above [`newest`](StripeGuard::newest).
     #[inline]
     pub fn note_newest(&self, sequence: u64) {
+        self.assert_held();
         debug_assert!(sequence > self.newest(), "numbers of a key follow its writes");
         // Released, for `unseen`.
         self.stripe.newest.store(sequence, Ordering::Release);
@@ -301,7 +312,7 @@ impl StripeGuard<'_> {
     /// behind a fence.
     #[inline]
     pub fn park(&self, parked: Parked, persist: impl FnOnce()) {
-        debug_assert!(!self.is_parked.get(), "a guard parks once");
+        self.assert_held();
         point();
         self.stripe.word.store(parked.word, Ordering::Relaxed);
         // Released, so that who reads this hash knows that whatever was parked here before has been published.

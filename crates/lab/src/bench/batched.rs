@@ -76,10 +76,8 @@ impl<C: EngineClient> Batched<C> {
         if self.pairs.is_empty() {
             return access.into();
         }
-        Answer {
-            access: Some(access).filter(|access| *access == Access::Get),
-            waited_ns: self.waited_ns.take(),
-        }
+        let is_answered = access == Access::Get;
+        Answer { access: is_answered.then_some(access), waited_ns: self.waited_ns.take() }
     }
 
     /// The answer of the last call, with which all that waits is issued. Its own latency would be theirs too then, so it has none.

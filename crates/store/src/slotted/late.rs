@@ -6,14 +6,14 @@
 //! mark is cleared under the first fence of that write's own record:
 //!
 //! ```text
-//! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1, ask for its old record | fence | park n | page free
-//!                        +--- stripe and page of the old record held ----------------------------------------------------+
+//! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1 and its old record | fence | park n | page free
+//!                        +--- stripe and page of the old record held ----------------------------------------------+
 //! ```
 //!
-//! Until the fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is still
-//! marked, and nobody gets the page, who could write to the place. Nothing waits while these are held: if somebody else has the
-//! page, that release comes behind the fences, with one of its own. Whoever else comes for the key publishes it before
-//! ([`SlotSpine::publish_parked`]), with a fence of its own too.
+//! Until the second fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is still
+//! marked, and nobody gets the page, who could write to the place. Nothing waits while these are held, but for one thing: if somebody
+//! else has the page of the old record, that release comes behind the fences, with one of its own, and waits for that page; who has it
+//! waits for no stripe. Whoever else comes for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
 //!
 //! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the paper does not tell
 //! it, so there every put publishes before it returns; and so it does where the index is in the pool and may refuse, and where
@@ -130,7 +130,8 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
     }
 
     /// Parks the record, which is durable by now, while its page is still held. A reader may come to its slot with an offset that the
-    /// index named earlier, and find the key there: what it has read no later reader may miss.
+    /// index named earlier, and find the key there: what it has read no later reader may miss. What is still to be released comes first:
+    /// who took over what is parked would have to wait for it.
     #[inline]
     fn publish(&mut self, placed: Placed<'s>) {
         if let Some(old) = self.finishing.old {
