@@ -12,7 +12,7 @@ use crate::map::{self, Claim, Mapping, MediumKind};
 use crate::sim::Sim;
 use crate::topology::Node;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// Bytes in a word, the unit that a medium never tears.
 pub const WORD: u64 = 8;
@@ -35,11 +35,16 @@ unsafe impl Sync for Region {}
 
 impl Region {
     pub(crate) fn new(mapping: Mapping, flush: FlushKind, sim: Option<Arc<Sim>>) -> Region {
-        Region { base: mapping.base(), len: mapping.len(), flush, sim, mapping: Arc::new(mapping) }
+        Region::of(Arc::new(mapping), flush, sim)
     }
 
     pub(crate) fn simulated(mapping: Arc<Mapping>, sim: Arc<Sim>) -> Region {
-        Region { base: mapping.base(), len: mapping.len(), flush: FlushKind::Clwb, sim: Some(sim), mapping }
+        Region::of(mapping, FlushKind::Clwb, Some(sim))
+    }
+
+    fn of(mapping: Arc<Mapping>, flush: FlushKind, sim: Option<Arc<Sim>>) -> Region {
+        assert!(mapping.len().is_multiple_of(WORD), "a word that begins in the region ends in it");
+        Region { base: mapping.base(), len: mapping.len(), flush, sim, mapping }
     }
 
     /// Length in bytes.
@@ -54,11 +59,13 @@ impl Region {
     }
 
     /// The instruction that makes lines durable here.
+    #[inline]
     pub fn flush_kind(&self) -> FlushKind {
         self.flush
     }
 
     /// The simulator behind this region, if it is simulated. For what proves the store, not for the store.
+    #[inline]
     pub fn simulator(&self) -> Option<&Arc<Sim>> {
         self.sim.as_ref()
     }
@@ -127,7 +134,7 @@ impl Region {
 
     #[inline]
     pub(crate) fn at(&self, offset: u64, len: u64) -> *mut u8 {
-        if offset > self.len || len > self.len - offset {
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
             leaves_region(offset, len, self.len);
         }
         // SAFETY: in bounds by the check.
@@ -247,52 +254,12 @@ impl Region {
         if !offset.is_multiple_of(WORD) {
             not_aligned(offset);
         }
-        // SAFETY: in bounds and aligned (mappings start on a page); all bit patterns are valid.
-        unsafe { &*self.at(offset, WORD).cast::<AtomicU64>() }
-    }
-
-    /// Loads an aligned word atomically (acquire).
-    #[inline]
-    pub fn load(&self, offset: u64) -> u64 {
-        let word = self.word(offset);
-        if let Some(sim) = &self.sim {
-            return simulated(move || {
-                sim.note_read(offset, WORD);
-                u64::from_le(word.load(Ordering::Acquire))
-            });
+        if offset >= self.len {
+            leaves_region(offset, WORD, self.len);
         }
-        u64::from_le(word.load(Ordering::Acquire))
-    }
-
-    /// Stores an aligned word atomically (release). Never torn; in its line ordered after this thread's earlier
-    /// writes and with other atomic stores.
-    #[inline]
-    pub fn store(&self, offset: u64, value: u64) {
-        let word = self.word(offset);
-        if let Some(sim) = &self.sim {
-            return simulated(move || sim.store(offset, value));
-        }
-        // On Arm, release orders visibility, not arrival; the barrier orders both (rule 4.2 of the design).
-        #[cfg(target_arch = "aarch64")]
-        arch::fence(self.flush);
-        word.store(value.to_le(), Ordering::Release);
-    }
-
-    /// Compares and swaps an aligned word. Like every locked instruction it is *not* a persistence fence.
-    ///
-    /// # Errors
-    /// The value found, if it is not `current`.
-    #[inline]
-    pub fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
-        let word = self.word(offset);
-        if let Some(sim) = &self.sim {
-            return simulated(move || sim.compare_exchange(offset, current, new));
-        }
-        #[cfg(target_arch = "aarch64")]
-        arch::fence(self.flush);
-        word.compare_exchange(current.to_le(), new.to_le(), Ordering::AcqRel, Ordering::Acquire)
-            .map(u64::from_le)
-            .map_err(u64::from_le)
+        // SAFETY: aligned, since mappings start on a page; in bounds, since the length is a multiple of eight as well (`of`); all bit
+        // patterns are valid.
+        unsafe { &*self.base.add(offset as usize).cast::<AtomicU64>() }
     }
 
     /// Starts writing back every line that the range touches.
@@ -476,7 +443,7 @@ impl Region {
 /// the registers that only the simulator needs.
 #[cold]
 #[inline(never)]
-fn simulated<T>(operation: impl FnOnce() -> T) -> T {
+pub(crate) fn simulated<T>(operation: impl FnOnce() -> T) -> T {
     operation()
 }
 

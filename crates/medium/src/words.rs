@@ -1,13 +1,59 @@
-//! Words that are changed and durable in one step.
+//! Words: loaded, stored and exchanged atomically, and changed durably in one step.
 //!
-//! The steps are there one by one ([`Region::load`], [`Region::store`], [`Region::persist`]), each with its own look at the bounds
-//! and at what kind of medium this is. Where the change of a word is all that a call does, these looks are a good part of what
-//! stands between the arrival of its line and the misses of the next call, which the processor overlaps as far as its window goes.
+//! That could be done by the others one after the other ([`Region::load`], [`Region::store`], [`Region::persist`]), each with its own
+//! look at the bounds and at what kind of medium this is. Where the change of a word is all that a call does, these looks are a good
+//! part of what stands between the arrival of its line and the misses of the next call, which the processor overlaps as far as its
+//! window goes.
 
+use crate::region::{WORD, simulated};
 use crate::{LINE, Region, arch};
 use std::sync::atomic::Ordering;
 
 impl Region {
+    /// Loads an aligned word atomically (acquire).
+    #[inline]
+    pub fn load(&self, offset: u64) -> u64 {
+        let word = self.word(offset);
+        if let Some(sim) = self.simulator() {
+            return simulated(move || {
+                sim.note_read(offset, WORD);
+                u64::from_le(word.load(Ordering::Acquire))
+            });
+        }
+        u64::from_le(word.load(Ordering::Acquire))
+    }
+
+    /// Stores an aligned word atomically (release). Never torn; in its line ordered after this thread's earlier
+    /// writes and with other atomic stores.
+    #[inline]
+    pub fn store(&self, offset: u64, value: u64) {
+        let word = self.word(offset);
+        if let Some(sim) = self.simulator() {
+            return simulated(move || sim.store(offset, value));
+        }
+        // On Arm, release orders visibility, not arrival; the barrier orders both (rule 4.2 of the design).
+        #[cfg(target_arch = "aarch64")]
+        arch::fence(self.flush_kind());
+        word.store(value.to_le(), Ordering::Release);
+    }
+
+    /// Compares and swaps an aligned word. Like every locked instruction it is *not* a persistence fence.
+    ///
+    /// # Errors
+    /// The value found, if it is not `current`.
+    #[inline]
+    pub fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
+        let word = self.word(offset);
+        if let Some(sim) = self.simulator() {
+            return simulated(move || sim.compare_exchange(offset, current, new));
+        }
+        #[cfg(target_arch = "aarch64")]
+        arch::fence(self.flush_kind());
+        word.compare_exchange(current.to_le(), new.to_le(), Ordering::AcqRel, Ordering::Acquire)
+            .map(u64::from_le)
+            .map_err(u64::from_le)
+    }
+
     /// Changes an aligned word, durably when this returns; what stood there. It is stored as by [`store`](Region::store), and not
     /// compared and swapped: the caller keeps other writers away.
     #[inline(always)]

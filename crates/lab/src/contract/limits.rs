@@ -91,6 +91,8 @@ fn refuses_what_is_beyond(store: &Store) -> Outcome {
     for key in [&b""[..], &long_key] {
         assert!(client.delete(key).is_err_and(|error| error.kind() == ErrorKind::Argument));
         assert!(client.remove(key).is_err_and(|error| error.kind() == ErrorKind::Argument));
+        let in_place = client.update_in_place(key, 0, |number| number).expect_err("no key, or no such call");
+        assert_eq!(in_place.kind(), ErrorKind::Argument, "{in_place}");
         assert_eq!(client.get(key)?, None, "nothing can be there");
     }
     assert_eq!(store.stats().records, records, "a refused call changes nothing");

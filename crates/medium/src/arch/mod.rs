@@ -98,10 +98,8 @@ pub(crate) unsafe fn flush_lines(kind: FlushKind, start: *const u8, len: usize) 
 /// It must lie in a live mapping.
 #[inline]
 pub(crate) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
-    if kind != FlushKind::None {
-        // SAFETY: forwarded.
-        unsafe { cpu::flush_line(kind, line) }
-    }
+    // SAFETY: forwarded.
+    unsafe { cpu::flush_line(kind, line) }
 }
 
 /// Whether this is a virtual machine, whose host may keep its "persistent" memory in ordinary memory. `None` if the

@@ -29,16 +29,27 @@ pub(super) fn virtual_machine() -> Option<bool> {
 /// `line` must be mapped, and `kind` one that [`detect`] may return on this processor, or weaker.
 #[inline]
 pub(super) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
-    match kind {
+    // By itself, and not by a table of jumps: nearly every processor has it.
+    if kind == FlushKind::Clwb {
         // SAFETY: the caller's promise: mapped address, supported instruction.
-        FlushKind::Clwb => unsafe { asm!("clwb [{0}]", in(reg) line, options(nostack, preserves_flags)) },
+        return unsafe { asm!("clwb [{0}]", in(reg) line, options(nostack, preserves_flags)) };
+    }
+    // SAFETY: forwarded.
+    unsafe { flush_line_without_clwb(kind, line) }
+}
+
+/// # Safety
+/// As for [`flush_line`].
+#[cold]
+unsafe fn flush_line_without_clwb(kind: FlushKind, line: *const u8) {
+    match kind {
         // SAFETY: as above.
         FlushKind::ClflushOpt => unsafe {
             asm!("clflushopt [{0}]", in(reg) line, options(nostack, preserves_flags))
         },
         // SAFETY: as above.
         FlushKind::Clflush => unsafe { _mm_clflush(line) },
-        FlushKind::None | FlushKind::DcCvap => {}
+        FlushKind::Clwb | FlushKind::None | FlushKind::DcCvap => {}
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{fixed, heap, region, value, variable};
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, MAX_DIMMS};
-use quipu_parts::heap::slots::{Reclaimed, RecordForm, SlotSettings};
+use quipu_parts::heap::slots::{PageBits, Reclaimed, RecordForm, SlotSettings};
 
 fn cost_of<T>(region: &Region, act: impl FnOnce() -> T) -> (T, Cost) {
     let sim = region.simulator().expect("simulated");
@@ -33,7 +33,7 @@ fn fill_a_block(settings: SlotSettings) -> Vec<Cost> {
             let key = value(number, 16);
             let place = || heap.place(&mut owner, &key, &value(number, 200), number).expect("room").offset();
             let (offset, cost) = cost_of(&region, place);
-            assert_eq!(offset.block(6), 0);
+            assert_eq!(offset.block(PageBits::of(6)), 0);
             cost
         })
         .collect();
@@ -82,7 +82,7 @@ fn a_record_of_any_size_takes_two_fences_and_one_dimm() {
     for number in 0..60u64 {
         let place = || heap.place(&mut owner, &[1; 16], &value(number, 216), number).expect("room").offset();
         let (offset, cost) = cost_of(&region, place);
-        if offset.block(6) == 0 && number > 0 {
+        if offset.block(PageBits::of(6)) == 0 && number > 0 {
             assert_eq!(cost.fences, 2);
             dimms = dimms.max(cost.dimms_touched());
         }
@@ -146,6 +146,6 @@ fn a_fresh_block_costs_a_fence_and_one_that_is_used_again_two() {
     let Reclaimed::Freed(freed) = reclaimed else { panic!("nothing is left there") };
     heap.recycle(freed);
     let (third, again) = put(3);
-    assert_eq!((third.block(1), again.fences), (0, 4));
-    assert_eq!(second.block(1), 1);
+    assert_eq!((third.block(PageBits::of(1)), again.fences), (0, 4));
+    assert_eq!(second.block(PageBits::of(1)), 1);
 }

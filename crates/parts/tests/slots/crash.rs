@@ -9,7 +9,7 @@ use crate::support::{
 };
 use quipu_medium::Region;
 use quipu_medium::sim::{Event, Sim, SimArena, Snapshot, sched};
-use quipu_parts::heap::slots::{Location, RecordForm, SlotError, SlotSettings};
+use quipu_parts::heap::slots::{Location, PageBits, RecordForm, SlotError, SlotSettings};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -64,7 +64,7 @@ fn verify(region: &Region, settings: SlotSettings, model: &Model) -> (Recovered,
     for (key, location) in records {
         let read = heap.read(location.offset, &mut buffer).expect("sound").expect("found");
         assert_eq!((read.key, read.sequence), (&key[..], location.sequence));
-        blocks.insert(location.offset.block(pages));
+        blocks.insert(location.offset.block(PageBits::of(pages)));
         let len = read.value.len() as u64;
         spread += if len + 32 > in_block { len.div_ceil(in_block) } else { 0 };
         found.insert(u64::from_be_bytes(key[..].try_into().expect("a key")), read.value.to_vec());

@@ -1,7 +1,7 @@
 //! Random operations against a map, for records of one size and of any, over several pages and blocks; then recovery.
 
 use crate::support::{Client, Random, Table, fixed, heap, recover, region, value, variable};
-use quipu_parts::heap::slots::{Offset, RecordForm, SlotError, SlotSettings};
+use quipu_parts::heap::slots::{Offset, PageBits, RecordForm, SlotError, SlotSettings};
 use std::collections::BTreeMap;
 
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, u64)>;
@@ -123,8 +123,9 @@ fn empty_continued_large_and_spread_values_come_back() {
     put(&mut client, vec![4; 4000], 5000);
     put(&mut client, vec![5; 16_000], 100_000);
     check(&mut client, &model);
-    let pages: Vec<u32> =
-        (0..8u8).map(|number| table.offset(&[b'a', number]).expect("it was put").page(6)).collect();
+    let pages: Vec<u32> = (0..8u8)
+        .map(|number| table.offset(&[b'a', number]).expect("it was put").page(PageBits::of(6)))
+        .collect();
     assert!(pages.windows(2).any(|pair| pair[0] != pair[1]), "more than one page: {pages:?}");
 
     let too_long = vec![1; 30_000];
@@ -153,11 +154,11 @@ fn every_slot_of_a_block_is_used() {
     assert_eq!(count, 169);
     for number in 0..u64::from(2 * count) {
         let placed = heap.place(&mut owner, &number.to_le_bytes(), &[0; 8], number).expect("room");
-        assert_eq!(placed.offset().block(2), 0, "slot {number}");
+        assert_eq!(placed.offset().block(PageBits::of(2)), 0, "slot {number}");
     }
     assert_eq!(heap.room_of_block(0), (0, 2 * 169 * 24));
     let next = heap.place(&mut owner, &[1; 8], &[0; 8], 999).expect("room").offset();
-    assert_eq!(next.block(2), 1);
+    assert_eq!(next.block(PageBits::of(2)), 1);
 }
 
 #[test]
@@ -220,7 +221,7 @@ fn clients_begin_blocks_at_random_pages_and_go_round() {
             for record in 0..42u64 {
                 let key = (number << 32 | record).to_le_bytes();
                 client.put(&key, &value(record, 504)).expect("room");
-                pages.push(table.offset(&key).expect("put").page(6));
+                pages.push(table.offset(&key).expect("put").page(PageBits::of(6)));
             }
             pages.dedup();
             assert!(pages.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 6), "{pages:?}");

@@ -2,7 +2,7 @@
 
 use crate::support::{Table, audit, fixed, heap, recover, region, value, variable};
 use quipu_medium::sim::SimArena;
-use quipu_parts::heap::slots::{Offset, Reclaimed, SlotError, SlotSettings};
+use quipu_parts::heap::slots::{Offset, PageBits, Reclaimed, SlotError, SlotSettings};
 use std::collections::BTreeSet;
 
 const ZONE: u64 = 64 << 10;
@@ -107,11 +107,11 @@ fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
         }
         // The next block.
         let newer = heap.place(&mut owner, &key(0), &[9; 504], 10).expect("room").offset();
-        assert_ne!(newer.block(1), offsets[0].block(1));
+        assert_ne!(newer.block(PageBits::of(1)), offsets[0].block(PageBits::of(1)));
         drop(heap.delete(offsets.pop().expect("seven")).expect("sound").expect("it is there"));
         let mut cleaner = heap.cleaner(1);
         let victim = heap.victim(1).expect("a page has some room");
-        assert_eq!(victim, offsets[0].block(1));
+        assert_eq!(victim, offsets[0].block(PageBits::of(1)));
         assert_eq!(heap.victim(1), None, "nobody else gets it");
         let mut moved = Vec::new();
         let reclaimed = heap.reclaim(&mut cleaner, victim, |record| {
@@ -138,7 +138,9 @@ fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
         drop(heap.delete(offsets[0]).expect("sound").expect("it is there"));
         let victim = heap.victim(100).expect("nothing is left");
         let reclaimed = heap.reclaim(&mut cleaner, victim, |_| panic!("nothing is moved"));
-        assert!(matches!(reclaimed, Ok(Reclaimed::Freed(freed)) if freed.number() == offsets[0].block(1)));
+        assert!(
+            matches!(reclaimed, Ok(Reclaimed::Freed(freed)) if freed.number() == offsets[0].block(PageBits::of(1)))
+        );
     }
 }
 

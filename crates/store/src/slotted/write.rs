@@ -93,11 +93,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<Option<u64>, Error> {
         let hash = self.ask(key);
         self.stripes.prefetch(hash);
-        self.check_key(key)?;
         self.fail_with_background()?;
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
-        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed.
+        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed. It has no length
+        // that no key may have then.
         if let Some(word) = self.index.candidate(&guard, hash)
             && self.has_begun()
             && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, &change)?
@@ -117,6 +117,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         at: u64,
         change: &impl Fn(u64) -> u64,
     ) -> Result<Option<u64>, Error> {
+        self.check_key(key)?;
         let mut misses = Misses::default();
         loop {
             let Some(offset) = self.find(guard, hash, key) else { return Ok(None) };

@@ -163,7 +163,7 @@ impl SlotHeap {
     }
 
     fn collect_entry(&self, victim: &mut Victim, page: &Page<'_>, entry: &Entry, batch: &mut Batch) {
-        let offset = Offset::new(page.block, page.page, victim.position, self.chunks.geometry.pages);
+        let offset = Offset::new(page.block, page.page, victim.position, self.chunks.geometry.page_bits);
         if entry.kind == EntryKind::Overflow {
             victim.alone.push(offset);
             return;
@@ -228,7 +228,7 @@ impl SlotHeap {
                 run.begin(page, page.at + tail, page.at + tail + room);
             }
             let position = (tail / 8) as u32;
-            let offset = Offset::new(page.block, page.page, position, geometry.pages);
+            let offset = Offset::new(page.block, page.page, position, geometry.page_bits);
             if len <= room {
                 if kind == EntryKind::Tombstone
                     && let Some(dead) = self.chunks.dead(page.block)

@@ -283,11 +283,12 @@ impl Chunks {
     /// Where the page of this number is.
     #[inline(always)]
     fn locate(&self, block: u64, page: u32) -> Option<Located<'_>> {
-        let Geometry { blocks_per_chunk, pages, block_size, page_size, .. } = self.geometry;
+        let Geometry { blocks_per_chunk, pages, page_size, .. } = self.geometry;
         let (chunk, state, base) = self.get(block / blocks_per_chunk)?;
         let index = block % blocks_per_chunk;
         let number = index * u64::from(pages) + u64::from(page);
-        let at = base + index * block_size + u64::from(page) * page_size;
+        // Blocks have their pages without a gap.
+        let at = base + number * page_size;
         let lock = state.locks.get(number as usize).filter(|_| page < pages)?;
         Some(Located { chunk, state, index, number, spot: Spot { at, lock } })
     }
@@ -303,14 +304,14 @@ impl Chunks {
     /// The page that an offset leads to.
     #[inline]
     pub(super) fn page_of(&self, offset: Offset) -> Option<Page<'_>> {
-        let pages = self.geometry.pages;
-        self.page(offset.block(pages), offset.page(pages))
+        let bits = self.geometry.page_bits;
+        self.page(offset.block(bits), offset.page(bits))
     }
 
     /// As [`page_of`](Chunks::page_of), for who changes a record and nothing else of the page.
     #[inline(always)]
     pub(super) fn spot_of(&self, offset: Offset) -> Option<Spot<'_>> {
-        let pages = self.geometry.pages;
-        self.locate(offset.block(pages), offset.page(pages)).map(|located| located.spot)
+        let bits = self.geometry.page_bits;
+        self.locate(offset.block(bits), offset.page(bits)).map(|located| located.spot)
     }
 }

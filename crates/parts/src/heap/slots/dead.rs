@@ -165,8 +165,8 @@ impl SlotHeap {
     #[inline]
     fn dead_at(&self, offset: Offset) -> Option<(&Dead, u64)> {
         let geometry = &self.chunks.geometry;
-        let dead = self.chunks.dead(offset.block(geometry.pages))?;
-        let at = u64::from(offset.page(geometry.pages)) * geometry.page_size;
+        let dead = self.chunks.dead(offset.block(geometry.page_bits))?;
+        let at = u64::from(offset.page(geometry.page_bits)) * geometry.page_size;
         Some((dead, at + u64::from(offset.position()) * 8))
     }
 
@@ -180,7 +180,7 @@ impl SlotHeap {
         let Some((dead, at)) = self.dead_at(offset) else { return false };
         let is_new = dead.set(at);
         dead.hold(by);
-        if is_new && let Some(block) = self.chunks.block(offset.block(self.chunks.geometry.pages)) {
+        if is_new && let Some(block) = self.chunks.block(offset.block(self.chunks.geometry.page_bits)) {
             block.remove(len);
         }
         is_new
@@ -191,7 +191,9 @@ impl SlotHeap {
         let Some((dead, at)) = self.dead_at(tombstone.offset) else { return false };
         let len = tombstone.told_len().unwrap_or_default();
         let is_new = dead.set(at);
-        if is_new && let Some(block) = self.chunks.block(tombstone.offset.block(self.chunks.geometry.pages)) {
+        if is_new
+            && let Some(block) = self.chunks.block(tombstone.offset.block(self.chunks.geometry.page_bits))
+        {
             block.remove(len);
             dead.tombstones.fetch_sub(len, Ordering::Relaxed);
         }

@@ -2,6 +2,7 @@
 
 use super::error::SlotError;
 use super::format::{ENTRY_HEAD, HEADER_LEN, LOG_START, OVERFLOW_HEAD};
+use super::offset::PageBits;
 use super::settings::{PAGE_UNIT, RecordForm, SlotSettings};
 
 /// Bytes of a sequence number.
@@ -89,6 +90,7 @@ impl SlotShape {
 pub(super) struct Geometry {
     pub(super) page_size: u64,
     pub(super) pages: u32,
+    pub(super) page_bits: PageBits,
     pub(super) block_size: u64,
     pub(super) blocks_per_chunk: u64,
     /// Slots, or `None` for logs.
@@ -124,7 +126,8 @@ impl Geometry {
             return Err(SlotError::Settings { reason: "no slot fits into a page; make pages larger" });
         }
         let blocks_per_chunk = blocks(alignment);
-        Ok(Geometry { page_size, pages, block_size, blocks_per_chunk, shape, alignment, shift })
+        let page_bits = PageBits::of(pages);
+        Ok(Geometry { page_size, pages, page_bits, block_size, blocks_per_chunk, shape, alignment, shift })
     }
 
     /// First byte of the first block of the chunk in this zone.

@@ -102,7 +102,7 @@ impl SlotHeap {
     ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
         let geometry = Geometry::new(&settings, space.zone_size())?;
         let most = u64::from(space.zone_count()) * geometry.blocks_per_chunk;
-        if settings.techniques.reduce && most > SizedOffset::most_blocks(geometry.pages) {
+        if settings.techniques.reduce && most > SizedOffset::most_blocks(geometry.page_bits) {
             return Err(SlotError::Settings {
                 reason: "more blocks than a word of the index can name; make pages or blocks larger",
             });
@@ -165,8 +165,8 @@ impl SlotHeap {
     /// A page that a caller of the heap has named.
     #[inline]
     pub(super) fn page_of(&self, offset: Offset) -> Result<Page<'_>, SlotError> {
-        let pages = self.chunks.geometry.pages;
-        self.page_at(offset.block(pages), offset.page(pages))
+        let bits = self.chunks.geometry.page_bits;
+        self.page_at(offset.block(bits), offset.page(bits))
     }
 
     /// A page that there should be.

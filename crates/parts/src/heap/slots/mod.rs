@@ -154,7 +154,7 @@ pub use error::{Damage, SlotError};
 pub use format::{ENTRY_HEAD, format_tables};
 pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
-pub use offset::{Offset, SizedOffset};
+pub use offset::{Offset, PageBits, SizedOffset};
 pub use owner::Owner;
 pub use place::{Alone, Fence, Placed, Record, Steps};
 pub use read::SlotRecord;

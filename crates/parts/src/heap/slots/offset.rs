@@ -15,17 +15,22 @@ const POSITION_BITS: u32 = 16;
 /// Fewest bits of a page number, as in the paper.
 const PAGE_BITS: u32 = 3;
 
-/// Bits that tell pages of a block apart.
-#[inline]
-fn page_bits(pages: u32) -> u32 {
-    PAGE_BITS.max(u32::BITS - (pages - 1).leading_zeros())
+/// How many bits tell the pages of a block apart. Worked out once: it would be a good part of what finds a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageBits(u32);
+
+impl PageBits {
+    /// As many as blocks of so many pages need.
+    pub fn of(pages: u32) -> PageBits {
+        PageBits(PAGE_BITS.max(u32::BITS - (pages - 1).leading_zeros()))
+    }
 }
 
 impl Offset {
-    /// The record at a position of a page of a block of so many pages.
+    /// The record at a position of a page of a block.
     #[inline]
-    pub fn new(block: u64, page: u32, position: u32, pages: u32) -> Offset {
-        Offset((block << page_bits(pages) | u64::from(page)) << POSITION_BITS | u64::from(position))
+    pub fn new(block: u64, page: u32, position: u32, bits: PageBits) -> Offset {
+        Offset((block << bits.0 | u64::from(page)) << POSITION_BITS | u64::from(position))
     }
 
     /// An offset from the word that [`word`](Offset::word) gave.
@@ -40,16 +45,16 @@ impl Offset {
         self.0
     }
 
-    /// The block, given how many pages blocks have.
+    /// The block.
     #[inline]
-    pub fn block(self, pages: u32) -> u64 {
-        self.0 >> (POSITION_BITS + page_bits(pages))
+    pub fn block(self, bits: PageBits) -> u64 {
+        self.0 >> (POSITION_BITS + bits.0)
     }
 
     /// The page within the block, which need not exist.
     #[inline]
-    pub fn page(self, pages: u32) -> u32 {
-        (self.0 >> POSITION_BITS) as u32 & ((1 << page_bits(pages)) - 1)
+    pub fn page(self, bits: PageBits) -> u32 {
+        (self.0 >> POSITION_BITS) as u32 & ((1 << bits.0) - 1)
     }
 
     /// The position within the page.
@@ -86,9 +91,9 @@ impl SizedOffset {
     /// Bits of a word.
     pub const BITS: u32 = 62;
 
-    /// Blocks of so many pages that the word can tell apart.
-    pub(super) fn most_blocks(pages: u32) -> u64 {
-        1 << (OFFSET_BITS - POSITION_BITS - page_bits(pages))
+    /// Blocks that the word can tell apart.
+    pub(super) fn most_blocks(bits: PageBits) -> u64 {
+        1 << (OFFSET_BITS - POSITION_BITS - bits.0)
     }
 
     /// A record of so many bytes; none if they are not to be told.
@@ -125,9 +130,10 @@ mod tests {
     #[test]
     fn a_length_survives_the_word_if_it_has_room_there() {
         for pages in [1, 6, 9, 32] {
-            let last = SizedOffset::most_blocks(pages) - 1;
+            let bits = PageBits::of(pages);
+            let last = SizedOffset::most_blocks(bits) - 1;
             for (block, page, position) in [(0, 0, 1), (last, pages - 1, 65534)] {
-                let offset = Offset::new(block, page, position, pages);
+                let offset = Offset::new(block, page, position, bits);
                 for (len, told) in [(0, None), (24, Some(24)), (65528, Some(65528)), (65536, None)] {
                     let sized = SizedOffset::new(offset, len);
                     let word = sized.word();
@@ -144,13 +150,13 @@ mod tests {
     #[test]
     fn a_place_survives_the_word_and_the_word_keeps_the_order() {
         for (pages, block_bits) in [(1, 45), (6, 45), (8, 45), (9, 44), (32, 43)] {
-            let mut last = None;
+            let (bits, mut last) = (PageBits::of(pages), None);
             for block in [0, 1, 77, (1 << 40) - 1, (1 << block_bits) - 1] {
                 for page in [0, pages - 1] {
                     for position in [0, 1, 65535] {
-                        let offset = Offset::new(block, page, position, pages);
+                        let offset = Offset::new(block, page, position, bits);
                         assert_eq!(
-                            (offset.block(pages), offset.page(pages), offset.position()),
+                            (offset.block(bits), offset.page(bits), offset.position()),
                             (block, page, position)
                         );
                         assert_eq!(Offset::from_word(offset.word()), offset);
@@ -163,8 +169,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Offset::new(0, 0, 1, 6).word(), 1);
-        assert_eq!(Offset::new(0, 1, 0, 6).word(), 1 << 16);
-        assert_eq!(Offset::new(1, 0, 0, 6).word(), 1 << 19);
+        let bits = PageBits::of(6);
+        assert_eq!(Offset::new(0, 0, 1, bits).word(), 1);
+        assert_eq!(Offset::new(0, 1, 0, bits).word(), 1 << 16);
+        assert_eq!(Offset::new(1, 0, 0, bits).word(), 1 << 19);
     }
 }

@@ -311,7 +311,7 @@ impl SlotHeap {
     }
 
     fn placed<'h>(&'h self, guard: PageGuard<'h>, position: u32, len: u64) -> Placed<'h> {
-        let offset = Offset::new(guard.page.block, guard.page.page, position, self.chunks.geometry.pages);
+        let offset = Offset::new(guard.page.block, guard.page.page, position, self.chunks.geometry.page_bits);
         Placed { heap: self, guard, offset, len }
     }
 

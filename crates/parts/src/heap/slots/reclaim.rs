@@ -138,7 +138,7 @@ impl SlotHeap {
         repoint: &mut impl FnMut(Moved<'_>) -> bool,
     ) -> Result<bool, SlotError> {
         let (block, page) = (guard.page.block, guard.page.page);
-        let from = Offset::new(block, page, position, self.chunks.geometry.pages);
+        let from = Offset::new(block, page, position, self.chunks.geometry.page_bits);
         let moved = repoint(Moved { key, from, to: placed.offset(), len });
         if moved {
             self.clear(guard, from)?;
