@@ -1,6 +1,6 @@
 //! Words: loaded, stored and exchanged atomically, and changed durably in one step.
 //!
-//! That could be done by the others one after the other ([`Region::load`], [`Region::store`], [`Region::persist`]), each with its own
+//! The last could be done by the others in turn ([`Region::load`], [`Region::store`], [`Region::persist`]), each with its own
 //! look at the bounds and at what kind of medium this is. Where the change of a word is all that a call does, these looks are a good
 //! part of what stands between the arrival of its line and the misses of the next call, which the processor overlaps as far as its
 //! window goes.

@@ -253,7 +253,7 @@ impl Drop for Taken<'_> {
 pub struct StripeGuard<'a> {
     stripe: &'a Stripe,
     met: Option<u64>,
-    /// It may be somebody else's by now, and is not to be unlocked.
+    /// Whether it has parked: then the stripe may be somebody else's, and is not to be unlocked.
     is_parked: Cell<bool>,
 }
 

@@ -7,13 +7,14 @@
 //!
 //! ```text
 //! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1 and its old record | fence | park n | page free
-//!                        +--- stripe and page of the old record held ----------------------------------------------+
+//!                        +--- stripe and page of the old record held ------------------------------------------------------------+
 //! ```
 //!
-//! Until the second fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is still
-//! marked, and nobody gets the page, who could write to the place. Nothing waits while these are held, but for one thing: if somebody
-//! else has the page of the old record, that release comes behind the fences, with one of its own, and waits for that page; who has it
-//! waits for no stripe. Whoever else comes for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
+//! Until the second fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is
+//! still marked, and nobody gets the page, who could write to the place. Beside the fences and the lock of the index's segment,
+//! whose holder waits for nothing, only one thing is waited for while these are held: if the page of the old record cannot be had
+//! at once, that release comes behind the fences, with one of its own, and waits for the page; who has it waits for no stripe.
+//! Whoever else comes for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
 //!
 //! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the paper does not tell
 //! it, so there every put publishes before it returns; and so it does where the index is in the pool and may refuse, and where

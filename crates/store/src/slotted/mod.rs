@@ -253,8 +253,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
 /// Tells a record that is somewhere else by now from one that is damaged.
 ///
-/// Nobody finds a mark cleared before the index has forgotten the place. So who is sent to the same place again and again, and
-/// never finds a record, does not race with anybody.
+/// Nobody finds a mark cleared, or a slot another key's, before the index has forgotten the place. So who is sent to the same place
+/// again and again, and never finds the key's record there, does not race with anybody.
 #[derive(Default)]
 struct Misses {
     place: Option<Offset>,
@@ -262,7 +262,7 @@ struct Misses {
 }
 
 impl Misses {
-    /// There was no record at this offset, which the index had named.
+    /// There was no record of the key at this offset, which the index had named.
     #[cold]
     fn note(&mut self, heap: &SlotHeap, offset: Offset) -> Result<(), Error> {
         if self.place != Some(offset) {
@@ -272,7 +272,7 @@ impl Misses {
         if self.times < MOST_MISSES {
             return Ok(());
         }
-        Err(Error::damaged("a page without a record that the index names", heap.page_start(offset), 0))
+        Err(Error::damaged("a page without the record that the index names", heap.page_start(offset), 0))
     }
 }
 

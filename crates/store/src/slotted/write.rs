@@ -96,8 +96,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.fail_with_background()?;
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
-        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed. It has no length
-        // that no key may have then.
+        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed. One that is empty or
+        // too long is none of those there, and is refused below.
         if let Some(word) = self.index.candidate(&guard, hash)
             && self.has_begun()
             && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, &change)?
@@ -129,8 +129,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Where the record of a key is, for who has not found it by the first answer of the index: that was none, or another key's, of
-    /// the same hash, which is next to impossible, or because the slot had been filled again; or the record has moved since.
+    /// Where the record of a key is, for who has not found it by the first answer of the index, or has not asked. There was none; or
+    /// the record has moved since; or it was another key's, because the slot had been filled again, or, which is next to impossible, of
+    /// the same hash.
     ///
     /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it, the slot of a
     /// record that moves again could be another key's whenever it is looked at, and the key, which was always there, seem absent.

@@ -20,7 +20,7 @@ const PAGE_BITS: u32 = 3;
 pub struct PageBits(u32);
 
 impl PageBits {
-    /// As many as blocks of so many pages need.
+    /// As many as blocks of so many pages need, of which there is at least one.
     pub fn of(pages: u32) -> PageBits {
         PageBits(PAGE_BITS.max(u32::BITS - (pages - 1).leading_zeros()))
     }
