@@ -34,8 +34,8 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    pub(crate) fn new(mapping: Mapping, flush: FlushKind, sim: Option<Arc<Sim>>) -> Region {
-        Region::of(Arc::new(mapping), flush, sim)
+    pub(crate) fn new(mapping: Mapping, flush: FlushKind) -> Region {
+        Region::of(Arc::new(mapping), flush, None)
     }
 
     pub(crate) fn simulated(mapping: Arc<Mapping>, sim: Arc<Sim>) -> Region {

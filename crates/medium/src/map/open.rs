@@ -32,7 +32,7 @@ impl Region {
     pub fn dram(len: u64, pages: Pages) -> Result<Region, MediumError> {
         check_len(Path::new("anonymous memory"), MediumKind::Dram.name(), len, BLOCK)?;
         let mapping = Mapping::anonymous_pages(len, pages)?;
-        Ok(Region::new(mapping, FlushKind::detect().unwrap_or(FlushKind::None), None))
+        Ok(Region::new(mapping, FlushKind::detect().unwrap_or(FlushKind::None)))
     }
 
     /// Memory of this process, zeroed, without any persistence instruction: for measuring what those cost. Nothing
@@ -42,7 +42,7 @@ impl Region {
     /// As for [`dram`](Region::dram).
     pub fn volatile(len: u64, pages: Pages) -> Result<Region, MediumError> {
         check_len(Path::new("anonymous memory"), MediumKind::Dram.name(), len, BLOCK)?;
-        Ok(Region::new(Mapping::anonymous_pages(len, pages)?, FlushKind::None, None))
+        Ok(Region::new(Mapping::anonymous_pages(len, pages)?, FlushKind::None))
     }
 
     /// Creates a file of `len` bytes, sparse and all zeros, and maps it; or takes the first `len` bytes of a devdax
@@ -245,7 +245,7 @@ fn attach(
                     arch::virtual_machine(),
                 );
                 let mapping = Mapping::of_file(file, path, len, base, statement, device.as_ref());
-                return Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?, None));
+                return Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?));
             }
             Err(_) if kind.is_none() => {}
             Err(error) => {
@@ -279,7 +279,7 @@ fn attach(
         // What the system keeps for us survives the process however far it got on its way out of the caches.
         _ => FlushKind::None,
     };
-    Ok(Region::new(mapping, flush, None))
+    Ok(Region::new(mapping, flush))
 }
 
 /// Maps a devdax device, as far as `len` says or whole.
@@ -299,7 +299,7 @@ fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) -> Result<Reg
     let flush = PmDevice::flush(Some(device));
     let statement = Statement::dax(Some(device), flush.unwrap_or(FlushKind::None), arch::virtual_machine());
     let mapping = Mapping::of_device(file, path, len, base, statement, device);
-    Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?, None))
+    Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?))
 }
 
 /// A device always exists, so what protects an earlier pool on it is that its first block must be zero.

@@ -96,6 +96,7 @@ fn chunks_that_nobody_uses_go_back_to_the_pool() {
 /// Someone has replaced the record and not let it go yet: the block waits for that.
 #[test]
 fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
+    let bits = PageBits::of(1);
     for settings in [fixed(), variable()] {
         let region = region(1 << 20);
         let heap = heap(&region, ZONE, settings, 1);
@@ -107,11 +108,11 @@ fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
         }
         // The next block.
         let newer = heap.place(&mut owner, &key(0), &[9; 504], 10).expect("room").offset();
-        assert_ne!(newer.block(PageBits::of(1)), offsets[0].block(PageBits::of(1)));
+        assert_ne!(newer.block(bits), offsets[0].block(bits));
         drop(heap.delete(offsets.pop().expect("seven")).expect("sound").expect("it is there"));
         let mut cleaner = heap.cleaner(1);
         let victim = heap.victim(1).expect("a page has some room");
-        assert_eq!(victim, offsets[0].block(PageBits::of(1)));
+        assert_eq!(victim, offsets[0].block(bits));
         assert_eq!(heap.victim(1), None, "nobody else gets it");
         let mut moved = Vec::new();
         let reclaimed = heap.reclaim(&mut cleaner, victim, |record| {
@@ -138,9 +139,7 @@ fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
         drop(heap.delete(offsets[0]).expect("sound").expect("it is there"));
         let victim = heap.victim(100).expect("nothing is left");
         let reclaimed = heap.reclaim(&mut cleaner, victim, |_| panic!("nothing is moved"));
-        assert!(
-            matches!(reclaimed, Ok(Reclaimed::Freed(freed)) if freed.number() == offsets[0].block(PageBits::of(1)))
-        );
+        assert!(matches!(reclaimed, Ok(Reclaimed::Freed(freed)) if freed.number() == offsets[0].block(bits)));
     }
 }
 
