@@ -101,8 +101,9 @@ impl<T> SpinLock<T> {
     #[inline]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         point();
+        // A thread that the model has convicted still releases what it holds.
         #[cfg(loom)]
-        let held = self.locked.lock().unwrap();
+        let held = self.locked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         #[cfg(not(loom))]
         {
             let mut waiter = Waiter::default();

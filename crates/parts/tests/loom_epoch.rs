@@ -38,22 +38,22 @@ fn read(shared: &Shared, participant: &Participant) {
     drop(guard);
 }
 
-fn retire(shared: &Arc<Shared>, participant: &Participant) {
+fn retire(shared: &Arc<Shared>, participant: &Participant, for_anyone: bool) {
     let guard = participant.pin();
     shared.link.store(1, Ordering::Release);
     let retired = Arc::clone(shared);
-    guard.defer(Box::new(move || {
+    let release = Box::new(move || {
         // SAFETY: the model checks the access.
         retired.things[0].with_mut(|alive| unsafe { *alive = false });
-    }));
+    });
+    if for_anyone { guard.defer_to_anyone(release) } else { guard.defer(release) }
 }
 
-/// Whether any order goes wrong, of one that reads, one that retires, and one that advances the epoch, which is one of
-/// the others or a third. Of the fences, the one of who advances only matters to the third: the others have passed their
-/// own.
+/// Whether any order goes wrong, of a thread that reads, one that retires, and one that collects, which is that
+/// one or a third.
 fn fails(third: bool) -> bool {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(if third { 2 } else { 3 });
+    model.preemption_bound = Some(3);
     let run = move || {
         let shared = Arc::new(Shared {
             link: AtomicUsize::new(0),
@@ -68,14 +68,12 @@ fn fails(third: bool) -> bool {
             drop(reader);
         })];
         if third {
-            let advancer = collector.register();
-            threads.push(loom::thread::spawn(move || {
-                for _ in 0..2 {
-                    advancer.collect();
-                }
-            }));
+            let collecting = collector.register();
+            // A collection for whose sake an epoch begins while the writer retires.
+            collecting.pin().defer(Box::new(|| ()));
+            threads.push(loom::thread::spawn(move || _ = collecting.collect()));
         }
-        retire(&shared, &writer);
+        retire(&shared, &writer, third);
         for _ in 0..2 {
             writer.collect();
         }
@@ -84,21 +82,22 @@ fn fails(third: bool) -> bool {
     catch_unwind(AssertUnwindSafe(|| model.check(run))).is_err()
 }
 
-/// The lines of a file that have a fence.
+/// The lines of a file that have a fence which reclamation needs. One lets a thread see its own writes before it
+/// reads, which is another matter.
 fn fences(file: &str) -> Vec<u32> {
-    let lines = file.lines().zip(1..);
-    let is_fence = |line: &str| line.trim_start().starts_with("fence(");
-    lines.filter(|(line, _)| is_fence(line)).map(|(_, number)| number).collect()
+    let lines: Vec<_> = file.lines().map(str::trim).collect();
+    let is_fence = |at: &usize| lines[*at].starts_with("fence(") && !lines[at - 1].starts_with("HAS_WRITTEN");
+    (0..lines.len()).filter(is_fence).map(|at| at as u32 + 1).collect()
 }
 
 #[test]
 fn nothing_is_released_under_a_reader_and_every_fence_counts() {
     assert!(!fails(false) && !fails(true));
-    let files = [include_str!("../src/epoch/collector.rs"), include_str!("../src/epoch/participant.rs")];
+    let files = [include_str!("../src/epoch/collector.rs"), include_str!("../src/epoch/barrier.rs")];
     let fences: Vec<u32> = files.iter().flat_map(|file| fences(file)).collect();
     assert_eq!(fences.len(), 3);
     for line in fences {
         LEFT_OUT.store(line, std::sync::atomic::Ordering::Relaxed);
-        assert!(fails(true), "the fence at line {line} can be left out");
+        assert!(fails(false) || fails(true), "the fence at line {line} can be left out");
     }
 }

@@ -1,9 +1,9 @@
 //! The full barrier between an announcement and the reads behind it, and who pays for it.
 //!
-//! Every read of the store announces an epoch; hardly anybody advances one. A barrier in each announcement costs more than
+//! Every read of the store announces an epoch; collections are rare. A barrier in each announcement costs more than
 //! itself: a processor waits there until the last write has reached the medium, and looks no further ahead meanwhile, where the
-//! next operation's misses could already be under way. Linux offers to turn it around ([`all_threads_pass`]): who
-//! advances the epoch makes every thread of the process that is running pass a full barrier at that moment, wherever it
+//! next operation's misses could already be under way. Linux offers to turn it around ([`all_threads_pass`]): a
+//! collection makes every thread of the process that is running pass a full barrier at that moment, wherever it
 //! is, and one that is not running has passed one when it stopped. So an announcement is an ordinary store, which such a barrier
 //! makes visible if it came before it; and if it came after it, then so did the reads behind it.
 //!

@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// What a slot holds while its participant is not pinned; epochs start above it.
 pub(super) const UNPINNED: u64 = 0;
 const FIRST_EPOCH: u64 = 1;
-/// How far the epoch must be ahead of a retirement; the room's documentation proves it.
-const EPOCHS_TO_WAIT: u64 = 2;
+/// The epoch of what waits where nothing does.
+const NOTHING_WAITS: u64 = u64::MAX;
 
 /// A participant's announcement, alone on its cache lines (two, because processors fetch lines in pairs).
 #[repr(align(128))]
@@ -28,9 +28,9 @@ pub(super) struct Retired {
 }
 
 impl Retired {
-    /// Whether nobody can reach the thing any more, at this global epoch.
-    pub(super) fn is_ripe(&self, epoch: u64) -> bool {
-        self.epoch + EPOCHS_TO_WAIT <= epoch
+    /// Whether nobody can reach the thing any more, if no participant is pinned in an epoch before `horizon`.
+    pub(super) fn is_ripe(&self, horizon: u64) -> bool {
+        self.epoch < horizon
     }
 }
 
@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) barrier: Barrier,
     entries: SpinLock<Vec<Entry>>,
     orphans: SpinLock<Vec<Retired>>,
+    /// Epoch of the oldest orphan, or [`NOTHING_WAITS`], to be looked at without the lock.
+    oldest_orphan: AtomicU64,
 }
 
 /// Decides when retired things may be released; one per store, cheap to clone.
@@ -72,12 +74,13 @@ impl Collector {
                 barrier: Barrier::choose(),
                 entries: SpinLock::default(),
                 orphans: SpinLock::default(),
+                oldest_orphan: AtomicU64::new(NOTHING_WAITS),
             }),
         }
     }
 
-    /// A participant for one client thread. The slots of dropped participants are reused, so the cost of an
-    /// advance is bounded by the most participants that were alive at once.
+    /// A participant for one client thread. The slots of dropped participants are reused, so the cost of a
+    /// collection is bounded by the most participants that were alive at once.
     pub fn register(&self) -> Participant {
         Participant::new(Arc::clone(&self.shared), self.shared.take_slot())
     }
@@ -109,24 +112,18 @@ impl Shared {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Advances the epoch if every pinned participant has announced it; returns the epoch that then holds.
-    pub(super) fn try_advance(&self) -> u64 {
-        let epoch = self.epoch.load(Ordering::SeqCst);
-        {
-            let entries = self.entries.lock();
-            // Whoever is seen behind even without the barrier, which may be a call of the system, is behind.
-            let is_due = all_announced(&entries, epoch)
-                && self.barrier.before_looking()
-                && all_announced(&entries, epoch);
-            if !is_due {
-                return epoch;
-            }
-        }
+    /// Begins a new epoch, and returns the oldest one in which a participant may be pinned: what was retired before
+    /// it may be released. `oldest` is the epoch of the oldest thing that waits; as long as somebody is seen to be
+    /// pinned in it or before, nothing is to be gained, and nobody is interrupted for it.
+    pub(super) fn horizon(&self, oldest: u64) -> u64 {
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         point();
-        match self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => epoch + 1,
-            Err(later) => later,
+        let entries = self.entries.lock();
+        let seen = oldest_announced(&entries, epoch);
+        if seen <= oldest || !self.barrier.before_looking() {
+            return seen.min(oldest);
         }
+        oldest_announced(&entries, epoch)
     }
 
     fn take_slot(&self) -> Arc<Slot> {
@@ -149,22 +146,37 @@ impl Shared {
 
     /// Takes over what a leaving participant could not release yet, or what anyone may release.
     pub(super) fn adopt(&self, retired: impl Iterator<Item = Retired>) {
-        self.orphans.lock().extend(retired);
+        let mut orphans = self.orphans.lock();
+        orphans.extend(retired);
+        self.note_oldest(&orphans);
+    }
+
+    /// The epoch of the oldest thing that a participant left, or that anyone may release.
+    pub(super) fn oldest_orphan(&self) -> Option<u64> {
+        Some(self.oldest_orphan.load(Ordering::Acquire)).filter(|oldest| *oldest != NOTHING_WAITS)
+    }
+
+    fn note_oldest(&self, orphans: &[Retired]) {
+        let oldest = orphans.iter().map(|retired| retired.epoch).min().unwrap_or(NOTHING_WAITS);
+        self.oldest_orphan.store(oldest, Ordering::Release);
     }
 
     /// Removes and returns the ripe garbage of participants that left, and what anyone may release.
-    pub(super) fn ripe_orphans(&self, epoch: u64) -> Vec<Retired> {
+    pub(super) fn ripe_orphans(&self, horizon: u64) -> Vec<Retired> {
+        if self.oldest_orphan().is_none_or(|oldest| oldest >= horizon) {
+            return Vec::new();
+        }
         let mut orphans = self.orphans.lock();
-        orphans.extract_if(.., |retired| retired.is_ripe(epoch)).collect()
+        let ripe = orphans.extract_if(.., |retired| retired.is_ripe(horizon)).collect();
+        self.note_oldest(&orphans);
+        ripe
     }
 }
 
-/// Whether nobody is seen to be pinned with another epoch.
-fn all_announced(entries: &[Entry], epoch: u64) -> bool {
-    entries.iter().all(|entry| {
-        let announced = entry.slot.announced.load(Ordering::Acquire);
-        announced == UNPINNED || announced == epoch
-    })
+/// The oldest epoch in which somebody is seen to be pinned; `epoch` if there is none before it.
+fn oldest_announced(entries: &[Entry], epoch: u64) -> u64 {
+    let announced = entries.iter().map(|entry| entry.slot.announced.load(Ordering::Acquire));
+    announced.filter(|announced| *announced != UNPINNED).fold(epoch, u64::min)
 }
 
 impl Drop for Shared {

@@ -61,17 +61,24 @@ impl Participant {
         Guard { participant: self, only_reads }
     }
 
-    /// Tries to advance the epoch and releases what may be released: this participant's garbage, and that of
-    /// participants that left. Returns how many things were released.
+    /// Releases what may be released: this participant's garbage, and that of participants that left. Returns how
+    /// many things were released.
+    ///
+    /// To know what may be, every running thread of the process may have to be interrupted. That happens only while
+    /// something waits and nobody is seen to hold it back, so a caller may collect as often as it likes.
     pub fn collect(&self) -> usize {
-        let epoch = self.shared.try_advance();
+        let own = self.limbo.borrow().front().map(|retired| retired.epoch);
+        let Some(oldest) = own.into_iter().chain(self.shared.oldest_orphan()).min() else {
+            return 0;
+        };
+        let horizon = self.shared.horizon(oldest);
         let mut released = 0;
         // One at a time, and not while the queue is borrowed: a release may take time, and may panic.
-        while let Some(retired) = self.next_ripe(epoch) {
+        while let Some(retired) = self.next_ripe(horizon) {
             (retired.release)();
             released += 1;
         }
-        for retired in self.shared.ripe_orphans(epoch) {
+        for retired in self.shared.ripe_orphans(horizon) {
             (retired.release)();
             released += 1;
         }
@@ -83,9 +90,9 @@ impl Participant {
         self.limbo.borrow().len()
     }
 
-    fn next_ripe(&self, epoch: u64) -> Option<Retired> {
+    fn next_ripe(&self, horizon: u64) -> Option<Retired> {
         let mut limbo = self.limbo.borrow_mut();
-        if limbo.front()?.is_ripe(epoch) { limbo.pop_front() } else { None }
+        if limbo.front()?.is_ripe(horizon) { limbo.pop_front() } else { None }
     }
 }
 

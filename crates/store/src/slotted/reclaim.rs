@@ -248,11 +248,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     pub(super) fn recycle_all(&self) {
-        let work = self.reclaimer.work.lock();
-        // An epoch passes with each, if nobody is pinned; two have to.
-        for _ in 0..3 {
-            self.recycle(&work.participant);
-        }
+        self.recycle(&self.reclaimer.work.lock().participant);
     }
 
     /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if they are not to be

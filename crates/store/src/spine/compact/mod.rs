@@ -285,11 +285,7 @@ impl<I: Index> Spine<I> {
     }
 
     fn free_all_ripe(&self) {
-        let worker = self.compactor.worker();
-        // An epoch passes with each, if nobody is pinned; two have to.
-        for _ in 0..3 {
-            self.free_ripe(&worker.participant);
-        }
+        self.free_ripe(&self.compactor.worker().participant);
     }
 
     fn free_ripe(&self, participant: &Participant) {
