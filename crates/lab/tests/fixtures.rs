@@ -1,11 +1,11 @@
-//! Pools that earlier releases left: `tests/fixtures/` has one of each format, closed and not closed, which every later release
-//! must open, and those of designs whose bytes have changed, which it must refuse by the name of what is old in them. They are
-//! made once, by the release whose format they have, and never again:
+//! Pools that earlier releases left: `tests/fixtures/` has one of each format, closed and not closed, which every later
+//! release must open, and those of designs whose bytes have changed, which it must refuse by the name of what is old in
+//! them. They are made once, by the release whose format they have, and never again:
 //!
 //! `cargo test -p quipu-lab --test fixtures -- --ignored`
 //!
-//! Those of the first form of `viper` and `flatstore-ff` were made by the command line, with `put` of "llama", "alpaca", "gone" and
-//! "vicuna" and `del` of "gone".
+//! Those of the first form of `viper` and `flatstore-ff` were made by the command line, with `put` of "llama", "alpaca",
+//! "gone" and "vicuna" and `del` of "gone".
 
 use quipu::{Error, ErrorKind, MediumKind, Options, Store, Testing, WriteBatch};
 use quipu_lab::contract::{Contents, value_of, verify_beside};

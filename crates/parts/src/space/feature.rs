@@ -1,10 +1,10 @@
 //! Features: what the bytes of a pool have beyond the first form of their version, each a bit of the superblock's
 //! incompatible word.
 //!
-//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new pools carry the
-//! bit, and a pool without it is of the form before. No program reads both forms. So a pool is opened only if it carries
-//! exactly the bits of its design: one bit less, and it is refused by the name of what is old in it; one more, and it is from
-//! a later release, even if this one knows the bit from another design.
+//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new pools carry
+//! the bit, and a pool without it is of the form before. No program reads both forms. So a pool is opened only if it
+//! carries exactly the bits of its design: one bit less, and it is refused by the name of what is old in it; one more,
+//! and it is from a later release, even if this one knows the bit from another design.
 //!
 //! A bit is never given another meaning.
 
