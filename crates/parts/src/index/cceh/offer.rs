@@ -197,6 +197,15 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
         Ok(self.len())
     }
 
+    fn audit(&self, _guard: &Guard<'_>, is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
+        self.audit(|value| is_word(value & WORD))?;
+        Ok(())
+    }
+
+    fn nearly_names(&self, key: Key<'_>, word: u64) -> Option<u64> {
+        self.nearly_names(key.hash, dressed(word, tag::<M>(key)))
+    }
+
     fn stats(&self) -> IndexStats {
         let stats = self.stats();
         IndexStats { bytes: stats.bytes, pm_bytes: stats.pm_bytes, splits: stats.splits, records_read: 0 }
