@@ -21,19 +21,20 @@ pub struct BucketAudit {
 impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// Walks over all chains, and proves that no slot has a word that neither a run nor a crash leaves, that
     /// all their buckets have been handed out, and all that have been handed out stand in one, that none
-    /// stands in two of them, and no word twice in one. Nobody writes meanwhile.
+    /// stands in two of them, and no word twice in one. `may_name` says what references there may be. Nobody
+    /// writes meanwhile.
     ///
     /// # Errors
     /// [`SpaceError::Damaged`] where it is not so.
-    pub fn audit(&self) -> Result<BucketAudit, SpaceError> {
+    pub fn audit(&self, may_name: impl Fn(u64) -> bool) -> Result<BucketAudit, SpaceError> {
         let (mut audit, mut links) = (BucketAudit::default(), BTreeSet::new());
-        let (buckets, pool_len) = (self.size().buckets, self.zones.chain.region.len());
+        let buckets = self.size().buckets;
         // The next bucket may have been begun, and keeps what has been linked to it.
         for bucket in 0..self.zones.capacity().min(buckets + 1) {
             let (mut words, mut broken, mut foreign) = (BTreeSet::new(), None, None);
             self.each_slot::<false>(self.zones.place(bucket)?, |slot, word| {
                 let is_last = (slot + WORD).is_multiple_of(LINE);
-                broken = broken.or((!is_sound(word, is_last, pool_len)).then_some(slot));
+                broken = broken.or((!is_sound(word, is_last, &may_name)).then_some(slot));
                 let is_new = match linked(word) {
                     Some(link) => self.zones.is_in_use(link) && links.insert(link),
                     None => !is_key(word) || words.insert(word | PERSIST),

@@ -129,8 +129,8 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         Ok(self.len()?)
     }
 
-    fn audit(&self, _guard: &Guard<'_>, _is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
-        self.audit()?;
+    fn audit(&self, _guard: &Guard<'_>, is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
+        self.audit(is_word)?;
         Ok(())
     }
 

@@ -75,10 +75,11 @@ pub(super) fn is_free(word: u64) -> bool {
     word == FREE || word & (LINK | DELETED) == DELETED
 }
 
-/// Whether the word stands for something that is not known to be durable.
+/// Whether the word stands for something that is not known to be durable. A free one has a mark, and zero is
+/// no word.
 #[inline]
 pub(super) fn is_unsettled(word: u64) -> bool {
-    word != FREE && word & PERSIST == 0
+    word != 0 && word & PERSIST == 0
 }
 
 /// Whether the word is that of a key with this hash, or was until it was removed.
@@ -93,12 +94,12 @@ pub(super) fn has_blank(words: &[u64]) -> bool {
     words.iter().fold(false, |found, word| found | (*word == 0))
 }
 
-/// Whether a run may leave this word in a slot of a pool of so many bytes, be it the last of a bucket or not.
-pub(super) fn is_sound(word: u64, is_last: bool, pool_len: u64) -> bool {
-    let is_in_pool = |address: u64| address != 0 && address & ADDRESS < pool_len;
+/// Whether a run may leave this word in a slot, be it the last of a bucket or not; `may_name` says it of a
+/// reference.
+pub(super) fn is_sound(word: u64, is_last: bool, may_name: impl Fn(u64) -> bool) -> bool {
     match word & (LINK | DELETED) {
-        0 => is_in_pool(word & ADDRESS),
-        DELETED => is_in_pool(!word & ADDRESS),
+        0 => word & ADDRESS != 0 && may_name(reference(word)),
+        DELETED => !word & ADDRESS != 0 && may_name(reference(!word)),
         LINK => is_last && linked(word).is_some(),
         _ => word == FREE,
     }
@@ -167,8 +168,8 @@ mod tests {
 
     #[test]
     fn no_bit_makes_a_word_into_one_of_another_kind() {
-        let len = 1 << 40;
-        let kind = |word: u64| is_sound(word, true, len).then_some(word & (LINK | DELETED));
+        let may_name = |reference: u64| reference < 1 << 37;
+        let kind = |word: u64| is_sound(word, true, may_name).then_some(word & (LINK | DELETED));
         for hash in [0, 0xFFFF, 0x1234, FREE >> 48] {
             for reference in [1, 8, 12_345, (1 << 37) - 1] {
                 for word in
@@ -187,7 +188,7 @@ mod tests {
             }
         }
         assert_eq!(kind(0), None);
-        assert!(!is_sound(link(0, 1), false, len) && has_blank(&[FREE, 0]) && !has_blank(&[FREE; 7]));
+        assert!(!is_sound(link(0, 1), false, may_name) && has_blank(&[FREE, 0]) && !has_blank(&[FREE; 7]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, VALUE, home};
 use super::memory::NodeMemory;
+use super::segment::damaged;
 use super::table::CcehIndex;
 use crate::index::directory::{following, prefix};
 use crate::space::SpaceError;
@@ -26,11 +27,11 @@ impl<M: NodeMemory> CcehIndex<M> {
                 let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
                 let distance = bucket.wrapping_sub(home(word, self.bucket_mask)) & self.bucket_mask;
                 let is_sound = match value {
-                    EMPTY => M::MARK == 0 || word != 0,
+                    EMPTY => !self.is_blank(place),
                     _ => distance < self.probe && is_value(value),
                 };
                 if !is_sound {
-                    return Err(SpaceError::Damaged { what: "an entry of the index", offset: place });
+                    return damaged(place);
                 }
                 let is_own = prefix(word, entry.depth()) == prefix(start, entry.depth());
                 keys += u64::from(value != EMPTY && is_own);

@@ -108,6 +108,9 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
             0 => self.get(guard, key.hash, |value| is_own(value, 0, &mut matches)),
             _ => self.get_exact(guard, key.hash, |value| value & !WORD == tag),
         };
+        if found.is_none() {
+            self.prove_absent(key.hash)?;
+        }
         Ok(found.map(|value| value & WORD))
     }
 
@@ -190,6 +193,9 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
         cursor: &mut Cursor,
         out: &mut Vec<u64>,
     ) -> Result<bool, IndexError> {
+        if let Some(next) = cursor.next() {
+            self.prove_segment(next)?;
+        }
         Ok(self.next_part(cursor, |_, value| out.push(value & WORD)))
     }
 
