@@ -8,7 +8,7 @@ use crate::slotted::{self, Slots, with_slots};
 use crate::spine::{Logs, with_logs};
 use crate::stats::Stats;
 use quipu_medium::{MediumKind, Region};
-use quipu_parts::index::Index;
+use quipu_parts::index::{Index, IndexGrowth};
 use quipu_parts::space::Space;
 use std::sync::Arc;
 
@@ -88,6 +88,14 @@ impl Engine {
             Engine::Slots(slots) => {
                 with_slots!(slots, spine => spine.index().growing() || spine.heap().growing())
             }
+        }
+    }
+
+    /// How far the index has grown.
+    pub(crate) fn index_growth(&self) -> IndexGrowth {
+        match self {
+            Engine::Log(logs) => with_logs!(logs, spine => spine.index.growth()),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.index().growth()),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::stats::Stats;
 use crate::techniques::FlatSettings;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::heap::slots::SlotSettings;
+use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -131,7 +132,8 @@ impl Store {
             secret,
             boot_id: region.boot_id(),
         };
-        let space = Space::format(region, &format)?;
+        let mut space = Space::format(region, &format)?;
+        limit_index(&mut space, options);
         let engine = match design {
             design if design.has_slots() => {
                 let clock = clock_of(&space, options, false);
@@ -264,6 +266,12 @@ impl Store {
         self.engine.growing()
     }
 
+    /// How far the index has grown.
+    #[doc(hidden)]
+    pub fn index_growth(&self) -> IndexGrowth {
+        self.engine.index_growth()
+    }
+
     /// Sizes and counts.
     pub fn stats(&self) -> Stats {
         self.engine.stats()
@@ -359,7 +367,8 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();
     let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
-    let (space, found) = Space::examine(region)?;
+    let (mut space, found) = Space::examine(region)?;
+    limit_index(&mut space, options);
     let (engine, recovery) = match design {
         design if design.has_slots() => {
             let clock = clock_of(&space, options, found.superblock_copy_lost);
@@ -373,6 +382,13 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         }
     };
     Ok(Store::of(engine, design, recovery, options))
+}
+
+/// Small zones for an index in the pool, where a test wants them.
+fn limit_index(space: &mut Space, options: &Options) {
+    if let Some(bytes) = options.testing.index_zone {
+        space.limit_index_zones(bytes);
+    }
 }
 
 /// Whether a superblock describes a pool of this program, of which design, and in the form of today.

@@ -19,8 +19,9 @@ Examples:
   quipu crash --design quipu --states 20k --twin publish-before-persist
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
-during_growth, during_survey, during_close, fixed, during_in_place, from_checkpoint, eliminated (puts, not states), violations; with violations \
-also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
+during_growth, during_index_split, after_index_split, after_index_removal, during_index_zone, after_index_zone, \
+word_keys, after_clock, expired, during_survey, during_close, fixed, during_in_place, from_checkpoint, eliminated (puts, not \
+states), violations; with violations also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
 
 /// States judged if neither these nor runs are limited.
 const STATES: u64 = 5000;
@@ -196,8 +197,9 @@ fn share(states: u64, all: u64) -> f64 {
 
 fn text(report: &CrashReport) -> String {
     let mut text = format!(
-        "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, \
-         {} during compaction ({:.1} %), {} during a survey, {} during a close, {} with records of one size, {} during an \
+        "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, {} during and {} after a \
+         split of the index, {} after a removal from it, {} during and {} after a link of its zones, {} with keys of one \
+         word, {} after the clock had moved, {} with an expired value, {} during compaction ({:.1} %), {} during a survey, {} during a close, {} with records of one size, {} during an \
          update in place, {} opened from a checkpoint; {} eliminated\n",
         report.design,
         counted(report.states, "state"),
@@ -208,6 +210,14 @@ fn text(report: &CrashReport) -> String {
         report.nested,
         report.during_recovery,
         report.during_growth,
+        report.during_index_split,
+        report.after_index_split,
+        report.after_index_removal,
+        report.during_index_zone,
+        report.after_index_zone,
+        report.word_keys,
+        report.after_clock,
+        report.expired,
         report.during_compaction,
         share(report.during_compaction, report.states),
         report.during_survey,

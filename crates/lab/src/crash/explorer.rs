@@ -61,6 +61,14 @@ impl Merged {
                 report.nested += (label.depth > 0) as u64;
                 report.during_recovery += label.recovering as u64;
                 report.during_growth += label.growing as u64;
+                report.during_index_split += label.splitting as u64;
+                report.after_index_split += label.split as u64;
+                report.after_index_removal += label.removed as u64;
+                report.during_index_zone += label.linking as u64;
+                report.after_index_zone += label.linked as u64;
+                report.word_keys += label.words as u64;
+                report.after_clock += label.timed as u64;
+                report.expired += label.expired as u64;
                 report.during_compaction += label.compacting as u64;
                 report.during_survey += label.surveying as u64;
                 report.during_close += label.closing as u64;

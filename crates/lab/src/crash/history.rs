@@ -1,9 +1,9 @@
 //! The record of a run: which operations began and returned, kept as one oracle a key.
 
-use super::oracle::{Action, KeyOracle, OpId, Outcome, State};
+use super::oracle::{Action, KeyOracle, OpId, Outcome, State, Time, shown};
 use std::collections::BTreeSet;
 
-/// States that one key may have after a crash.
+/// States that one key may have after a crash; what they show is a question of the time at which it is read.
 #[derive(Clone, Debug)]
 pub struct KeyView {
     /// Under every rule.
@@ -38,6 +38,14 @@ pub struct Expectation {
     pub batch_in_flight: bool,
 }
 
+impl Expectation {
+    /// Whether a key may have a value that has expired at this time.
+    pub fn has_expired(&self, now: Time) -> bool {
+        let has_expired = |state: &State| *state != shown(*state, now);
+        self.keys.iter().any(|key| key.allowed.iter().any(has_expired))
+    }
+}
+
 struct KeyHistory {
     strict: KeyOracle,
     without_reads: KeyOracle,
@@ -55,6 +63,7 @@ fn changes(parts: &[(usize, OpId, Action)]) -> usize {
 /// Records the operations of a run as they happen.
 pub struct Recorder {
     keys: Vec<KeyHistory>,
+    now: Time,
     next_op: OpId,
     version: u64,
     batches_in_flight: usize,
@@ -78,18 +87,19 @@ impl Running {
 }
 
 impl Recorder {
-    /// A record that begins with these states.
-    pub fn new(initial: &[State]) -> Recorder {
+    /// A record that begins with these states, at this time.
+    pub fn new(initial: &[State], now: Time) -> Recorder {
         let keys = initial
             .iter()
             .map(|state| KeyHistory {
-                strict: KeyOracle::new(*state),
-                without_reads: KeyOracle::new(*state),
+                strict: KeyOracle::new(*state, now),
+                without_reads: KeyOracle::new(*state, now),
                 past: BTreeSet::from([*state]),
             })
             .collect();
         Recorder {
             keys,
+            now,
             next_op: 0,
             version: 0,
             batches_in_flight: 0,
@@ -98,6 +108,21 @@ impl Recorder {
             read_ahead: false,
             inexplicable: None,
         }
+    }
+
+    /// The clock shows the next time.
+    pub fn advance(&mut self) -> Time {
+        self.now += 1;
+        for key in &mut self.keys {
+            key.strict.advance(self.now);
+            key.without_reads.advance(self.now);
+        }
+        self.now
+    }
+
+    /// What the clock shows.
+    pub fn now(&self) -> Time {
+        self.now
     }
 
     /// An operation begins that does all its actions or none. No key comes twice.

@@ -6,6 +6,7 @@
 //! has an oracle of its own, which keeps the set of *worlds* still possible: a state, and which operations in
 //! flight have taken effect in it. The set stays tiny, since only operations in flight can be reordered.
 
+use quipu_medium::sim::START_OF_TIME;
 use std::collections::BTreeSet;
 
 /// Names a value: in the lower half the write that it comes from, every one of which has a name of its own, and in the upper
@@ -20,8 +21,48 @@ pub fn changed(value: ValueId, change: ChangeId) -> ValueId {
     value & ValueId::from(ChangeId::MAX) | ValueId::from(change) << ChangeId::BITS
 }
 
-/// State of a key: absent, or a value.
+/// Where the name of a write says when its value expires, in a field of this many bits.
+const EXPIRY_SHIFT: u32 = 27;
+const EXPIRY_BITS: u32 = 4;
+const EXPIRY_FIELD: ValueId = ((1 << EXPIRY_BITS) - 1) << EXPIRY_SHIFT;
+
+/// Time in steps of the simulated clock, from 0 at its start.
+pub type Time = u64;
+
+/// The last time at which a value may expire.
+pub const LAST_EXPIRY: Time = (1 << EXPIRY_BITS) - 1;
+
+/// Milliseconds of a step.
+const STEP_MS: u64 = 1000;
+
+/// What the clock shows at this time.
+pub fn milliseconds(time: Time) -> u64 {
+    START_OF_TIME + time * STEP_MS
+}
+
+/// The name of a write whose value expires at this time, 1 or later.
+pub fn expiring(value: ValueId, time: Time) -> ValueId {
+    lasting(value) | time.clamp(1, LAST_EXPIRY) << EXPIRY_SHIFT
+}
+
+/// The name of a write whose value stays.
+pub fn lasting(value: ValueId) -> ValueId {
+    value & !EXPIRY_FIELD
+}
+
+/// When a value expires, if ever.
+pub fn expiry(value: ValueId) -> Option<Time> {
+    let time = (value & EXPIRY_FIELD) >> EXPIRY_SHIFT;
+    (time != 0).then_some(time)
+}
+
+/// State of a key: absent, or a value. A value that has expired is a state of its own, which [shows](shown) as absent.
 pub type State = Option<ValueId>;
+
+/// What a state shows at this time.
+pub fn shown(state: State, now: Time) -> State {
+    state.filter(|value| expiry(*value).is_none_or(|time| time > now))
+}
 
 /// Names an operation within one oracle.
 pub type OpId = u32;
@@ -61,18 +102,19 @@ pub enum Outcome {
 }
 
 impl Action {
-    /// What the action makes of a state, and what it returns.
-    fn apply(self, state: State) -> (State, Outcome) {
+    /// What the action makes of a state at this time, and what it returns.
+    fn apply(self, state: State, now: Time) -> (State, Outcome) {
+        let seen = shown(state, now);
         match self {
-            Action::Get => (state, Outcome::Saw(state)),
+            Action::Get => (state, Outcome::Saw(seen)),
             Action::Put(value) => (Some(value), Outcome::Done),
             Action::Delete | Action::Expire(_) => (None, Outcome::Done),
-            Action::Remove => (None, Outcome::Did(state.is_some())),
-            Action::Update(value) => (Some(value), Outcome::Saw(state)),
-            Action::PutIfAbsent(value) => (state.or(Some(value)), Outcome::Did(state.is_none())),
-            Action::Swap(expected, new) if state == expected => (new, Outcome::Did(true)),
+            Action::Remove => (None, Outcome::Did(seen.is_some())),
+            Action::Update(value) => (Some(value), Outcome::Saw(seen)),
+            Action::PutIfAbsent(value) => (seen.or(Some(value)), Outcome::Did(seen.is_none())),
+            Action::Swap(expected, new) if seen == expected => (new, Outcome::Did(true)),
             Action::Swap(..) => (state, Outcome::Did(false)),
-            Action::Change(change) => (state.map(|value| changed(value, change)), Outcome::Saw(state)),
+            Action::Change(change) => (seen.map(|value| changed(value, change)), Outcome::Saw(seen)),
         }
     }
 }
@@ -89,18 +131,33 @@ struct World {
 #[derive(Clone, Debug)]
 pub struct KeyOracle {
     worlds: BTreeSet<World>,
-    in_flight: Vec<(OpId, Action)>,
+    in_flight: Vec<InFlight>,
+    now: Time,
+}
+
+/// An operation that has begun. It may look at the clock at any time since then.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    op: OpId,
+    action: Action,
+    since: Time,
 }
 
 impl KeyOracle {
-    /// The oracle of a key in this state.
-    pub fn new(state: State) -> KeyOracle {
-        KeyOracle { worlds: BTreeSet::from([World { state, effected: Vec::new() }]), in_flight: Vec::new() }
+    /// The oracle of a key in this state, at this time.
+    pub fn new(state: State, now: Time) -> KeyOracle {
+        let worlds = BTreeSet::from([World { state, effected: Vec::new() }]);
+        KeyOracle { worlds, in_flight: Vec::new(), now }
+    }
+
+    /// The clock shows a later time.
+    pub fn advance(&mut self, now: Time) {
+        self.now = now;
     }
 
     /// An operation begins.
     pub fn invoke(&mut self, op: OpId, action: Action) {
-        self.in_flight.push((op, action));
+        self.in_flight.push(InFlight { op, action, since: self.now });
     }
 
     /// An operation returns. `false` if no order of the operations explains what it returned.
@@ -115,14 +172,14 @@ impl KeyOracle {
                 world
             })
             .collect();
-        self.in_flight.retain(|(other, _)| *other != op);
+        self.in_flight.retain(|other| other.op != op);
         !self.worlds.is_empty()
     }
 
     /// An operation returned an error that promises no effect, or was never started.
     pub fn withdraw(&mut self, op: OpId) {
         self.worlds.retain(|world| world.effected.iter().all(|(other, _)| *other != op));
-        self.in_flight.retain(|(other, _)| *other != op);
+        self.in_flight.retain(|other| other.op != op);
     }
 
     /// Every state that a crash at this moment may leave.
@@ -147,16 +204,18 @@ impl KeyOracle {
         let mut all = self.worlds.clone();
         let mut fresh: Vec<World> = all.iter().cloned().collect();
         while let Some(world) = fresh.pop() {
-            for (op, action) in &self.in_flight {
+            for InFlight { op, action, since } in &self.in_flight {
                 if world.effected.iter().any(|(other, _)| other == op) {
                     continue;
                 }
-                let (state, outcome) = action.apply(world.state);
-                let mut next = World { state, effected: world.effected.clone() };
-                next.effected.push((*op, outcome));
-                next.effected.sort_unstable();
-                if all.insert(next.clone()) {
-                    fresh.push(next);
+                for time in *since..=self.now {
+                    let (state, outcome) = action.apply(world.state, time);
+                    let mut next = World { state, effected: world.effected.clone() };
+                    next.effected.push((*op, outcome));
+                    next.effected.sort_unstable();
+                    if all.insert(next.clone()) {
+                        fresh.push(next);
+                    }
                 }
             }
         }
@@ -170,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_acknowledged_write_must_stay_and_one_in_flight_may() {
-        let mut oracle = KeyOracle::new(None);
+        let mut oracle = KeyOracle::new(None, 0);
         oracle.invoke(1, Action::Put(10));
         assert_eq!(oracle.allowed(), BTreeSet::from([None, Some(10)]));
         assert!(oracle.respond(1, Outcome::Done));
@@ -181,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_read_of_a_write_in_flight_pins_it() {
-        let mut oracle = KeyOracle::new(Some(1));
+        let mut oracle = KeyOracle::new(Some(1), 0);
         oracle.invoke(1, Action::Put(2));
         oracle.invoke(2, Action::Get);
         assert!(oracle.respond(2, Outcome::Saw(Some(2))));
@@ -190,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_read_may_not_go_back_in_time() {
-        let mut oracle = KeyOracle::new(Some(1));
+        let mut oracle = KeyOracle::new(Some(1), 0);
         oracle.invoke(1, Action::Put(2));
         oracle.invoke(2, Action::Get);
         assert!(oracle.respond(2, Outcome::Saw(Some(2))));
@@ -200,7 +259,7 @@ mod tests {
 
     #[test]
     fn concurrent_writes_may_end_either_way_but_results_decide() {
-        let mut oracle = KeyOracle::new(None);
+        let mut oracle = KeyOracle::new(None, 0);
         oracle.invoke(1, Action::PutIfAbsent(1));
         oracle.invoke(2, Action::PutIfAbsent(2));
         assert!(oracle.respond(1, Outcome::Did(false)));
@@ -216,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_change_in_place_keeps_the_write_beneath_it() {
-        let mut oracle = KeyOracle::new(Some(7));
+        let mut oracle = KeyOracle::new(Some(7), 0);
         oracle.invoke(1, Action::Change(9));
         oracle.invoke(2, Action::Put(8));
         let [old, new] = [7, 8].map(|value| changed(value, 9));
@@ -227,5 +286,22 @@ mod tests {
         assert!(oracle.respond(1, Outcome::Saw(Some(8))));
         assert_eq!(oracle.allowed(), BTreeSet::from([Some(new)]));
         assert_eq!(changed(new, 10), changed(8, 10));
+    }
+
+    #[test]
+    fn a_value_expires_for_operations_that_begin_later_and_may_for_those_in_flight() {
+        let brief = expiring(5, 2);
+        let mut oracle = KeyOracle::new(Some(brief), 1);
+        oracle.invoke(1, Action::PutIfAbsent(6));
+        oracle.advance(2);
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(brief), Some(6)]));
+        assert!(oracle.clone().respond(1, Outcome::Did(true)));
+        assert!(oracle.respond(1, Outcome::Did(false)));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(brief)]));
+        oracle.invoke(2, Action::Get);
+        assert!(!oracle.clone().respond(2, Outcome::Saw(Some(brief))));
+        assert!(oracle.respond(2, Outcome::Saw(None)));
+        assert_eq!((shown(Some(brief), 1), shown(Some(brief), 2)), (Some(brief), None));
+        assert_eq!((expiry(brief), expiry(lasting(brief))), (Some(2), None));
     }
 }

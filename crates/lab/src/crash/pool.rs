@@ -3,7 +3,7 @@
 //! What a run has beyond the settings that all designs share is drawn apart, from its seed alone, so that the runs of a design
 //! without it do not depend on it.
 
-use super::records::Records;
+use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::CrashConfig;
 use crate::settings;
 use quipu::{
@@ -29,11 +29,43 @@ const BLOCKS: [(u64, u8); 8] =
 /// one for others, the cleaner and the reserve leave next to none of them.
 const CROWDED_BLOCKS: [(u64, u8, u64); 3] = [(ZONE, 1, 5), (ZONE, 3, 11), (2 * ZONE, 2, 5)];
 
+/// Bytes of its zones that an index in the pool uses in half of the wide runs: a handful of nodes, segments or buckets each.
+const INDEX_ZONES: [u64; 2] = [1 << 10, 2 << 10];
+
 /// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are filled and reclaimed.
 const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 1306), (16, 2000)];
 
 /// The setting that every run chooses for itself: its keys and values follow from it.
 const OWN: &str = "form";
+
+/// What some runs have and others do not.
+struct Traits {
+    /// Many keys, so that the index splits.
+    wide: bool,
+    /// Every key is a word.
+    words: bool,
+    /// Bytes of a zone of the index, if few.
+    index_zone: Option<u64>,
+    /// Values expire while the run lasts.
+    moves_clock: bool,
+}
+
+impl Traits {
+    /// Those of a run. The short runs, which are explored in full, have none. The moduli have no factor in common with those
+    /// that decide on other things, so that everything meets everything; and of the first ten seeds, some have each.
+    fn of(seed: u64, config: &CrashConfig) -> Traits {
+        let description = config.design.description();
+        let is_long = !seed.is_multiple_of(64);
+        let wide = is_long && matches!(seed % 11, 1 | 4 | 7 | 10);
+        let may_link = wide && (description.index_in_pool || config.design == Design::Viper);
+        Traits {
+            wide,
+            words: is_long && matches!(seed % 7, 2 | 4),
+            index_zone: (may_link && seed.is_multiple_of(2)).then_some(INDEX_ZONES[(seed / 2 % 2) as usize]),
+            moves_clock: is_long && description.expiry && matches!(seed % 13, 1 | 3 | 4 | 6),
+        }
+    }
+}
 
 /// See the module's documentation.
 pub(super) struct Pool {
@@ -41,6 +73,7 @@ pub(super) struct Pool {
     records: Records,
     len: u64,
     crowded: bool,
+    moves_clock: bool,
 }
 
 impl Pool {
@@ -57,7 +90,9 @@ impl Pool {
 
     /// The pool of a run whose settings were checked.
     pub(super) fn of(seed: u64, config: &CrashConfig) -> Pool {
+        let Traits { wide, words, index_zone, moves_clock } = Traits::of(seed, config);
         let testing = Testing {
+            index_zone,
             twin: config.twin,
             tiny_index: true,
             clock_block: Some(64),
@@ -77,6 +112,8 @@ impl Pool {
             Design::ViperPacman => seed % 5 != 2,
             _ => matches!(seed % 5, 0 | 4),
         };
+        // An index of many zones leaves no room for segments in such a pool.
+        let crowded = crowded && index_zone.is_none();
         let mut len = if crowded { CROWDED } else { LEN };
         let mut options = Options {
             design: Some(config.design),
@@ -109,8 +146,8 @@ impl Pool {
             options = Options { zone_size: Some(zone_size), slots, techniques, ..options };
         }
         settings::apply(&config.settings, &mut options).expect("settings that were checked");
-        let records = Records::new(options.slots.form);
-        Pool { options, records, len, crowded }
+        let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
+        Pool { options, records, len, crowded, moves_clock }
     }
 
     /// Bytes of the pool.
@@ -121,6 +158,11 @@ impl Pool {
     /// Whether there is so little room that zones are soon used again; somebody compacts all the time then.
     pub(super) fn is_crowded(&self) -> bool {
         self.crowded
+    }
+
+    /// Whether the clock moves, and values expire.
+    pub(super) fn moves_clock(&self) -> bool {
+        self.moves_clock
     }
 
     /// What it is created and opened with.

@@ -10,8 +10,11 @@ use quipu::RecordForm;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Keys of a run.
+/// Keys of most runs.
 pub const KEYS: usize = 24;
+
+/// Keys of a wide run: more than two leaves of any index hold, so that leaves split, roots grow, and what becomes empty goes.
+pub const MANY_KEYS: usize = 72;
 
 /// The empty value, which cannot carry a name of its own.
 pub const EMPTY: ValueId = 0;
@@ -23,13 +26,27 @@ pub const LARGE: ValueId = 1 << 23;
 #[derive(Clone, Copy, Debug)]
 pub struct Records {
     form: RecordForm,
+    keys: usize,
+    words: bool,
 }
 
 impl Records {
     /// Those of a pool whose records have this form. Of one size, a key has at least 6 bytes, and a value room for an aligned
     /// word behind its middle.
-    pub fn new(form: RecordForm) -> Records {
-        Records { form }
+    ///
+    /// `words` makes every key a word of eight bytes if sizes differ: indexes keep such keys without a look at the record.
+    pub fn new(form: RecordForm, keys: usize, words: bool) -> Records {
+        Records { form, keys, words: words && form == RecordForm::Variable }
+    }
+
+    /// How many keys there are.
+    pub fn keys(self) -> usize {
+        self.keys
+    }
+
+    /// Whether every key is a word of eight bytes, in records that vary in size.
+    pub fn are_words(self) -> bool {
+        self.words
     }
 
     /// Whether all have one size.
@@ -59,6 +76,7 @@ impl Records {
         let mut bytes = format!("key-{key:02}").into_bytes();
         match self.form {
             RecordForm::Fixed { key, .. } => bytes.resize(usize::from(key), b'.'),
+            RecordForm::Variable if self.words => bytes = format!("key-{key:04}").into_bytes(),
             RecordForm::Variable if key % 8 == 7 => bytes.resize(134, b'.'),
             RecordForm::Variable => {}
         }
@@ -67,7 +85,10 @@ impl Records {
 
     /// The number of a key read back, if it is one of the run's.
     pub fn parse_key(self, bytes: &[u8]) -> Option<usize> {
-        (0..KEYS).find(|key| self.key(*key) == bytes)
+        let digits = bytes.strip_prefix(b"key-")?.iter().take_while(|byte| byte.is_ascii_digit());
+        let key =
+            digits.fold(0usize, |number, digit| number.wrapping_mul(10).wrapping_add((digit - b'0').into()));
+        (key < self.keys && self.key(key) == bytes).then_some(key)
     }
 
     fn value_len(self, value: ValueId) -> usize {
@@ -83,6 +104,7 @@ impl Records {
             (_, 2) => 1000,
             (_, 3) => 3900,
             (_, 4 | 5) => 40,
+            _ if self.words => 96,
             _ => 98,
         }
     }
@@ -125,7 +147,7 @@ mod tests {
     fn values_prove_themselves_to_the_last_byte() {
         let fixed = |key, value| RecordForm::Fixed { key, value };
         for form in [RecordForm::Variable, fixed(8, 24), fixed(13, 200), fixed(6, 37)] {
-            let records = Records::new(form);
+            let records = Records::new(form, MANY_KEYS, false);
             for name in [EMPTY, 1, 7, 17, 18, 20, 1 << 20 | 9] {
                 let bytes = records.value(name);
                 assert_eq!(records.parse_value(Some(&bytes)), Ok(Some(name)));
@@ -146,9 +168,18 @@ mod tests {
                     assert_eq!(records.parse_value(Some(word)), Ok(Some(changed(name, 5))));
                 }
             }
-            for key in 0..KEYS {
+            for key in 0..records.keys() {
                 assert_eq!(records.parse_key(&records.key(key)), Some(key));
             }
+        }
+    }
+
+    #[test]
+    fn keys_that_are_words_have_eight_bytes_each() {
+        let records = Records::new(RecordForm::Variable, MANY_KEYS, true);
+        for key in 0..MANY_KEYS {
+            let bytes = records.key(key);
+            assert_eq!((bytes.len(), records.parse_key(&bytes)), (8, Some(key)));
         }
     }
 }

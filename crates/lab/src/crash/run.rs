@@ -2,15 +2,15 @@
 
 use super::explorer::{DETAILS, Findings};
 use super::history::{Expectation, Recorder};
-use super::oracle::{State, ValueId};
+use super::oracle::{State, Time, ValueId, milliseconds};
 use super::pool::Pool;
-use super::records::KEYS;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, surveyed, works_on};
-use super::workload::{self, Step};
+use super::workload::{self, Step, Work};
 use quipu::{Design, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
+use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::SpaceError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -26,6 +26,8 @@ struct Point {
     snapshot: Snapshot,
     expectation: Rc<Expectation>,
     operation: u64,
+    /// What the clock showed.
+    time: Time,
     label: Label,
 }
 
@@ -36,6 +38,22 @@ pub(super) struct Label {
     pub(super) depth: u32,
     pub(super) creating: bool,
     pub(super) growing: bool,
+    /// A node or segment of the index is being split.
+    pub(super) splitting: bool,
+    /// One has been, in the life of the pool.
+    pub(super) split: bool,
+    /// A node of the index has become empty and left it.
+    pub(super) removed: bool,
+    /// A further zone is being linked to the index.
+    pub(super) linking: bool,
+    /// One has been.
+    pub(super) linked: bool,
+    /// Every key is a word.
+    pub(super) words: bool,
+    /// Time has passed.
+    pub(super) timed: bool,
+    /// There is a key whose value has expired.
+    pub(super) expired: bool,
     pub(super) compacting: bool,
     /// It is not known yet what is dead in segments of an earlier run.
     pub(super) surveying: bool,
@@ -45,6 +63,26 @@ pub(super) struct Label {
     /// The records of the pool have one size.
     pub(super) fixed: bool,
     pub(super) recovering: bool,
+}
+
+impl Label {
+    /// The label after the index has grown so far, which had so many zones at first.
+    fn with(self, growth: IndexGrowth, first_zones: u32) -> Label {
+        Label {
+            splitting: growth.is_splitting,
+            split: self.split || growth.splits > 0,
+            removed: self.removed || growth.removals > 0,
+            linking: growth.is_linking,
+            linked: self.linked || growth.zones > first_zones,
+            ..self
+        }
+    }
+
+    /// What stays true of the pool after a crash.
+    fn inherited(self) -> Label {
+        let Label { depth, split, removed, linked, words, timed, fixed, .. } = self;
+        Label { depth, split, removed, linked, words, timed, fixed, ..Label::default() }
+    }
 }
 
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
@@ -61,6 +99,14 @@ const LONG_RECOVERY: u32 = 24;
 
 /// Operations, one in so many, of a survey behind a recovery that are crash points.
 const SURVEY_MOMENTS: u32 = 8;
+
+/// The moment after a close, which came after these points.
+fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) -> Point {
+    let last = points.borrow().last().map_or(base, |point| point.label.inherited());
+    let label = Label { closing: true, depth: base.depth, ..last };
+    let (expectation, time) = (Rc::new(recorder.borrow().expectation()), recorder.borrow().now());
+    Point { snapshot: sim.snapshot(), expectation, operation: 0, time, label }
+}
 
 /// How the machine stopped.
 enum Crash<'i> {
@@ -114,6 +160,9 @@ struct Pace {
     compacting: f64,
     /// Images of each; 0 for all.
     budget: usize,
+    /// Crash points that are judged of a crashed recovery, and of the work that follows one; of those that there are more, some
+    /// are drawn. Other histories tell more than further moments of the same one.
+    nested: [usize; 2],
     /// Times that a thread of its own compacts beside the others, and that it does so on a store opened again.
     compactions: [usize; 2],
 }
@@ -122,15 +171,17 @@ impl Pace {
     /// One run in 64 is short and explored at every operation, in every image; the others go far and are sampled, so
     /// that many different histories are seen. A crowded one compacts so much that less of that is enough.
     fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
-        let (steps, chance, budget, compactions) =
-            if seed.is_multiple_of(64) { (4, 1.0, 0, [1, 1]) } else { (config.ops, 0.06, 4, [8, 1]) };
+        let (steps, chance, budget, compactions, nested) = match seed.is_multiple_of(64) {
+            true => (4, 1.0, 0, [1, 1], [usize::MAX; 2]),
+            false => (config.ops, 0.06, 4, [8, 1], [8, 12]),
+        };
         let (compacting, compactions) = match (pool.is_crowded(), config.design) {
             (false, _) => (0.4, [0, 0]),
             // A block has less to move than a segment.
             (true, Design::ViperPacman) => (0.5, compactions),
             (true, _) => (0.3, compactions),
         };
-        Pace { steps, chance, compacting, budget, compactions }
+        Pace { steps, chance, compacting, budget, compactions, nested }
     }
 }
 
@@ -167,9 +218,11 @@ impl<'a> Run<'a> {
         let sim = region.simulator().expect("a simulated region").clone();
 
         let points = Points::default();
-        let recorder = Rc::new(RefCell::new(Recorder::new(&[None; KEYS])));
+        let recorder = Rc::new(RefCell::new(Recorder::new(&vec![None; self.pool.records().keys()], 0)));
         let stage = Rc::new(Stage::default());
-        let observer = self.observer(&points, &recorder, &stage, chance, 0);
+        let words = self.pool.records().are_words();
+        let label = Label { words, fixed: self.pool.records().are_of_one_size(), ..Label::default() };
+        let observer = self.observer(&points, &recorder, &stage, chance, label);
         sim.set_observer(Some(observer));
         match Store::create_on(region.clone(), self.pool.options()) {
             Ok(created) => stage.open(created),
@@ -183,14 +236,15 @@ impl<'a> Run<'a> {
             self.work(&stage, &recorder, (steps, compactions[0]), workload::FIRST_VALUE, closes);
         if closes && failure.is_none() {
             // A pool that was closed and not touched since is what its checkpoint is for.
-            points.borrow_mut().push(self.closed(&sim, &recorder, 0));
+            let point = closed(&sim, &recorder, &points, label);
+            points.borrow_mut().push(point);
             failure = self.work_after_close(region, &stage, &recorder);
         }
         sim.set_observer(None);
         if let Some(what) = failure {
             return self.violation(0, what, String::new());
         }
-        self.judge_points(&points, budget);
+        self.judge_points(&points, budget, usize::MAX);
     }
 
     /// An observer that freezes some of the moments it sees, those of growth always.
@@ -200,16 +254,20 @@ impl<'a> Run<'a> {
         recorder: &Rc<RefCell<Recorder>>,
         stage: &Rc<Stage>,
         chance: f64,
-        depth: u32,
+        base: Label,
     ) -> Observer {
         let (points, recorder, stage) = (points.clone(), recorder.clone(), stage.clone());
-        let (fixed, while_compacting) = (self.pool.records().are_of_one_size(), self.pace.compacting);
+        let (while_compacting, first_zones) = (self.pace.compacting, self.first_zones());
+        let believes_index = self.config.design.description().index_in_pool;
         let mut random = SmallRng::seed_from_u64(self.random.random());
-        let mut operation = 0;
+        let (mut operation, mut returned) = (0, 0);
         Box::new(move |sim, _| {
             operation += 1;
+            // What has just returned must stay, and nothing came after it that could help.
+            let has_returned = std::mem::replace(&mut returned, recorder.borrow().version()) != returned;
             let open = stage.store.borrow().clone();
             let growing = open.as_ref().is_some_and(|store| store.growing());
+            let growth = open.as_ref().map(|store| store.index_growth()).unwrap_or_default();
             let compacting = open.as_ref().is_some_and(|store| store.compacting());
             let surveying = open.as_ref().is_some_and(|store| store.surveying());
             let (creating, closing) = (!stage.created.get(), stage.closing.get());
@@ -218,7 +276,8 @@ impl<'a> Run<'a> {
             // The first records of fresh segments decide what recovery does with them.
             let fresh = !growing && recorder.borrow().version() < FRESH;
             let chance = match () {
-                () if read_ahead => 1.0,
+                () if read_ahead || growth.is_linking => 1.0,
+                () if growth.is_splitting && believes_index => chance.max(0.3),
                 () if creating => chance / 4.0,
                 // Few moments, and what the close has left still counts.
                 () if stage.reopened.get() && open.is_none() => 1.0,
@@ -226,33 +285,36 @@ impl<'a> Run<'a> {
                 () if compacting => chance.max(while_compacting),
                 () if growing => chance.max(0.12),
                 () if changing => chance.max(0.3),
+                () if has_returned => chance.max(0.25),
                 () if fresh => chance.max(0.6),
                 () => chance,
             };
             if random.random_bool(chance) {
-                let label = Label {
-                    depth,
-                    creating,
-                    growing,
-                    compacting,
-                    surveying,
-                    closing,
-                    changing,
-                    fixed,
-                    recovering: false,
-                };
+                let time = recorder.borrow().now();
+                let timed = base.timed || time > 0;
+                let label =
+                    Label { creating, growing, compacting, surveying, closing, changing, timed, ..base }
+                        .with(growth, first_zones);
                 let expectation = Rc::new(recorder.borrow().expectation());
-                points.borrow_mut().push(Point { snapshot: sim.snapshot(), expectation, operation, label });
+                points.borrow_mut().push(Point {
+                    snapshot: sim.snapshot(),
+                    expectation,
+                    operation,
+                    time,
+                    label,
+                });
             }
         })
     }
 
-    /// The moment after a close.
-    fn closed(&self, sim: &Sim, recorder: &RefCell<Recorder>, depth: u32) -> Point {
-        let fixed = self.pool.records().are_of_one_size();
-        let label = Label { depth, closing: true, fixed, ..Label::default() };
-        let expectation = Rc::new(recorder.borrow().expectation());
-        Point { snapshot: sim.snapshot(), expectation, operation: 0, label }
+    /// Zones that an index in the pool has before it takes further ones: an ordered one keeps nodes and long keys apart.
+    fn first_zones(&self) -> u32 {
+        1 + u32::from(self.config.design.description().ordered)
+    }
+
+    /// What the clock shows, if it moves in this run.
+    fn clock(&self, recorder: &RefCell<Recorder>) -> Option<Time> {
+        self.pool.moves_clock().then(|| recorder.borrow().now())
     }
 
     /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it drop. Tells what went
@@ -266,11 +328,12 @@ impl<'a> Run<'a> {
         closes: bool,
     ) -> Option<String> {
         let (design, records) = (self.config.design.description(), self.pool.records());
-        let mut plans: Vec<Vec<_>> =
-            workload::generate(self.random.random(), self.config.threads, steps, first_value)
-                .into_iter()
-                .map(|plan| plan.into_iter().map(|step| step.for_design(design, records)).collect())
-                .collect();
+        let clock = self.clock(recorder);
+        let work = Work { threads: self.config.threads, steps, first_value, records, clock };
+        let mut plans: Vec<Vec<_>> = workload::generate(self.random.random(), &work)
+            .into_iter()
+            .map(|plan| plan.into_iter().map(|step| step.for_design(design, records)).collect())
+            .collect();
         if compactions > 0 {
             plans.push(vec![Step::Compact; compactions]);
         }
@@ -332,8 +395,13 @@ impl<'a> Run<'a> {
         self.work(stage, recorder, (STEPS_AFTER_CLOSE, self.pace.compactions[1]), AFTER_CLOSE, closes)
     }
 
-    fn judge_points(&mut self, points: &Points, budget: usize) {
-        for point in std::mem::take(&mut *points.borrow_mut()) {
+    /// Judges the images of so many of the points.
+    fn judge_points(&mut self, points: &Points, budget: usize, most: usize) {
+        let mut points = std::mem::take(&mut *points.borrow_mut());
+        while points.len() > most {
+            points.swap_remove(self.random.random_range(0..points.len()));
+        }
+        for point in points {
             let seed = self.random.random();
             for (i, image) in point.snapshot.images(seed, budget).enumerate() {
                 if self.findings.violations.len() >= DETAILS {
@@ -354,9 +422,15 @@ impl<'a> Run<'a> {
     fn judge(&mut self, point: &Point, crash: Crash<'_>) {
         let Label { depth, creating, .. } = point.label;
         let seed = self.random.random();
+        // The machine starts again at once, or so late that some values have expired meanwhile.
+        let time = match self.pool.moves_clock() {
+            true if self.random.random_ratio(1, 2) => point.time + self.random.random_range(1..3),
+            _ => point.time,
+        };
         let (region, describe, follow) = match crash {
             Crash::Power { image, torn } => {
-                self.findings.states.push((image.hash(), point.label));
+                let expired = point.expectation.has_expired(time);
+                self.findings.states.push((image.hash(), Label { expired, ..point.label }));
                 // Worth following: a torn batch, whose later records stand whole behind an invalid one.
                 // In a fresh segment such a record comes to lie where the next life of the zone begins.
                 let lives = self.config.design.description().batches;
@@ -381,10 +455,11 @@ impl<'a> Run<'a> {
             }
         };
         let sim = region.simulator().expect("a simulated region").clone();
+        sim.set_now(milliseconds(time));
         let (nested, stage) = (Points::default(), Rc::new(Stage::default()));
         let is_watched = depth < DEPTH && self.random.random_ratio(1, follow.recovery);
         if is_watched {
-            sim.set_observer(Some(self.recovery_observer(point, &nested, &stage)));
+            sim.set_observer(Some(self.recovery_observer(point, &nested, &stage, time)));
         }
         let goes_on = depth < DEPTH && self.random.random_ratio(1, follow.work);
 
@@ -405,7 +480,7 @@ impl<'a> Run<'a> {
                     from_checkpoint.set(true);
                 }
                 let states = read_all(&store, records)?;
-                compare(&states, &point.expectation)?;
+                compare(&states, &point.expectation, time)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
                 if !report.is_sound() {
                     return Err(format!("the recovered pool is not sound: {}", report.damage));
@@ -427,20 +502,32 @@ impl<'a> Run<'a> {
         };
         match verdict {
             Err(what) => self.violation(point.operation, what, describe),
-            Ok(states) if goes_on && stage.created.get() => self.go_on(&sim, &stage, &states, depth + 1),
+            Ok(states) if goes_on && stage.created.get() => {
+                let timed = point.label.timed || time > 0;
+                let label = Label { depth: depth + 1, timed, ..point.label.inherited() };
+                self.go_on(&sim, &stage, &states, (label, time));
+            }
             Ok(_) => {}
         }
         // A recovery that believes its index does little, so its moments are seen torn too.
         let budget = if self.config.design.description().index_in_pool { 3 } else { 2 };
-        self.judge_points(&nested, budget);
+        self.judge_points(&nested, budget, self.pace.nested[0]);
     }
 
     /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the same history.
-    fn recovery_observer(&mut self, point: &Point, nested: &Points, stage: &Rc<Stage>) -> Observer {
+    fn recovery_observer(
+        &mut self,
+        point: &Point,
+        nested: &Points,
+        stage: &Rc<Stage>,
+        time: Time,
+    ) -> Observer {
         let (nested, stage) = (nested.clone(), stage.clone());
         let expectation = point.expectation.clone();
-        let Label { depth, creating, fixed, .. } = point.label;
-        let (operation, depth) = (point.operation, depth + 1);
+        let (operation, first_zones) = (point.operation, self.first_zones());
+        let timed = point.label.timed || time > 0;
+        let Label { depth, creating, .. } = point.label;
+        let base = Label { depth: depth + 1, creating, timed, ..point.label.inherited() };
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let mut seen = 0;
         Box::new(move |sim, _| {
@@ -458,32 +545,33 @@ impl<'a> Run<'a> {
             if !random.random_ratio(1, chance) {
                 return;
             }
+            let growth = open.as_ref().map(|store| store.index_growth()).unwrap_or_default();
             let compacting = open.is_some_and(|store| store.compacting());
-            let label =
-                Label { depth, creating, fixed, recovering, surveying, compacting, ..Label::default() };
-            let point =
-                Point { snapshot: sim.snapshot(), expectation: expectation.clone(), operation, label };
+            let label = Label { recovering, surveying, compacting, ..base }.with(growth, first_zones);
+            let expectation = expectation.clone();
+            let point = Point { snapshot: sim.snapshot(), expectation, operation, time, label };
             nested.borrow_mut().push(point);
         })
     }
 
     /// Goes on working on a recovered store, and crashes that too.
-    fn go_on(&mut self, sim: &Sim, stage: &Rc<Stage>, states: &[State], depth: u32) {
+    fn go_on(&mut self, sim: &Sim, stage: &Rc<Stage>, states: &[State], (label, time): (Label, Time)) {
         let points = Points::default();
-        let recorder = Rc::new(RefCell::new(Recorder::new(states)));
-        sim.set_observer(Some(self.observer(&points, &recorder, stage, 0.1, depth)));
+        let recorder = Rc::new(RefCell::new(Recorder::new(states, time)));
+        sim.set_observer(Some(self.observer(&points, &recorder, stage, 0.1, label)));
         // Values of every generation have names of their own.
         let closes = self.random.random_ratio(1, 4);
         let amount = (3, self.pace.compactions[1]);
-        let failure = self.work(stage, &recorder, amount, ValueId::from(depth) << 24 | 1, closes);
+        let failure = self.work(stage, &recorder, amount, ValueId::from(label.depth) << 24 | 1, closes);
         sim.set_observer(None);
         if closes && failure.is_none() && self.pool.is_crowded() {
             // Most states of a crowded run have crashed before; so have the pools that were closed.
-            points.borrow_mut().push(self.closed(sim, &recorder, depth));
+            let point = closed(sim, &recorder, &points, label);
+            points.borrow_mut().push(point);
         }
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
-            None => self.judge_points(&points, 2),
+            None => self.judge_points(&points, 2, self.pace.nested[1]),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What is asked of a recovered store: that it shows what the crash may have left, and that it takes new work.
 
 use super::history::{Expectation, MemberView};
-use super::oracle::{State, ValueId, changed};
-use super::records::{KEYS, Records};
+use super::oracle::{State, Time, ValueId, changed, shown};
+use super::records::Records;
 use quipu::Store;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,12 +11,12 @@ use std::rc::Rc;
 /// Every key's state, read one by one and by iteration, which must agree.
 pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, String> {
     let client = store.client();
-    let mut states = vec![None; KEYS];
+    let mut states = vec![None; records.keys()];
     for (key, state) in states.iter_mut().enumerate() {
         let value = client.get(&records.key(key)).map_err(|error| error.to_string())?;
         *state = records.parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
     }
-    let mut seen = vec![None; KEYS];
+    let mut seen = vec![None; records.keys()];
     for (key, value) in &client.pin() {
         let key = records.parse_key(&key).ok_or("iteration shows a key that was never written")?;
         if seen[key].is_some() {
@@ -30,24 +30,33 @@ pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, St
     Ok(states)
 }
 
-/// Asks the oracle.
-pub(super) fn compare(states: &[State], expectation: &Expectation) -> Result<(), String> {
+/// What states show at this time.
+fn all_shown(states: &BTreeSet<State>, now: Time) -> BTreeSet<State> {
+    states.iter().map(|state| shown(*state, now)).collect()
+}
+
+/// Asks the oracle whether a crash may have left these states, which were read at this time.
+pub(super) fn compare(states: &[State], expectation: &Expectation, now: Time) -> Result<(), String> {
+    let allows = |allowed: &BTreeSet<State>, state: State| {
+        allowed.iter().any(|possible| shown(*possible, now) == state)
+    };
     for (key, (state, view)) in states.iter().zip(&expectation.keys).enumerate() {
-        if view.allowed.contains(state) {
+        if allows(&view.allowed, *state) {
             continue;
         }
-        let fault = if view.allowed_but_for_reads.contains(state) {
+        let fault = if allows(&view.allowed_but_for_reads, *state) {
             "a read before the crash returned what the crash took away"
         } else if view.past.contains(state) {
             "an acknowledged write is lost"
         } else {
             "a write came back that an earlier crash had undone, or one that never was"
         };
-        return Err(format!("key {key}: {fault}: found {state:x?}, possible are {:x?}", view.allowed));
+        let possible = all_shown(&view.allowed, now);
+        return Err(format!("key {key}: {fault}: found {state:x?}, possible are {possible:x?}"));
     }
     for batch in &expectation.atomic {
-        let all = |allows: fn(&MemberView) -> &BTreeSet<State>| {
-            batch.iter().all(|member| allows(member).contains(&states[member.key]))
+        let all = |allowed: fn(&MemberView) -> &BTreeSet<State>| {
+            batch.iter().all(|member| allows(allowed(member), states[member.key]))
         };
         if !all(|member| &member.with) && !all(|member| &member.without) {
             let found: Vec<_> = batch.iter().map(|member| (member.key, states[member.key])).collect();

@@ -1,14 +1,20 @@
-//! Workloads for crash runs: few keys, so that operations meet; half of all runs delete and reinsert. In one of
+//! Workloads for crash runs. Most have few keys, so that operations meet; half of all runs delete and reinsert. In one of
 //! eight every third value is large, so that zones go from values to segments and back; in two others hardly anything is read, so
 //! that what is published late is published by its own client's later writes.
+//!
+//! A *wide* run has many keys, and fills the index before it changes, deletes and puts again whole ranges of them. In a run that
+//! moves the clock some values expire a few steps after they were put.
 
 use super::history::Recorder;
-use super::oracle::{Action, ChangeId, Outcome, State, ValueId};
+use super::oracle::{
+    Action, ChangeId, Outcome, State, Time, ValueId, expiring, expiry, lasting, milliseconds,
+};
 use super::records::{EMPTY, KEYS, LARGE, Records};
 use quipu::designs::Description;
 use quipu::{Client, Error, Store, WriteBatch};
 use quipu_medium::sim::START_OF_TIME;
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::cell::RefCell;
 
@@ -35,6 +41,23 @@ pub enum Step {
     GetMany(Vec<usize>),
     /// The client leaves its segment, and the store is compacted.
     Compact,
+    /// Time passes.
+    Tick,
+}
+
+/// What is to be generated.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// Threads.
+    pub threads: usize,
+    /// Steps of each, if not of a wide run, which has more.
+    pub steps: usize,
+    /// The name of the first value.
+    pub first_value: ValueId,
+    /// Keys and values.
+    pub records: Records,
+    /// What the clock shows, if it is to move.
+    pub clock: Option<Time>,
 }
 
 impl Step {
@@ -55,7 +78,7 @@ impl Step {
             Step::One(key, Action::Expire(_)) if !design.expiry => Step::One(key, Action::Delete),
             Step::Write(batch) if !design.batches => {
                 let put = |(key, action)| match action {
-                    Action::Put(value) => Some((key, value)),
+                    Action::Put(value) => Some((key, lasting(value))),
                     _ => None,
                 };
                 Step::PutMany(batch.into_iter().filter_map(put).collect())
@@ -81,14 +104,107 @@ impl Step {
             Step::One(_, action) => changed(action),
             Step::PutMany(pairs) => pairs.iter_mut().for_each(|(_, value)| usual(value)),
             Step::Write(batch) => batch.iter_mut().for_each(|(_, action)| changed(action)),
-            Step::GetMany(_) | Step::Compact => {}
+            Step::GetMany(_) | Step::Compact | Step::Tick => {}
         }
         self
     }
 }
 
 /// A generated run: the steps of each thread.
-pub fn generate(seed: u64, threads: usize, steps: usize, first_value: ValueId) -> Vec<Vec<Step>> {
+pub fn generate(seed: u64, work: &Work) -> Vec<Vec<Step>> {
+    let plans = if work.records.keys() > KEYS { wide(seed, work) } else { narrow(seed, work) };
+    let mut random = SmallRng::seed_from_u64(!seed);
+    match work.clock {
+        Some(now) => plans.into_iter().map(|plan| timed(plan, &mut random, now)).collect(),
+        None => plans,
+    }
+}
+
+/// The steps of a thread with ticks of the clock between them, and with puts of values that expire.
+fn timed(plan: Vec<Step>, random: &mut SmallRng, mut now: Time) -> Vec<Step> {
+    let mut timed = Vec::with_capacity(plan.len() * 2);
+    for mut step in plan {
+        if random.random_ratio(1, 12) {
+            now += 1;
+            timed.push(Step::Tick);
+        }
+        let expire = |action: &mut Action, random: &mut SmallRng| {
+            if let Action::Put(value) = action
+                && *value != EMPTY
+                && random.random_ratio(1, 2)
+            {
+                *value = expiring(*value, now + random.random_range(1..4));
+            }
+        };
+        match &mut step {
+            Step::One(_, action) => expire(action, random),
+            Step::Write(batch) => batch.iter_mut().for_each(|(_, action)| expire(action, random)),
+            _ => {}
+        }
+        timed.push(step);
+    }
+    timed
+}
+
+/// A run over many keys. At its start the threads put all of them, in no order; then they put, delete and look at some here
+/// and there, and now and then delete a whole range, so that nodes of an ordered index become empty.
+fn wide(seed: u64, work: &Work) -> Vec<Vec<Step>> {
+    let Work { threads, steps, first_value, records, .. } = *work;
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut next = first_value;
+    let mut value = || {
+        next += 1;
+        // Most values have the usual length; none is so long that the keys do not fit.
+        while matches!(next % 16, 2 | 3) {
+            next += 1;
+        }
+        next
+    };
+    let mut keys: Vec<usize> = (0..records.keys()).collect();
+    keys.shuffle(&mut random);
+    let mut fill: Vec<_> = match first_value {
+        FIRST_VALUE => keys.chunks(4).map(|keys| keys.iter().map(|key| (*key, value())).collect()).collect(),
+        _ => Vec::new(),
+    };
+    let mut plan = |thread| {
+        let first = fill.len().div_ceil(threads - thread);
+        let mut plan: Vec<_> = fill.drain(..first).map(Step::PutMany).collect();
+        for _ in 0..steps {
+            let key = random.random_range(0..records.keys());
+            match random.random_range(0..40) {
+                0 | 1 => {
+                    let range = key..(key + random.random_range(6..24)).min(records.keys());
+                    plan.extend(range.map(|key| Step::One(key, Action::Delete)));
+                }
+                2 => plan.push(Step::Compact),
+                3..8 => {
+                    let range = key..(key + random.random_range(2..7)).min(records.keys());
+                    plan.push(Step::PutMany(range.map(|key| (key, value())).collect()));
+                }
+                8 | 9 => {
+                    let range = key..(key + 4).min(records.keys());
+                    plan.push(Step::Write(range.map(|key| (key, Action::Put(value()))).collect()));
+                }
+                10 => plan.push(Step::One(key, Action::Remove)),
+                11..15 => plan.push(Step::One(key, Action::Delete)),
+                15 | 16 => plan.push(Step::One(key, Action::Update(value()))),
+                17..20 => plan.push(Step::One(key, Action::PutIfAbsent(value()))),
+                20..23 => plan.push(Step::GetMany((key..(key + 4).min(records.keys())).collect())),
+                23 => plan.push(Step::One(key, Action::Get)),
+                // Two keys that all threads meet at.
+                24..28 => plan.push(Step::One(key % 2, Action::Put(value()))),
+                28 => plan.push(Step::One(key % 2, Action::Get)),
+                _ => plan.push(Step::One(key, Action::Put(value()))),
+            }
+        }
+        plan
+    };
+    (0..threads).map(&mut plan).collect()
+}
+
+/// A run over few keys.
+fn narrow(seed: u64, work: &Work) -> Vec<Vec<Step>> {
+    let Work { threads, steps, first_value, .. } = *work;
     let after_crash = first_value != FIRST_VALUE;
     let mut random = SmallRng::seed_from_u64(seed);
     let mut next = first_value;
@@ -216,6 +332,12 @@ pub fn perform(
     recorder: &RefCell<Recorder>,
 ) -> Result<(), String> {
     match step {
+        Step::Tick => {
+            let now = recorder.borrow_mut().advance();
+            let sim = store.region().simulator().expect("a simulated region");
+            sim.set_now(milliseconds(now));
+            Ok(())
+        }
         Step::Compact => {
             *client = store.client();
             match store.compact() {
@@ -244,7 +366,10 @@ pub fn perform(
             for (key, action) in actions {
                 let key = records.key(*key);
                 match action {
-                    Action::Put(value) => batch.put(&key, &records.value(*value)),
+                    Action::Put(value) => match expiry(*value) {
+                        Some(time) => batch.put_until(&key, &records.value(*value), milliseconds(time)),
+                        None => batch.put(&key, &records.value(*value)),
+                    },
                     Action::Expire(value) => batch.put_until(&key, &records.value(*value), START_OF_TIME),
                     Action::Delete => batch.delete(&key),
                     other => unreachable!("no batch has {other:?}"),
@@ -277,7 +402,7 @@ fn one(
     client: &mut Client,
     (key, action): (usize, Action),
     records: Records,
-    expiry: bool,
+    has_expiry: bool,
     recorder: &RefCell<Recorder>,
 ) -> Result<(), String> {
     let bytes = records.key(key);
@@ -288,11 +413,18 @@ fn one(
             Ok(value) => Ok(Outcome::Saw(records.parse_value(value.as_deref())?)),
             Err(error) => Err(error),
         },
-        // Some have a time of expiry that never comes.
-        Action::Put(value) if expiry && value % 16 == 7 => {
-            client.put_until(&bytes, &records.value(value), u64::MAX).map(|()| Outcome::Done)
+        Action::Put(value) => {
+            let expires = match expiry(value) {
+                Some(time) => Some(milliseconds(time)),
+                // Some have a time of expiry that never comes.
+                None => (has_expiry && value % 16 == 7).then_some(u64::MAX),
+            };
+            let done = match expires {
+                Some(time) => client.put_until(&bytes, &records.value(value), time),
+                None => client.put(&bytes, &records.value(value)),
+            };
+            done.map(|()| Outcome::Done)
         }
-        Action::Put(value) => client.put(&bytes, &records.value(value)).map(|()| Outcome::Done),
         Action::Expire(value) => {
             client.put_until(&bytes, &records.value(value), START_OF_TIME).map(|()| Outcome::Done)
         }

@@ -17,6 +17,7 @@ use crate::space::{Space, SpaceError, ZoneId};
 use quipu_medium::{Region, WORD};
 use std::mem::offset_of;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -113,12 +114,16 @@ pub(super) struct Chain {
     pub(super) nonce: u64,
     /// Zones that the index leaves free for others.
     leave: u32,
+    /// Zones of the chain, and whether one is being linked.
+    zones: AtomicU32,
+    linking: AtomicBool,
 }
 
 impl Chain {
     pub(super) fn new(space: Arc<Space>, magic: [u8; 4], nonce: u64, leave: u32) -> Chain {
         let certifier = Certifier::new(space.superblock().secret());
-        Chain { region: space.region().clone(), space, certifier, magic, nonce, leave }
+        let (zones, linking) = (AtomicU32::new(1), AtomicBool::new(false));
+        Chain { region: space.region().clone(), space, certifier, magic, nonce, leave, zones, linking }
     }
 
     /// A chain that is new: with a nonce of its own.
@@ -126,6 +131,16 @@ impl Chain {
         let mut nonce = 0u64;
         space.region().entropy(nonce.as_mut_bytes());
         Chain::new(space, magic, nonce, leave)
+    }
+
+    /// Zones of the chain, and whether one is being linked; told without a lock.
+    pub(super) fn growth(&self) -> (u32, bool) {
+        (self.zones.load(Ordering::Relaxed), self.linking.load(Ordering::Relaxed))
+    }
+
+    /// Bytes that the index uses of a zone.
+    pub(super) fn zone_size(&self) -> u64 {
+        self.space.index_zone_size()
     }
 
     /// A zone, not yet committed; `None` if there is none for the index.
@@ -158,11 +173,14 @@ impl Chain {
 
     /// Lets `last` name a zone whose head has been written, makes both durable, and commits the zone.
     pub(super) fn link(&self, last: ZoneId, zone: ZoneId) {
+        self.linking.store(true, Ordering::Relaxed);
         let link = self.space.zone_offset(last) + NEXT;
         self.region.store(link, u64::from(zone.0) + 1);
         // The fence covers the head as well; which of the two comes first makes no difference before the commit.
         self.region.persist(link, WORD);
         self.space.commit_zone(zone);
+        self.zones.fetch_add(1, Ordering::Relaxed);
+        self.linking.store(false, Ordering::Relaxed);
     }
 
     /// What the header of a committed zone says, if it proves that the zone has this number in the chain.
@@ -187,6 +205,7 @@ impl Chain {
         let mut zones = vec![Linked { zone: first, shape: self.shape(first, 0)? }];
         loop {
             let number = zones.len() as u32;
+            self.zones.store(number, Ordering::Relaxed);
             let link = self.space.zone_offset(zones[zones.len() - 1].zone) + NEXT;
             let Some(next) = self.region.load(link).checked_sub(1) else {
                 return Ok(Some(Found { zones, dangling: None }));

@@ -49,6 +49,21 @@ pub struct IndexStats {
     pub records_read: u64,
 }
 
+/// How far an index has grown, told without a lock: for tests, which ask in the middle of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexGrowth {
+    /// A node or segment is being split, for so long that it shows.
+    pub is_splitting: bool,
+    /// A zone is being linked to the others.
+    pub is_linking: bool,
+    /// Nodes or segments split since it was made or opened.
+    pub splits: u64,
+    /// Nodes that became empty and left it since then.
+    pub removals: u64,
+    /// Zones of the pool that it has.
+    pub zones: u32,
+}
+
 /// Why an index cannot take a key or answer. Nothing has been changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -226,8 +241,14 @@ pub trait Index: Send + Sync + 'static {
     /// What it occupies and has done.
     fn stats(&self) -> IndexStats;
 
+    /// How far it has grown.
+    fn growth(&self) -> IndexGrowth;
+
     /// Whether it is growing at this moment.
-    fn growing(&self) -> bool;
+    fn growing(&self) -> bool {
+        let IndexGrowth { is_splitting, is_linking, .. } = self.growth();
+        is_splitting || is_linking
+    }
 
     /// Zones of the pool that it has.
     fn zones(&self) -> Vec<ZoneId>;

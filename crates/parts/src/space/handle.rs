@@ -18,6 +18,8 @@ pub struct Space {
     current: SpinLock<Current>,
     pub(super) zones: ZonePool,
     pub(super) pools: Vec<ObjectPool>,
+    /// Bytes of a zone that an index uses, if not all.
+    index_limit: u64,
 }
 
 /// The superblock in use.
@@ -151,7 +153,7 @@ impl Space {
         let pools = superblock.pools().iter().map(|entry| ObjectPool::open(&region, entry)).collect();
         let zones = ZonePool::open(&region, &superblock);
         let current = SpinLock::new(Current { superblock, copy });
-        Space { region, _claim: claim, current, zones, pools }
+        Space { region, _claim: claim, current, zones, pools, index_limit: u64::MAX }
     }
 
     /// Whether the zones in use are those that they were when the pool was closed.
@@ -236,6 +238,17 @@ impl Space {
     #[inline]
     pub fn zone_size(&self) -> u64 {
         self.zones.zone_size()
+    }
+
+    /// Lets indexes use no more than so many bytes of each of their zones, so that a few keys fill several. For tests: the
+    /// limit is part of how an index stands in its zones, so the same one has to be set whenever the pool is opened.
+    pub fn limit_index_zones(&mut self, bytes: u64) {
+        self.index_limit = bytes;
+    }
+
+    /// Bytes of a zone that an index uses.
+    pub fn index_zone_size(&self) -> u64 {
+        self.zone_size().min(self.index_limit)
     }
 
     /// Zones in the pool, whoever has them.

@@ -8,8 +8,9 @@ use super::table::BucketIndex;
 use super::unflushed::Unflushed;
 use crate::epoch::Guard;
 use crate::index::words::Words;
-use crate::index::{Index, IndexError, IndexStats, Key, Repointed};
+use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::space::ZoneId;
+use std::sync::atomic::Ordering;
 
 /// The bits of a hash that stand in the word of its key.
 const FINGERPRINT: u64 = (1 << FINGERPRINT_BITS) - 1;
@@ -144,8 +145,10 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         }
     }
 
-    fn growing(&self) -> bool {
-        self.growing()
+    fn growth(&self) -> IndexGrowth {
+        let (zones, is_linking) = self.zones.chain.growth();
+        let splits = self.splits.load(Ordering::Relaxed);
+        IndexGrowth { is_splitting: self.growing(), is_linking, splits, removals: 0, zones }
     }
 
     fn zones(&self) -> Vec<ZoneId> {

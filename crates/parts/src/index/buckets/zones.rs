@@ -61,7 +61,7 @@ pub(super) struct Taken {
 
 impl<W: Words, L: Locking> Zones<W, L> {
     pub(super) fn new(words: W, chain: Chain, settings: BucketSettings) -> Zones<W, L> {
-        let per_zone = (chain.space.zone_size() / LINE - 1).min(PER_ZONE_MAX);
+        let per_zone = (chain.zone_size() / LINE - 1).min(PER_ZONE_MAX);
         let none = || (0..chain.space.zone_count()).map(|_| AtomicU64::new(0)).collect();
         Zones {
             words,

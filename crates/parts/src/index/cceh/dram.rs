@@ -180,6 +180,10 @@ impl NodeMemory for DramNodes {
         Vec::new()
     }
 
+    fn chained(&self) -> (u32, bool) {
+        (0, false)
+    }
+
     fn dram_bytes(&self) -> u64 {
         let chunks = self.chunks.lock();
         let spare = self.spare.lock();

@@ -76,6 +76,9 @@ pub trait NodeMemory: Send + Sync {
     /// Zones of the pool that this takes, for who tells their owners apart.
     fn zones(&self) -> Vec<ZoneId>;
 
+    /// How many those are, and whether one is being added; told without a lock.
+    fn chained(&self) -> (u32, bool);
+
     /// Bytes of DRAM that this takes.
     fn dram_bytes(&self) -> u64;
 

@@ -22,9 +22,10 @@ use super::settings::CcehError;
 use super::table::CcehIndex;
 use super::unflushed::Unflushed;
 use crate::epoch::Guard;
-use crate::index::{Cursor, Index, IndexError, IndexStats, Key, Repointed};
+use crate::index::{Cursor, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::record::Certifier;
 use crate::space::ZoneId;
+use std::sync::atomic::Ordering;
 
 /// The bit of a value word that says that its key is the hash.
 const EXACT: u64 = 1 << 62;
@@ -217,8 +218,10 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
         IndexStats { bytes: stats.bytes, pm_bytes: stats.pm_bytes, splits: stats.splits, records_read: 0 }
     }
 
-    fn growing(&self) -> bool {
-        self.growing()
+    fn growth(&self) -> IndexGrowth {
+        let (zones, is_linking) = self.memory.chained();
+        let splits = self.splits.load(Ordering::Relaxed);
+        IndexGrowth { is_splitting: self.growing(), is_linking, splits, removals: 0, zones }
     }
 
     fn zones(&self) -> Vec<ZoneId> {

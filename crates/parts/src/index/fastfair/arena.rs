@@ -113,7 +113,7 @@ pub(super) struct Arena<W> {
 impl<W: Words> Arena<W> {
     /// An arena without zones.
     pub(super) fn new(words: W, chain: Chain) -> Result<Arena<W>> {
-        let zone = chain.space.zone_size();
+        let zone = chain.zone_size();
         let units = [Kind::Nodes, Kind::Chunks].map(|kind| Units::new(kind, zone));
         if units.iter().any(|units| units.count < 2) {
             return Err(FastFairError::ZoneTooSmall { zone });

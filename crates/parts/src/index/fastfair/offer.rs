@@ -6,8 +6,9 @@ use super::tree::FastFairIndex;
 use super::unflushed::Unflushed;
 use crate::epoch::Guard;
 use crate::index::words::Words;
-use crate::index::{Index, IndexError, IndexStats, Key, OrderedIndex, Repointed};
+use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
 use crate::space::ZoneId;
+use std::sync::atomic::Ordering;
 
 impl From<FastFairError> for IndexError {
     fn from(error: FastFairError) -> IndexError {
@@ -152,8 +153,10 @@ impl<W: Words> Index for FastFairIndex<W> {
         IndexStats { bytes: stats.bytes, pm_bytes: stats.pm_bytes, splits: stats.splits, records_read: 0 }
     }
 
-    fn growing(&self) -> bool {
-        self.growing()
+    fn growth(&self) -> IndexGrowth {
+        let (zones, is_linking) = self.arena.chain.growth();
+        let [splits, removals] = [&self.splits, &self.removals].map(|count| count.load(Ordering::Relaxed));
+        IndexGrowth { is_splitting: self.growing(), is_linking, splits, removals, zones }
     }
 
     fn zones(&self) -> Vec<ZoneId> {

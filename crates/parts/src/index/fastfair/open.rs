@@ -112,7 +112,7 @@ impl<W: Words> FastFairIndex<W> {
 }
 
 fn new_arena<W: Words>(words: W, chain: Chain) -> Result<Arena<W>> {
-    let (zones, zone) = (chain.space.zone_count(), chain.space.zone_size());
+    let (zones, zone) = (chain.space.zone_count(), chain.zone_size());
     if !numbers_fit(zones, zone) {
         return Err(FastFairError::ZoneTooSmall { zone });
     }

@@ -3,8 +3,9 @@
 use super::slot::REFERENCE_BITS;
 use super::{Cursor, HashIndex};
 use crate::epoch::Guard;
-use crate::index::{Index, IndexError, IndexStats, Key, Repointed};
+use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::space::ZoneId;
+use std::sync::atomic::Ordering;
 
 impl Index for HashIndex {
     const WORD_BITS: u32 = REFERENCE_BITS;
@@ -128,8 +129,9 @@ impl Index for HashIndex {
         }
     }
 
-    fn growing(&self) -> bool {
-        self.growing()
+    fn growth(&self) -> IndexGrowth {
+        let splits = self.splits.load(Ordering::Relaxed);
+        IndexGrowth { is_splitting: self.growing(), splits, ..IndexGrowth::default() }
     }
 
     fn zones(&self) -> Vec<ZoneId> {

@@ -4,8 +4,9 @@ use super::hint::Hint;
 use super::scan::Cursor;
 use super::tree::{Masstree, MasstreeError};
 use crate::epoch::Guard;
-use crate::index::{Index, IndexError, IndexStats, Key, OrderedIndex, Repointed};
+use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
 use crate::space::ZoneId;
+use crate::sync::atomic::Ordering;
 
 /// Words that a walk tells at a time: enough to be worth the way down to where it goes on.
 const BATCH: usize = 128;
@@ -136,9 +137,9 @@ impl Index for Masstree {
         IndexStats { bytes: stats.bytes, pm_bytes: 0, splits: stats.splits, records_read: 0 }
     }
 
-    /// Never for long: nodes split one by one, and nobody who does it waits for anything but locks of other nodes.
-    fn growing(&self) -> bool {
-        false
+    /// A split never shows: nodes split one by one, and a writer that does it waits for nothing but locks of other nodes.
+    fn growth(&self) -> IndexGrowth {
+        IndexGrowth { splits: self.splits.load(Ordering::Relaxed), ..IndexGrowth::default() }
     }
 
     fn zones(&self) -> Vec<ZoneId> {

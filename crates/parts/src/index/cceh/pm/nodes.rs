@@ -189,6 +189,10 @@ impl NodeMemory for PmNodes {
         self.zones.lock().chain.clone()
     }
 
+    fn chained(&self) -> (u32, bool) {
+        self.chain.growth()
+    }
+
     fn dram_bytes(&self) -> u64 {
         let zones = self.zones.lock();
         let words = zones.free.capacity() + zones.starts.len();

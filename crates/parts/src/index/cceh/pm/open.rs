@@ -81,7 +81,7 @@ struct Named {
 
 impl PmNodes {
     fn new(chain: Chain, settings: CcehSettings) -> Result<PmNodes, CcehError> {
-        let (segment, zone) = (settings.segment_bytes(), chain.space.zone_size());
+        let (segment, zone) = (settings.segment_bytes(), chain.zone_size());
         let carving = Carving::new(zone, settings).ok_or(CcehError::SegmentTooLarge { segment, zone })?;
         Ok(PmNodes {
             region: chain.region.clone(),
