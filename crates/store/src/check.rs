@@ -1,11 +1,12 @@
 //! `check`: proves every structure and every record of an open store, and that nothing leaks.
 
 use crate::error::{Damage, DamagedPlace, Error};
-use crate::spine::{Batch, Spine};
+use crate::spine::{Batch, Spine, reference_of};
+use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{Found, ScanError};
 use quipu_parts::index::Index;
 use quipu_parts::record::{Kind, RecordView};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// What a check found.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ pub(crate) fn check<I: Index>(
     let mut unnamed = BTreeSet::new();
     let session = spine.session(None);
     let guard = session.pin();
-    // Proved records that the index names: it is believed at open where it is in the pool.
+    // Proved records that the index names.
     let mut named = 0;
     for (i, zone) in zones.iter().enumerate() {
         if of_index.contains(zone) {
@@ -82,18 +83,16 @@ pub(crate) fn check<I: Index>(
                 match scan.advance() {
                     Ok(Some(Found::Record { reference, record })) => {
                         records += 1;
-                        if I::DURABLE {
-                            let len = record.header.record_len();
-                            let word = spine.word(reference, record.kind(), len);
-                            let is_named = spine.index.names(&guard, spine.key(record.key), word)?;
-                            match is_named {
-                                true if spine.heap.is_dead(reference) => {
-                                    let what = "a record that the index names and that is taken for dead";
-                                    complain(what.into(), spine.heap.resolve(reference), len);
-                                }
-                                true => named += 1,
-                                false => garbage += len,
-                            }
+                        let len = record.header.record_len();
+                        let word = spine.word(reference, record.kind(), len);
+                        if !spine.index.names(&guard, spine.key(record.key), word)? {
+                            garbage += len;
+                            continue;
+                        }
+                        named += 1;
+                        if spine.heap.is_dead(reference) {
+                            let what = "a record that the index names and that is taken for dead";
+                            complain(what.into(), spine.heap.resolve(reference), len);
                         }
                     }
                     Ok(Some(Found::Frame { .. })) => {}
@@ -150,12 +149,17 @@ pub(crate) fn check<I: Index>(
     if keys != counted {
         complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
     }
-    if I::DURABLE && named != counted {
+    // No two words are the same, so each names a proved record if as many of these are named.
+    if named != counted {
         complain(
             format!("of {counted} keys that the index has, {named} have a record that proves itself"),
             0,
             0,
         );
+        each_unproved(spine, &guard, |record, offset| {
+            let what = format!("the record of {}, which does not prove itself", name(record));
+            complain(what, offset, record.header.record_len());
+        })?;
     }
     for zone in unnamed {
         let what = "a zone of a large value that no key has: it leaks".into();
@@ -163,6 +167,32 @@ pub(crate) fn check<I: Index>(
     }
     let free_zones = space.free_zones() as u64;
     Ok(CheckReport { segments, values, records, keys, free_zones, damage: Damage { places } })
+}
+
+/// Passes on what the index names that is no proved record of a segment, with its place.
+fn each_unproved<I: Index>(
+    spine: &Spine<I>,
+    guard: &Guard<'_>,
+    mut each: impl FnMut(&RecordView<'_>, u64),
+) -> Result<(), Error> {
+    let mut proved = HashSet::new();
+    for zone in spine.heap.space().committed_zones() {
+        // SAFETY: the caller has the store for itself, so nobody appends.
+        let Ok(mut scan) = (unsafe { spine.heap.scan(zone) }) else { continue };
+        while let Ok(Some(found)) = scan.advance() {
+            if let Found::Record { reference, .. } = found {
+                proved.insert(reference.word());
+            }
+        }
+    }
+    let mut batch = Batch::default();
+    while let Some(record) = spine.next_record(guard, &mut batch)? {
+        let Some(place) = batch.word().map(reference_of) else { continue };
+        if !proved.contains(&place.with_tag(0).word()) {
+            each(&record, spine.heap.resolve_checked(place).unwrap_or_default());
+        }
+    }
+    Ok(())
 }
 
 fn name(record: &RecordView<'_>) -> String {
