@@ -1,7 +1,8 @@
 //! Compaction on real threads: the store's own cleaner, and writers that help it.
 
 use quipu::{Client, Error, Options, Store, Testing, Twin};
-use quipu_medium::{Pages, Region};
+use quipu_medium::{MediumKind, Pages, Region};
+use quipu_parts::space::Space;
 use std::time::Duration;
 
 const ZONES: u64 = 1024;
@@ -198,6 +199,28 @@ fn a_cleaner_leaves_while_clients_call_it() {
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+/// On a file, raising the clock's ceiling waits for the device. It is raised when half of a block is used up, by the cleaner if there
+/// is one.
+#[test]
+fn on_a_file_the_clock_goes_on_before_a_put_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for cleaner in [true, false] {
+        let testing = Testing { clock_block: Some(4096), handful: Some(4), ..Testing::default() };
+        let file = Options { size: 4 << 20, medium: Some(MediumKind::File), cleaner, testing, ..options() };
+        let store = Store::create(folder.path().join(cleaner.to_string()), &file).unwrap();
+        let ceiling = || Space::probe(store.region()).unwrap().clock_ceiling.get();
+        let mut client = store.client();
+        client.put(&key(0), b"begins the run").unwrap();
+        let first = ceiling();
+        (0..3000).for_each(|number| client.put(&key(number % 64), b"").unwrap());
+        let begun = std::time::Instant::now();
+        while ceiling() == first {
+            assert!(begun.elapsed() < Duration::from_secs(10), "with 1000 numbers left nobody has raised it");
+            std::thread::yield_now();
+        }
+    }
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod large;
 mod lost_pages;
 #[path = "hostile_pools/mutations.rs"]
 mod mutations;
+#[path = "hostile_pools/neighbours.rs"]
+mod neighbours;
 #[path = "hostile_pools/salvage.rs"]
 mod salvage;
 #[path = "hostile_pools/script.rs"]

@@ -187,3 +187,16 @@ fn the_lock_ends_with_the_region_even_while_a_child_has_the_descriptor() {
     drop(region);
     Region::open(&path, Some(MediumKind::File), Durability::Process).expect("the lock is gone");
 }
+
+/// A forked child would be a second engine on the same bytes.
+#[test]
+fn a_child_of_this_process_does_not_have_the_mapping() {
+    let (_folder, path) = folder();
+    let region = create(&path, LEN).unwrap();
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let name = path.to_str().unwrap();
+    let mut lines = maps.lines().skip_while(|line| !line.ends_with(name));
+    let flags = lines.find(|line| line.starts_with("VmFlags:")).expect("it is mapped");
+    assert!(flags.split(' ').any(|flag| flag == "dc"), "{flags}");
+    drop(region);
+}

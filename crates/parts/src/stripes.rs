@@ -26,6 +26,9 @@
 //! a write of the very hash they look for: a few stores to DRAM, and in a store over slots a fence or two. (If others go on
 //! writing that hash, a reader may wait for a later one, or publish what has been parked since.)
 //!
+//! *Panics.* If a publication panics, nobody knows how much of it has been done, so it can neither be left out nor be done again. Its
+//! stripe has FAILED then, for good: who reads is told so, and who waits for the lock panics as well.
+//!
 //! *Reuse.* A parked word is reachable from here and not from the index, so an epoch alone does not protect what it names:
 //! who wants to reuse that must have had everything published that was parked before.
 //!
@@ -45,12 +48,14 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Waiter, point};
 use quipu_medium::arch::prefetch_to_write;
 use std::cell::Cell;
+use std::mem;
 
 const FREE: u32 = 0;
 const LOCKED: u32 = 1;
 const UNSEEN: u32 = 2;
 const PARKED: u32 = 3;
 const PUBLISHING: u32 = 4;
+const FAILED: u32 = 5;
 
 /// One lock, and what was parked at it; two to a cache line.
 #[derive(Default)]
@@ -73,6 +78,11 @@ pub struct Parked {
     /// What is to be published.
     pub word: u64,
 }
+
+/// What was parked at a stripe is neither published nor not: who published it panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a thread that published a write has panicked")]
+pub struct Failed;
 
 /// Locks for more keys than one could keep locks for: a key locks the stripe that its hash names.
 pub struct Stripes {
@@ -104,6 +114,9 @@ impl Stripes {
     }
 
     /// Locks a stripe, once what was parked there has been published. Who locks several does so in rising order.
+    ///
+    /// # Panics
+    /// If the stripe has [failed](Failed). A caller that can tell from elsewhere is not to come here any more.
     #[inline]
     pub fn lock(&self, stripe: usize, publish: impl FnOnce(Parked)) -> StripeGuard<'_> {
         let stripe = &self.stripes[stripe];
@@ -115,22 +128,26 @@ impl Stripes {
     }
 
     /// Publishes what was parked for this hash, if anything was: a reader calls it before it looks.
+    ///
+    /// # Errors
+    /// If the stripe has failed.
     #[inline]
-    pub fn settle(&self, hash: u64, publish: impl FnOnce(Parked)) {
+    pub fn settle(&self, hash: u64, publish: impl FnOnce(Parked)) -> Result<(), Failed> {
         let stripe = &self.stripes[self.of(hash)];
-        if stripe.state.load(Ordering::Acquire) >= PARKED {
-            stripe.settle(hash, publish);
-        }
+        if stripe.state.load(Ordering::Acquire) >= PARKED { stripe.settle(hash, publish) } else { Ok(()) }
     }
 
     /// Publishes what is parked at the stripe of this hash, without waiting: for who parked something there. If nothing is
-    /// parked now, someone else has taken it over. If something is, it may be a later word, of another thread.
+    /// parked now, someone else has taken it over. If something is, it may be a later word, of another thread, even if it is the same
+    /// word: the place of a record that was published is used again. So `publish` is told the [newest](StripeGuard::newest) number of
+    /// the stripe too. What is parked is the caller's as long as that is the number of its own record, for who writes at the stripe
+    /// publishes first what was parked there, and notes a higher one.
     #[inline]
-    pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked)) {
+    pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked, u64)) {
         let stripe = &self.stripes[self.of(hash)];
         point();
         if stripe.change(PARKED, PUBLISHING) {
-            publish(stripe.parked());
+            stripe.publish(|parked| publish(parked, stripe.newest.load(Ordering::Relaxed)));
             stripe.free();
         }
     }
@@ -152,13 +169,18 @@ impl Stripes {
     }
 
     /// Publishes all that was parked before the call.
-    pub fn settle_all(&self, mut publish: impl FnMut(Parked)) {
+    ///
+    /// # Errors
+    /// If a stripe has failed; those of all others are published.
+    pub fn settle_all(&self, mut publish: impl FnMut(Parked)) -> Result<(), Failed> {
+        let mut outcome = Ok(());
         for stripe in &self.stripes {
             if stripe.state.load(Ordering::Acquire) >= PARKED {
                 let hash = stripe.hash.load(Ordering::Acquire);
-                stripe.settle(hash, &mut publish);
+                outcome = outcome.and(stripe.settle(hash, &mut publish));
             }
         }
+        outcome
     }
 }
 
@@ -171,6 +193,14 @@ impl Stripe {
     #[inline]
     fn free(&self) {
         self.state.store(FREE, Ordering::Release);
+    }
+
+    /// Has what is parked published; for who has taken it over. What becomes of the stripe is the caller's to say.
+    #[inline]
+    fn publish(&self, publish: impl FnOnce(Parked)) {
+        let failing = Failing(self);
+        publish(self.parked());
+        mem::forget(failing);
     }
 
     /// What is parked; for who has taken it over.
@@ -190,11 +220,12 @@ impl Stripe {
                     waiter.wait();
                 }
                 PARKED if self.change(PARKED, PUBLISHING) => {
-                    publish(self.parked());
+                    self.publish(publish);
                     // Readers of the published key need not wait any longer for whatever the new holder does.
                     self.state.store(LOCKED, Ordering::Release);
                     break;
                 }
+                FAILED => panic!("{Failed}"),
                 _ => waiter.wait(),
             }
         }
@@ -210,21 +241,35 @@ impl Stripe {
     }
 
     #[cold]
-    fn settle(&self, hash: u64, publish: impl FnOnce(Parked)) {
+    fn settle(&self, hash: u64, publish: impl FnOnce(Parked)) -> Result<(), Failed> {
         let mut waiter = Waiter::default();
         loop {
             point();
             let state = self.state.load(Ordering::Acquire);
             // Another hash, or one parked since: whatever was parked for ours when we came has been published.
             if state < PARKED || self.hash.load(Ordering::Acquire) != hash {
-                return;
+                return Ok(());
+            }
+            if state == FAILED {
+                return Err(Failed);
             }
             if state == PARKED && self.change(PARKED, PUBLISHING) {
-                publish(self.parked());
-                return self.free();
+                self.publish(publish);
+                self.free();
+                return Ok(());
             }
             waiter.wait();
         }
+    }
+}
+
+/// A publication under way, which drops only if it panics.
+struct Failing<'a>(&'a Stripe);
+
+impl Drop for Failing<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.0.state.store(FAILED, Ordering::Release);
     }
 }
 

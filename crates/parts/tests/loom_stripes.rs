@@ -64,7 +64,7 @@ impl Table {
 
     fn read(&self, hash: u64) -> u64 {
         let least = self.acknowledged[hash as usize].load(Ordering::Acquire);
-        self.stripes.settle(hash, |parked| self.publish(parked));
+        self.stripes.settle(hash, |parked| self.publish(parked)).unwrap();
         let word = self.index[hash as usize].load(Ordering::Relaxed);
         assert!(word >= least, "word {least} was acknowledged, and {word} seen");
         word
@@ -91,7 +91,7 @@ fn writers_of_two_hashes_and_a_reader() {
         let first = thread::spawn(move || {
             one.write(0, 1);
             one.write(0, 2);
-            one.stripes.finish(0, |parked| one.publish(parked));
+            one.stripes.finish(0, |parked, _| one.publish(parked));
         });
         let second = thread::spawn(move || other.write(1, 1));
         let seen = table.read(0);
@@ -156,12 +156,12 @@ fn all_is_published_that_was_parked_before() {
         });
         let settler = thread::spawn(move || settling.stripes.settle_all(|parked| settling.publish(parked)));
         let least = [0, 1].map(|hash: usize| table.acknowledged[hash].load(Ordering::Acquire));
-        table.stripes.settle_all(|parked| table.publish(parked));
+        table.stripes.settle_all(|parked| table.publish(parked)).unwrap();
         for (hash, least) in least.into_iter().enumerate() {
             assert!(table.index[hash].load(Ordering::Relaxed) >= least);
         }
         writer.join().unwrap();
-        settler.join().unwrap();
+        settler.join().unwrap().unwrap();
     });
 }
 

@@ -2,7 +2,7 @@
 //! and before a later word of the same key.
 
 use quipu_medium::sim::sched;
-use quipu_parts::stripes::{Parked, Stripes};
+use quipu_parts::stripes::{Failed, Parked, Stripes};
 use quipu_parts::sync::point;
 use std::cell::{Cell, RefCell};
 
@@ -30,7 +30,7 @@ impl Table {
     }
 
     fn read(&self, hash: u64) -> u64 {
-        self.stripes.settle(hash, |parked| self.publish(parked));
+        self.stripes.settle(hash, |parked| self.publish(parked)).unwrap();
         let published = self.published.borrow();
         published.iter().rev().find(|(other, _)| *other == hash).map_or(0, |(_, word)| *word)
     }
@@ -50,7 +50,7 @@ fn run(seed: u64, hashes: u64, finish: bool) {
                 table.write(hash, word);
                 acknowledged[hash as usize].set(word);
                 if finish {
-                    table.stripes.finish(hash, |parked| table.publish(parked));
+                    table.stripes.finish(hash, |parked, _| table.publish(parked));
                 }
             }
         }));
@@ -67,7 +67,7 @@ fn run(seed: u64, hashes: u64, finish: bool) {
         }));
     }
     sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    table.stripes.settle_all(|parked| table.publish(parked));
+    table.stripes.settle_all(|parked| table.publish(parked)).unwrap();
     for hash in 0..hashes {
         let published = table.published.borrow();
         let words: Vec<_> =
@@ -101,7 +101,7 @@ fn threads_lose_no_word() {
                 for word in 1..=WRITES {
                     stripes.lock(0, publish).park(Parked { hash, word }, || ());
                     if word % 3 == 0 {
-                        stripes.finish(hash, publish);
+                        stripes.finish(hash, |parked, _| publish(parked));
                     }
                 }
             });
@@ -109,7 +109,7 @@ fn threads_lose_no_word() {
             scope.spawn(move || {
                 let mut newest = 0;
                 while newest < WRITES {
-                    stripes.settle(hash, publish);
+                    stripes.settle(hash, publish).unwrap();
                     let word = published[hash as usize].load(Ordering::Relaxed);
                     assert!(word >= newest);
                     newest = word;
@@ -132,4 +132,43 @@ fn no_write_is_offered_before_its_number_is_noted() {
     let stripe = stripes.lock(0, |_| ());
     stripe.note_newest(1);
     stripe.offer(2);
+}
+
+/// Whoever came next once waited for ever.
+#[test]
+fn a_publication_that_panics_fails_its_stripe_and_no_other() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let stripes = Stripes::new(2);
+    let other = 1 << 24;
+    assert_ne!(stripes.of(0), stripes.of(other));
+    for hash in [0, other] {
+        stripes.lock(stripes.of(hash), |_| ()).park(Parked { hash, word: 7 }, || ());
+    }
+    let publish = AssertUnwindSafe(|| stripes.settle(0, |_| panic!("on purpose")));
+    assert!(catch_unwind(publish).is_err());
+    assert_eq!(stripes.settle(0, |_| ()), Err(Failed));
+    // Another key of the stripe is published: it would have been before this one was parked.
+    assert_eq!(stripes.settle(1, |_| ()), Ok(()));
+    stripes.finish(0, |_, _| panic!("nobody knows how much of it is left to do"));
+    assert!(stripes.take(Parked { hash: 0, word: 7 }).is_none());
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(stripes.lock(0, |_| ())))).is_err());
+    let mut published = Vec::new();
+    assert_eq!(stripes.settle_all(|parked| published.push(parked.hash)), Err(Failed));
+    assert_eq!(published, [other]);
+    drop(stripes.lock(stripes.of(other), |_| ()));
+}
+
+/// What is parked may look like the caller's own, and be another's in the same place. The number tells.
+#[test]
+fn whoever_finishes_is_told_the_newest_number() {
+    let stripes = Stripes::new(1);
+    let own = Parked { hash: 0, word: 7 };
+    for number in [5, 9] {
+        let stripe = stripes.lock(0, |parked| assert_eq!(parked, own));
+        stripe.note_newest(number);
+        stripe.park(own, || ());
+    }
+    let mut told = None;
+    stripes.finish(0, |parked, newest| told = Some((parked, newest)));
+    assert_eq!(told, Some((own, 9)));
 }

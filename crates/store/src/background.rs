@@ -76,10 +76,25 @@ impl Bell {
         }
     }
 
-    /// Whether the cleaner has panicked.
+    /// Calls the cleaner, and tells whether there is one; not even a rest keeps it from coming.
+    pub(crate) fn ring_now(&self) -> bool {
+        let is_there = self.ring();
+        if is_there {
+            self.unpark();
+        }
+        is_there
+    }
+
+    /// Whether the cleaner has panicked, or somebody who published a write.
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
         self.state.load(Ordering::Relaxed) == FAILED
+    }
+
+    /// Tells everyone, from now on, that whoever has this panicked before it was [dismissed](Mourner::dismiss).
+    #[inline]
+    pub(crate) fn mourner(&self) -> Mourner<'_> {
+        Mourner(self)
     }
 
     #[cold]
@@ -157,10 +172,11 @@ impl Drop for Cleaner {
 /// Compacts whenever the bell rings, until it is told to leave.
 fn clean(engine: &Engine) {
     let bell = engine.bell();
-    let _mourner = Mourner(bell);
+    let _mourner = bell.mourner();
     *bell.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     let mut rest = REST;
-    while bell.state.load(Ordering::Relaxed) != LEAVING {
+    while !matches!(bell.state.load(Ordering::Relaxed), LEAVING | FAILED) {
+        engine.clock().raise_ahead(engine.space());
         match engine.clean_ahead() {
             Progress::More => rest = REST,
             Progress::Stuck => {
@@ -179,9 +195,18 @@ fn clean(engine: &Engine) {
 }
 
 /// Tells the bell if its thread panics.
-struct Mourner<'a>(&'a Bell);
+pub(crate) struct Mourner<'a>(&'a Bell);
+
+impl Mourner<'_> {
+    /// All went well; costs nothing.
+    #[inline]
+    pub(crate) fn dismiss(self) {
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for Mourner<'_> {
+    #[cold]
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.state.store(FAILED, Ordering::Release);

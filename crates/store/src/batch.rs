@@ -4,7 +4,7 @@ use quipu_parts::record::{Content, Kind};
 use std::ops::Range;
 
 /// Writes to carry out together with [`Client::write`](crate::Client::write), in order: of several to one key the last one
-/// counts. It can be used again, also after an error; [`clear`](WriteBatch::clear) keeps its memory.
+/// counts, and nobody sees those before it. It can be used again, also after an error; [`clear`](WriteBatch::clear) keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     bytes: Vec<u8>,

@@ -6,12 +6,13 @@
 mod lost;
 
 use crate::error::{Damage, DamagedPlace, Error};
-use crate::spine::{Batch, Spine};
+use crate::spine::{Batch, Spine, reference_of};
+use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{Found, ScanError};
 use quipu_parts::index::Index;
 use quipu_parts::record::{Kind, RecordView};
 use quipu_parts::space::SpaceError;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// What a check found.
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ pub(crate) fn check<I: Index>(
     let mut unnamed = BTreeSet::new();
     let session = spine.session(None);
     let guard = session.pin();
-    // Proved records that the index names: it is believed at open where it is in the pool.
+    // Proved records that the index names.
     let mut named = 0;
     let (mut has_gaps, mut is_lossy) = (false, false);
     if let Err(error) = spine.index.audit(&guard, &|word| spine.place_of(word).is_some()) {
@@ -94,34 +95,29 @@ pub(crate) fn check<I: Index>(
                 match scan.advance() {
                     Ok(Some(Found::Record { reference, record })) => {
                         records += 1;
-                        if I::DURABLE {
-                            let len = record.header.record_len();
-                            let word = spine.word(reference, record.kind(), len);
-                            let key = spine.key(record.key);
-                            let is_named = spine.index.names(&guard, key, word).unwrap_or_else(|error| {
-                                if !is_lossy {
-                                    let DamagedPlace { what, offset, len } = place_of(error.into());
-                                    complain(what, offset, len);
-                                }
-                                is_lossy = true;
-                                false
-                            });
-                            if !is_named && let Some(place) = spine.index.nearly_names(key, word) {
-                                complain(
-                                    "an entry of the index, with a bit of another hash".into(),
-                                    place,
-                                    0,
-                                );
-                                is_lossy = true;
+                        let len = record.header.record_len();
+                        let word = spine.word(reference, record.kind(), len);
+                        let key = spine.key(record.key);
+                        let is_named = spine.index.names(&guard, key, word).unwrap_or_else(|error| {
+                            if !is_lossy {
+                                let DamagedPlace { what, offset, len } = place_of(error.into());
+                                complain(what, offset, len);
                             }
-                            match is_named {
-                                true if spine.heap.is_dead(reference) => {
-                                    let what = "a record that the index names and that is taken for dead";
-                                    complain(what.into(), spine.heap.resolve(reference), len);
-                                }
-                                true => named += 1,
-                                false => garbage += len,
-                            }
+                            is_lossy = true;
+                            false
+                        });
+                        if !is_named && let Some(place) = spine.index.nearly_names(key, word) {
+                            complain("an entry of the index, with a bit of another hash".into(), place, 0);
+                            is_lossy = true;
+                        }
+                        if !is_named {
+                            garbage += len;
+                            continue;
+                        }
+                        named += 1;
+                        if spine.heap.is_dead(reference) {
+                            let what = "a record that the index names and that is taken for dead";
+                            complain(what.into(), spine.heap.resolve(reference), len);
                         }
                     }
                     Ok(Some(Found::Frame { .. })) => {}
@@ -191,13 +187,18 @@ pub(crate) fn check<I: Index>(
     if keys != counted {
         complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
     }
-    if I::DURABLE && named != counted {
+    // No two words are the same, so each names a proved record if as many of these are named.
+    if named != counted {
         complain(
             format!("of {counted} keys that the index has, {named} have a record that proves itself"),
             0,
             0,
         );
-        is_lossy |= !has_gaps;
+        is_lossy |= I::DURABLE && !has_gaps;
+        for_each_unproved(spine, &guard, |record, offset| {
+            let what = format!("the record of {}, which does not prove itself", name(record));
+            complain(what, offset, record.header.record_len());
+        });
     }
     if is_lossy {
         lost::keys(spine, &guard).into_iter().for_each(|lost| complain(lost.what, lost.offset, lost.len));
@@ -218,6 +219,32 @@ fn place_of(error: Error) -> DamagedPlace {
             DamagedPlace { what: what.into(), offset, len: 0 }
         }
         other => DamagedPlace { what: other.to_string(), offset: 0, len: 0 },
+    }
+}
+
+/// Passes on what the index names that is no proved record of a segment, with its place.
+fn for_each_unproved<I: Index>(
+    spine: &Spine<I>,
+    guard: &Guard<'_>,
+    mut each: impl FnMut(&RecordView<'_>, u64),
+) {
+    let mut proved = HashSet::new();
+    for zone in spine.heap.space().committed_zones() {
+        // SAFETY: the caller has the store for itself, so nobody appends.
+        let Ok(mut scan) = (unsafe { spine.heap.scan(zone) }) else { continue };
+        while let Ok(Some(found)) = scan.advance() {
+            if let Found::Record { reference, .. } = found {
+                proved.insert(reference.word());
+            }
+        }
+    }
+    let mut batch = Batch::default();
+    // Where the index cannot be followed has been told.
+    while let Ok(Some(record)) = spine.next_record(guard, &mut batch) {
+        let Some(place) = batch.word().map(reference_of) else { continue };
+        if !proved.contains(&place.with_tag(0).word()) {
+            each(&record, spine.heap.resolve_checked(place).unwrap_or_default());
+        }
     }
 }
 

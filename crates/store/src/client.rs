@@ -14,8 +14,18 @@ use std::time::Duration;
 ///
 /// A client owns the segment that it appends to, so clients do not wait for each other except for the same key.
 /// Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its method
-/// returns, and every read of the store that begins afterwards sees it. (Other memory that the thread reads afterwards is ordered
-/// behind the write as behind the release of a lock.) Dropping a client leaves its segment to the next.
+/// returns. Dropping a client leaves its segment to the next.
+///
+/// # Which reads see a write
+///
+/// - Every later read of the same thread, through this client or another.
+/// - Every read of a thread that has learned of the write: by a lock, an atomic, a message, or a join, as for a write to any other
+///   memory. So does every read that begins after one that has seen it, by the same rule.
+///
+/// A clock is no such message. A read on another processor that begins a few dozen nanoseconds after the write returned may miss it, since
+/// the write can still be on its way out of the writer's processor; 75 ns have been measured. It will not miss it for long, and
+/// never goes back: a thread that has seen a write sees it, or a later one, from then on. Other memory that the writer reads
+/// afterwards is ordered behind the write as behind the release of a lock.
 pub struct Client {
     access: Access,
 }

@@ -8,6 +8,7 @@ use crate::slotted::{self, Slots, with_slots};
 use crate::spine::{Logs, with_logs};
 use crate::stats::Stats;
 use quipu_medium::{MediumKind, Region};
+use quipu_parts::heap::Clock;
 use quipu_parts::index::{Index, IndexGrowth};
 use quipu_parts::space::Space;
 use std::sync::Arc;
@@ -31,6 +32,13 @@ impl Engine {
 
     pub(crate) fn region(&self) -> &Region {
         self.space().region()
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        match self {
+            Engine::Log(logs) => with_logs!(logs, spine => spine.heap.clock()),
+            Engine::Slots(slots) => with_slots!(slots, spine => spine.heap().clock()),
+        }
     }
 
     /// Who shares it, itself included.
@@ -132,8 +140,14 @@ impl Engine {
         }
     }
 
+    /// An error if a thread has panicked at its work. What is in DRAM may be wrong then.
+    fn fail_with_background(&self) -> Result<(), Error> {
+        if self.bell().has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
+    }
+
     /// Proves everything. The caller has the store for itself.
     pub(crate) fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        self.fail_with_background()?;
         match self {
             Engine::Log(logs) => with_logs!(logs, spine => check::check(spine, progress)),
             Engine::Slots(slots) => with_slots!(slots, spine => slotted::check(spine, progress)),
@@ -142,8 +156,9 @@ impl Engine {
 
     /// Leaves the pool so that the next open knows that nothing is missing. The caller has the store for itself.
     pub(crate) fn close(&self) -> Result<(), Error> {
+        self.fail_with_background()?;
         if let Engine::Log(logs) = self {
-            with_logs!(logs, spine => spine.retire());
+            with_logs!(logs, spine => spine.retire())?;
         }
         let space = self.space();
         if !space.superblock().is_clean() {

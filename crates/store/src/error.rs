@@ -5,6 +5,7 @@ use quipu_medium::MediumError;
 use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
 use quipu_parts::space::{Space, SpaceError};
+use quipu_parts::stripes::Failed;
 
 /// What went wrong. Nothing was changed unless the variant says so.
 #[derive(Debug, thiserror::Error)]
@@ -96,8 +97,9 @@ pub enum Error {
         /// Clients alive.
         clients: usize,
     },
-    /// The cleaner panicked; what it was at is as after a crash. Reads still work.
-    #[error("the thread that compacts the pool has failed; close the store and open it again")]
+    /// A thread panicked that compacted the pool, or let readers see a write. What it was at is as after a crash: every acknowledged
+    /// write is in the pool. Reads still work, but for a key of which it is not known how far its publication came.
+    #[error("a thread has panicked at its work on the store; drop the store and open it again")]
     BackgroundFailed,
     /// An option has an impossible value.
     #[error("{0}")]
@@ -224,6 +226,12 @@ impl From<SpaceError> for Error {
             SpaceError::Medium(error) => Error::Medium(error),
             error => Error::Space(error),
         }
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(_: Failed) -> Error {
+        Error::BackgroundFailed
     }
 }
 

@@ -56,13 +56,14 @@ impl Guard<'_> {
     /// written meanwhile appears at most once, with a value that it had. A damaged index ends it early; see [`Iter::ended`].
     pub fn iter(&self) -> Iter<'_> {
         self.pinned.see_own_writes();
+        let settled;
         let pairs: Box<dyn Iterator<Item = Pair<'_>> + '_> = match self.spine {
             Pinned::Log(logs) => with_logs!(logs, spine => {
-                spine.settle_all(&self.pinned);
+                settled = spine.settle_all(&self.pinned);
                 Box::new(spine.pairs(&self.pinned))
             }),
             Pinned::Slots(slots) => {
-                with_slots!(slots, spine => spine.settle_all(&self.pinned));
+                settled = with_slots!(slots, spine => spine.settle_all(&self.pinned));
                 let mut batch = SlotBatch::default();
                 let next = move || {
                     let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));
@@ -71,7 +72,7 @@ impl Guard<'_> {
                 Box::new(std::iter::from_fn(next))
             }
         };
-        Iter { pairs, outcome: Ok(()) }
+        Iter { pairs, outcome: settled.map_err(Error::from) }
     }
 
     /// The keys within these bounds with their values, in the order of their bytes. A key that is present throughout appears exactly
@@ -129,7 +130,8 @@ impl Iter<'_> {
     /// Once it has given its last pair, whether that was the last that there is.
     ///
     /// # Errors
-    /// [`Error::Damaged`] or a failure of the allocator, if an index in the pool does not say how to go on.
+    /// [`Error::Damaged`] or a failure of the allocator, if an index in the pool does not say how to go on;
+    /// [`Error::BackgroundFailed`], with no pair at all, if a write can be neither shown nor left out.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

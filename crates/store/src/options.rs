@@ -108,6 +108,8 @@ pub enum Twin {
     /// Open believes whatever checkpoint the superblock names: neither is it asked whether the pool has changed since, nor
     /// are the segments held against it.
     StaleCheckpoint,
+    /// A superseded record of an earlier run declares as much dead as its header says, though nobody has proved that.
+    LengthBelieved,
     /// The zones of a large value are committed after the head that names them.
     ValueCommittedLate,
     /// The page of a record is unlocked, so that it can be read, before the record that it has replaced is durably gone. No
@@ -131,6 +133,18 @@ pub enum Twin {
     RepointedBlindly,
     /// A put is eliminated for another one that readers may have seen before it began, as in the paper of MPKV.
     SeenWhileOnOffer,
+    /// A cleaner gives a copy up without publishing first what is parked for its key.
+    ParkedNotSettled,
+    /// The zones of a large value that was superseded are free at once, whoever reads it.
+    ValueFreedAtOnce,
+    /// A checkpoint does not tell which segments hold tombstones back that are older than they are.
+    HoldsForgotten,
+    /// At recovery, the tombstone that compaction made of a record that had expired does not count more than that record.
+    TombstoneNotFinal,
+    /// A client takes whatever is parked in the place of its own write for that write.
+    OwnByPlace,
+    /// Whoever publishes a write that another client has parked panics; no twin for the explorer either.
+    PublicationPanics,
     /// The cleaner panics when it is called; no twin for the explorer, but for who has to be told.
     CleanerPanics,
 }

@@ -111,6 +111,9 @@ pub(crate) fn resume(
     mut space: SpaceRecovery,
 ) -> RecoveryReport {
     let segments = loaded.adopt(spine);
+    if spine.twin == Some(Twin::LengthBelieved) {
+        spine.heap.believe_lengths();
+    }
     spine.heap.space().repair(&mut space);
     RecoveryReport {
         was_clean: space.was_clean,
@@ -352,7 +355,7 @@ impl<I: Index> Spine<I> {
         // its zones.
         let is_final = |record: &RecordView<'_>| match record.kind() {
             Kind::Value => self.has_expired(record),
-            kind => kind == Kind::Tombstone,
+            kind => kind == Kind::Tombstone && self.twin != Some(Twin::TombstoneNotFinal),
         };
         // Of a record and a copy that says the same, the one in a sealed segment: if compaction was cut off, what it had not
         // finished then holds nothing that is needed.

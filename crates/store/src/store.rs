@@ -153,6 +153,11 @@ impl Store {
     }
 
     fn of(engine: Engine, design: Design, recovery: RecoveryReport, options: &Options) -> Store {
+        if engine.region().kind() == MediumKind::File {
+            // Raising it waits for the device there.
+            let bell = engine.bell().clone();
+            engine.clock().ask_ahead(move || bell.ring_now());
+        }
         let cleaner = options.cleaner.then(|| Cleaner::start(&engine)).flatten();
         Store { cleaner, engine, design, recovery }
     }

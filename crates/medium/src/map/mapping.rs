@@ -10,6 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -31,6 +32,9 @@ enum Backing {
 }
 
 /// Bytes mapped into this process, unmapped and unlocked when dropped.
+///
+/// They are this process's alone: a child that is forked does not have the bytes of a file or device. A second engine on them would
+/// append where the first does, and both would have locked the file, since a lock comes along with its descriptor.
 pub struct Mapping {
     base: *mut u8,
     len: u64,
@@ -38,6 +42,8 @@ pub struct Mapping {
     statement: Statement,
     node: Node,
     claimed: AtomicBool,
+    /// The process that has made it.
+    owner: u32,
 }
 
 /// Exclusive use of a mapping, until it drops.
@@ -100,6 +106,7 @@ impl Mapping {
             statement: Statement::anonymous(),
             node: Node(0),
             claimed: AtomicBool::new(false),
+            owner: process::id(),
         })
     }
 
@@ -129,6 +136,7 @@ impl Mapping {
             statement: Statement::anonymous(),
             node: Node(0),
             claimed: AtomicBool::new(false),
+            owner: process::id(),
         };
         mapping.advise(Advice::LinuxHugepage);
         Ok(mapping)
@@ -144,7 +152,8 @@ impl Mapping {
         device: Option<&PmDevice>,
     ) -> Mapping {
         let backing = Backing::File { file, path: path.to_owned() };
-        Mapping { base, len, backing, statement, node: node_of(device), claimed: AtomicBool::new(false) }
+        let (node, claimed, owner) = (node_of(device), AtomicBool::new(false), process::id());
+        Mapping { base, len, backing, statement, node, claimed, owner }.kept_from_children()
     }
 
     /// As [`of_file`](Mapping::of_file), for a devdax device, which has neither storage to reserve nor a cache to
@@ -165,7 +174,15 @@ impl Mapping {
             statement,
             node: node_of(Some(device)),
             claimed: AtomicBool::new(false),
+            owner: process::id(),
         }
+        .kept_from_children()
+    }
+
+    /// The same, left out when the process forks.
+    fn kept_from_children(self) -> Mapping {
+        self.advise(Advice::LinuxDontFork);
+        self
     }
 
     /// Hints may be refused (huge pages switched off); nothing but speed depends on them.
@@ -245,6 +262,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // In a forked child, something else may be mapped there by now, and the lock is still its parent's.
+        if self.owner != process::id() {
+            return;
+        }
         // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
         let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
         // Closing would do it too, but not while a child that is just being started holds a copy of the descriptor.

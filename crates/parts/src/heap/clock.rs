@@ -13,11 +13,15 @@
 //! - *Lives and tombstones draw from the counter itself*, so that a tombstone's number is above the lives of all segments
 //!   that were opened before it was written.
 //!
+//! On a file, raising the ceiling waits for the device. There it is [raised ahead](Clock::raise_ahead), by a thread that is asked when half of
+//! a block is used up; whoever draws waits only if that has not been done when the other half is used up as well.
+//!
 //! Every change of a pool draws a number first, so the first raise of a run is also where a run durably begins:
 //! the run number advances and the mark of a clean shutdown falls, before anything else changes.
 
 use crate::space::Space;
 use crate::sync::{Padded, SpinLock};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module's documentation.
@@ -25,10 +29,18 @@ pub struct Clock {
     /// All writers come to it, if seldom.
     next: Padded<AtomicU64>,
     ceiling: AtomicU64,
+    /// From this number on the ceiling is to be raised: it, or below it if somebody may do so ahead.
+    due: AtomicU64,
+    /// The last [`due`](Clock::due) that somebody was asked for.
+    asked: AtomicU64,
+    helper: OnceLock<Helper>,
     begun: SpinLock<bool>,
     block: u64,
     handful: u64,
 }
+
+/// Has the ceiling [raised ahead](Clock::raise_ahead) on another thread, and tells whether there is one.
+type Helper = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How the clock deals its numbers out.
 #[derive(Clone, Copy, Debug)]
@@ -58,18 +70,26 @@ impl Clock {
         Clock {
             next: Padded(AtomicU64::new(ceiling)),
             ceiling: AtomicU64::new(ceiling),
+            due: AtomicU64::new(ceiling),
+            asked: AtomicU64::new(0),
+            helper: OnceLock::new(),
             begun: SpinLock::new(false),
             block,
             handful,
         }
     }
 
+    /// From the next raise on, asks `helper` ahead of each. If it has nobody to do it, whoever asks does, beside the others.
+    pub fn ask_ahead(&self, helper: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.helper.set(Box::new(helper));
+    }
+
     /// Draws the next number.
     #[inline]
     pub fn draw(&self, space: &Space) -> u64 {
         let number = self.next.0.fetch_add(1, Ordering::Relaxed);
-        if number >= self.ceiling.load(Ordering::Acquire) {
-            self.raise(space, number, space.region().boot_id());
+        if number >= self.due.load(Ordering::Acquire) {
+            self.approach(space, number);
         }
         number
     }
@@ -87,8 +107,29 @@ impl Clock {
     fn refill(&self, space: &Space, numbers: &mut Numbers) {
         let next = self.next.0.fetch_add(self.handful, Ordering::Relaxed);
         *numbers = Numbers { next, end: next + self.handful };
-        if numbers.end > self.ceiling.load(Ordering::Acquire) {
-            self.raise(space, numbers.end - 1, space.region().boot_id());
+        if numbers.end > self.due.load(Ordering::Acquire) {
+            self.approach(space, numbers.end - 1);
+        }
+    }
+
+    /// Sees to it that a number may be drawn, and that the next ones may soon.
+    #[cold]
+    fn approach(&self, space: &Space, number: u64) {
+        let due = self.due.load(Ordering::Acquire);
+        if number >= self.ceiling.load(Ordering::Acquire) {
+            self.raise(space, number, space.region().boot_id());
+        } else if self.asked.swap(due, Ordering::Relaxed) != due
+            && !self.helper.get().is_some_and(|helper| helper())
+        {
+            self.raise_ahead(space);
+        }
+    }
+
+    /// Raises the ceiling if it is due.
+    pub fn raise_ahead(&self, space: &Space) {
+        let next = self.next.0.load(Ordering::Relaxed);
+        if next < self.ceiling.load(Ordering::Acquire) && next >= self.due.load(Ordering::Acquire) {
+            self.raise(space, next, space.region().boot_id());
         }
     }
 
@@ -118,7 +159,7 @@ impl Clock {
     #[cold]
     fn raise(&self, space: &Space, number: u64, boot_id: [u8; 16]) {
         let mut begun = self.begun.lock();
-        if number < self.ceiling.load(Ordering::Acquire) && *begun {
+        if number < self.due.load(Ordering::Acquire) && *begun {
             return;
         }
         let ceiling = number + self.block;
@@ -135,6 +176,8 @@ impl Clock {
         let _ = space.write_back_superblock();
         *begun = true;
         self.ceiling.store(ceiling, Ordering::Release);
+        let lead = if self.helper.get().is_some() { self.block / 2 } else { 0 };
+        self.due.store(ceiling - lead, Ordering::Release);
     }
 }
 
@@ -170,6 +213,48 @@ mod tests {
         clock.settled(&space);
         assert_eq!(space.superblock().boot_id, space.region().boot_id());
         assert_eq!(space.superblock().run.get(), 1);
+    }
+
+    /// Whoever draws once waited for the device at the end of each block.
+    #[test]
+    fn a_helper_raises_the_ceiling_before_anybody_needs_it() {
+        use std::sync::Arc;
+        use std::sync::atomic::AtomicU32;
+        let space = space();
+        let clock = Clock::resume(&space, ClockSettings { block: 100, handful: 4 }, false);
+        let (asked, is_there) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(1)));
+        let (noted, answer) = (asked.clone(), is_there.clone());
+        clock.ask_ahead(move || {
+            noted.fetch_add(1, Ordering::Relaxed);
+            answer.load(Ordering::Relaxed) != 0
+        });
+        // The run begins at once.
+        clock.draw(&space);
+        let (mut numbers, mut newest) = (Numbers::default(), 0);
+        for block in 1..5 {
+            let before = space.superblock();
+            while newest + 10 < before.clock_ceiling.get() {
+                newest = clock.draw_above(&space, &mut numbers, newest);
+            }
+            assert_eq!(
+                space.superblock().generation(),
+                before.generation(),
+                "nobody who draws has raised it"
+            );
+            assert_eq!(asked.load(Ordering::Relaxed), block, "asked once for each block");
+            clock.raise_ahead(&space);
+            clock.raise_ahead(&space);
+            assert_eq!(space.superblock().generation(), before.generation() + 1);
+            assert!(space.superblock().clock_ceiling.get() > newest + 90);
+        }
+        // One that was asked and does not come in time; then one that is not there.
+        for is_due in [0, 1] {
+            for _ in 0..500 {
+                newest = clock.draw_above(&space, &mut numbers, newest);
+                assert!(newest < space.superblock().clock_ceiling.get());
+            }
+            is_there.store(is_due, Ordering::Relaxed);
+        }
     }
 
     #[test]

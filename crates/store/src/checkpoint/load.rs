@@ -24,7 +24,11 @@ impl Loaded {
     /// Makes it the state of the store, and returns the number of segments.
     pub(crate) fn adopt(self, spine: &mut Spine<HashIndex>) -> usize {
         spine.index = self.index;
-        self.states.iter().for_each(|state| spine.heap.restore(state));
+        for state in &self.states {
+            let forgets = spine.twin == Some(Twin::HoldsForgotten);
+            let oldest = if forgets { state.life } else { state.oldest };
+            spine.heap.restore(&SegmentState { oldest, ..*state });
+        }
         self.states.len()
     }
 }

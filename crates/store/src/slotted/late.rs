@@ -35,7 +35,7 @@ use crate::options::Twin;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, Releasing, SizedOffset, Steps, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
-use quipu_parts::stripes::{Parked, StripeGuard, Taken};
+use quipu_parts::stripes::{Failed, Parked, StripeGuard, Taken};
 use quipu_parts::sync::Waiter;
 
 /// A client's puts that may be parked.
@@ -165,17 +165,19 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
     #[inline]
-    pub(super) fn settle(&self, guard: &Guard<'_>, hash: u64) {
-        if self.publishes_late() {
-            self.stripes.settle(hash, |parked| self.publish_parked(guard, parked));
+    pub(super) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
+        if !self.publishes_late() {
+            return Ok(());
         }
+        self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes all that anyone has parked.
-    pub(crate) fn settle_all(&self, guard: &Guard<'_>) {
-        if self.publishes_late() {
-            self.stripes.settle_all(|parked| self.publish_parked(guard, parked));
+    pub(crate) fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
+        if !self.publishes_late() {
+            return Ok(());
         }
+        self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes all that a client has parked. It holds no page.
@@ -184,7 +186,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let guard = participant.pin();
         lag.catch_up(|entry| {
             if let Some(own) = entry.parked.take() {
-                self.stripes.finish(own.hash, |parked| self.publish_parked(&guard, parked));
+                self.stripes.finish(own.hash, |parked, _| self.publish_parked(&guard, parked));
             }
         });
     }
@@ -193,6 +195,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// key. The caller holds no page, and may hold another key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
+        let mourner = self.bell().mourner();
         let mut record = Vec::new();
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
         // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.
@@ -201,6 +204,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             // As when its own client publishes it.
             let _ = self.heap.delete(old);
         }
+        mourner.dismiss();
     }
 
     /// Lets the index name a record of this key. Returns the one that it named before, if that is to be released.

@@ -148,7 +148,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Sizes and counts, exact when nobody is writing.
     pub(crate) fn stats(&self) -> Stats {
-        self.settle_all(&self.epochs.register().pin());
+        // Whoever writes or reads reports a failure.
+        let _ = self.settle_all(&self.epochs.register().pin());
         let space = self.heap.space();
         let (usage, index) = (self.heap.usage(), self.index.stats());
         let used = usage.used_blocks * usage.block_bytes;

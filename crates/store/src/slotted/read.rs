@@ -29,7 +29,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
-        self.settle(guard, hash);
+        self.settle(guard, hash)?;
         self.read(guard, hash, key, out)
     }
 

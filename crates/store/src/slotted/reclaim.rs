@@ -221,7 +221,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             // Of a block that cannot be read what there is is left as it is; a write that has room goes on.
             Ok(Reclaimed::Kept) | Err(SlotError::Damaged { .. }) => {
                 // What holds the block may be parked by a client that writes no more.
-                self.settle_all(&guard);
+                self.settle_all(&guard)?;
                 drop(guard);
                 Ok(work.note(-filled, percent))
             }
@@ -276,7 +276,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let mut hopeless = false;
         loop {
             self.fail_with_background()?;
-            self.settle_all(&session.participant.pin());
+            self.settle_all(&session.participant.pin())?;
             self.recycle_all();
             if self.heap.free_blocks() >= blocks {
                 return Ok(());
@@ -312,7 +312,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to move.
     pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
         let before = self.reclaimer.done();
-        self.settle_all(&self.epochs.register().pin());
+        self.settle_all(&self.epochs.register().pin())?;
         // Each block that is freed has moved its records to another; so this ends.
         for _ in 0..self.heap.blocks() {
             if self.reclaim_some(self.heap.settings().reclaim_percent)? != Step::Done {
@@ -328,7 +328,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Frees the blocks that hold no record, so that the next open finds nothing to do. Nobody else uses the store.
     pub(crate) fn retire(&self) -> Result<(), Error> {
-        self.settle_all(&self.epochs.register().pin());
+        self.settle_all(&self.epochs.register().pin())?;
         let mut work = self.reclaimer.work.lock();
         self.heap.leave(std::mem::replace(&mut work.cleaner, self.heap.cleaner(0)));
         self.heap.leave_last_resort();

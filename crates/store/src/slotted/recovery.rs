@@ -293,7 +293,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     progress: &dyn Fn(usize, usize),
 ) -> Result<CheckReport, Error> {
-    spine.settle_all(&spine.epochs.register().pin());
+    spine.settle_all(&spine.epochs.register().pin())?;
     spine.recycle_all();
     let space = spine.heap.space();
     let mut places = Vec::new();

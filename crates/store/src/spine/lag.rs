@@ -3,12 +3,13 @@
 use super::{Located, Placed, Session, Spine, reference_of};
 use crate::error::Error;
 use crate::lag::Entry;
+use crate::options::Twin;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
-use quipu_parts::stripes::Parked;
+use quipu_parts::stripes::{Failed, Parked};
 
 /// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
 pub(crate) const TOMBSTONE: u64 = 1;
@@ -19,8 +20,24 @@ pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
     if kind == Kind::Tombstone { reference.with_tag(TOMBSTONE) } else { reference }
 }
 
-/// A client's writes that may be parked; with the number of one whose record is a tombstone or may become as good as one.
-pub(crate) type Lag = crate::lag::Lag<Option<u64>>;
+/// A client's writes that may be parked.
+pub(crate) type Lag = crate::lag::Lag<Noted>;
+
+/// What its client knows of a write that is parked.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noted {
+    /// The sequence number of its record.
+    sequence: u64,
+    /// The record is a tombstone or may become as good as one.
+    is_tombstone: bool,
+}
+
+impl Noted {
+    /// Of a record with this number, that was placed.
+    pub(super) fn of(sequence: u64, placed: &Placed<'_>) -> Noted {
+        Noted { sequence, is_tombstone: placed.tombstone.is_some() }
+    }
+}
 
 impl<I: Index> Spine<I> {
     /// Publishes the oldest write of this client that is still parked.
@@ -30,19 +47,18 @@ impl<I: Index> Spine<I> {
     }
 
     #[inline]
-    fn finish(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Option<u64>>) {
-        let Entry { parked, more: tombstone, key } = entry;
+    fn finish(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) {
+        let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
         let Some(own) = parked.take() else { return };
-        self.stripes.finish(own.hash, |parked| {
-            // Equal words of equal hashes are one record: places are reused only after what was parked in them was published,
-            // and two keys with one keyed hash of 64 bits do not meet.
-            if parked == own {
-                let key = Key { bytes: key, hash: own.hash };
-                self.publish_late(
-                    guard,
-                    shard,
-                    Placed { key, word: own.word, tombstone: *tombstone, near: None },
-                );
+        self.stripes.finish(own.hash, |parked, newest| {
+            // The number tells, and not the place: somebody else may have published the write since, and another write of the key,
+            // which has an expiry or has none, may stand in its place by now.
+            let is_own = newest == *sequence || (self.twin == Some(Twin::OwnByPlace) && parked == own);
+            if is_own {
+                debug_assert!(parked == own, "a number is one write's");
+                let (key, tombstone) =
+                    (Key { bytes: key, hash: own.hash }, is_tombstone.then_some(*sequence));
+                self.publish_late(guard, shard, Placed { key, word: own.word, tombstone, near: None });
             } else {
                 self.publish_parked(guard, parked);
             }
@@ -72,18 +88,20 @@ impl<I: Index> Spine<I> {
 
     /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
     #[inline]
-    pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) {
-        self.stripes.settle(hash, |parked| self.publish_parked(guard, parked));
+    pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
+        self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes all that anyone has parked.
-    pub(crate) fn settle_all(&self, guard: &Guard<'_>) {
-        self.stripes.settle_all(|parked| self.publish_parked(guard, parked));
+    pub(crate) fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
+        self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes what another client parked; its record tells the key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
+        let mourner = self.compactor.bell().mourner();
+        assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
         let offset = self.heap.resolve(reference_of(parked.word));
         // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
         let record = unsafe { RecordView::published_key(self.region(), offset) };
@@ -92,12 +110,15 @@ impl<I: Index> Spine<I> {
         let tombstone = is_one.then(|| record.header.sequence.get());
         let key = Key { bytes: record.key, hash: parked.hash };
         self.publish_late(guard, Shard::default(), Placed { key, word: parked.word, tombstone, near: None });
+        mourner.dismiss();
     }
 
     #[inline]
     fn publish_late(&self, guard: &Guard<'_>, shard: Shard, placed: Placed<'_>) {
+        let mourner = self.compactor.bell().mourner();
         let published = self.publish(guard, shard, &placed, None);
         published.expect("only a store whose index never fails publishes late");
+        mourner.dismiss();
     }
 
     /// Lets readers see a durable record, and releases the one before it, most likely `known`. The key's stripe is held, or

@@ -166,11 +166,11 @@ impl<I: Index> Spine<I> {
             return;
         }
         if let Some(len) = SizedReference::from_word(word).record_len() {
-            self.heap.note_dead(shard, reference, len);
+            self.heap.note_superseded(shard, reference, len);
             return;
         }
         let Some(record) = seen.or_else(|| self.record_of(guard, word)) else { return };
-        self.heap.note_dead(shard, reference, record.header.record_len());
+        self.heap.note_superseded(shard, reference, record.header.record_len());
         if record.is_large() {
             self.release_value(guard, word);
         }
@@ -181,7 +181,11 @@ impl<I: Index> Spine<I> {
         // SAFETY: the record was published until now and does not change, and the guard keeps it from reuse.
         let record = unsafe { RecordView::published(self.region(), self.heap.resolve(reference_of(word))) };
         if let Some(value) = record.and_then(|record| self.zones_of(guard, &record)) {
-            self.compactor.retire_value(guard, value);
+            if self.twin == Some(Twin::ValueFreedAtOnce) {
+                self.heap.free_value(&value);
+            } else {
+                self.compactor.retire_value(guard, value);
+            }
         }
     }
 

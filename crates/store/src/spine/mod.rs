@@ -166,17 +166,22 @@ impl<I: Index> Spine<I> {
     }
 
     /// Publishes, gives back and seals all that there is, for a store that nobody uses any more.
-    pub(crate) fn retire(&self) {
-        self.settle_all(&self.epochs.register().pin());
+    ///
+    /// # Errors
+    /// [`Error::BackgroundFailed`] if a write can be neither published nor left out.
+    pub(crate) fn retire(&self) -> Result<(), Error> {
+        self.settle_all(&self.epochs.register().pin())?;
         self.give_back();
         self.heap.seal_idle();
+        Ok(())
     }
 
     /// Sizes and counts, exact when nobody is writing.
     pub(crate) fn stats(&self) -> Stats {
         let participant = self.epochs.register();
         let guard = participant.pin();
-        self.settle_all(&guard);
+        // Whoever writes or reads reports a failure.
+        let _ = self.settle_all(&guard);
         let space = self.heap.space();
         let index = self.index.stats();
         let bytes = self.heap.usage();

@@ -20,6 +20,13 @@ pub(crate) struct Batch<I: Index> {
     next: usize,
 }
 
+impl<I: Index> Batch<I> {
+    /// The word that named the last record of the iteration.
+    pub(crate) fn word(&self) -> Option<u64> {
+        self.next.checked_sub(1).and_then(|last| self.words.get(last)).copied()
+    }
+}
+
 impl<I: Index> Default for Batch<I> {
     fn default() -> Batch<I> {
         Batch { cursor: I::Cursor::default(), words: Vec::new(), next: 0 }
@@ -110,7 +117,7 @@ impl<I: Index> Spine<I> {
         key: &[u8],
     ) -> Result<Option<RecordView<'g>>, Error> {
         let key = self.key(key);
-        self.settle(guard, key.hash);
+        self.settle(guard, key.hash)?;
         self.find(guard, key)
     }
 
@@ -147,7 +154,7 @@ impl<I: Index> Spine<I> {
     /// When the value of `key` expires, in milliseconds since 1970, or 0 for never; `None` if there is no value.
     pub(crate) fn expiry(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>, Error> {
         let key = self.key(key);
-        self.settle(guard, key.hash);
+        self.settle(guard, key.hash)?;
         let record = self.locate::<false>(guard, key)?.map(|located| located.record);
         Ok(record.filter(|record| !self.has_expired(record)).map(|record| record.expires))
     }
@@ -173,7 +180,7 @@ impl<I: Index> Spine<I> {
                 }
             }
             for (i, key) in wanted[..keys.len()].iter().enumerate() {
-                self.settle(guard, key.hash);
+                self.settle(guard, key.hash)?;
                 let position = batch * BATCH + i;
                 match self.find(guard, *key)? {
                     Some(record) if record.is_large() => {

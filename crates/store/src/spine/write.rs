@@ -1,6 +1,7 @@
 //! Writing one key: every kind of write is a decision made on the old record under the key's lock.
 
 use super::hot::writer_for;
+use super::lag::Noted;
 use super::{Located, Placed, Session, Spine, Writer, reference_of};
 use crate::error::Error;
 use crate::options::Twin;
@@ -102,7 +103,7 @@ impl<I: Index> Spine<I> {
         let parked = placed.parked();
         if self.publishes_late {
             self.prefetch_old(&guard, lag);
-            lag.note(parked, key.bytes, placed.tombstone);
+            lag.note(parked, key.bytes, Noted::of(sequence, &placed));
             if self.twin == Some(Twin::PublishBeforePersist) {
                 stripe.park(parked, || ());
                 self.region().fence();

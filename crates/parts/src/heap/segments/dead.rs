@@ -8,8 +8,13 @@
 //! lead anywhere; but whatever lies between here and there is dead only if all bits in between are set, and the unit that a live
 //! record begins in is in no dead record's run. So a walk that goes on only where all bits are set cannot pass over the
 //! beginning of a live record. At worst it arrives elsewhere in that record's first unit, whose bit is not set, and finds
-//! there what cannot be proved: damage. (This rests on the lengths that the bits were set with; they come from the word
-//! that named the record, or from its header when it was superseded, as the count of garbage does.)
+//! there what cannot be proved: damage.
+//!
+//! This rests on the lengths that the bits are set with. One that comes from the word that named the record, or from its
+//! header when it is superseded, can be trusted if the record was written or proved in this run. In a segment of an earlier
+//! run that nobody has read since (it was taken over from a checkpoint, or by its header alone) nothing proves it: a length
+//! with a flipped bit would declare the neighbours dead. There, only the first bit of a record is set
+//! ([`LogHeap::note_superseded`]). The walk then stops at that record, proves it, and passes over it for what it is.
 //!
 //! The head of a frame is shorter than a unit. It is noted like a record, dead from the start; if its first record begins in the
 //! same unit it has no bit, and none is needed.
@@ -40,6 +45,8 @@ pub(super) struct DeadBits {
     words_per_zone: u64,
     /// Zones of which bits are missing.
     unknown: Box<[AtomicBool]>,
+    /// Zones with records of an earlier run that no scan has proved since.
+    unproved: Box<[AtomicBool]>,
 }
 
 impl DeadBits {
@@ -50,8 +57,8 @@ impl DeadBits {
         // of it, the other way fails as allocations do.
         let words = <[AtomicU64]>::new_box_zeroed_with_elems(len)
             .unwrap_or_else(|_| (0..len).map(|_| AtomicU64::new(0)).collect());
-        let unknown = (0..zones).map(|_| AtomicBool::new(false)).collect();
-        DeadBits { words, words_per_zone, unknown }
+        let flags = || (0..zones).map(|_| AtomicBool::new(false)).collect();
+        DeadBits { words, words_per_zone, unknown: flags(), unproved: flags() }
     }
 
     fn of_zone(&self, zone: ZoneId) -> &[AtomicU64] {
@@ -94,9 +101,20 @@ impl DeadBits {
         self.of_zone(zone)[(unit / 64) as usize].load(Ordering::Acquire) >> (unit % 64) & 1 != 0
     }
 
-    /// A segment is taken over, of which it is not known what is dead.
+    /// A segment is taken over, of which it is not known what is dead, and whose records nobody has proved.
     pub(super) fn restore(&self, zone: ZoneId) {
         self.unknown[zone.0 as usize].store(true, Ordering::Release);
+        self.unproved[zone.0 as usize].store(true, Ordering::Release);
+    }
+
+    /// Whether the lengths of a segment's records are those that they were written with.
+    fn proves_lengths(&self, zone: ZoneId) -> bool {
+        !self.unproved[zone.0 as usize].load(Ordering::Acquire)
+    }
+
+    /// Believes all lengths: a broken twin.
+    fn believe_lengths(&self) {
+        self.unproved.iter().for_each(|flag| flag.store(false, Ordering::Release));
     }
 
     pub(super) fn knows(&self, zone: ZoneId) -> bool {
@@ -111,11 +129,12 @@ impl DeadBits {
     /// Forgets a zone whose records are gone. Nobody reads or notes any of it.
     pub(super) fn forget(&self, zone: ZoneId) {
         self.know(zone);
+        self.unproved[zone.0 as usize].store(false, Ordering::Release);
         self.of_zone(zone).iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     fn bytes(&self) -> u64 {
-        (size_of_val(&*self.words) + size_of_val(&*self.unknown)) as u64
+        (size_of_val(&*self.words) + size_of_val(&*self.unknown) + size_of_val(&*self.unproved)) as u64
     }
 }
 
@@ -140,7 +159,7 @@ impl LogHeap {
     /// before, and nothing is counted. Without dead bits every call counts.
     ///
     /// The caller's guard is older than the moment at which the index named the record last, so its segment is not given back
-    /// meanwhile. `len` is that of the record when it was written, which a [`SizedReference`](crate::heap::SizedReference) tells.
+    /// meanwhile. `len` is that of the record when it was written: the caller has proved the record or written it.
     #[inline]
     pub fn note_dead(&self, shard: Shard, reference: Reference, len: u64) -> bool {
         let is_new = self.dead.as_ref().is_none_or(|dead| {
@@ -151,6 +170,29 @@ impl LogHeap {
             self.note_garbage(shard, reference, len);
         }
         is_new
+    }
+
+    /// The same, with a length that nothing proves but the word that named the record, or its header. In a segment of an earlier run
+    /// that nobody has proved, no other record is taken for dead for its sake.
+    #[inline]
+    pub fn note_superseded(&self, shard: Shard, reference: Reference, len: u64) -> bool {
+        let is_new = self.dead.as_ref().is_none_or(|dead| {
+            let (zone, offset) = (reference.zone(self.zone_shift()), reference.offset(self.zone_shift()));
+            let run = if dead.proves_lengths(zone) { len } else { UNIT };
+            dead.set(zone, offset..offset.saturating_add(run))
+        });
+        if is_new {
+            self.note_garbage(shard, reference, len);
+        }
+        is_new
+    }
+
+    /// From here on believes the lengths of records that nobody has proved: a broken twin.
+    #[doc(hidden)]
+    pub fn believe_lengths(&self) {
+        if let Some(dead) = &self.dead {
+            dead.believe_lengths();
+        }
     }
 
     /// Asks for the bits of a record that is about to be [noted](LogHeap::note_dead): a locked instruction that waits for its line

@@ -239,7 +239,7 @@ impl Compactor {
     }
 
     /// Whether somebody has begun to clean a segment.
-    fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         !self.agenda.lock().begun.is_empty()
     }
 

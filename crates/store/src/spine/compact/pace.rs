@@ -80,7 +80,7 @@ impl<I: Index> Spine<I> {
         let mut turnover = self.heap.turnover();
         // Large values that were superseded take no copying to come back.
         let participant = self.epochs.register();
-        self.settle_all(&participant.pin());
+        self.settle_all(&participant.pin())?;
         self.free_all_ripe();
         // All that could be cleaned may be in this writer's own segment.
         if let Some(segment) = writer.segment.take() {
@@ -130,7 +130,7 @@ impl<I: Index> Spine<I> {
             if has_turned_over {
                 turnover = turned_over;
                 // What others superseded since may be garbage that only they know of, in a segment that they have passed on.
-                self.settle_all(&participant.pin());
+                self.settle_all(&participant.pin())?;
                 demand.born_before = self.heap.draw();
                 revoked = false;
             }

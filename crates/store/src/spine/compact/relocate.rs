@@ -135,7 +135,7 @@ impl<I: Index> Spine<I> {
             let (kind, len) = (record.kind(), record.header.record_len());
             let old = self.word(*reference, kind, len);
             if asks {
-                self.settle(guard, key.hash);
+                self.settle(guard, key.hash)?;
                 if !self.index.names(guard, key, old)? {
                     continue;
                 }
@@ -176,8 +176,8 @@ impl<I: Index> Spine<I> {
             let place = mem::replace(&mut places[i % AHEAD], next);
             let Copied { key, hint, old: (old, old_len), new: (new, new_len), sequence } = *copied;
             let mut repointed = self.index.repoint(guard, place, key, old, new)?;
-            if repointed.is_none() && self.publishes_late {
-                self.settle(guard, key.hash);
+            if repointed.is_none() && self.publishes_late && self.twin != Some(Twin::ParkedNotSettled) {
+                self.settle(guard, key.hash)?;
                 repointed = self.index.repoint(guard, None, key, old, new)?;
             }
             if repointed.is_none()
