@@ -54,53 +54,67 @@ pub trait Words: Send + Sync + 'static {
 }
 
 /// The words of a region.
-pub struct PmWords(pub(in crate::index) Region);
+pub struct PmWords {
+    region: Region,
+    helps: bool,
+}
 
 impl PmWords {
     /// The words of this region.
     pub fn new(region: Region) -> PmWords {
-        PmWords(region)
+        PmWords { region, helps: true }
+    }
+
+    /// Lets readers act on what another has left undone: a broken twin, which the crash explorer must convict.
+    pub(super) fn stop_helping(&mut self) {
+        self.helps = false;
     }
 }
 
 impl Words for PmWords {
     #[inline]
     fn load(&self, place: u64) -> u64 {
-        self.0.load(place)
+        self.region.load(place)
     }
 
     #[inline]
     fn store(&self, place: u64, word: u64) {
-        self.0.store(place, word);
+        self.region.store(place, word);
     }
 
     #[inline]
     fn load_line(&self, place: u64) -> [u64; LINE_WORDS] {
-        self.0.load_line(place)
+        self.region.load_line(place)
     }
 
     #[inline]
     fn swap(&self, place: u64, old: u64, new: u64) -> bool {
-        self.0.compare_exchange(place, old, new).is_ok()
+        self.region.compare_exchange(place, old, new).is_ok()
     }
 
     #[inline]
     fn write(&self, place: u64, bytes: &[u8]) {
-        self.0.write_nt(place, bytes);
+        self.region.write_nt(place, bytes);
     }
 
     #[inline]
     fn flush(&self, place: u64, len: u64) {
-        self.0.flush(place, len);
+        self.region.flush(place, len);
     }
 
     #[inline]
     fn fence(&self) {
-        self.0.fence();
+        self.region.fence();
+    }
+
+    fn help(&self, place: u64, len: u64) {
+        if self.helps {
+            self.persist(place, len);
+        }
     }
 
     #[inline]
     fn prefetch(&self, place: u64) {
-        self.0.prefetch(place);
+        self.region.prefetch(place);
     }
 }

@@ -11,7 +11,7 @@ use quipu_parts::heap::slots::{
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::Space;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -266,6 +266,37 @@ fn a_tombstone_is_marked_as_long_as_what_it_beats() {
             image.describe(snapshot)
         );
     }
+}
+
+/// A record that dies while the marks of its block are being cleared, when its own has been looked at already, holds its tombstone
+/// back from then on.
+#[test]
+fn what_dies_behind_the_look_of_a_scrub_holds_its_tombstone_back() {
+    let region = region(256 << 10);
+    let heap = Rc::new(heap(&region, ZONE, pacman(), RESERVE));
+    let (mut owner, mut other) = (heap.owner(1), heap.owner(2));
+    // The first is looked at before the mark of the second is cleared.
+    let [first, second] = [1, 2].map(|number| put(&heap, &mut other, number, 300));
+    heap.note_dead(second.offset, second.told_len().expect("short"), 50);
+    for number in 1000.. {
+        let block = owner.block();
+        delete(&heap, &mut owner, number, number);
+        if block.is_some() && owner.block() != block {
+            break;
+        }
+    }
+    let (scrubbed, died) = (heap.clone(), Rc::new(Cell::new(false)));
+    let dies = died.clone();
+    let sim = region.simulator().expect("simulated");
+    sim.set_observer(Some(Box::new(move |_, _| {
+        if !dies.replace(true) {
+            scrubbed.note_dead(first.offset, first.told_len().expect("short"), 60);
+        }
+    })));
+    assert_eq!(heap.victim(100), None, "the first record would come back");
+    sim.set_observer(None);
+    assert!(died.get(), "no mark was cleared");
+    assert!(heap.victim(100).is_some(), "it is cleared too, and then nothing needs the tombstones");
 }
 
 /// A tombstone may be written, be noted, and come to lie in a block that is done, all while somebody looks at all blocks.

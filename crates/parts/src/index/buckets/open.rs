@@ -69,6 +69,11 @@ impl<L: Locking> BucketIndex<PmWords, L> {
         let words = PmWords::new(space.region().clone());
         BucketIndex::examine_over(words, space, root, leave)
     }
+
+    /// The index with readers who act on what is not durable: a broken twin.
+    pub fn stop_helping(&mut self) {
+        self.zones.words.stop_helping();
+    }
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {

@@ -30,7 +30,7 @@ impl FastFairIndex<PmWords> {
         leave: u32,
         keep: impl FnOnce(FastFairRoot),
     ) -> Result<FastFairIndex<PmWords>> {
-        let words = PmWords(space.region().clone());
+        let words = PmWords::new(space.region().clone());
         let chain = Chain::create(space.clone(), MAGIC, leave);
         let arena = new_arena(words, chain)?;
         let zone = arena.chain.take_zone()?;
@@ -65,8 +65,13 @@ impl FastFairIndex<PmWords> {
     /// # Errors
     /// As for [`open`](FastFairIndex::open).
     pub fn examine(space: Arc<Space>, root: FastFairRoot, leave: u32) -> Result<FastFairIndex<PmWords>> {
-        let words = PmWords(space.region().clone());
+        let words = PmWords::new(space.region().clone());
         FastFairIndex::examine_over(words, space, root, leave)
+    }
+
+    /// The index with readers who act on what is not durable: a broken twin.
+    pub fn stop_helping(&mut self) {
+        Arc::get_mut(&mut self.arena).expect("nobody uses the index yet").words.stop_helping();
     }
 }
 

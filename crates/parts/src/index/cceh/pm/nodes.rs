@@ -30,6 +30,8 @@ pub struct PmNodes {
     pub(super) zones: SpinLock<Zones>,
     /// What [`repair`](NodeMemory::repair) clears: words, and segments that are free then.
     pub(super) unfinished: SpinLock<Vec<(u64, Option<u64>)>>,
+    /// Whether readers make durable what they act on. A broken twin's do not.
+    pub(super) helps: bool,
 }
 
 /// The zones of the index.
@@ -128,6 +130,12 @@ impl NodeMemory for PmNodes {
     #[inline]
     fn fence(&self) {
         self.region.fence();
+    }
+
+    fn help(&self, place: u64, len: u64) {
+        if self.helps {
+            self.persist(place, len);
+        }
     }
 
     #[inline]

@@ -69,6 +69,11 @@ impl CcehIndex<PmNodes> {
         let settings = nodes.settings;
         Ok(CcehIndex::over(nodes, settings, &segments))
     }
+
+    /// The index with readers who act on what is not durable: a broken twin.
+    pub fn stop_helping(&mut self) {
+        self.memory.helps = false;
+    }
 }
 
 /// A segment as its zone names it.
@@ -91,6 +96,7 @@ impl PmNodes {
             carving,
             zones: SpinLock::default(),
             unfinished: SpinLock::default(),
+            helps: true,
         })
     }
 
