@@ -1,11 +1,11 @@
-//! Pools that earlier releases left: `tests/fixtures/` has one of each format, closed and not closed, which every later
-//! release must open, and those of designs whose bytes have changed, which it must refuse by the name of what is old in
-//! them. They are made once, by the release whose format they have, and never again:
+//! Pools that earlier releases left: `tests/fixtures/` has one of each format, closed and not closed, which
+//! every later release must open, and those of designs whose bytes have changed, which it must refuse by the
+//! name of what is old in them. They are made once, by the release whose format they have, and never again:
 //!
 //! `cargo test -p quipu-lab --test fixtures -- --ignored`
 //!
-//! Those of the first form of `viper` and `flatstore-ff` were made by the command line, with `put` of "llama", "alpaca",
-//! "gone" and "vicuna" and `del` of "gone".
+//! Those of the first form of `viper` and `flatstore-ff` were made by the command line, with `put` of
+//! "llama", "alpaca", "gone" and "vicuna" and `del` of "gone".
 
 use quipu::{Design, Error, ErrorKind, MediumKind, Options, Store, Testing, WriteBatch};
 use quipu_lab::contract::{Contents, value_of, verify, verify_beside};
@@ -132,8 +132,8 @@ fn a_pool_of_an_earlier_form_is_refused_by_name_and_not_changed() {
     }
 }
 
-/// Pools of a later form of a design, left by a store that was dropped. The form after it adds a line, and moves this
-/// one to those that are refused.
+/// Pools of a later form of a design, left by a store that was dropped. The form after it adds a line, and
+/// moves this one to those that are refused.
 const LATER_FORMS: [(&str, Design); 1] = [("v1-viper-2", Design::Viper)];
 
 fn options_of(design: Design) -> Options {

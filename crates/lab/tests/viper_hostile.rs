@@ -343,8 +343,8 @@ fn a_block_does_not_become_free_by_one_bit() {
     }
 }
 
-/// A lower count of used blocks would hide the records behind it and hand their blocks out as new ones; a later run
-/// would find what was deleted meanwhile.
+/// A lower count of used blocks would hide the records behind it and hand their blocks out as new ones; a
+/// later run would find what was deleted meanwhile.
 #[test]
 fn no_bit_of_a_count_of_used_blocks_hides_a_record() {
     for form in [RecordForm::Variable, RecordForm::Fixed { key: 8, value: 40 }] {

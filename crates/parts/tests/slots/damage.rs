@@ -61,8 +61,8 @@ fn each_header_and_length_word_is_held_against_what_it_must_be() {
     }
 }
 
-/// A count that was true once, as a line has it whose write the medium has lost, proves itself. But a block behind it
-/// has been written to.
+/// A count that was true once, as a line has it whose write the medium has lost, proves itself. But a block
+/// behind it has been written to.
 #[test]
 fn a_count_of_used_blocks_that_is_one_of_earlier_is_noticed() {
     for settings in [fixed(), variable()] {
