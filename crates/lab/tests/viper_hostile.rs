@@ -1,7 +1,7 @@
 //! Pools of design `viper` whose bytes have been changed, by accident or by somebody who knows the pool's secret and makes the
 //! checks agree again: opening, reading, writing and checking neither panic nor hang, whatever they answer.
 
-use quipu::{Design, LockKind, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Store};
+use quipu::{Design, Error, LockKind, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::index::cceh::CcehSettings;
 use quipu_parts::record::Certifier;
@@ -149,7 +149,10 @@ impl Ground {
             let mut after = vec![0; bytes.len()];
             region.read_racing(0, &mut after);
             assert!(after == bytes, "refused, and yet changed");
-            error.to_string()
+            match error {
+                Error::Damaged(damage) => damage.places.into_iter().map(|place| place.what + "; ").collect(),
+                error => error.to_string(),
+            }
         })?;
         let client = store.client();
         Ok(client.pin().iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect())
@@ -340,8 +343,8 @@ fn a_block_does_not_become_free_by_one_bit() {
     }
 }
 
-/// A lower count of used blocks would hide the records behind it and hand their blocks out as new ones; a later run
-/// would find what was deleted meanwhile.
+/// A lower count of used blocks would hide the records behind it and hand their blocks out as new ones; a
+/// later run would find what was deleted meanwhile.
 #[test]
 fn no_bit_of_a_count_of_used_blocks_hides_a_record() {
     for form in [RecordForm::Variable, RecordForm::Fixed { key: 8, value: 40 }] {

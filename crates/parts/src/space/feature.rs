@@ -1,10 +1,11 @@
-//! Features: what the bytes of a pool have beyond the first form of their version, each a bit of the superblock's
-//! incompatible word.
+//! Features: what the bytes of a pool have beyond the first form of their version, each a bit of the
+//! superblock's incompatible word.
 //!
-//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new pools carry the
-//! bit, and a pool without it is of the form before. No program reads both forms. So a pool is opened only if it carries
-//! exactly the bits of its design: one bit less, and it is refused by the name of what is old in it; one more, and it is from
-//! a later release, even if this one knows the bit from another design.
+//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new
+//! pools carry the bit, and a pool without it is of the form before. No program reads both forms. So a pool
+//! is opened only if it carries exactly the bits of its design: one bit less, and it is refused by the name
+//! of what is old in it; one more, and it is from a later release, even if this one knows the bit from
+//! another design.
 //!
 //! A bit is never given another meaning.
 
@@ -56,7 +57,8 @@ impl Superblock {
     /// Whether the pool has these features and no others.
     ///
     /// # Errors
-    /// [`SpaceError::OlderFormat`] names what the pool lacks, [`SpaceError::UnknownFeatures`] what it has besides.
+    /// [`SpaceError::OlderFormat`] names what the pool lacks, [`SpaceError::UnknownFeatures`] what it has
+    /// besides.
     pub fn require(&self, features: &[Feature]) -> Result<(), SpaceError> {
         let has = self.incompatible.get();
         let beyond = has & !word_of(features);

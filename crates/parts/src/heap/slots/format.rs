@@ -117,8 +117,8 @@ impl Seed {
         (word & !LOCK_BYTE == self.page_word(page, kind)).then_some(kind)
     }
 
-    /// The word that counts so many blocks of the chunk as used. Its upper half is a check, as in the end mark of a
-    /// segment; both halves change by one exchange.
+    /// The word that counts so many blocks of the chunk as used. Its upper half is a check, as in the end
+    /// mark of a segment; both halves change by one exchange.
     pub(super) fn used_word(self, blocks: u64) -> u64 {
         debug_assert!(blocks <= USED);
         mix(mix(self.0) ^ blocks) & !USED | blocks

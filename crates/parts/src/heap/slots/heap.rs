@@ -193,7 +193,8 @@ impl SlotHeap {
         self.chunks.page_of(offset).map_or(0, |page| page.at)
     }
 
-    /// Where the count of used blocks of a chunk stands, and what its check depends on, if there is such a chunk.
+    /// Where the count of used blocks of a chunk stands, and what its check depends on, if there is such a
+    /// chunk.
     pub(super) fn used_at(&self, chunk: u32) -> Option<(u64, Seed)> {
         let (zone, seed) = (self.chunks.zone(chunk)?, self.chunks.seed(chunk)?);
         Some((self.space.zone_offset(zone) + USED_AT, seed))

@@ -67,8 +67,8 @@
 //!
 //! The lock byte is zero but with [`LockKind::PageByte`]. Slots and entries have no check of their own bytes, as in the
 //! paper: that a mark is set proves that they are whole, and damage to them shows as a wrong value.
-//! Marks have none either (bit 0 of a length word, the bits of a page of slots), since they change by one store: a
-//! flip of one deletes a record or brings one back, and no scan can tell.
+//! Marks have none either (bit 0 of a length word, the bits of a page of slots), since they change by one
+//! store: a flip of one deletes a record or brings one back, and no scan can tell.
 //!
 //! # What must be durable before what
 //!

@@ -2,9 +2,10 @@
 //!
 //! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of a key counts,
 //! and [discards](SlotHeap::discard) the others; then the blocks are [opened](SlotHeap::open_blocks). Locks and owners are of
-//! the run that is over and do not matter; those in pages are [reset](SlotHeap::reset_locks) once nothing was found
-//! damaged, since a pool that is refused stays as it is. Everything may be cut off by a crash and done again: until the
-//! end nothing changes but these, marks of records that do not count, and blocks without records that become free.
+//! the run that is over and do not matter; those in pages are [reset](SlotHeap::reset_locks) once nothing was
+//! found damaged, since a pool that is refused stays as it is. Everything may be cut off by a crash and done
+//! again: until the end nothing changes but these, marks of records that do not count, and blocks without
+//! records that become free.
 //!
 //! What recovery has read it makes durable before anyone acts on it: after a crash of the process alone, marks and updated
 //! words may still be in the processor's cache.
@@ -102,8 +103,8 @@ impl SlotHeap {
         damages
     }
 
-    /// Whether a block was handed out at some time. One that was not is as it was laid out: before anything else of a block
-    /// changes, it is durably counted as used.
+    /// Whether a block was handed out at some time. One that was not is as it was laid out: before anything
+    /// else of a block changes, it is durably counted as used.
     ///
     /// # Errors
     /// [`Damage`] if it is not, so the count is one of earlier; or if that does not prove itself.
@@ -160,8 +161,9 @@ impl SlotHeap {
         self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
     }
 
-    /// Resets the locks in pages, of which a crash may have left some taken. To be called when all blocks have been
-    /// scanned and nothing is damaged, and before a record is read or [discarded](SlotHeap::discard).
+    /// Resets the locks in pages, of which a crash may have left some taken. To be called when all blocks
+    /// have been scanned and nothing is damaged, and before a record is read or
+    /// [discarded](SlotHeap::discard).
     pub fn reset_locks(&self) {
         if self.settings().lock != LockKind::PageByte {
             return;
