@@ -74,9 +74,9 @@ fn damage(region: &Region, sound: &[u8], zones: &[u64], random: &mut SmallRng) -
         let len = [8, 8, LINE, LINE, PAGE, PAGE][kind];
         let place = zone + random.random_range(0..ZONE / len) * len;
         let piece = &sound[place as usize..][..len as usize];
-        let words =
+        let mut words =
             piece.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
-        if words.into_iter().all(|word| word == 0 || word == FREE) {
+        if words.all(|word| word == 0 || word == FREE) {
             continue;
         }
         let mut damaged = piece.to_vec();

@@ -47,11 +47,9 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// miss it.
     pub fn nearly_names(&self, hash: u64, value: u64) -> Option<u64> {
         let segment = self.directory.entry(hash).place();
-        let places =
+        let mut places =
             self.window(segment, hash).flat_map(|bucket| (0..ENTRIES).map(move |slot| bucket + slot * ENTRY));
         let differs = |place| (self.memory.load(place) ^ hash) & !M::MARK;
-        places
-            .into_iter()
-            .find(|place| self.memory.load(*place + VALUE) == value && differs(*place).count_ones() == 1)
+        places.find(|place| self.memory.load(*place + VALUE) == value && differs(*place).count_ones() == 1)
     }
 }

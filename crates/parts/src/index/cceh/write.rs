@@ -85,6 +85,8 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
                 *self.keys += 1;
                 return Ok(None);
             }
+            // A split would not make room of what is damaged.
+            index.prove_absent(hash)?;
             index.split(hash, self.entry)?;
             drop(self);
             self = index.lock(hash);
