@@ -147,8 +147,8 @@ fn deleted_before_it_moved(twin: Option<Twin>) -> bool {
         (fresh..fresh + 8).for_each(|number| other.put(&key(number), &[3; LEN]).expect("room"));
         fresh += 8;
         let copies = records_of(&region, K).into_iter().filter(|at| word(at + 8) == sequence);
-        let zones = copies.map(zone).filter(|place| *place != zone(first));
-        if let Some(full) = zones.last().filter(|place| word(place + 64 + 119 * 136) != 0) {
+        let mut zones = copies.map(zone).filter(|place| *place != zone(first));
+        if let Some(full) = zones.next_back().filter(|place| word(place + 64 + 119 * 136) != 0) {
             break full;
         }
     };
