@@ -109,7 +109,7 @@ fn what_is_noted_twice_counts_once() {
     assert_eq!((without.usage().garbage, without.is_dead(reference)), (2 * len, false));
     assert_eq!(
         (without.dead_bits_bytes(), segment.heap.dead_bits_bytes()),
-        (0, (64 + 1) * u64::from(segment.heap.space().zone_count()))
+        (0, (64 + 2) * u64::from(segment.heap.space().zone_count()))
     );
 }
 
@@ -126,6 +126,27 @@ fn what_is_dead_in_a_segment_is_not_known_after_it_was_taken_over_from_a_checkpo
     assert!(!next.knows_dead(reference) && !without.knows_dead(reference));
     next.forget(segment.zone);
     assert!(next.knows_dead(reference), "another segment begins there");
+}
+
+/// A length from a damaged header once declared dead whatever stood behind the record.
+#[test]
+fn a_length_that_nothing_proves_declares_no_neighbour_dead() {
+    let segment = Segment::of([100, 100, 100, 100]);
+    let heap = &segment.heap;
+    heap.restore(&heap.states().expect("it is sealed")[0]);
+    let ((first, len), live) = (segment.records[0], segment.live()[1..].to_vec());
+    // It says that it is as long as two, and its bytes say so too.
+    segment.flip(segment.offset(0) + LENGTHS, (100 ^ (100 + len)) << VALUE_LEN);
+    assert!(heap.note_superseded(Shard::default(), first, 2 * len));
+    assert!(!heap.note_superseded(Shard::default(), first, len), "once");
+    assert_eq!((segment.live(), segment.found()), (live.clone(), None), "the damage is met");
+    segment.flip(segment.offset(0) + LENGTHS, (100 ^ (100 + len)) << VALUE_LEN);
+    assert_eq!(segment.found(), Some(live));
+    // Where records are proved, a run is known by its length.
+    heap.believe_lengths();
+    assert!(heap.note_superseded(Shard::default(), segment.records[2].0, len));
+    segment.flip(segment.offset(2) + 48, 1);
+    assert_eq!(segment.found(), Some(segment.live()), "its value is not read");
 }
 
 /// At every distance from the words of the bits, and over several of them.
