@@ -88,7 +88,7 @@ fn convictions(late: bool, keys: u64, twin: Twin) -> usize {
     (0..SCHEDULES).filter(|seed| !is_sound(&read_of(&options, keys, *seed))).take(3).count()
 }
 
-/// A reader finds the new record by an offset that the index named before; one that comes later does not find it parked.
+/// A reader finds the new record by an offset that the index named before. A later one does not find it parked.
 #[test]
 fn a_page_that_is_free_before_its_record_is_parked_is_convicted() {
     assert_eq!(convictions(true, 1, Twin::PageFreeBeforeParked), 3);

@@ -116,13 +116,11 @@ pub enum Twin {
     OldNotReleased,
     /// The key of a put that is published late is free while the record that it has replaced is still to be released.
     KeyFreeBeforeRelease,
-    /// The page of a record that a put which is published late has replaced is unlocked before the record is durably gone.
+    /// The page of a record that a late put has replaced is unlocked before the record is durably gone.
     OldPageFreeBeforeFence,
     /// The page of a record is unlocked before the record is parked.
     PageFreeBeforeParked,
-    /// What the index did not have when somebody looked it is taken not to have, although the key has been written since.
-    SightingBelieved,
-    /// Who has found another key's record where the index had led looks again without the lock of the index's segment.
+    /// A reader that has found another key's record looks at the index again without the lock of its segment.
     SecondLookUnlocked,
     /// A block is marked free although records in it were not moved, since nobody had published them.
     KeptBlockFreed,

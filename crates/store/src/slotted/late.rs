@@ -134,8 +134,7 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
         // Who writes another record of this key gives it a number. So if the number is still ours, this one has been parked all the
         // time, and what the index did not have when we looked it does not have now: reclamation replaces, and adds nothing.
         let Seen { sequence, sighting } = entry.more;
-        let is_ours = taken.newest() == sequence || spine.twin == Some(Twin::SightingBelieved);
-        let sighting = if is_ours { sighting } else { Sighting::Nothing };
+        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let old = spine.name(self.guard, own, Some(&entry.key), sighting);
         match spine.twin {
             None => self.finish(taken, old),
