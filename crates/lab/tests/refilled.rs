@@ -3,7 +3,7 @@
 //! key that is put with higher and higher numbers is there for every reader, and its numbers never fall. (Histories as `linear` judges
 //! them have values of many lengths; slots are of one.)
 
-use quipu::{Client, Design, NodePlace, Options, RecordForm, Store};
+use quipu::{Client, Design, NodePlace, Options, RecordForm, Store, Twin};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimOptions, sched};
 use std::ops::RangeInclusive;
@@ -39,7 +39,7 @@ fn read_of(options: &Options, keys: u64, seed: u64) -> Vec<Option<u64>> {
     found
 }
 
-fn is_there_and_rises(late: bool, nodes: NodePlace) {
+fn options_of(late: bool, nodes: NodePlace, twin: Option<Twin>) -> Options {
     let mut options = Options {
         design: Some(Design::Viper),
         zone_size: Some(16 << 10),
@@ -49,11 +49,20 @@ fn is_there_and_rises(late: bool, nodes: NodePlace) {
     };
     options.slots.form = RecordForm::Fixed { key: 8, value: 8 };
     options.offset_map.nodes = nodes;
+    options.testing.twin = twin;
+    options
+}
+
+fn is_sound(found: &[Option<u64>]) -> bool {
+    found.is_sorted() && found.iter().all(Option::is_some)
+}
+
+fn is_there_and_rises(late: bool, nodes: NodePlace) {
+    let options = options_of(late, nodes, None);
     for keys in KEYS {
         for seed in 0..SCHEDULES {
             let found = read_of(&options, keys, seed);
-            let is_sound = found.is_sorted() && found.iter().all(Option::is_some);
-            assert!(is_sound, "late {late}, {nodes:?}, {keys} keys, seed {seed}: {found:?}");
+            assert!(is_sound(&found), "late {late}, {nodes:?}, {keys} keys, seed {seed}: {found:?}");
         }
     }
 }
@@ -71,4 +80,22 @@ fn published_before_a_put_returns_in_the_pool() {
 #[test]
 fn published_late() {
     is_there_and_rises(true, NodePlace::Dram);
+}
+
+/// The first schedules with so many keys in which a broken store is convicted, at most three.
+fn convictions(late: bool, keys: u64, twin: Twin) -> usize {
+    let options = options_of(late, NodePlace::Dram, Some(twin));
+    (0..SCHEDULES).filter(|seed| !is_sound(&read_of(&options, keys, *seed))).take(3).count()
+}
+
+/// A reader finds the new record by an offset that the index named before. A later one does not find it parked.
+#[test]
+fn a_page_that_is_free_before_its_record_is_parked_is_convicted() {
+    assert_eq!(convictions(true, 1, Twin::PageFreeBeforeParked), 3);
+}
+
+/// The slot of a record that moves again and again is another key's whenever it is looked at.
+#[test]
+fn a_second_look_without_the_lock_is_convicted() {
+    assert_eq!(convictions(false, 3, Twin::SecondLookUnlocked), 3);
 }

@@ -1,6 +1,6 @@
-//! What goes wrong in an index in PM only if steps meet in one order: a split beside a reader, beside a writer of the other half, or beside
-//! another split; a reader at a link that is not durable yet; a crash between the steps of a change; and a process that dies alone, so
-//! that the next one finds in caches what the medium has not.
+//! Faults of indexes in PM that show only if steps meet in one order: a split beside a reader, beside a writer of
+//! the other half, or beside another split; a reader at a link that is not durable yet; a crash between the steps
+//! of a change; a process that dies alone, so that the next one finds in caches words that the medium has not.
 
 #[path = "index_meetings/buckets.rs"]
 mod buckets;

@@ -121,6 +121,14 @@ pub enum Twin {
     OldNotReleased,
     /// The key of a put that is published late is free while the record that it has replaced is still to be released.
     KeyFreeBeforeRelease,
+    /// The page of a record that a late put has replaced is unlocked before the record is durably gone.
+    OldPageFreeBeforeFence,
+    /// The page of a record is unlocked before the record is parked.
+    PageFreeBeforeParked,
+    /// A reader that has found another key's record looks at the index again without the lock of its segment.
+    SecondLookUnlocked,
+    /// A block is marked free although records in it were not moved, since nobody had published them.
+    KeptBlockFreed,
     /// A block that was reclaimed is used again while readers may still look into it.
     RecycledEarly,
     /// A copy that reclamation was making counts, although what it is a copy of was superseded.
@@ -129,6 +137,8 @@ pub enum Twin {
     VictimFreedEarly,
     /// The words that compaction replaced last in an index in the pool are not flushed, as in the listing of PACMAN's paper.
     LastRepointedUnflushed,
+    /// Readers of an index in the pool act on words that are not durable.
+    ReadersDoNotHelp,
     /// Compaction lets the index name a copy whatever the index names by then.
     RepointedBlindly,
     /// A put is eliminated for another one that readers may have seen before it began, as in the paper of MPKV.

@@ -65,7 +65,7 @@ impl PmWords {
         PmWords { region, helps: true }
     }
 
-    /// Lets readers act on what another has left undone: a broken twin, which the crash explorer must convict.
+    /// Lets readers act on what another has left undone: a broken twin.
     pub(super) fn stop_helping(&mut self) {
         self.helps = false;
     }

@@ -34,8 +34,9 @@ fn has(index: &BucketIndex, guard: &Guard<'_>, key: u64) -> bool {
     index.get(guard, hash_of(key), |found| found == key + 1).expect("sound").is_some()
 }
 
-/// One writer adds the key that is the first behind a chain's only bucket, and one reader looks for it until it is there: whether it is
-/// there after a power failure at that moment too. If readers do not `help`, they take what they find for durable.
+/// One writer adds the key that is the first behind a chain's only bucket, and one reader looks for it until
+/// it is there: whether it is there after a power failure at that moment too. If readers do not `help`, they
+/// take every word for durable.
 fn is_kept_behind_a_link(help: bool, seed: u64) -> bool {
     const KEY: u64 = 8;
     let space = format(LEN, seed);
@@ -61,14 +62,16 @@ fn is_kept_behind_a_link(help: bool, seed: u64) -> bool {
     has(&index, &reader.pin(), KEY)
 }
 
-/// What a reader finds behind a link stays there: it makes the link durable, whatever the mark of the word says that it finds.
+/// A key that a reader finds behind a link stays there: the reader makes the link durable, although the word
+/// that it finds has its mark.
 #[test]
 fn readers_help_the_links_that_they_go_through() {
     assert!((0..60).all(|seed| is_kept_behind_a_link(true, seed)));
     assert!((0..60).filter(|seed| !is_kept_behind_a_link(false, *seed)).count() >= 3);
 }
 
-/// A reader that goes by the size of the table as it was finds its key gone from there, once a split has moved it.
+/// A reader that goes by the size of the table as it was finds its key gone from there, once a split has
+/// moved it.
 #[test]
 fn a_reader_that_a_split_overtakes_looks_at_the_size_again() {
     const THERE: u64 = 6;

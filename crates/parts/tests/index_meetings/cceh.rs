@@ -43,7 +43,8 @@ fn open(space: Arc<Space>, root: CcehRoot) -> Index {
     CcehIndex::open(space, root, 0).expect("an index")
 }
 
-/// A reader that comes by the directory as it was finds the place of its key used again, once the key has moved.
+/// A reader that comes by the directory as it was finds the place of its key used again, once the key has
+/// moved.
 #[test]
 fn a_reader_that_a_split_overtakes_looks_at_the_directory_again() {
     const THERE: u64 = 3;
@@ -64,8 +65,8 @@ fn a_reader_that_a_split_overtakes_looks_at_the_directory_again() {
     }
 }
 
-/// Two writers fill a segment until it splits. A key that one of them has added to the sibling is there if the power fails: the
-/// directory leads to the sibling only once its name counts.
+/// Two writers fill a segment until it splits. A key that one of them has added to the sibling is there if
+/// the power fails: the directory leads to the sibling only once its name counts.
 #[test]
 fn a_key_in_a_sibling_is_durable_as_soon_as_it_is_acknowledged() {
     let mut looked_at = 0;
@@ -104,8 +105,8 @@ fn a_key_in_a_sibling_is_durable_as_soon_as_it_is_acknowledged() {
     assert!(looked_at > 500, "{looked_at} moments of splits");
 }
 
-/// A process dies while it adds a key. A writer that looks for the key later, in vain or not, gives its entry a mark; and what a reader
-/// is told behind a mark is there after a power failure too.
+/// A process dies while it adds a key. A writer that looks for the key later, in vain or not, gives its entry
+/// a mark. A key that a reader finds under a mark is there after a power failure too.
 #[test]
 fn a_key_that_a_writer_has_met_is_durable() {
     let (mut told, mut found) = (0, 0);
@@ -129,8 +130,8 @@ fn a_key_that_a_writer_has_met_is_durable() {
     assert!(told > 3 && found > 0 && found < told, "{found} of {told}");
 }
 
-/// Two splits are cut off by a crash. Their siblings are free, and are used again for whatever splits next: so their old names are gone
-/// first, or two segments would have one name.
+/// Two splits are cut off by a crash. Their siblings are free, and are used again for whatever splits next:
+/// so their old names are gone first, or two segments would have one name.
 #[test]
 fn siblings_of_splits_that_did_not_happen_have_no_name() {
     let mut both = 0;
@@ -167,7 +168,8 @@ fn siblings_of_splits_that_did_not_happen_have_no_name() {
     assert!(both > 20, "{both} crashes before either split");
 }
 
-/// A zone is committed behind the link to it: a crash leaves no zone that is in use and that nothing leads to.
+/// A zone is committed behind the link to it: a crash leaves no zone that is in use and that nothing leads
+/// to.
 #[test]
 fn a_zone_that_is_committed_is_linked() {
     let space = format(LEN, 1);

@@ -268,10 +268,10 @@ fn a_tombstone_is_marked_as_long_as_what_it_beats() {
     }
 }
 
-/// A record that dies while the marks of its block are being cleared, when its own has been looked at already, holds its tombstone
-/// back from then on.
+/// A record dies while the marks of its block are being cleared, and its own has been looked at already: from then
+/// on the block holds its tombstone back.
 #[test]
-fn what_dies_behind_the_look_of_a_scrub_holds_its_tombstone_back() {
+fn a_record_that_dies_behind_the_look_of_a_scrub_holds_its_tombstone_back() {
     let region = region(256 << 10);
     let heap = Rc::new(heap(&region, ZONE, pacman(), RESERVE));
     let (mut owner, mut other) = (heap.owner(1), heap.owner(2));

@@ -68,6 +68,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             if is_tombstone {
                 self.heap.note_tombstone_gone(from);
             } else if self.index.replace(guard, self.hash(key), old, new) {
+                // The number counts only if the victim cannot be freed. Most victims hold back more by then, for
+                // what had died in them. One whose free bytes are all at the ends of pages holds nothing else.
                 self.heap.note_dead(from.offset, len, sequence);
             } else if self.twin != Some(Twin::LosingCopyKept) {
                 outcome = outcome.and(self.heap.void(to));

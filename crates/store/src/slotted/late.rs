@@ -72,7 +72,7 @@ pub(super) struct Late<'s, 'g, M: NodeMemory, const REDUCED: bool> {
     pub(super) finishing: Finishing<'s>,
 }
 
-impl<M: NodeMemory, const REDUCED: bool> Late<'_, '_, M, REDUCED> {
+impl<'s, M: NodeMemory, const REDUCED: bool> Late<'s, '_, M, REDUCED> {
     /// Looks for the old record of the last put, whose index line has arrived by now, and asks for it.
     #[inline]
     fn look_for_old(&mut self) {
@@ -83,6 +83,46 @@ impl<M: NodeMemory, const REDUCED: bool> Late<'_, '_, M, REDUCED> {
             self.spine.heap.prefetch_to_change(SlotSpine::<M, REDUCED>::offset_of(reference));
         }
     }
+
+    /// Begins to release what an earlier put has replaced, whose key it holds.
+    #[inline]
+    fn finish(&mut self, taken: Taken<'s>, old: Option<Offset>) {
+        self.finishing.taken = Some(taken);
+        if let Some(old) = old {
+            self.finishing.releasing = self.spine.heap.begin_release(old);
+            self.finishing.old = self.finishing.releasing.is_none().then_some(old);
+        }
+    }
+
+    /// The same in a store that may be broken on purpose.
+    #[cold]
+    fn finish_as(&mut self, twin: Twin, taken: Taken<'s>, old: Option<Offset>) {
+        match twin {
+            Twin::OldNotReleased => self.finish(taken, None),
+            Twin::KeyFreeBeforeRelease => {
+                drop(taken);
+                // Somebody has to delete the key meanwhile.
+                let_others_on();
+                self.finishing.old = old;
+            }
+            Twin::OldPageFreeBeforeFence => {
+                self.finish(taken, old);
+                if let Some(releasing) = self.finishing.releasing.take() {
+                    releasing.clear();
+                    drop(releasing);
+                    // Somebody has to write to the place meanwhile.
+                    let_others_on();
+                }
+            }
+            _ => self.finish(taken, old),
+        }
+    }
+}
+
+/// Lets other threads of a simulation get far enough to meet what a broken store has left open.
+fn let_others_on() {
+    let mut others = Waiter::default();
+    (0..40).for_each(|_| others.wait());
 }
 
 impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUCED> {
@@ -100,18 +140,9 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let old = spine.name(self.guard, own, Some(&entry.key), sighting);
-        if spine.twin == Some(Twin::KeyFreeBeforeRelease) {
-            drop(taken);
-            // Somebody has to delete the key meanwhile.
-            let mut others = Waiter::default();
-            (0..40).for_each(|_| others.wait());
-            self.finishing.old = old;
-            return;
-        }
-        self.finishing.taken = Some(taken);
-        if let Some(old) = old {
-            self.finishing.releasing = spine.heap.begin_release(old);
-            self.finishing.old = self.finishing.releasing.is_none().then_some(old);
+        match spine.twin {
+            None => self.finish(taken, old),
+            Some(twin) => self.finish_as(twin, taken, old),
         }
     }
 
@@ -144,6 +175,10 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
             let _ = placed.release_old(old);
         }
         let word = SlotSpine::<M, REDUCED>::word_of(placed.sized(), self.record.key);
+        if self.spine.twin == Some(Twin::PageFreeBeforeParked) {
+            drop(placed);
+            let_others_on();
+        }
         self.stripe.park(Parked { hash: self.hash, word }, || ());
     }
 }
@@ -200,7 +235,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
         // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.
         let key = found.ok().flatten().map(|found| found.key);
-        if let Some(old) = self.name(guard, parked, key, Sighting::Nothing) {
+        if let Some(old) = self.name(guard, parked, key, Sighting::Nothing)
+            && self.twin != Some(Twin::OldNotReleased)
+        {
             // As when its own client publishes it.
             let _ = self.heap.delete(old);
         }
@@ -219,7 +256,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let named = segment.upsert(guard, word, is_old);
         let old = named.expect("no index in DRAM is crowded by hashes that are keyed");
         // If it is the new one, the index named a place that was free: the mark there had been lost.
-        let old = old.map(Self::offset_of).filter(|old| *old != Self::offset_of(word));
-        old.filter(|_| self.twin != Some(Twin::OldNotReleased))
+        old.map(Self::offset_of).filter(|old| *old != Self::offset_of(word))
     }
 }

@@ -203,6 +203,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         } else {
             self.heap.reclaim(&mut work.cleaner, block, |moved| self.moved_alone(&guard, moved))
         };
+        let reclaimed = match reclaimed {
+            Ok(Reclaimed::Kept) if self.twin == Some(Twin::KeptBlockFreed) => {
+                self.heap.free_victim(&self.heap.evacuate(block), &mut work.cleaner, |_| true)
+            }
+            reclaimed => reclaimed,
+        };
         self.reclaimer.busy.fetch_sub(1, Ordering::Relaxed);
         let filled = (work.cleaner.taken() - taken) as i64;
         match reclaimed {

@@ -136,7 +136,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it, the slot of a
     /// record that moves again could be another key's whenever it is looked at, and the key, which was always there, seem absent.
     #[cold]
-    pub(super) fn find(&self, _guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
+    pub(super) fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
+        if self.twin == Some(Twin::SecondLookUnlocked) {
+            return self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(Self::offset_of);
+        }
         self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)
     }
 

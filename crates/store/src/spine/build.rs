@@ -102,7 +102,7 @@ impl Plan<'_> {
         let space = Arc::new(space);
         let settings: I::Remembered = settings_of(&space)?;
         let clock = clock_of(&space, self.options, self.copy_lost);
-        let index = self.create_index(&space, &clock, settings)?;
+        let index = self.in_its_twin(self.create_index(&space, &clock, settings)?);
         Ok(logs(Arc::new(self.spine(space, clock, index, settings.techniques(), false))))
     }
 
@@ -130,7 +130,7 @@ impl Plan<'_> {
                 return Err(SpaceError::Damaged { what, offset: 0 }.into());
             }
         };
-        let spine = self.spine(space, clock, index, settings.techniques(), false);
+        let spine = self.spine(space, clock, self.in_its_twin(index), settings.techniques(), false);
         let report = recovery::durable::recover(&spine, holes, found, progress)?;
         Ok((logs(Arc::new(spine)), report))
     }
@@ -150,6 +150,14 @@ impl Plan<'_> {
         };
         let is_tiny = self.options.testing.tiny_index;
         Ok(I::create(space.clone(), &settings, is_tiny, self.index_leaves(space), keep)?)
+    }
+
+    /// The index of a store that may be broken on purpose.
+    fn in_its_twin<I: Rooted>(&self, mut index: I) -> I {
+        if self.options.testing.twin == Some(Twin::ReadersDoNotHelp) {
+            index.stop_helping();
+        }
+        index
     }
 
     /// Free zones that an index in the pool leaves: each who compacts may need one, and a crash may take one away from those who

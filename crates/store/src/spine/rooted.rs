@@ -51,6 +51,9 @@ pub(crate) trait Rooted: Index + Sized {
     /// # Errors
     /// [`IndexError::Full`] if a creation that was interrupted cannot be finished, and [`IndexError::Space`] for damage.
     fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError>;
+
+    /// Lets readers act on what is not durable: a broken twin.
+    fn stop_helping(&mut self);
 }
 
 impl Rooted for CcehIndex<PmNodes> {
@@ -78,6 +81,10 @@ impl Rooted for CcehIndex<PmNodes> {
         self.memory().repair(begin);
         Ok(())
     }
+
+    fn stop_helping(&mut self) {
+        CcehIndex::stop_helping(self);
+    }
 }
 
 impl Rooted for FastFairIndex {
@@ -104,6 +111,10 @@ impl Rooted for FastFairIndex {
         FastFairIndex::repair(self, begin);
         Ok(())
     }
+
+    fn stop_helping(&mut self) {
+        FastFairIndex::stop_helping(self);
+    }
 }
 
 impl<L: Locking> Rooted for BucketIndex<PmWords, L> {
@@ -129,5 +140,9 @@ impl<L: Locking> Rooted for BucketIndex<PmWords, L> {
 
     fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
         Ok(BucketIndex::repair(self, begin)?)
+    }
+
+    fn stop_helping(&mut self) {
+        BucketIndex::stop_helping(self);
     }
 }
