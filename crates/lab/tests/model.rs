@@ -31,7 +31,13 @@ fn on_dram() {
 #[test]
 fn on_files() {
     let folder = tempfile::tempdir().unwrap();
-    agrees(&Medium::File(folder.path().to_owned()), 60);
+    agrees(&Medium::File(folder.path().to_owned()), 8);
+}
+
+#[test]
+fn on_files_in_memory() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    agrees(&Medium::File(folder.path().to_owned()), 8);
 }
 
 #[test]

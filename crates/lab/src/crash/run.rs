@@ -13,6 +13,7 @@ use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sc
 use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::SpaceError;
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -28,6 +29,8 @@ struct Point {
     operation: u64,
     /// What the clock showed.
     time: Time,
+    /// It is judged however many there are.
+    stays: bool,
     label: Label,
 }
 
@@ -105,7 +108,7 @@ fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label)
     let last = points.borrow().last().map_or(base, |point| point.label.inherited());
     let label = Label { closing: true, depth: base.depth, ..last };
     let (expectation, time) = (Rc::new(recorder.borrow().expectation()), recorder.borrow().now());
-    Point { snapshot: sim.snapshot(), expectation, operation: 0, time, label }
+    Point { snapshot: sim.snapshot(), expectation, operation: 0, time, stays: true, label }
 }
 
 /// How the machine stopped.
@@ -160,9 +163,9 @@ struct Pace {
     compacting: f64,
     /// Images of each; 0 for all.
     budget: usize,
-    /// Crash points that are judged of a crashed recovery, and of the work that follows one; of those that there are more, some
-    /// are drawn. Other histories tell more than further moments of the same one.
-    nested: [usize; 2],
+    /// Crash points that are judged of the run itself, of a crashed recovery, and of the work that follows one. Where there are
+    /// more, some are drawn: another history tells more than further moments of the same one.
+    points: [usize; 3],
     /// Times that a thread of its own compacts beside the others, and that it does so on a store opened again.
     compactions: [usize; 2],
 }
@@ -171,9 +174,9 @@ impl Pace {
     /// One run in 64 is short and explored at every operation, in every image; the others go far and are sampled, so
     /// that many different histories are seen. A crowded one compacts so much that less of that is enough.
     fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
-        let (steps, chance, budget, compactions, nested) = match seed.is_multiple_of(64) {
-            true => (4, 1.0, 0, [1, 1], [usize::MAX; 2]),
-            false => (config.ops, 0.06, 4, [8, 1], [8, 12]),
+        let (steps, chance, budget, compactions, points) = match seed.is_multiple_of(64) {
+            true => (4, 1.0, 0, [1, 1], [usize::MAX; 3]),
+            false => (config.ops, 0.06, 4, [8, 1], [100, 8, 12]),
         };
         let (compacting, compactions) = match (pool.is_crowded(), config.design) {
             (false, _) => (0.4, [0, 0]),
@@ -181,7 +184,7 @@ impl Pace {
             (true, Design::ViperPacman) => (0.5, compactions),
             (true, _) => (0.3, compactions),
         };
-        Pace { steps, chance, compacting, budget, compactions, nested }
+        Pace { steps, chance, compacting, budget, compactions, points }
     }
 }
 
@@ -212,7 +215,7 @@ impl<'a> Run<'a> {
     }
 
     fn explore_all(&mut self) {
-        let Pace { steps, chance, budget, compactions, .. } = self.pace;
+        let Pace { steps, chance, budget, compactions, points: most, .. } = self.pace;
         let region =
             Region::sim(SimOptions { len: self.pool.len(), seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
@@ -244,7 +247,7 @@ impl<'a> Run<'a> {
         if let Some(what) = failure {
             return self.violation(0, what, String::new());
         }
-        self.judge_points(&points, budget, usize::MAX);
+        self.judge_points(&points, budget, most[0]);
     }
 
     /// An observer that freezes some of the moments it sees, those of growth always.
@@ -290,6 +293,7 @@ impl<'a> Run<'a> {
                 () => chance,
             };
             if random.random_bool(chance) {
+                let stays = read_ahead || growth.is_linking;
                 let time = recorder.borrow().now();
                 let timed = base.timed || time > 0;
                 let label =
@@ -301,15 +305,20 @@ impl<'a> Run<'a> {
                     expectation,
                     operation,
                     time,
+                    stays,
                     label,
                 });
             }
         })
     }
 
-    /// Zones that an index in the pool has before it takes further ones: an ordered one keeps nodes and long keys apart.
+    /// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys apart, MPKV's
+    /// buckets those of the table and those that overflow.
     fn first_zones(&self) -> u32 {
-        1 + u32::from(self.config.design.description().ordered)
+        match self.config.design {
+            Design::FlatstoreFf | Design::Mpkv | Design::MpkvBaseline => 2,
+            _ => 1,
+        }
     }
 
     /// What the clock shows, if it moves in this run.
@@ -398,8 +407,12 @@ impl<'a> Run<'a> {
     /// Judges the images of so many of the points.
     fn judge_points(&mut self, points: &Points, budget: usize, most: usize) {
         let mut points = std::mem::take(&mut *points.borrow_mut());
-        while points.len() > most {
-            points.swap_remove(self.random.random_range(0..points.len()));
+        if points.len() > most {
+            let (mut stay, mut others): (Vec<_>, Vec<_>) = points.into_iter().partition(|point| point.stays);
+            others.shuffle(&mut self.random);
+            others.truncate(most.saturating_sub(stay.len()));
+            stay.append(&mut others);
+            points = stay;
         }
         for point in points {
             let seed = self.random.random();
@@ -511,7 +524,7 @@ impl<'a> Run<'a> {
         }
         // A recovery that believes its index does little, so its moments are seen torn too.
         let budget = if self.config.design.description().index_in_pool { 3 } else { 2 };
-        self.judge_points(&nested, budget, self.pace.nested[0]);
+        self.judge_points(&nested, budget, self.pace.points[1]);
     }
 
     /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the same history.
@@ -549,7 +562,8 @@ impl<'a> Run<'a> {
             let compacting = open.is_some_and(|store| store.compacting());
             let label = Label { recovering, surveying, compacting, ..base }.with(growth, first_zones);
             let expectation = expectation.clone();
-            let point = Point { snapshot: sim.snapshot(), expectation, operation, time, label };
+            let stays = false;
+            let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };
             nested.borrow_mut().push(point);
         })
     }
@@ -571,7 +585,7 @@ impl<'a> Run<'a> {
         }
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
-            None => self.judge_points(&points, 2, self.pace.nested[1]),
+            None => self.judge_points(&points, 2, self.pace.points[2]),
         }
     }
 
