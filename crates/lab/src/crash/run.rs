@@ -1,16 +1,17 @@
 //! One run: a workload with its crash points, and the judgement of every state that they may leave.
 
 use super::explorer::{DETAILS, Findings};
-use super::history::{Expectation, Recorder};
+use super::history::Recorder;
+use super::moment::{Label, Point, Points, closed};
 use super::oracle::{State, Time, ValueId, milliseconds};
+use super::pace::Pace;
 use super::pool::Pool;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
 use quipu::{Design, Store};
 use quipu_medium::Region;
-use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
-use quipu_parts::index::IndexGrowth;
+use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, sched};
 use quipu_parts::space::SpaceError;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -21,72 +22,6 @@ use std::rc::Rc;
 
 /// Crashes of a crashed pool's successors that are followed.
 const DEPTH: u32 = 3;
-
-/// A frozen moment, with what a crash then may leave.
-struct Point {
-    snapshot: Snapshot,
-    expectation: Rc<Expectation>,
-    operation: u64,
-    /// What the clock showed.
-    time: Time,
-    /// It is judged however many there are.
-    stays: bool,
-    label: Label,
-}
-
-/// What was going on at a crash.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Label {
-    /// Crashes that came before.
-    pub(super) depth: u32,
-    pub(super) creating: bool,
-    pub(super) growing: bool,
-    /// A node or segment of the index is being split.
-    pub(super) splitting: bool,
-    /// One has been, in the life of the pool.
-    pub(super) split: bool,
-    /// A node of the index has become empty and left it.
-    pub(super) removed: bool,
-    /// A further zone is being linked to the index.
-    pub(super) linking: bool,
-    /// One has been.
-    pub(super) linked: bool,
-    /// Every key is a word.
-    pub(super) words: bool,
-    /// Time has passed.
-    pub(super) timed: bool,
-    /// There is a key whose value has expired.
-    pub(super) expired: bool,
-    pub(super) compacting: bool,
-    /// It is not known yet what is dead in segments of an earlier run.
-    pub(super) surveying: bool,
-    pub(super) closing: bool,
-    /// A value is being changed in place.
-    pub(super) changing: bool,
-    /// The records of the pool have one size.
-    pub(super) fixed: bool,
-    pub(super) recovering: bool,
-}
-
-impl Label {
-    /// The label after the index has grown so far, which had so many zones at first.
-    fn with(self, growth: IndexGrowth, first_zones: u32) -> Label {
-        Label {
-            splitting: growth.is_splitting,
-            split: self.split || growth.splits > 0,
-            removed: self.removed || growth.removals > 0,
-            linking: growth.is_linking,
-            linked: self.linked || growth.zones > first_zones,
-            ..self
-        }
-    }
-
-    /// What stays true of the pool after a crash.
-    fn inherited(self) -> Label {
-        let Label { depth, split, removed, linked, words, timed, fixed, .. } = self;
-        Label { depth, split, removed, linked, words, timed, fixed, ..Label::default() }
-    }
-}
 
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
 const FRESH: u64 = 3;
@@ -102,14 +37,6 @@ const LONG_RECOVERY: u32 = 24;
 
 /// Operations, one in so many, of a survey behind a recovery that are crash points.
 const SURVEY_MOMENTS: u32 = 8;
-
-/// The moment after a close, which came after these points.
-fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) -> Point {
-    let last = points.borrow().last().map_or(base, |point| point.label.inherited());
-    let label = Label { closing: true, depth: base.depth, ..last };
-    let (expectation, time) = (Rc::new(recorder.borrow().expectation()), recorder.borrow().now());
-    Point { snapshot: sim.snapshot(), expectation, operation: 0, time, stays: true, label }
-}
 
 /// How the machine stopped.
 enum Crash<'i> {
@@ -146,45 +73,6 @@ impl Stage {
     fn open(&self, store: Store) {
         self.created.set(true);
         *self.store.borrow_mut() = Some(Rc::new(store));
-    }
-}
-
-/// Points that an observer has collected.
-type Points = Rc<RefCell<Vec<Point>>>;
-
-/// How thoroughly a run is explored.
-#[derive(Clone, Copy)]
-struct Pace {
-    /// Steps of each thread.
-    steps: usize,
-    /// Share of the operations on persistent memory that are crash points.
-    chance: f64,
-    /// The same while compaction is at work.
-    compacting: f64,
-    /// Images of each; 0 for all.
-    budget: usize,
-    /// Crash points that are judged of the run itself, of a crashed recovery, and of the work that follows one. Where there are
-    /// more, some are drawn: another history tells more than further moments of the same one.
-    points: [usize; 3],
-    /// Times that a thread of its own compacts beside the others, and that it does so on a store opened again.
-    compactions: [usize; 2],
-}
-
-impl Pace {
-    /// One run in 64 is short and explored at every operation, in every image; the others go far and are sampled, so
-    /// that many different histories are seen. A crowded one compacts so much that less of that is enough.
-    fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
-        let (steps, chance, budget, compactions, points) = match seed.is_multiple_of(64) {
-            true => (4, 1.0, 0, [1, 1], [usize::MAX; 3]),
-            false => (config.ops, 0.06, 4, [8, 1], [100, 8, 12]),
-        };
-        let (compacting, compactions) = match (pool.is_crowded(), config.design) {
-            (false, _) => (0.4, [0, 0]),
-            // A block has less to move than a segment.
-            (true, Design::ViperPacman) => (0.5, compactions),
-            (true, _) => (0.3, compactions),
-        };
-        Pace { steps, chance, compacting, budget, compactions, points }
     }
 }
 
