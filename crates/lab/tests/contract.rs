@@ -21,7 +21,8 @@ fn on_files(room: &str) {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "fixtures clean up");
 }
 
-/// The tests of a room: on files, those to which it matters that the pool is one run with every change, the others at night.
+/// The tests of a room: on files, those to which it matters that the pool is one run with every change, the
+/// others at night.
 macro_rules! rooms {
     ($($room:ident $(, $at_night:meta)?;)*) => {
         const ROOMS: &[&str] = &[$(stringify!($room)),*];

@@ -15,16 +15,19 @@ pub(super) struct Pace {
     pub(super) compacting: f64,
     /// Images of each; 0 for all.
     pub(super) budget: usize,
-    /// Crash points that are judged of the run itself, of a crashed recovery, and of the work that follows one. Where there are
-    /// more, some are drawn: another history tells more than further moments of the same one.
+    /// Crash points that are judged of the run itself, of a crashed recovery, and of the work that follows
+    /// one. Where there are more, some are drawn: another history tells more than further moments of the same
+    /// one.
     pub(super) points: [usize; 3],
-    /// Times that a thread of its own compacts beside the others, and that it does so on a store opened again.
+    /// Times that a thread of its own compacts beside the others, and that it does so on a store opened
+    /// again.
     pub(super) compactions: [usize; 2],
 }
 
 impl Pace {
-    /// One run in 64 is short and explored at every operation, in every image; the others go far and are sampled, so
-    /// that many different histories are seen. A crowded one compacts so much that less of that is enough.
+    /// One run in 64 is short and explored at every operation, in every image; the others go far and are
+    /// sampled, so that many different histories are seen. A crowded one compacts so much that less of that
+    /// is enough.
     pub(super) fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
         let (steps, chance, budget, compactions, points) = match seed.is_multiple_of(64) {
             true => (4, 1.0, 0, [1, 1], [usize::MAX; 3]),

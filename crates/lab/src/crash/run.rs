@@ -200,8 +200,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys apart, MPKV's
-    /// buckets those of the table and those that overflow.
+    /// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys
+    /// apart, MPKV's buckets those of the table and those that overflow.
     fn first_zones(&self) -> u32 {
         match self.config.design {
             Design::FlatstoreFf | Design::Mpkv | Design::MpkvBaseline => 2,

@@ -1,16 +1,17 @@
-//! The broken stores that the explorer has to convict, each by three pinned seeds, or, where none are pinned, by a search with a
-//! limit.
+//! The broken stores that the explorer has to convict, each by three pinned seeds, or, where none are pinned,
+//! by a search with a limit.
 //!
-//! A seed is that of a run which convicts its twin by itself, by one of the twin's charges: the words for this very fault. A change
-//! of the engine or of the explorer may turn a run into another one, so that a pinned seed convicts no longer. Then look whether
-//! the twin is still convicted at all, and pin what is found:
+//! A seed is that of a run which convicts its twin by itself, by one of the twin's charges: the words for
+//! this very fault. A change of the engine or of the explorer may turn a run into another one, so that a
+//! pinned seed convicts no longer. Then look whether the twin is still convicted at all, and pin what is
+//! found:
 //!
 //! ```sh
 //! QUIPU_TWIN=name cargo test -p quipu-lab --test crash -- --ignored --nocapture search
 //! ```
 //!
-//! The search runs seeds from 1 (or `QUIPU_SEED`) on, tells how many states each conviction took, and prints the seeds as they
-//! are to stand here. Without `QUIPU_TWIN` it searches for all.
+//! The search runs seeds from 1 (or `QUIPU_SEED`) on, tells how many states each conviction took, and prints
+//! the seeds as they are to stand here. Without `QUIPU_TWIN` it searches for all.
 
 use quipu::{Design, SlotSettings, TieBreak, Twin};
 use quipu_lab::crash::{CrashConfig, CrashReport, explore};
@@ -161,11 +162,12 @@ twins! {
     viper_fixed_fence_left_out: Viper, FENCE_LEFT_OUT, &["torn value"], FIXED, &[];
     viper_released_before_persist: Viper, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[];
     viper_old_not_released: Viper, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[];
-    /// A writer that deletes a key whose last put was published late must not do so durably before the record that this put
-    /// has replaced is durably gone.
+    /// A writer that deletes a key whose last put was published late must not do so durably before the record
+    /// that this put has replaced is durably gone.
     viper_key_free_before_release: Viper, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[];
-    /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably gone; sequence
-    /// numbers do not. Locks see to that (`heap::slots::locks`), so the paper's way is convicted where they let go too early.
+    /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably
+    /// gone; sequence numbers do not. Locks see to that (`heap::slots::locks`), so the paper's way is
+    /// convicted where they let go too early.
     viper_ties_of_the_paper: Viper, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[];
     viper_pacman_fence_left_out: ViperPacman, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[];
     /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
