@@ -104,7 +104,8 @@ survive! {
 #[test]
 fn puts_are_eliminated_where_a_design_does_so() {
     for design in Design::ALL.iter().copied().filter(|design| design.description().eliminates) {
-        let one = |seed| CrashConfig { design, seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
+        let one =
+            |seed| CrashConfig { design, seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
         assert!((1..40).any(|seed| run(&one(seed)).eliminated > 0), "{design}");
     }
 }
