@@ -36,7 +36,9 @@ fn on_files() {
 
 #[test]
 fn on_files_in_memory() {
-    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        return println!("skipped: this system has no /dev/shm");
+    };
     agrees(&Medium::File(folder.path().to_owned()), 8);
 }
 
