@@ -1,13 +1,13 @@
 //! Every design keeps every promise on every medium that this machine has.
 
-use quipu_lab::contract::{Medium, judge};
+use quipu_lab::contract::{CHECKS, Medium, judge};
 
 /// Names a folder on a file system that maps persistent memory directly.
 const DAX_FOLDER: &str = "QUIPU_DAX_FOLDER";
 
-fn keeps_the_contract(medium: &Medium) {
+fn keeps_the_contract(medium: &Medium, room: Option<&str>) {
     let filter = std::env::var("QUIPU_CONTRACT").unwrap_or_default();
-    let failures = judge(medium, &filter);
+    let failures = judge(medium, room, &filter);
     let listed: Vec<_> = failures
         .iter()
         .map(|f| format!("\n  {} {} breaks {}: {}", f.design, f.setting, f.check, f.what))
@@ -15,21 +15,55 @@ fn keeps_the_contract(medium: &Medium) {
     assert!(failures.is_empty(), "on {medium:?}:{}", listed.concat());
 }
 
-#[test]
-fn on_dram() {
-    keeps_the_contract(&Medium::Dram);
-}
-
-#[test]
-fn on_files() {
+fn on_files(room: &str) {
     let folder = tempfile::tempdir().unwrap();
-    keeps_the_contract(&Medium::File(folder.path().to_owned()));
+    keeps_the_contract(&Medium::File(folder.path().to_owned()), Some(room));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "fixtures clean up");
 }
 
+/// The tests of a room: on files, those to which it matters that the pool is one run with every change, the
+/// others at night.
+macro_rules! rooms {
+    ($($room:ident $(, $at_night:meta)?;)*) => {
+        const ROOMS: &[&str] = &[$(stringify!($room)),*];
+        $(mod $room {
+            #[test]
+            fn on_dram() {
+                super::keeps_the_contract(&super::Medium::Dram, Some(stringify!($room)));
+            }
+
+            #[test]
+            fn on_the_simulator() {
+                super::keeps_the_contract(&super::Medium::Sim, Some(stringify!($room)));
+            }
+
+            #[test]
+            $(#[$at_night])?
+            fn on_files() {
+                super::on_files(stringify!($room));
+            }
+        })*
+    };
+}
+
+rooms! {
+    calls, ignore = "at night: cargo test -p quipu-lab --test contract on_files -- --include-ignored";
+    batches, ignore = "at night: cargo test -p quipu-lab --test contract on_files -- --include-ignored";
+    expiry, ignore = "at night: cargo test -p quipu-lab --test contract on_files -- --include-ignored";
+    limits;
+    large;
+    concurrency, ignore = "at night: cargo test -p quipu-lab --test contract on_files -- --include-ignored";
+    order, ignore = "at night: cargo test -p quipu-lab --test contract on_files -- --include-ignored";
+    space;
+    slots, ignore = "at night: cargo test -p quipu-lab --test contract on_files -- --include-ignored";
+    durability;
+}
+
 #[test]
-fn on_the_simulator() {
-    keeps_the_contract(&Medium::Sim);
+fn no_room_is_left_out() {
+    for check in CHECKS {
+        assert!(ROOMS.contains(&check.room), "{}", check.room);
+    }
 }
 
 /// The longest value of all, on a file: `cargo test --release -p quipu-lab --test contract gibibyte -- --ignored`.
@@ -69,7 +103,7 @@ fn a_value_of_a_gibibyte() {
 #[test]
 fn on_dax() {
     match std::env::var(DAX_FOLDER) {
-        Ok(folder) => keeps_the_contract(&Medium::Dax(folder.into())),
+        Ok(folder) => keeps_the_contract(&Medium::Dax(folder.into()), None),
         Err(_) => println!("skipped: {DAX_FOLDER} names no folder on a DAX file system"),
     }
 }

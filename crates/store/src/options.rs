@@ -74,8 +74,8 @@ pub struct Testing {
     pub twin: Option<Twin>,
     /// Start the index at its smallest, so that short runs grow it, and choose hot keys after few samples.
     pub tiny_index: bool,
-    /// Bytes of each of its zones that an index in the pool uses: few, so that short runs link zones. Whoever opens the pool has to
-    /// say the same.
+    /// Bytes of each of its zones that an index in the pool uses: few, so that short runs link zones. Whoever
+    /// opens the pool has to say the same.
     pub index_zone: Option<u64>,
     /// How hot keys are chosen.
     pub hot_set: Option<HotSetSettings>,

@@ -8,6 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One promise, with the pool that its proof needs.
 pub struct Check {
+    /// The room of the promise.
+    pub room: &'static str,
     /// The promise.
     pub name: &'static str,
     /// Bytes of the pool.
@@ -41,6 +43,7 @@ const KIB: u64 = 1 << 10;
 macro_rules! checks {
     ($($room:ident::$name:ident on $pool:expr, $zone:expr $(, of $form:expr)? $(, if $needs:expr)?;)+) => {
         &[$(Check {
+            room: stringify!($room),
             name: stringify!($name),
             pool: $pool,
             zone: $zone,
@@ -132,12 +135,14 @@ fn subjects() -> impl Iterator<Item = (Design, Option<(&'static str, &'static st
         .flat_map(move |design| [None].into_iter().chain(chosen(*design)).map(|setting| (*design, setting)))
 }
 
-/// Holds every design to the promises whose name contains `filter`, on one medium.
-pub fn judge(medium: &Medium, filter: &str) -> Vec<Failure> {
+/// Holds every design to the promises of a room, or of all, whose name contains `filter`, on one medium.
+pub fn judge(medium: &Medium, room: Option<&str>, filter: &str) -> Vec<Failure> {
     let mut failures = Vec::new();
     for (design, setting) in subjects() {
         let can = |check: &&Check| check.needs.is_none_or(|needs| needs(design.description()));
-        for check in CHECKS.iter().filter(|check| check.name.contains(filter)).filter(can) {
+        let is_asked =
+            |check: &&Check| room.is_none_or(|room| check.room == room) && check.name.contains(filter);
+        for check in CHECKS.iter().filter(is_asked).filter(can) {
             let mut fixture = Fixture::new(design, medium, pool_of(design, check), check.zone);
             fixture.options_mut().slots.form = check.form;
             if let Some((name, value)) = setting {

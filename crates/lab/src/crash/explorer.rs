@@ -1,8 +1,9 @@
 //! Explores runs until enough states have been judged, on several threads of the machine at once.
 
+use super::moment::Label;
 use super::pool::Pool;
 use super::report::{CrashConfig, CrashReport, Violation};
-use super::run::{Label, Run};
+use super::run::Run;
 use quipu::Error;
 use quipu_medium::sim::SimArena;
 use std::collections::{BTreeMap, HashSet};

@@ -11,7 +11,9 @@
 
 mod explorer;
 mod history;
+mod moment;
 mod oracle;
+mod pace;
 mod pool;
 mod records;
 mod report;

@@ -56,7 +56,8 @@ pub fn expiry(value: ValueId) -> Option<Time> {
     (time != 0).then_some(time)
 }
 
-/// State of a key: absent, or a value. A value that has expired is a state of its own, which [shows](shown) as absent.
+/// State of a key: absent, or a value. A value that has expired is a state of its own, which [shows](shown)
+/// as absent.
 pub type State = Option<ValueId>;
 
 /// What a state shows at this time.

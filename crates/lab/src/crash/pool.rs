@@ -29,7 +29,8 @@ const BLOCKS: [(u64, u8); 8] =
 /// one for others, the cleaner and the reserve leave next to none of them.
 const CROWDED_BLOCKS: [(u64, u8, u64); 3] = [(ZONE, 1, 5), (ZONE, 3, 11), (2 * ZONE, 2, 5)];
 
-/// Bytes of its zones that an index in the pool uses in half of the wide runs: a handful of nodes, segments or buckets each.
+/// Bytes of its zones that an index in the pool uses in half of the wide runs: a handful of nodes or segments
+/// each. Of buckets half as many are a handful.
 const INDEX_ZONES: [u64; 2] = [1 << 10, 2 << 10];
 
 /// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are filled and reclaimed.
@@ -51,17 +52,20 @@ struct Traits {
 }
 
 impl Traits {
-    /// Those of a run. The short runs, which are explored in full, have none. The moduli have no factor in common with those
-    /// that decide on other things, so that everything meets everything; and of the first ten seeds, some have each.
+    /// Those of a run. The short runs, which are explored in full, have none. The moduli have no factor in
+    /// common with those that decide on other things, so that everything meets everything; and of the first
+    /// ten seeds, some have each.
     fn of(seed: u64, config: &CrashConfig) -> Traits {
         let description = config.design.description();
         let is_long = !seed.is_multiple_of(64);
         let wide = is_long && matches!(seed % 11, 1 | 4 | 7 | 10);
+        let has_buckets = matches!(config.design, Design::Mpkv | Design::MpkvBaseline);
         let may_link = wide && (description.index_in_pool || config.design == Design::Viper);
         Traits {
             wide,
             words: is_long && matches!(seed % 7, 2 | 4),
-            index_zone: (may_link && seed.is_multiple_of(2)).then_some(INDEX_ZONES[(seed / 2 % 2) as usize]),
+            index_zone: (may_link && seed.is_multiple_of(2))
+                .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32),
             moves_clock: is_long && description.expiry && matches!(seed % 13, 1 | 3 | 4 | 6),
         }
     }

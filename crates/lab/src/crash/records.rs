@@ -13,7 +13,8 @@ use rand::{Rng, SeedableRng};
 /// Keys of most runs.
 pub const KEYS: usize = 24;
 
-/// Keys of a wide run: more than two leaves of any index hold, so that leaves split, roots grow, and what becomes empty goes.
+/// Keys of a wide run: more than two leaves of any index hold, so that leaves split, roots grow, and what
+/// becomes empty goes.
 pub const MANY_KEYS: usize = 72;
 
 /// The empty value, which cannot carry a name of its own.
@@ -31,10 +32,11 @@ pub struct Records {
 }
 
 impl Records {
-    /// Those of a pool whose records have this form. Of one size, a key has at least 6 bytes, and a value room for an aligned
-    /// word behind its middle.
+    /// Those of a pool whose records have this form. Of one size, a key has at least 6 bytes, and a value
+    /// room for an aligned word behind its middle.
     ///
-    /// `words` makes every key a word of eight bytes if sizes differ: indexes keep such keys without a look at the record.
+    /// `words` makes every key a word of eight bytes if sizes differ: indexes keep such keys without a look
+    /// at the record.
     pub fn new(form: RecordForm, keys: usize, words: bool) -> Records {
         Records { form, keys, words: words && form == RecordForm::Variable }
     }

@@ -70,12 +70,13 @@ pub struct CrashReport {
     pub during_recovery: u64,
     /// Of these, crashes while the index or the heap was growing.
     pub during_growth: u64,
-    /// Of these, crashes while a node or segment of the index was being split. In an index in DRAM that shows only if another
-    /// thread writes to the medium meanwhile.
+    /// Of these, crashes while a node or segment of the index was being split. In an index in DRAM that shows
+    /// only if another thread writes to the medium meanwhile.
     pub during_index_split: u64,
     /// Of these, states of pools whose index had split before.
     pub after_index_split: u64,
-    /// Of these, states of pools whose index had lost a node that became empty: an ordered index in the pool tells that.
+    /// Of these, states of pools whose index had lost a node that became empty: an ordered index in the pool
+    /// tells that.
     pub after_index_removal: u64,
     /// Of these, crashes while an index in the pool linked a further zone to its others.
     pub during_index_zone: u64,

@@ -1,18 +1,20 @@
 //! One run: a workload with its crash points, and the judgement of every state that they may leave.
 
 use super::explorer::{DETAILS, Findings};
-use super::history::{Expectation, Recorder};
+use super::history::Recorder;
+use super::moment::{Label, Point, Points, closed};
 use super::oracle::{State, Time, ValueId, milliseconds};
+use super::pace::Pace;
 use super::pool::Pool;
 use super::report::{CrashConfig, Violation};
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
 use quipu::{Design, Store};
 use quipu_medium::Region;
-use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, Snapshot, sched};
-use quipu_parts::index::IndexGrowth;
+use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, sched};
 use quipu_parts::space::SpaceError;
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -20,70 +22,6 @@ use std::rc::Rc;
 
 /// Crashes of a crashed pool's successors that are followed.
 const DEPTH: u32 = 3;
-
-/// A frozen moment, with what a crash then may leave.
-struct Point {
-    snapshot: Snapshot,
-    expectation: Rc<Expectation>,
-    operation: u64,
-    /// What the clock showed.
-    time: Time,
-    label: Label,
-}
-
-/// What was going on at a crash.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Label {
-    /// Crashes that came before.
-    pub(super) depth: u32,
-    pub(super) creating: bool,
-    pub(super) growing: bool,
-    /// A node or segment of the index is being split.
-    pub(super) splitting: bool,
-    /// One has been, in the life of the pool.
-    pub(super) split: bool,
-    /// A node of the index has become empty and left it.
-    pub(super) removed: bool,
-    /// A further zone is being linked to the index.
-    pub(super) linking: bool,
-    /// One has been.
-    pub(super) linked: bool,
-    /// Every key is a word.
-    pub(super) words: bool,
-    /// Time has passed.
-    pub(super) timed: bool,
-    /// There is a key whose value has expired.
-    pub(super) expired: bool,
-    pub(super) compacting: bool,
-    /// It is not known yet what is dead in segments of an earlier run.
-    pub(super) surveying: bool,
-    pub(super) closing: bool,
-    /// A value is being changed in place.
-    pub(super) changing: bool,
-    /// The records of the pool have one size.
-    pub(super) fixed: bool,
-    pub(super) recovering: bool,
-}
-
-impl Label {
-    /// The label after the index has grown so far, which had so many zones at first.
-    fn with(self, growth: IndexGrowth, first_zones: u32) -> Label {
-        Label {
-            splitting: growth.is_splitting,
-            split: self.split || growth.splits > 0,
-            removed: self.removed || growth.removals > 0,
-            linking: growth.is_linking,
-            linked: self.linked || growth.zones > first_zones,
-            ..self
-        }
-    }
-
-    /// What stays true of the pool after a crash.
-    fn inherited(self) -> Label {
-        let Label { depth, split, removed, linked, words, timed, fixed, .. } = self;
-        Label { depth, split, removed, linked, words, timed, fixed, ..Label::default() }
-    }
-}
 
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
 const FRESH: u64 = 3;
@@ -99,14 +37,6 @@ const LONG_RECOVERY: u32 = 24;
 
 /// Operations, one in so many, of a survey behind a recovery that are crash points.
 const SURVEY_MOMENTS: u32 = 8;
-
-/// The moment after a close, which came after these points.
-fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) -> Point {
-    let last = points.borrow().last().map_or(base, |point| point.label.inherited());
-    let label = Label { closing: true, depth: base.depth, ..last };
-    let (expectation, time) = (Rc::new(recorder.borrow().expectation()), recorder.borrow().now());
-    Point { snapshot: sim.snapshot(), expectation, operation: 0, time, label }
-}
 
 /// How the machine stopped.
 enum Crash<'i> {
@@ -146,45 +76,6 @@ impl Stage {
     }
 }
 
-/// Points that an observer has collected.
-type Points = Rc<RefCell<Vec<Point>>>;
-
-/// How thoroughly a run is explored.
-#[derive(Clone, Copy)]
-struct Pace {
-    /// Steps of each thread.
-    steps: usize,
-    /// Share of the operations on persistent memory that are crash points.
-    chance: f64,
-    /// The same while compaction is at work.
-    compacting: f64,
-    /// Images of each; 0 for all.
-    budget: usize,
-    /// Crash points that are judged of a crashed recovery, and of the work that follows one; of those that there are more, some
-    /// are drawn. Other histories tell more than further moments of the same one.
-    nested: [usize; 2],
-    /// Times that a thread of its own compacts beside the others, and that it does so on a store opened again.
-    compactions: [usize; 2],
-}
-
-impl Pace {
-    /// One run in 64 is short and explored at every operation, in every image; the others go far and are sampled, so
-    /// that many different histories are seen. A crowded one compacts so much that less of that is enough.
-    fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
-        let (steps, chance, budget, compactions, nested) = match seed.is_multiple_of(64) {
-            true => (4, 1.0, 0, [1, 1], [usize::MAX; 2]),
-            false => (config.ops, 0.06, 4, [8, 1], [8, 12]),
-        };
-        let (compacting, compactions) = match (pool.is_crowded(), config.design) {
-            (false, _) => (0.4, [0, 0]),
-            // A block has less to move than a segment.
-            (true, Design::ViperPacman) => (0.5, compactions),
-            (true, _) => (0.3, compactions),
-        };
-        Pace { steps, chance, compacting, budget, compactions, nested }
-    }
-}
-
 /// One run in progress.
 pub(super) struct Run<'a> {
     config: &'a CrashConfig,
@@ -212,7 +103,7 @@ impl<'a> Run<'a> {
     }
 
     fn explore_all(&mut self) {
-        let Pace { steps, chance, budget, compactions, .. } = self.pace;
+        let Pace { steps, chance, budget, compactions, points: most, .. } = self.pace;
         let region =
             Region::sim(SimOptions { len: self.pool.len(), seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
@@ -244,7 +135,7 @@ impl<'a> Run<'a> {
         if let Some(what) = failure {
             return self.violation(0, what, String::new());
         }
-        self.judge_points(&points, budget, usize::MAX);
+        self.judge_points(&points, budget, most[0]);
     }
 
     /// An observer that freezes some of the moments it sees, those of growth always.
@@ -290,6 +181,7 @@ impl<'a> Run<'a> {
                 () => chance,
             };
             if random.random_bool(chance) {
+                let stays = read_ahead || growth.is_linking;
                 let time = recorder.borrow().now();
                 let timed = base.timed || time > 0;
                 let label =
@@ -301,15 +193,20 @@ impl<'a> Run<'a> {
                     expectation,
                     operation,
                     time,
+                    stays,
                     label,
                 });
             }
         })
     }
 
-    /// Zones that an index in the pool has before it takes further ones: an ordered one keeps nodes and long keys apart.
+    /// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys
+    /// apart, MPKV's buckets those of the table and those that overflow.
     fn first_zones(&self) -> u32 {
-        1 + u32::from(self.config.design.description().ordered)
+        match self.config.design {
+            Design::FlatstoreFf | Design::Mpkv | Design::MpkvBaseline => 2,
+            _ => 1,
+        }
     }
 
     /// What the clock shows, if it moves in this run.
@@ -398,8 +295,12 @@ impl<'a> Run<'a> {
     /// Judges the images of so many of the points.
     fn judge_points(&mut self, points: &Points, budget: usize, most: usize) {
         let mut points = std::mem::take(&mut *points.borrow_mut());
-        while points.len() > most {
-            points.swap_remove(self.random.random_range(0..points.len()));
+        if points.len() > most {
+            let (mut stay, mut others): (Vec<_>, Vec<_>) = points.into_iter().partition(|point| point.stays);
+            others.shuffle(&mut self.random);
+            others.truncate(most.saturating_sub(stay.len()));
+            stay.append(&mut others);
+            points = stay;
         }
         for point in points {
             let seed = self.random.random();
@@ -511,7 +412,7 @@ impl<'a> Run<'a> {
         }
         // A recovery that believes its index does little, so its moments are seen torn too.
         let budget = if self.config.design.description().index_in_pool { 3 } else { 2 };
-        self.judge_points(&nested, budget, self.pace.nested[0]);
+        self.judge_points(&nested, budget, self.pace.points[1]);
     }
 
     /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the same history.
@@ -549,7 +450,8 @@ impl<'a> Run<'a> {
             let compacting = open.is_some_and(|store| store.compacting());
             let label = Label { recovering, surveying, compacting, ..base }.with(growth, first_zones);
             let expectation = expectation.clone();
-            let point = Point { snapshot: sim.snapshot(), expectation, operation, time, label };
+            let stays = false;
+            let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };
             nested.borrow_mut().push(point);
         })
     }
@@ -571,7 +473,7 @@ impl<'a> Run<'a> {
         }
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),
-            None => self.judge_points(&points, 2, self.pace.nested[1]),
+            None => self.judge_points(&points, 2, self.pace.points[2]),
         }
     }
 

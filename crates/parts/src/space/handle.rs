@@ -240,8 +240,9 @@ impl Space {
         self.zones.zone_size()
     }
 
-    /// Lets indexes use no more than so many bytes of each of their zones, so that a few keys fill several. For tests: the
-    /// limit is part of how an index stands in its zones, so the same one has to be set whenever the pool is opened.
+    /// Lets indexes use no more than so many bytes of each of their zones, so that a few keys fill several.
+    /// For tests: the limit is part of how an index stands in its zones, so the same one has to be set
+    /// whenever the pool is opened.
     pub fn limit_index_zones(&mut self, bytes: u64) {
         self.index_limit = bytes;
     }

@@ -137,7 +137,8 @@ impl Index for Masstree {
         IndexStats { bytes: stats.bytes, pm_bytes: 0, splits: stats.splits, records_read: 0 }
     }
 
-    /// A split never shows: nodes split one by one, and a writer that does it waits for nothing but locks of other nodes.
+    /// A split never shows: nodes split one by one, and a writer that does it waits for nothing but locks of
+    /// other nodes.
     fn growth(&self) -> IndexGrowth {
         IndexGrowth { splits: self.splits.load(Ordering::Relaxed), ..IndexGrowth::default() }
     }

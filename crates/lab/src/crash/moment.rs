@@ -1,0 +1,86 @@
+//! Moments at which a run is stopped, and what was going on there.
+
+use super::history::{Expectation, Recorder};
+use super::oracle::Time;
+use quipu_medium::sim::{Sim, Snapshot};
+use quipu_parts::index::IndexGrowth;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A frozen moment, with what a crash then may leave.
+pub(super) struct Point {
+    pub(super) snapshot: Snapshot,
+    pub(super) expectation: Rc<Expectation>,
+    /// Operations on persistent memory before it.
+    pub(super) operation: u64,
+    /// What the clock showed.
+    pub(super) time: Time,
+    /// It is judged however many there are.
+    pub(super) stays: bool,
+    pub(super) label: Label,
+}
+
+/// What was going on at a crash.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Label {
+    /// Crashes that came before.
+    pub(super) depth: u32,
+    pub(super) creating: bool,
+    pub(super) growing: bool,
+    /// A node or segment of the index is being split.
+    pub(super) splitting: bool,
+    /// One has been, in the life of the pool.
+    pub(super) split: bool,
+    /// A node of the index has become empty and left it.
+    pub(super) removed: bool,
+    /// A further zone is being linked to the index.
+    pub(super) linking: bool,
+    /// One has been.
+    pub(super) linked: bool,
+    /// Every key is a word.
+    pub(super) words: bool,
+    /// Time has passed.
+    pub(super) timed: bool,
+    /// There is a key whose value has expired.
+    pub(super) expired: bool,
+    pub(super) compacting: bool,
+    /// It is not known yet what is dead in segments of an earlier run.
+    pub(super) surveying: bool,
+    pub(super) closing: bool,
+    /// A value is being changed in place.
+    pub(super) changing: bool,
+    /// The records of the pool have one size.
+    pub(super) fixed: bool,
+    pub(super) recovering: bool,
+}
+
+impl Label {
+    /// The label after the index has grown so far, which had so many zones at first.
+    pub(super) fn with(self, growth: IndexGrowth, first_zones: u32) -> Label {
+        Label {
+            splitting: growth.is_splitting,
+            split: self.split || growth.splits > 0,
+            removed: self.removed || growth.removals > 0,
+            linking: growth.is_linking,
+            linked: self.linked || growth.zones > first_zones,
+            ..self
+        }
+    }
+
+    /// What stays true of the pool after a crash.
+    pub(super) fn inherited(self) -> Label {
+        let Label { depth, split, removed, linked, words, timed, fixed, .. } = self;
+        Label { depth, split, removed, linked, words, timed, fixed, ..Label::default() }
+    }
+}
+
+/// Points that an observer has collected.
+pub(super) type Points = Rc<RefCell<Vec<Point>>>;
+
+/// The moment after a close, which came after these points.
+pub(super) fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) -> Point {
+    let last = points.borrow().last().map_or(base, |point| point.label.inherited());
+    let label = Label { closing: true, depth: base.depth, ..last };
+    let (expectation, time) = (Rc::new(recorder.borrow().expectation()), recorder.borrow().now());
+    Point { snapshot: sim.snapshot(), expectation, operation: 0, time, stays: true, label }
+}

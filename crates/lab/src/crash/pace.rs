@@ -1,0 +1,44 @@
+//! How thoroughly a run is explored.
+
+use super::pool::Pool;
+use super::report::CrashConfig;
+use quipu::Design;
+
+/// How thoroughly a run is explored.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    /// Steps of each thread.
+    pub(super) steps: usize,
+    /// Share of the operations on persistent memory that are crash points.
+    pub(super) chance: f64,
+    /// The same while compaction is at work.
+    pub(super) compacting: f64,
+    /// Images of each; 0 for all.
+    pub(super) budget: usize,
+    /// Crash points that are judged of the run itself, of a crashed recovery, and of the work that follows
+    /// one. Where there are more, some are drawn: another history tells more than further moments of the same
+    /// one.
+    pub(super) points: [usize; 3],
+    /// Times that a thread of its own compacts beside the others, and that it does so on a store opened
+    /// again.
+    pub(super) compactions: [usize; 2],
+}
+
+impl Pace {
+    /// One run in 64 is short and explored at every operation, in every image; the others go far and are
+    /// sampled, so that many different histories are seen. A crowded one compacts so much that less of that
+    /// is enough.
+    pub(super) fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
+        let (steps, chance, budget, compactions, points) = match seed.is_multiple_of(64) {
+            true => (4, 1.0, 0, [1, 1], [usize::MAX; 3]),
+            false => (config.ops, 0.06, 4, [8, 1], [100, 8, 12]),
+        };
+        let (compacting, compactions) = match (pool.is_crowded(), config.design) {
+            (false, _) => (0.4, [0, 0]),
+            // A block has less to move than a segment.
+            (true, Design::ViperPacman) => (0.5, compactions),
+            (true, _) => (0.3, compactions),
+        };
+        Pace { steps, chance, compacting, budget, compactions, points }
+    }
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# What every change cannot afford: far more crash states, other seeds each night, the search for every broken twin, real threads,
+# real deaths and long soaks. Writes one JSON object a line to the report as it goes, and exits 1 if anything failed.
+#
+# A line has `step`, `seed`, `seconds`, `failed` and what the step itself says. A crash campaign also fails if it never came to a
+# state that every design must come to, such as one after a split of the index. The search for the broken twins says how many
+# states each conviction took.
+#
+#   scripts/nightly.sh                                  # all of it, some hours
+#   STATES=2000 TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 scripts/nightly.sh   # a trial
+#
+# SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, REPORT the file of the report, STEPS the
+# steps: crash twins model contract linear kill soak.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+night=$(date +%Y%m%d)
+SEED=${SEED:-$((night * 1000))}
+STATES=${STATES:-200000}
+TWIN_STATES=${TWIN_STATES:-200000}
+HISTORIES=${HISTORIES:-50000}
+ROUNDS=${ROUNDS:-100}
+REOPENINGS=${REOPENINGS:-100}
+SEEDS=${SEEDS:-60}
+REPORT=${REPORT:-nightly-$night.jsonl}
+STEPS=${STEPS:-crash twins model contract linear kill soak}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+
+# Writes lines of the report, STEP EXIT SECONDS: one for each JSON object that the step has printed, or one in all. Of a crash
+# campaign it says which share of the states was of each kind.
+note() {
+  local failed=false
+  [ "$2" -eq 0 ] || { failed=true; failures=$((failures + 1)); }
+  python3 - "$1" "$SEED" "$3" "$failed" "$scratch" >>"$REPORT" <<'PY'
+import json, sys
+step, seed, seconds, failed, scratch = sys.argv[1:]
+output, errors = (open(f"{scratch}/{name}", errors="replace").read() for name in ("output", "errors"))
+line = {"step": step, "seed": int(seed), "seconds": int(seconds), "failed": failed == "true"}
+if line["failed"]:
+    line["errors"] = (errors or output)[-4000:]
+said = []
+for text in output.splitlines():
+    try:
+        said.append(json.loads(text[text.index("{"):]))
+    except ValueError:
+        pass
+for found in said or [None]:
+    if found and found.get("states") and "nested" in found:
+        kinds = [name for name in found if name == "nested" or name.startswith(("during_", "after_"))]
+        line["shares"] = {name: round(found[name] / found["states"], 4) for name in kinds}
+    print(json.dumps({**line, "said": found} if found else line))
+PY
+  echo "$1: $3 s, failed: $failed"
+}
+
+# Runs a step: NAME COMMAND...
+step() {
+  local name=$1 begun=$SECONDS status=0
+  shift
+  "$@" >"$scratch/output" 2>"$scratch/errors" || status=$?
+  note "$name" "$status" $((SECONDS - begun))
+}
+
+# A campaign that never came to a state which every design must come to.
+reached() {
+  python3 - "$scratch/output" <<'PY'
+import json, sys
+for line in open(sys.argv[1]):
+    report = json.loads(line)
+    kinds = ["nested", "during_compaction", "during_recovery", "during_growth", "after_index_split", "word_keys"]
+    if report["during_survey"]:  # An index in the pool is believed.
+        kinds += ["during_index_split", "during_index_zone", "after_index_zone"]
+    missing = [name for name in kinds if not report[name]]
+    if missing:
+        sys.exit(f"{report['design']} never came to: {', '.join(missing)}")
+PY
+}
+
+crash() {
+  "$quipu" crash --design "$1" --states "$STATES" --seed "$SEED" --json && reached
+}
+
+cargo build --release -p quipu-cli || exit 1
+quipu=${CARGO_TARGET_DIR:-target}/release/quipu
+DESIGNS=${DESIGNS:-$("$quipu" designs --json | python3 -c 'import json, sys; print(*(json.loads(line)["name"] for line in sys.stdin))')}
+: >>"$REPORT"
+
+for what in $STEPS; do
+  case $what in
+  crash) for design in $DESIGNS; do step "crash $design" crash "$design"; done ;;
+  twins)
+    step twins env QUIPU_SEED="$SEED" QUIPU_STATES="$TWIN_STATES" \
+      cargo test --release -p quipu-lab --test crash -- --ignored --nocapture search
+    ;;
+  model) step model env QUIPU_MODEL_SEEDS="$SEEDS" cargo test --release -p quipu-lab --test model ;;
+  contract)
+    step contract cargo test --release -p quipu-lab --test contract on_files -- --include-ignored
+    step costs env QUIPU_UTILIZATIONS=80,90 cargo test --release -p quipu-lab --test pacman_costs
+    ;;
+  linear)
+    for design in $DESIGNS; do
+      step "linear $design" "$quipu" linear --design "$design" --histories "$HISTORIES" --seed "$SEED" --json
+    done
+    ;;
+  kill)
+    for design in $DESIGNS; do
+      step "kill $design" "$quipu" kill "$scratch/pool" --design "$design" --rounds "$ROUNDS" --seed "$SEED" --json
+      rm -f "$scratch/pool"
+    done
+    ;;
+  soak)
+    for design in $DESIGNS; do
+      step "soak $design" "$quipu" soak "$scratch/pool" --design "$design" --clean "$REOPENINGS" \
+        --unclean "$REOPENINGS" --seed "$SEED" --json
+      rm -f "$scratch/pool"
+    done
+    ;;
+  *) echo "no step is called $what" >&2; exit 2 ;;
+  esac
+done
+
+echo "$failures steps failed; the report is $REPORT"
+[ "$failures" -eq 0 ]
