@@ -34,10 +34,10 @@ pub enum Place {
     EndMark,
     /// A record that counts, in a segment that has an end mark.
     LiveRecord,
-    /// The same in a segment that was open when the run ended.
-    OpenRecord,
-    /// Anything else among the records: dead ones, tombstones, heads of frames.
+    /// Any other record there: a dead one, a tombstone, the head of a frame.
     DeadRecord,
+    /// A record in a segment that was open when the run ended.
+    OpenRecord,
     /// A zone of a large value.
     LargeValue,
     /// The header of a chunk.
@@ -239,6 +239,13 @@ impl Ground {
         &self.options
     }
 
+    /// What stands in these bytes.
+    pub(super) fn places_in(&self, range: &Range<usize>) -> BTreeSet<Place> {
+        let meets = |other: &Range<usize>| other.start < range.end && range.start < other.end;
+        let places = self.places.iter();
+        places.filter(|(_, stretches)| stretches.iter().any(meets)).map(|(place, _)| *place).collect()
+    }
+
     /// Keys whose first bytes stand at a multiple of eight in these bytes of an image, with the place.
     fn keys_in<'g>(
         &'g self,
@@ -368,9 +375,9 @@ impl Ground {
                     self.image[at + 16] == 4 || found.starts_with(value)
                 });
             let place = match (is_live, is_open) {
-                (true, true) => Place::OpenRecord,
+                (_, true) => Place::OpenRecord,
                 (true, false) => Place::LiveRecord,
-                (false, _) => Place::DeadRecord,
+                (false, false) => Place::DeadRecord,
             };
             self.add(place, at..end);
             at += len;

@@ -89,9 +89,11 @@ pub fn campaign(design: Design, seeds: std::ops::Range<u64>) -> Report {
 pub fn strike(ground: &Ground, seed: u64, report: &mut Report) {
     let strike = Strike::draw(ground, seed);
     let verdict = judge::judge(ground, &strike);
-    let excepted = CANNOT_TELL
-        .iter()
-        .any(|(design, places)| *design == ground.design() && places.contains(&strike.place));
+    let struck = ground.places_in(&strike.range);
+    let cannot_tell = |(design, places): &(Design, &[Place])| {
+        *design == ground.design() && places.iter().any(|place| struck.contains(place))
+    };
+    let excepted = CANNOT_TELL.iter().any(cannot_tell);
     let tally = report.tallies.entry((ground.name().to_owned(), strike.place)).or_default();
     tally.strikes += 1;
     match verdict {
