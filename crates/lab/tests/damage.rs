@@ -4,7 +4,7 @@
 //! `QUIPU_DAMAGE_SEED` is one alone, to replay a strike.
 
 use quipu::Design;
-use quipu_lab::damage::{CANNOT_TELL, Ground, Report, strike};
+use quipu_lab::damage::{CANNOT_TELL, Ground, Report, Verdict, strike, untouched};
 use std::collections::BTreeSet;
 
 /// Strikes of a design in a test.
@@ -19,6 +19,8 @@ fn tells(design: Design) {
     };
     let mut report = Report::default();
     for ground in &grounds {
+        let verdict = untouched(ground);
+        assert!(matches!(verdict, Verdict::Harmless), "{}: {verdict:?}", ground.name());
         seeds.clone().for_each(|seed| strike(ground, seed, &mut report));
     }
     println!("{report}");

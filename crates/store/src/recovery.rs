@@ -133,10 +133,7 @@ pub(crate) fn recover<I: Index>(
         }
     }
     for (info, end) in std::mem::take(&mut findings.open) {
-        // A scan that stops at a hole would not see all.
-        let has_holes = || findings.holes.iter().any(|(segment, ..)| segment.zone == info.zone);
-        let needless =
-            end == FIRST_RECORD || (holes == Holes::AreDamage && !has_holes() && spine.is_needless(&info)?);
+        let needless = end == FIRST_RECORD || (holes == Holes::AreDamage && spine.is_needless(&info)?);
         let list = if needless { &mut findings.needless } else { &mut findings.open };
         list.push((info, end));
     }
@@ -181,8 +178,9 @@ pub(crate) fn scan_all<I: Index>(
         return Err(error);
     }
     spine.judge_values(&mut findings)?;
-    // After a crash of the system table and headers may be of different times.
-    if spine.heap.space().superblock().boot_id == spine.region().boot_id() {
+    // After a crash of the system that the durability does not cover, table and headers may be of different times.
+    let is_this_boot = spine.heap.space().superblock().boot_id == spine.region().boot_id();
+    if is_this_boot || holes != Holes::AreLost {
         findings.orphans = spine.heap.orphans();
         findings.damage.extend(findings.orphans.iter().map(|zone| spine.lost_by_table(*zone)));
     }
@@ -404,6 +402,7 @@ impl<I: Index> Spine<I> {
         let guard = participant.pin();
         // SAFETY: as in `scan_zone`.
         let Ok(mut scan) = (unsafe { self.heap.scan(info.zone) }) else { return Ok(false) };
+        let mut effort = MOST_EFFORT * self.heap.space().zone_size();
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
@@ -413,6 +412,7 @@ impl<I: Index> Spine<I> {
                     }
                 }
                 Ok(Some(Found::Frame { .. })) => {}
+                Ok(None) if scan.pass_hole(&mut effort) => {}
                 Ok(None) => return Ok(true),
                 Ok(Some(Found::Gap { .. })) | Err(_) => return Ok(false),
             }

@@ -264,6 +264,12 @@ impl Ground {
         for frame in self.frames.iter().filter(|frame| meets(frame)) {
             own.extend(self.keys_in(&self.image, frame.clone()).map(|(_, key)| key));
         }
+        // A length word of zero is the end of its page's log.
+        let words = self.places.get(&Place::LengthWord).into_iter().flatten().filter(|word| meets(word));
+        for word in words.filter(|word| after[(*word).clone()] == [0; 8]) {
+            let rest = word.start..word.start.next_multiple_of(4096);
+            own.extend(self.keys_in(&self.image, rest).map(|(_, key)| key));
+        }
         for image in [&self.image[..], after] {
             let around = range.start.saturating_sub(LONGEST)..range.end + 48;
             own.extend(

@@ -74,6 +74,11 @@ impl fmt::Display for Report {
     }
 }
 
+/// What a ground answers that nobody has struck.
+pub fn untouched(ground: &Ground) -> Verdict {
+    judge::judge(ground, &Strike::none(ground))
+}
+
 /// Strikes each ground of a design once with each of these seeds.
 pub fn campaign(design: Design, seeds: std::ops::Range<u64>) -> Report {
     let mut report = Report::default();

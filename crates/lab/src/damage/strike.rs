@@ -37,6 +37,11 @@ pub struct Strike {
 }
 
 impl Strike {
+    /// No strike at all.
+    pub(super) fn none(ground: &Ground) -> Strike {
+        Strike { place: Place::Free, blow: Blow::Bit, range: 0..0, image: ground.image.clone() }
+    }
+
     /// The strike of a seed.
     pub fn draw(ground: &Ground, seed: u64) -> Strike {
         let mut random = SmallRng::seed_from_u64(seed);
