@@ -154,6 +154,7 @@ fn forged_geometry_and_clocks_are_refused() {
             zone_size,
             design: 1,
             settings: [0; _],
+            features: &[],
             pools: Vec::new(),
             nodes: region.nodes(),
             free_list: FreeListKind::Persistent,

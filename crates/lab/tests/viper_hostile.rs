@@ -1,13 +1,14 @@
 //! Pools of design `viper` whose bytes have been changed, by accident or by somebody who knows the pool's secret and makes the
 //! checks agree again: opening, reading, writing and checking neither panic nor hang, whatever they answer.
 
-use quipu::{Design, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Store};
+use quipu::{Design, LockKind, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::index::cceh::CcehSettings;
 use quipu_parts::record::Certifier;
 use quipu_parts::space::Space;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
 use twox_hash::XxHash3_64;
 
 const LEN: u64 = 2 << 20;
@@ -85,7 +86,10 @@ fn odd_word(random: &mut SmallRng) -> u64 {
 
 impl Ground {
     fn new(form: RecordForm, nodes: NodePlace, closed: bool) -> Ground {
-        let options = options(form, nodes);
+        Ground::of(form, options(form, nodes), closed)
+    }
+
+    fn of(form: RecordForm, options: Options, closed: bool) -> Ground {
         let region = Region::dram(LEN, Pages::Ordinary).expect("memory");
         let store = Store::create_on(region.clone(), &options).expect("a new pool");
         let mut client = store.client();
@@ -130,6 +134,25 @@ impl Ground {
     fn seed(&self, zone: usize) -> u64 {
         let life = self.certifier.life_key(word(&self.bytes, zone + 16), word(&self.bytes, zone + 32));
         self.certifier.check(life, 0, &[])
+    }
+
+    /// The zones that are chunks.
+    fn chunks(&self) -> impl Iterator<Item = usize> {
+        let zones = self.zones.iter().map(|zone| *zone as usize);
+        zones.filter(|zone| &self.bytes[zone + 8..zone + 12] == b"QVCH")
+    }
+
+    /// Why a pool of these bytes is refused, unchanged; or what it holds.
+    fn opened(&self, bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
+        let region = region(bytes);
+        let store = Store::open_on(region.clone(), &self.options).map_err(|error| {
+            let mut after = vec![0; bytes.len()];
+            region.read_racing(0, &mut after);
+            assert!(after == bytes, "refused, and yet changed");
+            error.to_string()
+        })?;
+        let client = store.client();
+        Ok(client.pin().iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect())
     }
 
     /// Pages of a chunk, as numbers and offsets.
@@ -305,8 +328,7 @@ fn a_life_that_no_run_draws_is_refused() {
 fn a_block_does_not_become_free_by_one_bit() {
     for nodes in [NodePlace::Dram, NodePlace::Pm] {
         let ground = Ground::new(RecordForm::Fixed { key: 8, value: 40 }, nodes, true);
-        let chunks = ground.zones.iter().filter(|zone| &ground.bytes[**zone as usize + 8..][..4] == b"QVCH");
-        let pages = chunks.flat_map(|zone| ground.pages(*zone as usize));
+        let pages = ground.chunks().flat_map(|zone| ground.pages(zone));
         let is_used = |page: &usize| word(&ground.bytes, page + 8) != 0;
         let used: Vec<usize> = pages.map(|(_, page)| page).filter(is_used).collect();
         assert!(!used.is_empty());
@@ -315,6 +337,61 @@ fn a_block_does_not_become_free_by_one_bit() {
             bytes[page + 1] ^= 1;
             assert!(!ground.survive(&bytes), "page at {page:#x}");
         }
+    }
+}
+
+/// A lower count of used blocks would hide the records behind it and hand their blocks out as new ones; a later run
+/// would find what was deleted meanwhile.
+#[test]
+fn no_bit_of_a_count_of_used_blocks_hides_a_record() {
+    for form in [RecordForm::Variable, RecordForm::Fixed { key: 8, value: 40 }] {
+        for nodes in [NodePlace::Dram, NodePlace::Pm] {
+            let ground = Ground::new(form, nodes, true);
+            let sound = ground.opened(&ground.bytes);
+            let mut refused = 0;
+            for (number, zone) in ground.chunks().enumerate() {
+                for bit in (number % 8..64).step_by(8) {
+                    let mut bytes = ground.bytes.clone();
+                    bytes[zone + 40 + bit / 8] ^= 1 << (bit % 8);
+                    let refusal = ground.opened(&bytes).expect_err("a count that does not prove itself");
+                    assert!(refusal.contains("the count of used blocks of a chunk"), "bit {bit}: {refusal}");
+                }
+                // Those that prove themselves, as a line has them whose last writes the medium has lost.
+                for earlier in 0..word(&ground.bytes, zone + 40) & 0xffff_ffff {
+                    let mut bytes = ground.bytes.clone();
+                    let check = mix(mix(ground.seed(zone)) ^ earlier) >> 32 << 32;
+                    set_word(&mut bytes, zone + 40, check | earlier);
+                    let opened = ground.opened(&bytes);
+                    let is_named =
+                        opened.as_ref().is_err_and(|text| text.contains("a block that was never used"));
+                    assert!(is_named || opened == sound, "{earlier}: {:?}", opened.err());
+                    refused += u32::from(is_named);
+                }
+            }
+            assert!(refused > 0, "{form:?} {nodes:?}: {refused}");
+        }
+    }
+}
+
+/// Locks in pages that a crash has left taken are reset when the pool has been found sound, and not before.
+#[test]
+fn a_pool_that_is_refused_keeps_its_locks() {
+    let form = RecordForm::Fixed { key: 8, value: 40 };
+    let base = options(form, NodePlace::Dram);
+    let slots = SlotSettings { lock: LockKind::PageByte, ..base.slots };
+    let mut ground = Ground::of(form, Options { slots, ..base }, false);
+    let pages: Vec<usize> =
+        ground.chunks().flat_map(|zone| ground.pages(zone)).map(|(_, page)| page).collect();
+    let used: Vec<usize> = pages.into_iter().filter(|page| word(&ground.bytes, page + 8) != 0).collect();
+    for page in &used {
+        ground.bytes[*page] |= 1;
+    }
+    let sound = ground.opened(&ground.bytes).expect("locks do not matter after a crash");
+    assert!(sound.len() > 20 && ground.survive(&ground.bytes));
+    for page in used {
+        let mut bytes = ground.bytes.clone();
+        bytes[page + 5] ^= 1;
+        ground.opened(&bytes).expect_err("the header of a page is damaged");
     }
 }
 

@@ -16,6 +16,7 @@ fn options(free_list: FreeListKind, nodes: u16, count: u64) -> FormatOptions {
         zone_size: 4096,
         design: 0,
         settings: [0; SETTINGS_LEN],
+        features: &[],
         pools: vec![PoolSpec { id: 1, object_size: 64, count }],
         nodes: (0..nodes).map(Node).collect(),
         free_list,

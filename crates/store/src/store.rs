@@ -121,6 +121,7 @@ impl Store {
                     FlatSettings { techniques, shape, root: [0; _] }.encode()
                 }
             },
+            features: design.description().features,
             pools: Vec::new(),
             nodes: region.nodes(),
             free_list: match options.free_list {
@@ -388,7 +389,7 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     Ok(Store::of(engine, design, recovery, options))
 }
 
-/// Whether a superblock describes a pool of this program, and of which design.
+/// Whether a superblock describes a pool of this program, of which design, and in the form of today.
 fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design, Error> {
     let id = superblock.design.get();
     let design =
@@ -398,6 +399,7 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
     {
         return Err(Error::OtherDesign { found: design.to_string(), asked: asked.to_string() });
     }
+    superblock.require(design.description().features)?;
     if !superblock.zone_size().is_power_of_two() || !ZONE_SIZES.contains(&superblock.zone_size()) {
         return Err(SpaceError::Geometry { what: "the zone size is none that a store creates" }.into());
     }

@@ -88,6 +88,7 @@ impl<'a> Parts<'a> {
             // No store: nobody opens it as one.
             design: 0,
             settings: [0; SETTINGS_LEN],
+            features: &[],
             pools: Vec::new(),
             nodes: vec![Node(0)],
             free_list: FreeListKind::Volatile,

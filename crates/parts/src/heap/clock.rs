@@ -150,6 +150,7 @@ mod tests {
             zone_size: 16 << 10,
             design: 1,
             settings: [0; _],
+            features: &[],
             pools: Vec::new(),
             nodes: vec![Node(0)],
             free_list: FreeListKind::Persistent,

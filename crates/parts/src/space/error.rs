@@ -33,6 +33,15 @@ pub enum SpaceError {
         /// Newest version that this release knows.
         known: u32,
     },
+    /// An earlier release wrote this pool, in a form that this one does not read.
+    #[error(
+        "the pool is from an earlier release: it has {what}; export it with the release that wrote it, and import the file into a \
+         new pool; nothing was changed"
+    )]
+    OlderFormat {
+        /// What is old in the pool.
+        what: String,
+    },
     /// The pool uses features that this release does not know and must not ignore.
     #[error("the pool uses features unknown to this release (bits {bits:#x}); open it with a newer release")]
     UnknownFeatures {

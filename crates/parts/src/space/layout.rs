@@ -4,6 +4,7 @@
 //! faulty release; open refuses it all the same, because every later offset is computed from it.
 
 use super::error::SpaceError;
+use super::feature::{Feature, word_of};
 use super::free_list::{FreeListKind, MAX_OBJECTS, WORD_LEN};
 use super::pool_header::{HEADER_LEN, ZoneEntry};
 use super::superblock::{MAX_EXTENTS, MAX_POOLS, SETTINGS_LEN, SUPERBLOCK_END, Superblock};
@@ -39,6 +40,8 @@ pub struct FormatOptions {
     pub design: u32,
     /// The design's own settings, kept unread.
     pub settings: [u8; SETTINGS_LEN],
+    /// What its bytes have beyond the first form of their version.
+    pub features: &'static [Feature],
     /// Object pools, up to 8.
     pub pools: Vec<PoolSpec>,
     /// NUMA nodes, up to 16; what the object pools leave is split evenly into one extent for each, in order.
@@ -57,6 +60,7 @@ pub(super) fn plan(len: u64, options: &FormatOptions) -> Result<Superblock, Spac
     let mut superblock = Superblock::blank();
     superblock.design.set(options.design);
     superblock.settings = options.settings;
+    superblock.incompatible.set(word_of(options.features));
     superblock.secret = options.secret;
     superblock.boot_id = options.boot_id;
     superblock.pool_len.set(len);

@@ -7,6 +7,7 @@ fn options(zone_size: u64, nodes: u16, pools: &[PoolSpec]) -> FormatOptions {
         zone_size,
         design: 0,
         settings: [0; SETTINGS_LEN],
+        features: &[],
         pools: pools.to_vec(),
         nodes: (0..nodes).map(Node).collect(),
         free_list: FreeListKind::Persistent,

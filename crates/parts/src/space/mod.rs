@@ -63,6 +63,7 @@
 
 mod audit;
 mod error;
+mod feature;
 mod free_list;
 mod handle;
 mod layout;
@@ -75,6 +76,7 @@ mod zone_pool;
 
 pub use audit::{PoolAudit, SpaceAudit};
 pub use error::SpaceError;
+pub use feature::Feature;
 pub use free_list::FreeListKind;
 pub use handle::Space;
 pub use layout::{FormatOptions, PoolSpec};

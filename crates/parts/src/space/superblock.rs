@@ -6,6 +6,7 @@
 //! always covers the whole copy: so any release can tell a newer pool from a damaged one.
 
 use super::error::SpaceError;
+use super::feature::{Feature, word_of};
 use super::free_list::FreeListKind;
 use quipu_medium::Region;
 use twox_hash::XxHash3_64;
@@ -30,7 +31,7 @@ const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
 /// Feature bits that this release understands.
-const KNOWN_INCOMPATIBLE: u64 = 0;
+const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL);
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = MARKS_GIVEN_UP;
 /// A read-only-compatible feature: segments that were given up are marked in their headers, from the run on that
 /// [`Superblock::marked_from`] tells. A release that does not know it would give some up without.
@@ -50,7 +51,7 @@ pub struct Superblock {
     pub compatible: U64,
     /// Features that a release may ignore if it only reads.
     pub read_only_compatible: U64,
-    /// Features that a release must know to touch the pool at all.
+    /// [Features](Feature) that a release must know to touch the pool at all.
     pub incompatible: U64,
     pub(super) pool_len: U64,
     pub(super) zone_size: U64,

@@ -11,6 +11,7 @@ pub fn format_in(region: Region, zone_size: u64) -> Arc<Space> {
         zone_size,
         design: 1,
         settings: [0; SETTINGS_LEN],
+        features: &[],
         pools: vec![],
         nodes: vec![Node(0)],
         free_list: FreeListKind::Volatile,

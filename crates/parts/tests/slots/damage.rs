@@ -3,7 +3,7 @@
 use crate::support::{CLOCK, Random, fixed, heap, recover, region, value, variable};
 use quipu_medium::Region;
 use quipu_parts::heap::Clock;
-use quipu_parts::heap::slots::{Offset, SlotError, SlotHeap, SlotSettings};
+use quipu_parts::heap::slots::{Damage, Offset, SlotError, SlotHeap, SlotSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{Space, ZoneId};
 
@@ -31,7 +31,9 @@ fn each_header_and_length_word_is_held_against_what_it_must_be() {
         // The first block lies a page behind its chunk's header.
         let places = [
             (0, 1, "the header of a chunk"),
-            (48 - 8, 1 << 40, "the header of a chunk"),
+            (40 - 8, 1 << 40, "the header of a chunk"),
+            (40, 1 << 2, "the count of used blocks of a chunk"),
+            (40, 1 << 40, "the count of used blocks of a chunk"),
             (4096, 1 << 40, "the header of a page"),
             (4096, 4 << 8, "the header of a page"),
             // It would say that the block is free.
@@ -52,10 +54,48 @@ fn each_header_and_length_word_is_held_against_what_it_must_be() {
             flip(&region, zone + at, bits);
             let recovered = recover(&region, settings, 0);
             let [damage] = recovered.damages[..] else { panic!("{what}: {:?}", recovered.damages) };
-            assert_eq!((damage.what, damage.offset), (what, zone + if at < 64 { 0 } else { at }));
+            assert_eq!((damage.what, damage.offset), (what, zone + if at < 40 { 0 } else { at }));
             let found = recovered.records.len();
             assert!(found < all && (found > 0 || at < 64), "{what}: {found} of {all}");
         }
+    }
+}
+
+/// A count that was true once, as a line has it whose write the medium has lost, proves itself. But a block behind it
+/// has been written to.
+#[test]
+fn a_count_of_used_blocks_that_is_one_of_earlier_is_noticed() {
+    for settings in [fixed(), variable()] {
+        let region = region(1 << 20);
+        let heap = heap(&region, ZONE, settings, 0);
+        let mut owner = heap.owner(0);
+        let used_at = heap.space().zone_offset(ZoneId(0)) + 40;
+        let mut counts = vec![region.load(used_at)];
+        for number in 0u64..30 {
+            let placed = heap.place(&mut owner, &number.to_le_bytes(), &value(number, 504), number);
+            drop(placed.expect("room"));
+            if counts.last() != Some(&region.load(used_at)) {
+                counts.push(region.load(used_at));
+            }
+        }
+        let first = |damages: Vec<Damage>| damages.first().map(|damage| damage.what);
+        assert_eq!(heap.verify(|_| {}), []);
+        let newest = counts.pop().expect("one");
+        assert!(counts.len() > 2, "{counts:?}");
+        for earlier in &counts {
+            region.store(used_at, *earlier);
+            assert_eq!(first(heap.verify(|_| {})), Some("a page of a block that was never used"));
+        }
+        region.store(used_at, newest ^ 1);
+        assert_eq!(first(heap.verify(|_| {})), Some("the count of used blocks of a chunk"));
+        drop((owner, heap));
+        for earlier in counts {
+            region.store(used_at, earlier);
+            let damages = recover(&region, settings, 0).damages;
+            assert_eq!(first(damages), Some("a page of a block that was never used"), "{settings:?}");
+        }
+        region.store(used_at, newest);
+        assert_eq!(recover(&region, settings, 0).damages, []);
     }
 }
 

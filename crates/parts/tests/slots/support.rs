@@ -34,6 +34,7 @@ pub fn space(region: &Region, zone_size: u64) -> Space {
         zone_size,
         design: 2,
         settings: [0; _],
+        features: &[],
         pools: Vec::new(),
         nodes: vec![Node(0)],
         free_list: FreeListKind::Volatile,
@@ -86,6 +87,7 @@ pub fn recover(region: &Region, settings: SlotSettings, reserve: usize) -> Recov
             }
         }));
     }
+    heap.reset_locks();
     if !losers.is_empty() {
         heap.clock().begin(heap.space());
     }

@@ -23,6 +23,7 @@ const BASE: Description = Description {
     value_zones: true,
     has_blocks: false,
     index_in_pool: false,
+    features: &[],
     // Words of all four have room for a whole one.
     pools_below: Reference::reach(Reference::BITS),
     checkpoints: false,

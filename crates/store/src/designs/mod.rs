@@ -7,6 +7,7 @@ pub mod quipu;
 pub mod viper;
 pub mod viper_pacman;
 
+use quipu_parts::space::Feature;
 use std::fmt;
 use std::str::FromStr;
 
@@ -64,6 +65,8 @@ pub struct Description {
     pub has_blocks: bool,
     /// Whether its index is always in the pool, and believed when that is opened.
     pub index_in_pool: bool,
+    /// What the bytes of its parts have beyond the first form of the format.
+    pub(crate) features: &'static [Feature],
     /// Bytes that its pools have less than, since words of its index name no place beyond.
     pub pools_below: u64,
     /// Whether a clean close leaves a checkpoint.

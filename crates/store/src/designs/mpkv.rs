@@ -64,6 +64,7 @@ pub static MPKV: Description = Description {
     waste: 0,
     has_blocks: false,
     index_in_pool: true,
+    features: &[],
     pools_below: Reference::reach(<BucketIndex<PmWords, TableLocks> as Index>::WORD_BITS),
     salvages: false,
     unproved: super::OF_INDEX_IN_POOL,

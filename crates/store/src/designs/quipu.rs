@@ -41,6 +41,7 @@ pub static DESCRIPTION: Description = Description {
     value_zones: true,
     has_blocks: false,
     index_in_pool: false,
+    features: &[],
     pools_below: Reference::reach(<HashIndex as Index>::WORD_BITS),
     checkpoints: true,
     updates_in_place: false,

@@ -10,7 +10,7 @@ use super::Description;
 use crate::offset_map::OffsetMap;
 use quipu_parts::heap::slots::{SlotError, SlotSettings};
 use quipu_parts::index::cceh::CcehRoot;
-use quipu_parts::space::SETTINGS_LEN;
+use quipu_parts::space::{Feature, SETTINGS_LEN};
 
 /// What `quipu designs` prints.
 pub static DESCRIPTION: Description = Description {
@@ -44,6 +44,7 @@ pub static DESCRIPTION: Description = Description {
     value_zones: false,
     has_blocks: true,
     index_in_pool: false,
+    features: &[Feature::CHECKED_USED],
     // An offset has room for the number of any block.
     pools_below: u64::MAX,
     checkpoints: false,

@@ -16,6 +16,10 @@
 //! at once, that release comes behind the fences, with one of its own, and waits for the page; who has it waits for no stripe.
 //! Whoever else comes for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
 //!
+//! If the page could be had at once, the clearing of the mark is durable behind the first fence, and key and page could be let go
+//! there. They are held until the put ends: between the fences nothing is unlocked that can wait, since no measurement says yet
+//! that it would gain anything.
+//!
 //! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the paper does not tell
 //! it, so there every put publishes before it returns; and so it does where the index is in the pool and may refuse, and where
 //! bits in DRAM tell what is dead: then the old record is not even looked at. A record whose value fills blocks of its own is

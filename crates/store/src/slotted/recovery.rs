@@ -142,6 +142,7 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     spine.heap.clock().pass(findings.highest);
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
+    spine.heap.reset_locks();
     spine.settle_index(&mut findings)?;
     spine.forget_tombstones(&findings);
     if !findings.losers.is_empty() {

@@ -12,6 +12,7 @@ pub(super) fn heap() -> LogHeap {
         zone_size: 16 << 10,
         design: 1,
         settings: [0; _],
+        features: &[],
         pools: Vec::new(),
         nodes: vec![Node(0)],
         free_list: FreeListKind::Persistent,

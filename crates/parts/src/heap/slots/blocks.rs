@@ -8,7 +8,7 @@
 //! durably so, before it is on the queue.
 
 use super::chunks::{BlockState, Page};
-use super::error::SlotError;
+use super::error::{Damage, SlotError};
 use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
 use super::heap::SlotHeap;
 use super::owner::{Owner, Place, Reach};
@@ -287,7 +287,7 @@ impl SlotHeap {
         }
         let per_chunk = self.chunks.geometry.blocks_per_chunk;
         // Its fence is also that of the emptied pages.
-        self.count_used((block / per_chunk) as u32, block % per_chunk + 1);
+        self.count_used((block / per_chunk) as u32, block % per_chunk + 1)?;
         if was_free || kind != BlockKind::Pages {
             self.set_page_word(&first, kind);
             self.region().fence();
@@ -311,18 +311,19 @@ impl SlotHeap {
     }
 
     /// Counts the first `blocks` of a chunk as used, durably.
-    fn count_used(&self, chunk: u32, blocks: u64) {
-        let Some(at) = self.used_at(chunk) else { return };
-        let mut used = self.region().load(at);
-        while used < blocks {
-            match self.region().compare_exchange(at, used, blocks) {
+    fn count_used(&self, chunk: u32, blocks: u64) -> Result<(), Damage> {
+        let Some((at, seed)) = self.used_at(chunk) else { return Ok(()) };
+        let mut word = self.region().load(at);
+        while seed.read_used(word, at)? < blocks {
+            match self.region().compare_exchange(at, word, seed.used_word(blocks)) {
                 Ok(_) => break,
-                Err(found) => used = found,
+                Err(found) => word = found,
             }
         }
         // Also where another client has counted further: its flush need not have reached its fence.
         self.region().flush(at / LINE * LINE, LINE);
         self.region().fence();
+        Ok(())
     }
 
     /// Marks a block as free. Durable with the next fence. In DRAM it keeps its kind until it is used again: who comes late, by
@@ -340,7 +341,8 @@ impl SlotHeap {
         let per_chunk = self.chunks.geometry.blocks_per_chunk;
         for number in 0..self.supply.allocated() {
             // One that is not counted as used is taken for fresh by the next recovery, and has to look like that.
-            let is_counted = number % per_chunk < self.used_of_chunk((number / per_chunk) as u32);
+            let used = self.used_of_chunk((number / per_chunk) as u32);
+            let is_counted = used.is_ok_and(|used| number % per_chunk < used);
             let is_fresh = self.chunks.block(number).is_some_and(|block| block.state() == BlockState::Fresh);
             if is_counted && is_fresh {
                 self.mark_free(number);

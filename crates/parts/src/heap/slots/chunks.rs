@@ -238,6 +238,11 @@ impl Chunks {
         self.get(u64::from(chunk)).map(|(chunk, ..)| ZoneId(chunk.zone.load(Ordering::Acquire)))
     }
 
+    /// What the life of a chunk contributes to its checks.
+    pub(super) fn seed(&self, chunk: u32) -> Option<Seed> {
+        self.get(u64::from(chunk)).map(|(chunk, ..)| Seed(chunk.seed.load(Ordering::Acquire)))
+    }
+
     /// Makes a chunk known whose pages have been laid out. Nobody else adds one of this number meanwhile.
     pub(super) fn add(&self, chunk: u32, zone: ZoneId, base: u64, seed: Seed) {
         let Geometry { blocks_per_chunk, pages, .. } = self.geometry;

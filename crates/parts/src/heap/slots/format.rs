@@ -11,6 +11,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub(super) const HEADER_LEN: u64 = 64;
 /// Where the count of used blocks stands in it.
 pub(super) const USED_AT: u64 = 40;
+/// Bits of that word that count; the others are its check.
+const USED: u64 = u32::MAX as u64;
 /// Where a page's bitset or log begins, behind the header word.
 pub(super) const LOG_START: u64 = 8;
 /// The byte of a page's header word that is its lock.
@@ -33,7 +35,7 @@ pub(super) struct ChunkHeader {
     pub(super) chunk: U32,
     pub(super) blocks: U32,
     nonce: U64,
-    pub(super) used: U64,
+    used: U64,
     reserved: [u8; 16],
 }
 
@@ -62,6 +64,7 @@ impl ChunkHeader {
             reserved: [0; 16],
         };
         header.check.set(header.expected_check(certifier));
+        header.used.set(header.seed(certifier).used_word(0));
         header
     }
 
@@ -70,12 +73,14 @@ impl ChunkHeader {
         certifier.check(certifier.life_key(0, 0), 0, &self.as_bytes()[8..USED_AT as usize])
     }
 
-    /// Whether the header was written here, for this zone, and counts what can be.
+    /// Whether the header was written here, for this zone. Its count of used blocks proves itself.
     pub(super) fn is_valid(&self, certifier: &Certifier, zone: ZoneId) -> bool {
-        self.magic == MAGIC
-            && self.zone.get() == zone.0
-            && self.used.get() <= u64::from(self.blocks.get())
-            && self.check.get() == self.expected_check(certifier)
+        self.magic == MAGIC && self.zone.get() == zone.0 && self.check.get() == self.expected_check(certifier)
+    }
+
+    /// The word that counts used blocks, with its check.
+    pub(super) fn used(&self) -> u64 {
+        self.used.get()
     }
 
     /// The life number.
@@ -110,6 +115,23 @@ impl Seed {
     pub(super) fn read_page_word(self, page: u64, word: u64) -> Option<BlockKind> {
         let kind = BlockKind::from_byte((word >> 8) as u8)?;
         (word & !LOCK_BYTE == self.page_word(page, kind)).then_some(kind)
+    }
+
+    /// The word that counts so many blocks of the chunk as used. Its upper half is a check, as in the end mark of a
+    /// segment; both halves change by one exchange.
+    pub(super) fn used_word(self, blocks: u64) -> u64 {
+        debug_assert!(blocks <= USED);
+        mix(mix(self.0) ^ blocks) & !USED | blocks
+    }
+
+    /// How many blocks this word of the chunk's header counts as used.
+    ///
+    /// # Errors
+    /// [`Damage`] if it does not prove itself.
+    pub(super) fn read_used(self, word: u64, at: u64) -> Result<u64, Damage> {
+        let blocks = word & USED;
+        let damaged = Damage { what: "the count of used blocks of a chunk", offset: at };
+        if word == self.used_word(blocks) { Ok(blocks) } else { Err(damaged) }
     }
 
     fn entry_check(self, place: u64, word: u64) -> u64 {
@@ -296,14 +318,22 @@ mod tests {
     }
 
     #[test]
+    fn a_count_of_used_blocks_proves_itself() {
+        for blocks in [0, 1, 40, USED] {
+            let word = SEED.used_word(blocks);
+            assert_eq!(SEED.read_used(word, 0), Ok(blocks));
+            assert!(Seed(1).read_used(word, 0).is_err(), "of another chunk");
+            assert!((0..64).all(|bit| SEED.read_used(word ^ 1 << bit, 0).is_err()), "{blocks}");
+        }
+        assert!(SEED.read_used(0, 0).is_err(), "a line that was lost counts nothing");
+    }
+
+    #[test]
     fn a_header_is_that_of_its_zone_and_its_life() {
         let certifier = Certifier::new(&[7; 32]);
         let header = ChunkHeader::new(&certifier, ZoneId(3), (9, 11), 5, 40);
         assert!(header.is_valid(&certifier, ZoneId(3)) && !header.is_valid(&certifier, ZoneId(4)));
         assert!(!header.is_valid(&Certifier::new(&[8; 32]), ZoneId(3)));
-        let full = ChunkHeader { used: 40.into(), ..header };
-        let beyond = ChunkHeader { used: 41.into(), ..header };
-        assert!(full.is_valid(&certifier, ZoneId(3)) && !beyond.is_valid(&certifier, ZoneId(3)));
         let other = ChunkHeader::new(&certifier, ZoneId(3), (10, 11), 5, 40);
         let (seed, other) = (header.seed(&certifier), other.seed(&certifier));
         let word = seed.page_word(7, BlockKind::Large);

@@ -3,7 +3,7 @@
 use super::blocks::Supply;
 use super::chunks::{BlockState, Chunks, Page};
 use super::error::{Damage, SlotError};
-use super::format::{ChunkHeader, HEADER_LEN, USED_AT};
+use super::format::{ChunkHeader, HEADER_LEN, Seed, USED_AT};
 use super::geometry::{Geometry, SlotShape};
 use super::locks::Crossings;
 use super::offset::{Offset, SizedOffset};
@@ -14,7 +14,6 @@ use crate::space::{Space, ZoneId};
 use quipu_medium::Region;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use zerocopy::FromBytes;
 
 /// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its own. See the
 /// module's documentation.
@@ -135,14 +134,14 @@ impl SlotHeap {
         for zone in self.space.committed_zones().into_iter().filter(|zone| !others.contains(zone)) {
             let offset = self.space.zone_offset(zone);
             match self.read_header(zone) {
-                Some(header) => {
+                Ok(header) => {
                     let chunk = header.chunk.get();
                     let base = self.chunks.geometry.first_block(offset);
                     self.chunks.add(chunk, zone, base, header.seed(&self.certifier));
                     self.newest_life = self.newest_life.max(header.life());
                     found = found.max(chunk + 1);
                 }
-                None => damages.push(Damage { what: "the header of a chunk", offset }),
+                Err(damage) => damages.push(damage),
             }
         }
         self.supply.set_chunks(found, self.chunks.geometry.blocks_per_chunk);
@@ -150,16 +149,22 @@ impl SlotHeap {
     }
 
     /// The header of a zone, if it is one of a chunk that there can be and is not yet.
-    fn read_header(&self, zone: ZoneId) -> Option<ChunkHeader> {
+    fn read_header(&self, zone: ZoneId) -> Result<ChunkHeader, Damage> {
+        let offset = self.space.zone_offset(zone);
         let mut bytes = [0; HEADER_LEN as usize];
-        self.region().read_racing(self.space.zone_offset(zone), &mut bytes);
-        let header = ChunkHeader::read_from_bytes(&bytes).ok()?;
-        let chunk = header.chunk.get();
+        self.region().read_racing(offset, &mut bytes);
+        let header: ChunkHeader = zerocopy::transmute!(bytes);
+        let (chunk, blocks) = (header.chunk.get(), u64::from(header.blocks.get()));
         let is_possible = header.is_valid(&self.certifier, zone)
-            && u64::from(header.blocks.get()) == self.chunks.geometry.blocks_per_chunk
+            && blocks == self.chunks.geometry.blocks_per_chunk
             && chunk < self.chunks.limit()
             && !self.chunks.exists(chunk);
-        is_possible.then_some(header)
+        let damaged = Damage { what: "the header of a chunk", offset };
+        if !is_possible {
+            return Err(damaged);
+        }
+        let used = header.seed(&self.certifier).read_used(header.used(), offset + USED_AT)?;
+        if used <= blocks { Ok(header) } else { Err(damaged) }
     }
 
     /// A page that a caller of the heap has named.
@@ -188,15 +193,15 @@ impl SlotHeap {
         self.chunks.page_of(offset).map_or(0, |page| page.at)
     }
 
-    /// Where the count of used blocks of a chunk stands, if there is such a chunk.
-    pub(super) fn used_at(&self, chunk: u32) -> Option<u64> {
-        self.chunks.zone(chunk).map(|zone| self.space.zone_offset(zone) + USED_AT)
+    /// Where the count of used blocks of a chunk stands, and what its check depends on, if there is such a chunk.
+    pub(super) fn used_at(&self, chunk: u32) -> Option<(u64, Seed)> {
+        let (zone, seed) = (self.chunks.zone(chunk)?, self.chunks.seed(chunk)?);
+        Some((self.space.zone_offset(zone) + USED_AT, seed))
     }
 
     /// Blocks of a chunk that have been handed out at some time: all below this number.
-    pub(super) fn used_of_chunk(&self, chunk: u32) -> u64 {
-        let used = self.used_at(chunk).map_or(0, |at| self.region().load(at));
-        used.min(self.chunks.geometry.blocks_per_chunk)
+    pub(super) fn used_of_chunk(&self, chunk: u32) -> Result<u64, Damage> {
+        self.used_at(chunk).map_or(Ok(0), |(at, seed)| seed.read_used(self.region().load(at), at))
     }
 
     /// The allocator beneath.

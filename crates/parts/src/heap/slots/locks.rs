@@ -264,6 +264,7 @@ mod tests {
             zone_size: 16 << 10,
             design: 2,
             settings: [0; _],
+            features: &[],
             pools: Vec::new(),
             nodes: vec![Node(0)],
             free_list: FreeListKind::Volatile,

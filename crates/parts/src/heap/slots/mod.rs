@@ -40,7 +40,7 @@
 //!   16 | life number                                                         |
 //!   24 | chunk                             | blocks                          |
 //!   32 | nonce: random, makes the life differ from every other               |
-//!   40 | used: blocks that have been handed out, all below this number       |  the only field that changes
+//!   40 | used                                                                |  the only field that changes
 //!   48 | reserved, zero (16 bytes)                                           |
 //!
 //! page     0        1        2        3        4        5        6        7
@@ -61,17 +61,21 @@
 //!               bits 35..=47 length of the body, upper bits
 //!               bits 48..=63 check of bits 1..=47, the life of the chunk and the place
 //! kind          0 pages, 1 the block is free, 2 all its pages are one, 3 part of one value; in the first page of a block
+//! used          bits 0..=31  blocks that have been handed out, all below this number
+//!               bits 32..=63 check of these and the life of the chunk, as in the end mark of a segment
 //! ```
 //!
 //! The lock byte is zero but with [`LockKind::PageByte`]. Slots and entries have no check of their own bytes, as in the
 //! paper: that a mark is set proves that they are whole, and damage to them shows as a wrong value.
+//! Marks have none either (bit 0 of a length word, the bits of a page of slots), since they change by one store: a
+//! flip of one deletes a record or brings one back, and no scan can tell.
 //!
 //! # What must be durable before what
 //!
 //! | first | then | fences |
 //! |---|---|---|
 //! | headers of a chunk and of all its pages | the zone's commit bit | 1, and 1 for the bit |
-//! | the count of used blocks | a block's first record | 1 |
+//! | the count of used blocks | a block's first record, or any other change of it | 1 |
 //! | the emptied pages of a free block | its being used again, then its first record | 2 |
 //! | slot, or entry without its length word and with a zero word behind it | bit, or length word | 1, and 1 for that |
 //! | a record | its place in the index | |

@@ -2,15 +2,17 @@
 //!
 //! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of a key counts,
 //! and [discards](SlotHeap::discard) the others; then the blocks are [opened](SlotHeap::open_blocks). Locks and owners are of
-//! the run that is over and do not matter. Everything may be cut off by a crash and done again: until the end nothing changes
-//! but marks of records that do not count, and blocks without records that become free.
+//! the run that is over and do not matter; those in pages are [reset](SlotHeap::reset_locks) once nothing was found
+//! damaged, since a pool that is refused stays as it is. Everything may be cut off by a crash and done again: until the
+//! end nothing changes but these, marks of records that do not count, and blocks without records that become free.
 //!
 //! What recovery has read it makes durable before anyone acts on it: after a crash of the process alone, marks and updated
 //! words may still be in the processor's cache.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, EntryKind, LOCK_BYTE};
+use super::format::{BlockKind, EntryKind, LOCK_BYTE, LOG_START};
+use super::geometry::Geometry;
 use super::heap::{Location, SlotHeap};
 use super::log::FIRST_ENTRY;
 use super::offset::{Offset, SizedOffset};
@@ -56,11 +58,16 @@ impl SlotHeap {
     /// Returns what is damaged; the rest of a damaged page is passed over.
     pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
-        let per_chunk = self.chunks.geometry.blocks_per_chunk;
         for block in blocks {
             let Some(first) = self.chunks.page(block, 0) else { continue };
-            if block % per_chunk >= self.used_of_chunk((block / per_chunk) as u32) {
-                continue;
+            match self.was_used(block) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(damage) => {
+                    damages.push(damage);
+                    first.state.set_state(BlockState::Damaged);
+                    continue;
+                }
             }
             let before = damages.len();
             let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
@@ -86,10 +93,34 @@ impl SlotHeap {
             if damages.len() > before {
                 first.state.set_state(BlockState::Damaged);
             }
-            self.settle_block(block, kind);
+            let geometry = &self.chunks.geometry;
+            for page in (0..geometry.pages).filter_map(|page| self.chunks.page(block, page)) {
+                self.region().flush(page.at, geometry.page_size);
+            }
         }
         self.region().fence();
         damages
+    }
+
+    /// Whether a block was handed out at some time. One that was not is as it was laid out: before anything else of a block
+    /// changes, it is durably counted as used.
+    ///
+    /// # Errors
+    /// [`Damage`] if it is not, so the count is one of earlier; or if that does not prove itself.
+    fn was_used(&self, block: u64) -> Result<bool, Damage> {
+        let Geometry { blocks_per_chunk, pages, shape, .. } = self.chunks.geometry;
+        if block % blocks_per_chunk < self.used_of_chunk((block / blocks_per_chunk) as u32)? {
+            return Ok(true);
+        }
+        let words = shape.map_or(1, |shape| shape.bitset_words);
+        for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
+            let is_empty =
+                (0..words).all(|word| self.region().load(page.at + LOG_START + 8 * u64::from(word)) == 0);
+            if self.kind_of(&page) != Some(BlockKind::Pages) || !is_empty {
+                return Err(Damage { what: "a page of a block that was never used", offset: page.at });
+            }
+        }
+        Ok(false)
     }
 
     /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what is damaged. Nobody
@@ -98,6 +129,8 @@ impl SlotHeap {
         let mut damages = Vec::new();
         for block in 0..self.blocks() {
             let Some(first) = self.chunks.page(block, 0) else { continue };
+            // The blocks of a chunk share a count.
+            damages.extend(self.was_used(block).err().filter(|damage| damages.last() != Some(damage)));
             match first.state.state() {
                 BlockState::Owned | BlockState::Left | BlockState::Idle | BlockState::Damaged => {}
                 _ => continue,
@@ -127,17 +160,23 @@ impl SlotHeap {
         self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
     }
 
-    /// Makes durable what was read of a block, with the next fence, and resets locks in its pages.
-    fn settle_block(&self, block: u64, kind: BlockKind) {
-        for page in (0..self.chunks.geometry.pages).filter_map(|page| self.chunks.page(block, page)) {
-            let has_header = page.page == 0 || matches!(kind, BlockKind::Free | BlockKind::Pages);
-            if self.settings().lock == LockKind::PageByte && has_header {
+    /// Resets the locks in pages, of which a crash may have left some taken. To be called when all blocks have been
+    /// scanned and nothing is damaged, and before a record is read or [discarded](SlotHeap::discard).
+    pub fn reset_locks(&self) {
+        if self.settings().lock != LockKind::PageByte {
+            return;
+        }
+        for block in 0..self.blocks() {
+            let Some(first) = self.chunks.page(block, 0) else { continue };
+            let kind = self.kind_of(&first);
+            let has_headers = matches!(kind, Some(BlockKind::Free | BlockKind::Pages));
+            let pages = if has_headers { self.chunks.geometry.pages } else { 1 };
+            for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
                 let word = self.region().load(page.at);
                 if word & LOCK_BYTE != 0 {
                     self.region().store(page.at, word & !LOCK_BYTE);
                 }
             }
-            self.region().flush(page.at, self.chunks.geometry.page_size);
         }
     }
 
@@ -227,9 +266,9 @@ impl SlotHeap {
         let mut next = 0;
         for chunk in 0..chunks {
             let used = match self.used_at(chunk) {
-                Some(at) => {
+                Some((at, seed)) => {
                     self.region().flush(at / LINE * LINE, LINE);
-                    self.used_of_chunk(chunk)
+                    seed.read_used(self.region().load(at), at)?
                 }
                 // A chunk that is damaged has nothing to give.
                 None => per_chunk,

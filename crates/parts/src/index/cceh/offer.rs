@@ -227,6 +227,7 @@ mod tests {
             zone_size: 4 << 10,
             design: 1,
             settings: [0; SETTINGS_LEN],
+            features: &[],
             pools: vec![],
             nodes: vec![Node(0)],
             free_list: FreeListKind::Volatile,

@@ -1,0 +1,86 @@
+//! Features: what the bytes of a pool have beyond the first form of their version, each a bit of the superblock's
+//! incompatible word.
+//!
+//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new pools carry
+//! the bit, and a pool without it is of the form before. No program reads both forms. So a pool is opened only if it
+//! carries exactly the bits of its design: one bit less, and it is refused by the name of what is old in it; one more,
+//! and it is from a later release, even if this one knows the bit from another design.
+//!
+//! A bit is never given another meaning.
+
+use super::error::SpaceError;
+use super::superblock::Superblock;
+
+/// A feature of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Its bit of the incompatible word.
+    bit: u32,
+    /// What a pool without it has in its place.
+    before: &'static str,
+}
+
+impl Feature {
+    /// Chunks of slots prove how many of their blocks have been handed out.
+    pub const CHECKED_USED: Feature =
+        Feature { bit: 0, before: "chunk headers without a check of their count of used blocks" };
+
+    /// All that this release knows, in the order of their bits.
+    pub const ALL: &[Feature] = &[Feature::CHECKED_USED];
+
+    /// Its bit in the incompatible word.
+    pub const fn word(self) -> u64 {
+        1 << self.bit
+    }
+}
+
+/// The incompatible word of a pool that has these features.
+pub(super) const fn word_of(features: &[Feature]) -> u64 {
+    let (mut word, mut number) = (0, 0);
+    while number < features.len() {
+        word |= features[number].word();
+        number += 1;
+    }
+    word
+}
+
+impl Superblock {
+    /// Whether the pool has these features and no others.
+    ///
+    /// # Errors
+    /// [`SpaceError::OlderFormat`] names what the pool lacks, [`SpaceError::UnknownFeatures`] what it has besides.
+    pub fn require(&self, features: &[Feature]) -> Result<(), SpaceError> {
+        let has = self.incompatible.get();
+        let beyond = has & !word_of(features);
+        if beyond != 0 {
+            return Err(SpaceError::UnknownFeatures { bits: beyond });
+        }
+        let lacks = features.iter().filter(|feature| has & feature.word() == 0);
+        let old: Vec<&str> = lacks.map(|feature| feature.before).collect();
+        if old.is_empty() { Ok(()) } else { Err(SpaceError::OlderFormat { what: old.join(", ") }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_features_share_a_bit() {
+        for (number, feature) in Feature::ALL.iter().enumerate() {
+            assert_eq!(feature.bit as usize, number, "{feature:?}");
+        }
+    }
+
+    #[test]
+    fn a_pool_has_the_features_of_its_design_and_no_others() {
+        let mut superblock = Superblock::blank();
+        assert!(superblock.require(&[]).is_ok());
+        let error = superblock.require(Feature::ALL).expect_err("of the first form").to_string();
+        assert!(Feature::ALL.iter().all(|feature| error.contains(feature.before)), "{error}");
+        superblock.incompatible.set(word_of(Feature::ALL));
+        assert!(superblock.require(Feature::ALL).is_ok());
+        let beyond = superblock.require(&Feature::ALL[1..]);
+        assert!(matches!(beyond, Err(SpaceError::UnknownFeatures { bits: 1 })), "{beyond:?}");
+    }
+}
