@@ -13,6 +13,8 @@ use std::sync::Arc;
 use support::{Keys, create, format, mix, quick};
 
 const ZONE: u64 = 4 << 10;
+/// The second word of a link to no node.
+const NO_LINK: u64 = 0x5A46_95C3_2DEB_806C;
 
 fn cost(space: &Space) -> Cost {
     space.region().simulator().expect("simulated").cost()
@@ -227,7 +229,7 @@ fn hints_do_not_lead_to_what_is_not_in_the_tree() {
     let first = zone + 512;
     assert_ne!(region.load(first + 24), 0, "it is linked");
     let space = reopen(space);
-    region.store(first + 24, 0);
+    region.store(first + 24, NO_LINK);
     region.store(zone + 40, 1);
     let index = FastFairIndex::open(space, root, 0).expect("the index");
     for node in 0..8u64 {

@@ -10,7 +10,12 @@ fn main() {
             continue;
         }
         let begun = std::time::Instant::now();
-        for g in damage::Ground::all(*d) { match damage::untouched(&g) { damage::Verdict::Harmless => {}, v => println!("CONTROL {}: {v:?}", g.name()) } }
+        for g in damage::Ground::all(*d) {
+            match damage::untouched(&g) {
+                damage::Verdict::Harmless => {}
+                v => println!("CONTROL {}: {v:?}", g.name()),
+            }
+        }
         let report = damage::campaign(*d, first..first + seeds);
         let show: usize = args.get(4).map_or(40, |t| t.parse().unwrap());
         let n = report.violations.len();

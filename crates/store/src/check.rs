@@ -1,10 +1,16 @@
 //! `check`: proves every structure and every record of an open store, and that nothing leaks.
+//!
+//! An index in the pool is asked for its own proof, and its words are held against the records. If it is
+//! damaged, the keys that it has perhaps lost are told too (`lost`).
+
+mod lost;
 
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::spine::{Batch, Spine};
 use quipu_parts::heap::segments::{Found, ScanError};
 use quipu_parts::index::Index;
 use quipu_parts::record::{Kind, RecordView};
+use quipu_parts::space::SpaceError;
 use std::collections::BTreeSet;
 
 /// What a check found.
@@ -62,6 +68,12 @@ pub(crate) fn check<I: Index>(
     let guard = session.pin();
     // Proved records that the index names: it is believed at open where it is in the pool.
     let mut named = 0;
+    let (mut has_gaps, mut is_lossy) = (false, false);
+    if let Err(error) = spine.index.audit(&guard, &|word| spine.place_of(word).is_some()) {
+        let DamagedPlace { what, offset, len } = place_of(error.into());
+        complain(what, offset, len);
+        is_lossy = true;
+    }
     for (i, zone) in zones.iter().enumerate() {
         if of_index.contains(zone) {
             progress(i + 1, zones.len());
@@ -87,7 +99,23 @@ pub(crate) fn check<I: Index>(
                         if I::DURABLE {
                             let len = record.header.record_len();
                             let word = spine.word(reference, record.kind(), len);
-                            let is_named = spine.index.names(&guard, spine.key(record.key), word)?;
+                            let key = spine.key(record.key);
+                            let is_named = spine.index.names(&guard, key, word).unwrap_or_else(|error| {
+                                if !is_lossy {
+                                    let DamagedPlace { what, offset, len } = place_of(error.into());
+                                    complain(what, offset, len);
+                                }
+                                is_lossy = true;
+                                false
+                            });
+                            if !is_named && let Some(place) = spine.index.nearly_names(key, word) {
+                                complain(
+                                    "an entry of the index, with a bit of another hash".into(),
+                                    place,
+                                    0,
+                                );
+                                is_lossy = true;
+                            }
                             match is_named {
                                 true if spine.heap.is_dead(reference) => {
                                     let what = "a record that the index names and that is taken for dead";
@@ -99,7 +127,10 @@ pub(crate) fn check<I: Index>(
                         }
                     }
                     Ok(Some(Found::Frame { .. })) => {}
-                    Ok(Some(Found::Gap { offset, len })) => complain("records".into(), start + offset, len),
+                    Ok(Some(Found::Gap { offset, len })) => {
+                        has_gaps = true;
+                        complain("records".into(), start + offset, len);
+                    }
                     Err(ScanError::Unknown { offset, kind, .. }) => {
                         complain(format!("a record of unknown kind {kind}"), start + offset, 0);
                         break;
@@ -128,7 +159,16 @@ pub(crate) fn check<I: Index>(
 
     let mut batch = Batch::default();
     let (mut keys, mut values) = (0, 0);
-    while let Some(record) = spine.next_record(&guard, &mut batch)? {
+    loop {
+        let record = match spine.next_record(&guard, &mut batch) {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            Err(error) => {
+                let DamagedPlace { what, offset, len } = place_of(error);
+                complain(what, offset, len);
+                break;
+            }
+        };
         keys += 1;
         match record.kind() {
             Kind::Value => {}
@@ -143,12 +183,13 @@ pub(crate) fn check<I: Index>(
             }
             _ => complain("the index names a record that is no value".into(), 0, 0),
         }
-        match spine.locate::<true>(&guard, spine.key(record.key))? {
-            Some(located) if std::ptr::eq(located.record.value, record.value) => {}
+        match spine.locate::<true>(&guard, spine.key(record.key)) {
+            Ok(Some(located)) if std::ptr::eq(located.record.value, record.value) => {}
             _ => complain("the index names two records of one key".into(), 0, 0),
         }
     }
-    let counted = spine.index.len(&guard)?;
+    // What it cannot count has been told.
+    let counted = spine.index.len(&guard).unwrap_or(keys);
     if keys != counted {
         complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
     }
@@ -158,6 +199,10 @@ pub(crate) fn check<I: Index>(
             0,
             0,
         );
+        is_lossy |= !has_gaps;
+    }
+    if is_lossy {
+        lost::keys(spine, &guard).into_iter().for_each(|lost| complain(lost.what, lost.offset, lost.len));
     }
     for zone in unnamed {
         let what = "a zone of a large value that no key has: it leaks".into();
@@ -165,6 +210,17 @@ pub(crate) fn check<I: Index>(
     }
     let free_zones = space.free_zones() as u64;
     Ok(CheckReport { segments, values, records, keys, free_zones, damage: Damage { places }, unproved: &[] })
+}
+
+/// Where an error says that the pool is damaged.
+fn place_of(error: Error) -> DamagedPlace {
+    match error {
+        Error::Damaged(damage) if !damage.places.is_empty() => damage.places[0].clone(),
+        Error::Space(SpaceError::Damaged { what, offset }) => {
+            DamagedPlace { what: what.into(), offset, len: 0 }
+        }
+        other => DamagedPlace { what: other.to_string(), offset: 0, len: 0 },
+    }
 }
 
 fn name(record: &RecordView<'_>) -> String {

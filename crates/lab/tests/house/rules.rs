@@ -83,6 +83,7 @@ pub const UNSAFE_ROOMS: &[(&str, &str)] = &[
     ("crates/store/src/salvage.rs", "reads bytes in place that prove nothing, of a pool that is only read"),
     ("crates/store/src/checkpoint/", "reads zones in place before the store is handed out"),
     ("crates/store/src/check.rs", "scans segments in place while it has the store for itself"),
+    ("crates/store/src/check/", "scans them once more, for the keys that a damaged index has lost"),
     ("crates/lab/src/bench/alloc.rs", "counts what the global allocator hands out, which is an unsafe trait"),
     ("crates/rivals/src/engines/library.rs", "finds the functions of C libraries by name"),
     ("crates/rivals/src/engines/rocksdb/", "calls RocksDB through its C interface"),

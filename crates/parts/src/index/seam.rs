@@ -206,6 +206,23 @@ pub trait Index: Send + Sync + 'static {
     /// As for [`get`](Index::get).
     fn len(&self, guard: &Guard<'_>) -> Result<u64, IndexError>;
 
+    /// Proves what an index in PM can prove by itself: that nothing in it is what neither a run nor a crash
+    /// leaves there. `is_word` says whether a word may be one of the store's. Nobody writes meanwhile, and
+    /// nothing is changed.
+    ///
+    /// # Errors
+    /// [`IndexError::Space`] where it is not so.
+    fn audit(&self, _guard: &Guard<'_>, _is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
+        Ok(())
+    }
+
+    /// The place of an entry that would name this word under this key if one bit of what it has of the key
+    /// were not flipped; for an index in PM in which such an entry need not be noticed by an
+    /// [`audit`](Index::audit).
+    fn nearly_names(&self, _key: Key<'_>, _word: u64) -> Option<u64> {
+        None
+    }
+
     /// What it occupies and has done.
     fn stats(&self) -> IndexStats;
 

@@ -1,10 +1,10 @@
 //! Features: what the bytes of a pool have beyond the first form of their version, each a bit of the superblock's
 //! incompatible word.
 //!
-//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new pools carry
-//! the bit, and a pool without it is of the form before. No program reads both forms. So a pool is opened only if it
-//! carries exactly the bits of its design: one bit less, and it is refused by the name of what is old in it; one more,
-//! and it is from a later release, even if this one knows the bit from another design.
+//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new pools carry the
+//! bit, and a pool without it is of the form before. No program reads both forms. So a pool is opened only if it carries
+//! exactly the bits of its design: one bit less, and it is refused by the name of what is old in it; one more, and it is from
+//! a later release, even if this one knows the bit from another design.
 //!
 //! A bit is never given another meaning.
 
@@ -25,8 +25,16 @@ impl Feature {
     pub const CHECKED_USED: Feature =
         Feature { bit: 0, before: "chunk headers without a check of their count of used blocks" };
 
+    /// Nodes of FAST&FAIR tell a hole, an end and a zero apart by many bits, and their links prove
+    /// themselves.
+    pub const MARKED_NODES: Feature =
+        Feature { bit: 1, before: "nodes of FAST&FAIR in which an end is a zero" };
+
+    /// Slots of the bucket index that are free are not zero, and its links prove themselves.
+    pub const MARKED_BUCKETS: Feature = Feature { bit: 2, before: "buckets in which a free slot is a zero" };
+
     /// All that this release knows, in the order of their bits.
-    pub const ALL: &[Feature] = &[Feature::CHECKED_USED];
+    pub const ALL: &[Feature] = &[Feature::CHECKED_USED, Feature::MARKED_NODES, Feature::MARKED_BUCKETS];
 
     /// Its bit in the incompatible word.
     pub const fn word(self) -> u64 {

@@ -86,7 +86,7 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         if index.len().map_err(text)? != present.len() as u64 {
             return Err(format!("{:?} keys are counted, {} found", index.len(), present.len()));
         }
-        let audit = index.audit().map_err(text)?;
+        let audit = index.audit(|_| true).map_err(text)?;
         if audit.linked != index.stats().overflow {
             return Err(format!("buckets leaked or linked twice: {audit:?} {:?}", index.stats()));
         }

@@ -101,6 +101,9 @@ pub struct BrokenWords {
 
 const PERSIST: u64 = 1;
 const DELETED: u64 = 2;
+const LINK: u64 = 4;
+/// The word of a slot that is free.
+const FREE: u64 = 0x9D3A_06C5_58E1_2B4F;
 
 impl Words for BrokenWords {
     fn load(&self, place: u64) -> u64 {
@@ -110,8 +113,8 @@ impl Words for BrokenWords {
     fn store(&self, place: u64, word: u64) {
         match self.twin {
             Twin::MarkedAtOnce if word != 0 => self.words.store(place, word | PERSIST),
-            Twin::NoDeletedMark if word & (DELETED | PERSIST) == DELETED => {}
-            Twin::LeftBehind if word == 0 => {}
+            Twin::NoDeletedMark if word & (LINK | DELETED | PERSIST) == DELETED => {}
+            Twin::LeftBehind if word == FREE => {}
             _ => self.words.store(place, word),
         }
     }

@@ -7,6 +7,7 @@
 
 use super::Description;
 use quipu_parts::heap::Reference;
+use quipu_parts::space::Feature;
 
 /// What the four have in common.
 const BASE: Description = Description {
@@ -132,5 +133,6 @@ pub static FF: Description = Description {
         CACHED,
     ],
     ordered: true,
+    features: &[Feature::MARKED_NODES],
     ..IN_POOL
 };

@@ -9,6 +9,7 @@ use crate::techniques::{Shortcut, Techniques};
 use quipu_parts::heap::Reference;
 use quipu_parts::index::buckets::{BucketIndex, TableLocks};
 use quipu_parts::index::{Index, PmWords};
+use quipu_parts::space::Feature;
 
 const PLACED: (&str, &str) = ("placed", "in the client's own segment, a zone used as a log (2)");
 const PERSISTENT: (&str, &str) =
@@ -64,7 +65,7 @@ pub static MPKV: Description = Description {
     waste: 0,
     has_blocks: false,
     index_in_pool: true,
-    features: &[],
+    features: &[Feature::MARKED_BUCKETS],
     pools_below: Reference::reach(<BucketIndex<PmWords, TableLocks> as Index>::WORD_BITS),
     salvages: false,
     unproved: super::OF_INDEX_IN_POOL,

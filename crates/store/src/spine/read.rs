@@ -57,7 +57,7 @@ impl<I: Index> Spine<I> {
     /// Where the record stands that a word of the index names. `None` for a word of no zone, as damage leaves it in an index in the
     /// pool.
     #[inline]
-    pub(super) fn place_of(&self, word: u64) -> Option<u64> {
+    pub(crate) fn place_of(&self, word: u64) -> Option<u64> {
         let reference = reference_of(word);
         if I::DURABLE { self.heap.resolve_checked(reference) } else { Some(self.heap.resolve(reference)) }
     }

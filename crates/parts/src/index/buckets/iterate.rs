@@ -1,6 +1,7 @@
 //! Walking over all references: bucket by bucket, in an order that splits do not disturb.
 
 use super::lock::Locking;
+use super::settings::damaged;
 use super::slot::{is_key, reference};
 use super::table::BucketIndex;
 use super::write::Held;
@@ -54,7 +55,14 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         for _ in 0..BATCH {
             let Some(Part { held, next }) = self.lock_at(cursor.point)? else { break };
             self.settle(held.head)?;
-            self.each_slot::<true>(held.head, |_, word| out.extend(is_key(word).then(|| reference(word))))?;
+            let mut blank = None;
+            self.each_slot::<true>(held.head, |slot, word| {
+                out.extend(is_key(word).then(|| reference(word)));
+                blank = blank.or((word == 0).then_some(slot));
+            })?;
+            if let Some(slot) = blank {
+                return damaged("a slot of the index", slot);
+            }
             cursor.point = next;
         }
         Ok(cursor.point != begun)

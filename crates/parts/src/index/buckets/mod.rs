@@ -22,10 +22,11 @@
 //!              48   reserved 16
 //!              64   buckets of 64 bytes, to the end
 //! bucket       eight words, each a slot; with locks in the buckets, the first is the lock, and seven are slots
-//! slot         a key: bits 48..=63 fingerprint, 3..=47 reference, 1 deleted, 0 persist
+//! slot         a key: bits 48..=63 fingerprint, 3..=47 reference, 0 persist
+//!              a deleted key: the same with 1 set, and the reference's bits reversed; free after a crash too
 //!              a link, in the last slot: bits 27..=47 the overflow zone, counted from 0 along the chain; 3..=26 the line in
-//!                                  it; 2 set; 0 persist
-//!              0: free; a key that is deleted is free after a crash too
+//!                                  it, both reversed; 48..=63 a check of them; 2 set; 0 persist
+//!              0x9d3a06c558e12b4f: free
 //! root         0    zone 4 · reserved 4
 //!              8    nonce 8        16 bytes that the caller keeps, in the superblock's settings for example
 //! ```
@@ -58,7 +59,7 @@
 //! | the size of the table | the words leave the old chain | flush, fence |
 //! | that they have left | the locks are given back | flushes, fence |
 //! | words replaced by a batch | [`persist_all`](BucketIndex::persist_all) returns | flushes, one fence |
-//! | a zone of the table: zeros, its header, the link to it | its commit | non-temporal stores, flush, fence |
+//! | a zone of the table: free slots, its header, the link to it | its commit | non-temporal stores, flush, fence |
 //!
 //! # Readers beside writers
 //!

@@ -129,6 +129,11 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         Ok(self.len()?)
     }
 
+    fn audit(&self, _guard: &Guard<'_>, is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
+        self.audit(is_word)?;
+        Ok(())
+    }
+
     fn stats(&self) -> IndexStats {
         let stats = self.stats();
         IndexStats {

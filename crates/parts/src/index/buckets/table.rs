@@ -3,7 +3,7 @@
 use super::lock::{Locking, TableLocks};
 use super::numbers::Size;
 use super::settings::{BucketSettings, BucketStats, Result, damaged};
-use super::slot::{DELETED, FREE, LINK, PERSIST, candidates, is_key, is_own, linked, reference};
+use super::slot::{PERSIST, candidates, has_blank, is_key, is_link, is_own, is_there, linked, reference};
 use super::zones::{LAST_SLOT, Zones};
 use crate::epoch::Guard;
 use crate::index::count::Count;
@@ -129,6 +129,10 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
                     return Ok(Some(reference(*word)));
                 }
             }
+            // Only for who has not found the key: one that was here would be missed.
+            if has_blank(&words[L::SLOTS..]) {
+                return damaged("a bucket of the index", place);
+            }
             match self.behind(place, words[LINE_WORDS - 1], &mut hops)? {
                 Some(next) => place = next,
                 None => return Ok(None),
@@ -144,7 +148,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     #[inline]
     fn is_answer(&self, slot: u64, word: &mut u64, hash: u64, matches: &mut impl FnMut(u64) -> bool) -> bool {
         while is_own(*word, hash) {
-            let is_there = *word & DELETED == 0;
+            let is_there = is_there(*word);
             if is_there && !matches(reference(*word)) {
                 return false;
             }
@@ -168,7 +172,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// The bucket behind one whose last word is `word`, if there is one. What leads there is durable; `hops` counts.
     #[inline]
     pub(super) fn behind(&self, place: u64, word: u64, hops: &mut u64) -> Result<Option<u64>, SpaceError> {
-        if word & LINK == 0 {
+        if !is_link(word) {
             return Ok(None);
         }
         if word & PERSIST == 0 {
@@ -180,7 +184,12 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
 
     /// The same, without making the link durable.
     fn step(&self, place: u64, word: u64, hops: &mut u64) -> Result<Option<u64>, SpaceError> {
-        let Some(link) = linked(word) else { return Ok(None) };
+        if !is_link(word) {
+            return Ok(None);
+        }
+        let Some(link) = linked(word) else {
+            return damaged("a link between buckets of the index", place + LAST_SLOT);
+        };
         *hops += 1;
         if *hops > self.zones.overflow_in_use() {
             return damaged("a chain of buckets of the index, which never ends,", place);
@@ -273,5 +282,3 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.zones.all()
     }
 }
-
-const _: () = assert!(FREE == 0, "a zone of zeros is free slots");

@@ -4,9 +4,10 @@
 //! the mark too, so they compare and swap; the holder of the lock need not, since nobody else changes anything but the mark.
 
 use super::lock::Locking;
-use super::settings::Result;
+use super::settings::{Result, damaged};
 use super::slot::{
-    DELETED, FREE, PERSIST, WORD_BITS, candidates, is_free, is_own, is_unsettled, key_word, reference,
+    FREE, PERSIST, WORD_BITS, candidates, deleted_word, has_blank, is_free, is_own, is_there, is_unsettled,
+    key_word, reference,
 };
 use super::table::BucketIndex;
 use crate::epoch::Guard;
@@ -78,9 +79,12 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
                     self.words().persist(at, WORD);
                     self.words().store(at, word | PERSIST);
                 }
-                if word & DELETED == 0 && matches(reference(word)) {
+                if is_there(word) && matches(reference(word)) {
                     return Ok(Search { found: Some((at, reference(word))), free, tail: place });
                 }
+            }
+            if has_blank(&words[L::SLOTS..]) {
+                return damaged("a bucket of the index", place);
             }
             if free.is_none()
                 && let Some(slot) = (L::SLOTS..LINE_WORDS).find(|slot| is_free(words[*slot]))
@@ -168,7 +172,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         let held = self.lock(hash)?;
         let Some((slot, old)) = self.search(held.head, hash, matches)?.found else { return Ok(None) };
         self.count.add(slot / LINE, -1);
-        self.words().store(slot, key_word(hash, old) | DELETED);
+        self.words().store(slot, deleted_word(hash, old));
         self.words().persist(slot, WORD);
         self.words().store(slot, FREE);
         Ok(Some(old))

@@ -7,7 +7,7 @@
 use super::layout::{Kind, Seal, Usage, shape};
 use super::lock::Locking;
 use super::settings::{BucketError, BucketSettings, Result, damaged};
-use super::slot::{PERSIST, link};
+use super::slot::{FREE, PERSIST, link};
 use crate::index::chain::{Chain, HEAD, HEADER};
 use crate::index::words::{LINE_WORDS, Words};
 use crate::space::{SpaceError, ZoneId};
@@ -21,6 +21,8 @@ use zerocopy::IntoBytes;
 const PER_ZONE_MAX: u64 = (1 << 24) - 1;
 /// Most overflow zones, likewise.
 const OVERFLOW_ZONES_MAX: usize = 1 << 21;
+/// Buckets that are written at a time when a zone is emptied.
+const PER_WRITE: u64 = 64;
 /// Offset of the slot in which a bucket has its link.
 pub(super) const LAST_SLOT: u64 = LINE - WORD;
 
@@ -151,8 +153,20 @@ impl<W: Words, L: Locking> Zones<W, L> {
 
     /// Empties the buckets of a zone, not yet durably.
     pub(super) fn clear(&self, zone: ZoneId) {
-        let start = self.chain.space.zone_offset(zone);
-        self.chain.region.zero(start + HEADER, self.per_zone * LINE);
+        let buckets = vec![Self::empty(); PER_WRITE.min(self.per_zone) as usize];
+        let (bytes, start) = (buckets.as_bytes(), self.chain.space.zone_offset(zone) + HEADER);
+        let end = self.per_zone * LINE;
+        for at in (0..end).step_by(bytes.len()) {
+            self.chain.region.write_nt(start + at, &bytes[..bytes.len().min((end - at) as usize)]);
+        }
+    }
+
+    /// The words of a bucket in which nothing is, little-endian.
+    fn empty() -> [u64; LINE_WORDS] {
+        let mut words = [FREE.to_le(); LINE_WORDS];
+        // No lock is taken.
+        words[..L::SLOTS].fill(0);
+        words
     }
 
     /// Links a zone whose buckets have been written, if that is needed, and commits it.
@@ -231,7 +245,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
         let start = self.overflow[zone].load(Ordering::Acquire);
         let usage = Usage { buckets: taken.usages[zone].buckets + 1, last_owner: Some(owner) };
         let slot = tail + LAST_SLOT;
-        let mut line = [0; LINE_WORDS];
+        let mut line = Self::empty().map(u64::from_le);
         // Nobody but the caller changes the word, but for its mark; and here it is durable before anything leads to it.
         line[L::SLOTS] = self.words.load(slot) | PERSIST;
         line[L::SLOTS + 1..][..words.len()].copy_from_slice(words);

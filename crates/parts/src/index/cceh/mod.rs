@@ -45,6 +45,7 @@
 //! - A segment that is already much deeper than the others refuses a key ([`CcehError::Crowded`]) instead of doubling the
 //!   directory again and again for keys whose hashes agree. With a keyed hash that does not happen.
 
+mod audit;
 mod dram;
 mod entry;
 mod iterate;

@@ -108,6 +108,9 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
             0 => self.get(guard, key.hash, |value| is_own(value, 0, &mut matches)),
             _ => self.get_exact(guard, key.hash, |value| value & !WORD == tag),
         };
+        if found.is_none() {
+            self.prove_absent(key.hash)?;
+        }
         Ok(found.map(|value| value & WORD))
     }
 
@@ -190,11 +193,23 @@ impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
         cursor: &mut Cursor,
         out: &mut Vec<u64>,
     ) -> Result<bool, IndexError> {
+        if let Some(next) = cursor.next() {
+            self.prove_segment(next)?;
+        }
         Ok(self.next_part(cursor, |_, value| out.push(value & WORD)))
     }
 
     fn len(&self, _guard: &Guard<'_>) -> Result<u64, IndexError> {
         Ok(self.len())
+    }
+
+    fn audit(&self, _guard: &Guard<'_>, is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
+        self.audit(|value| is_word(value & WORD))?;
+        Ok(())
+    }
+
+    fn nearly_names(&self, key: Key<'_>, word: u64) -> Option<u64> {
+        self.nearly_names(key.hash, dressed(word, tag::<M>(key)))
     }
 
     fn stats(&self) -> IndexStats {

@@ -4,6 +4,7 @@ use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, EntryWord, VALUE, home};
 use super::memory::NodeMemory;
 use super::table::CcehIndex;
 use crate::index::directory::prefix;
+use crate::space::SpaceError;
 
 /// What a writer finds in the lines of a hash.
 pub(super) struct Search {
@@ -11,6 +12,12 @@ pub(super) struct Search {
     pub(super) found: Option<(u64, u64)>,
     /// The first entry that is free.
     pub(super) free: Option<u64>,
+}
+
+/// The error for an entry that no run of the index leaves.
+#[cold]
+pub(super) fn damaged<T>(place: u64) -> Result<T, SpaceError> {
+    Err(SpaceError::Damaged { what: "an entry of the index", offset: place })
 }
 
 /// Some entries of a bucket.
@@ -147,8 +154,39 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// Whether an entry of a segment is free: it names nothing, or belongs elsewhere since a split.
     #[inline]
     pub(super) fn is_free(&self, place: u64, entry: EntryWord, hash: u64) -> bool {
-        let foreign = prefix(self.memory.load(place), entry.depth()) != prefix(hash, entry.depth());
-        self.memory.load(place + VALUE) == EMPTY || foreign
+        let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
+        let foreign = prefix(word, entry.depth()) != prefix(hash, entry.depth());
+        // What is blank is damaged, and must not be covered up.
+        (value == EMPTY || foreign) && (M::MARK == 0 || word | value != 0)
+    }
+
+    /// Whether there are zeros in place of an entry. In memory with marks no run leaves that: an entry that
+    /// was never used has one, and of two to the power of 63 hashes one or two are zero without it.
+    #[inline]
+    pub(super) fn is_blank(&self, place: u64) -> bool {
+        M::MARK != 0 && self.memory.load(place) == 0 && self.memory.load(place + VALUE) == EMPTY
+    }
+
+    /// Refuses to say that a hash is absent if there are zeros in place of an entry where it may stand.
+    #[inline]
+    pub(super) fn prove_absent(&self, hash: u64) -> Result<(), SpaceError> {
+        if M::MARK == 0 {
+            return Ok(());
+        }
+        let segment = self.directory.entry(hash).place();
+        let blank = self.window(segment, hash).find_map(|bucket| self.blank_in(bucket, ENTRIES));
+        blank.map_or(Ok(()), damaged)
+    }
+
+    /// Refuses a segment, by one of its hashes, that has zeros in place of an entry.
+    pub(super) fn prove_segment(&self, hash: u64) -> Result<(), SpaceError> {
+        let segment = self.directory.entry(hash).place();
+        self.blank_in(segment, self.settings.entries() as u64).map_or(Ok(()), damaged)
+    }
+
+    #[inline]
+    fn blank_in(&self, first: u64, entries: u64) -> Option<u64> {
+        (0..entries).map(|n| first + n * ENTRY).find(|place| self.is_blank(*place))
     }
 
     /// The first entry of a bucket that is free.
@@ -190,7 +228,9 @@ impl<M: NodeMemory> CcehIndex<M> {
             return;
         }
         let places = || (segment..).step_by(ENTRY as usize).take(self.settings.entries());
-        let unmarked = || places().filter(|place| self.memory.load(*place) & M::MARK == 0);
+        // What is blank is damaged, and stays so.
+        let is_unmarked = |place: &u64| self.memory.load(*place) & M::MARK == 0 && !self.is_blank(*place);
+        let unmarked = || places().filter(is_unmarked);
         if unmarked().next().is_some() {
             self.memory.persist(segment, self.settings.segment_bytes());
             unmarked().for_each(|place| self.memory.store(place, self.memory.load(place) | M::MARK));

@@ -8,7 +8,7 @@ use super::tree::{FastFairIndex, Hops};
 use crate::epoch::Guard;
 use crate::index::words::Words;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// What a walk over all of an index has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,10 +25,15 @@ pub struct FastFairAudit {
     pub chunks_all: u64,
 }
 
+/// The nodes that parents name, and where their keys begin; `None` at the lowest of a level.
+type Named = BTreeMap<u64, Option<KeyBuf>>;
+
 impl<W: Words> FastFairIndex<W> {
-    /// Walks over all nodes, and proves that keys are in order, each in the node that has it, and that parents name nodes of
-    /// the tree. Nobody writes meanwhile. When all units are [known](FastFairIndex::sweep) and nothing waits for readers, those
-    /// not in the tree are [free](super::FastFairStats).
+    /// Walks over all nodes, and proves that keys are in order, each in the node that has it; that parents
+    /// name nodes of the tree, each by the key with which it begins; and that no node has what neither a run
+    /// nor a crash leaves. Nobody writes meanwhile, and nothing is changed. When all units are
+    /// [known](FastFairIndex::sweep) and nothing waits for readers, those not in the tree are
+    /// [free](super::FastFairStats).
     ///
     /// # Errors
     /// [`FastFairError::Space`](super::FastFairError::Space) where it is not so.
@@ -38,18 +43,23 @@ impl<W: Words> FastFairIndex<W> {
             chunks_all: self.arena.capacity(Kind::Chunks),
             ..FastFairAudit::default()
         };
-        let mut named = BTreeSet::new();
+        let mut named = Named::new();
         for level in (0..=self.top_level()?).rev() {
             let mut node = self.descend(&Key::MIN, level)?;
-            let (mut last, mut hops) = (None, Hops::default());
+            let (mut last, mut start, mut hops) = (None, None, Hops::default());
             let mut unseen = std::mem::take(&mut named);
             loop {
-                unseen.remove(&node.number);
-                self.audit_node(node, level, &mut last, &mut audit, &mut named)?;
-                let Some(link) = node.link() else { break };
+                if let Some(separator) = unseen.remove(&node.number)
+                    && separator != start
+                {
+                    return damaged("the separator before a node of the index", node.place);
+                }
+                self.audit_node(node, level, &start, &mut last, &mut audit, &mut named)?;
+                let Some(link) = node.link()? else { break };
+                start = Some(self.arena.key(link.key)?);
                 node = hops.follow(node, link, level)?;
             }
-            if let Some(child) = unseen.pop_first() {
+            if let Some((child, _)) = unseen.pop_first() {
                 return damaged(
                     "a parent of a node that is not in the tree",
                     self.arena.node(child, node.place)?.place,
@@ -63,19 +73,26 @@ impl<W: Words> FastFairIndex<W> {
         &self,
         node: Node<'_, W>,
         level: u32,
+        start: &Option<KeyBuf>,
         last: &mut Option<KeyBuf>,
         audit: &mut FastFairAudit,
-        named: &mut BTreeSet<u64>,
+        named: &mut Named,
     ) -> Result<()> {
         audit.nodes += 1;
-        let (entries, link) = (node.entries(), node.link());
+        let (left, link) = (node.left_by_crash()?, node.link()?);
+        let mut entries = node.entries()?;
+        entries.retain(|entry| left >> entry.slot & 1 == 0);
         if level == 0 {
             audit.keys += entries.len() as u64;
         } else {
-            let children = std::iter::once(node.leftmost()).chain(entries.iter().map(|entry| entry.value));
-            for child in children {
+            let leftmost = (start.clone(), node.leftmost());
+            let mut children = vec![leftmost];
+            for entry in &entries {
+                children.push((Some(self.arena.key(entry.key)?), entry.value));
+            }
+            for (start, child) in children {
                 self.arena.node(child, node.place)?.of_level(level - 1)?;
-                if !named.insert(child) {
+                if named.insert(child, start).is_some() {
                     return damaged("a second parent of a node", node.place);
                 }
             }

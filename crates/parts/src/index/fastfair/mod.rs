@@ -21,8 +21,9 @@
 //! lookup of such a key reads them where a fingerprint of 16 bits agrees in the leaf, and some four times in each inner node, by
 //! bisection. Separators have copies of their own.
 //!
-//! Values are words of [`VALUE_BITS`] bits other than zero. The highest bit says what the key word is. Two keys may have equal values;
-//! then [`replace_at`](FastFairIndex::replace_at), which knows its entry by its value, may take the one for the other.
+//! Values are words of [`VALUE_BITS`] bits other than zero. The two highest bits say what the word and the
+//! key word before it are. Two keys may have equal values; then [`replace_at`](FastFairIndex::replace_at),
+//! which knows its entry by its value, may take the one for the other.
 //!
 //! # Durability: no answer can be taken back
 //!
@@ -55,10 +56,11 @@
 //!
 //! # After a crash
 //!
-//! Opening reads a line of every zone. The rest is done by who comes by: a node is settled by the first who locks it (in `shift`), a
-//! sibling without a parent gets one from the first writer who comes through the link (in `split`), and which nodes and chunks are
-//! free is found out by a walk, step by step (in `sweep`), so nothing that was in flight leaks. Until a node has been settled,
-//! hints to it find nothing: it could be one that the crash left out of the tree.
+//! Opening reads a line of every zone. The rest is done by who comes by: a node is settled by the first who
+//! locks it (in `settle`), a sibling without a parent gets one from the first writer who comes through the
+//! link (in `split`), and which nodes and chunks are free is found out by a walk, step by step (in `sweep`),
+//! so nothing that was in flight leaks. Until a node has been settled, hints to it find nothing: it could be
+//! one that the crash left out of the tree.
 //!
 //! # Concurrency
 //!
@@ -89,6 +91,7 @@ mod open;
 mod remove;
 mod scan;
 mod settings;
+mod settle;
 mod shift;
 mod split;
 mod state;

@@ -4,14 +4,19 @@
 //! node         0    meta 8         bits 0..=7 level, from 0 at the leaves; bits 8..=63 a constant
 //!              8    leftmost 8     of an inner node, the child for keys below the first separator
 //!              16   link           the lowest key that is not the node's, then the sibling that has it
-//!              32   next link      the same; if its second word is not zero, it counts and the other one does not
+//!              32   next link      the same; unless its second word is a hole's, it counts instead
 //!              48   29 entries     key word, then value word or child
 //! second word  bit 63              whether the key word before it names chunks
-//!              bits 0..=62         value, or number of a node; of an entry, 0 if it holds nothing
+//!              bit 62              set if there is no value or number: then the word is one of two constants
+//!              bits 0..=61         value, or number of a node; of a link, number in 0..=42, check in 43..=61
 //! ```
 //!
-//! Entries stand in order, with holes among them. An entry that holds nothing and whose second word is zero ends the node: there
-//! is nothing behind it.
+//! Entries stand in order, with holes among them. An entry that holds nothing and whose second word is the
+//! one for an end ends the node: there is nothing behind it.
+//!
+//! A hole, an end, a value and a zero differ in many bits each. So a bit that flips makes none of them into
+//! another, and a line or a page of zeros is no end either: whoever comes upon such a word is told that the
+//! node is damaged.
 //!
 //! # Reading without a lock
 //!
@@ -24,7 +29,7 @@
 
 use super::arena::Arena;
 use super::key::{Key, Stored};
-use super::settings::{Result, damaged};
+use super::settings::{NUMBER_BITS, Result, damaged};
 use super::shift::Locked;
 use super::state::{Seen, State};
 use crate::index::words::Words;
@@ -51,12 +56,16 @@ pub(super) const NODE_WORDS: usize = (NODE / WORD) as usize;
 
 /// The bit of a second word that says what the key word is.
 pub(super) const KEPT: u64 = 1 << 63;
-/// The second word of an entry that holds nothing, with more to come behind it.
-pub(super) const HOLE: u64 = KEPT;
-/// The second word of one with nothing behind it.
-pub(super) const END: u64 = 0;
-/// The second word of a link to no node, where it must say so.
-pub(super) const NO_LINK: u64 = KEPT;
+/// The bit of a second word that says that there is no value or number.
+pub(super) const VACANT: u64 = 1 << 62;
+/// The second word of an entry that holds nothing, with more to come behind it; and of the second link while
+/// the first one counts.
+pub(super) const HOLE: u64 = 0xE5B9_6A3C_D214_7F93;
+/// The second word of an entry with nothing behind it, and of a link to no node.
+pub(super) const END: u64 = 0x5A46_95C3_2DEB_806C;
+/// Where a link's check stands.
+const CHECK_SHIFT: u32 = NUMBER_BITS;
+const CHECK_MASK: u64 = VACANT - (1 << CHECK_SHIFT);
 
 /// What the upper bits of a meta word are.
 const TAG: u64 = u64::from_le_bytes(*b"\0QFFNODE");
@@ -65,6 +74,8 @@ const LEVEL_MASK: u64 = 0xFF;
 const LEVEL_MAX: u32 = 40;
 
 const _: () = {
+    assert!(HOLE & (KEPT | VACANT) == KEPT | VACANT && END & (KEPT | VACANT) == VACANT);
+    assert!((HOLE ^ END).count_ones() > 32 && HOLE.count_ones() > 16 && END.count_ones() > 16);
     assert!(SLOTS == 29 && SLOTS <= 1 << SLOT_BITS && FIRST + SLOTS as u64 * ENTRY == NODE);
     // No entry lies in two lines, and both links lie in the first.
     assert!(
@@ -99,6 +110,11 @@ pub(super) fn second_word(key: Stored, value: u64) -> u64 {
     value | if key.is_kept { KEPT } else { 0 }
 }
 
+/// Whether a second word of an entry is none that a run of the index leaves.
+pub(super) fn is_broken(second: u64) -> bool {
+    second != HOLE && second != END && (second & VACANT != 0 || second & !KEPT == 0)
+}
+
 /// Where keys go that are not the node's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
@@ -106,6 +122,32 @@ pub(super) struct Link {
     pub(super) key: Stored,
     /// The sibling.
     pub(super) node: u64,
+}
+
+impl Link {
+    /// The key word and the second word of a link, or of none.
+    pub(super) fn words(link: Option<Link>) -> (u64, u64) {
+        match link {
+            Some(link) => (link.key.word, second_word(link.key, link.node | link.check())),
+            None => (0, END),
+        }
+    }
+
+    /// The link of these words; `None` if they do not prove themselves.
+    fn of_words(word: u64, second: u64) -> Option<Option<Link>> {
+        if second == END {
+            return Some(None);
+        }
+        let key = Stored { word, is_kept: second & KEPT != 0 };
+        let link = Link { key, node: second & !(KEPT | VACANT | CHECK_MASK) };
+        (Link::words(Some(link)).1 == second).then_some(Some(link))
+    }
+
+    /// Changes with every single bit of the link: the factor has no long runs of equal bits.
+    fn check(&self) -> u64 {
+        let both = self.key.word ^ self.node.rotate_left(21) ^ u64::from(self.key.is_kept);
+        both.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 2 & CHECK_MASK
+    }
 }
 
 /// What a search in a node has found.
@@ -124,13 +166,16 @@ struct Passed {
     last: Option<usize>,
     /// Whether there are keys in chunks before that.
     is_mixed: bool,
+    /// Whether there is what no run of the index leaves before that.
+    is_broken: bool,
 }
 
 /// What stands in one position.
-enum Position {
+pub(super) enum Position {
     Entry(Entry),
     Hole,
     End,
+    Broken,
 }
 
 /// A node.
@@ -208,19 +253,21 @@ impl<'a, W: Words> Node<'a, W> {
 
     /// What stands in a position.
     #[inline]
-    fn position(&self, slot: usize) -> Position {
+    pub(super) fn position(&self, slot: usize) -> Position {
         let at = Self::at(slot);
         let mut second = self.load(at + WORD);
         loop {
-            let value = second & !KEPT;
-            if value == 0 {
-                return if second == END { Position::End } else { Position::Hole };
+            match second {
+                END => return Position::End,
+                HOLE => return Position::Hole,
+                _ if is_broken(second) => return Position::Broken,
+                _ => {}
             }
             let word = self.load(at);
             let again = self.load(at + WORD);
             if again == second {
                 let key = Stored { word, is_kept: second & KEPT != 0 };
-                return Position::Entry(Entry { slot, key, value });
+                return Position::Entry(Entry { slot, key, value: second & !KEPT });
             }
             second = again;
         }
@@ -231,7 +278,7 @@ impl<'a, W: Words> Node<'a, W> {
     pub(super) fn entry(&self, slot: usize) -> Option<Entry> {
         match self.position(slot) {
             Position::Entry(entry) => Some(entry),
-            Position::Hole | Position::End => None,
+            Position::Hole | Position::End | Position::Broken => None,
         }
     }
 
@@ -243,6 +290,9 @@ impl<'a, W: Words> Node<'a, W> {
             match self.position(slot) {
                 Position::Entry(entry) if !each(entry)? => break,
                 Position::End if !is_left => break,
+                Position::Broken => {
+                    return damaged("an entry of a node of the index", self.place + Self::at(slot));
+                }
                 _ => {}
             }
         }
@@ -253,14 +303,16 @@ impl<'a, W: Words> Node<'a, W> {
     /// can tell.
     #[inline]
     fn pass(&self, word: u64) -> Passed {
-        let mut passed = Passed { at: None, last: None, is_mixed: false };
+        let mut passed = Passed { at: None, last: None, is_mixed: false, is_broken: false };
         for slot in 0..SLOTS {
             let second = self.load(Self::at(slot) + WORD);
-            if second == END {
-                break;
-            }
-            if second & KEPT != 0 {
+            // One test for all that is not a value beside a key word; zero is none either.
+            if second.wrapping_sub(1) & (KEPT | VACANT) != 0 {
+                if second == END {
+                    break;
+                }
                 passed.is_mixed |= second != HOLE;
+                passed.is_broken |= is_broken(second);
                 continue;
             }
             if self.load(Self::at(slot)) >= word {
@@ -280,14 +332,16 @@ impl<'a, W: Words> Node<'a, W> {
         if let (Key::Word(word), false) = (key, is_left) {
             // What was passed was lower, be it what stood there before or what came from the left and was passed there too. Only
             // the entry at which this ends is looked at with care.
-            match self.pass(*word).at.map(|slot| self.entry(slot)) {
+            let passed = self.pass(*word);
+            match passed.at.map(|slot| self.entry(slot)) {
+                _ if passed.is_broken => {}
                 None => return Ok(search),
                 Some(Some(entry)) if !entry.key.is_kept && entry.key.word >= *word => {
                     search.is_bounded = entry.key.word > *word;
                     search.entry = (!search.is_bounded).then_some(entry);
                     return Ok(search);
                 }
-                // It is being changed: with more care.
+                // It is being changed, or damaged: with more care.
                 Some(_) => {}
             }
         }
@@ -316,7 +370,7 @@ impl<'a, W: Words> Node<'a, W> {
         {
             return Ok(routed);
         }
-        let entries = self.entries();
+        let entries = self.entries()?;
         let behind = self.rank(&entries, key)?;
         let child = behind.checked_sub(1).map_or_else(|| self.leftmost(), |last| entries[last].value);
         Ok((child, behind < entries.len()))
@@ -325,7 +379,8 @@ impl<'a, W: Words> Node<'a, W> {
     /// The same among separators that are not kept in chunks, unless somebody changes one of those that count.
     #[inline]
     fn route_word(&self, word: u64) -> Option<(u64, bool)> {
-        let Passed { at, last, is_mixed: false } = self.pass(word) else { return None };
+        // What is broken is mixed.
+        let Passed { at, last, is_mixed: false, .. } = self.pass(word) else { return None };
         let careful = |slot| self.entry(slot).filter(|entry| !entry.key.is_kept);
         if let Some(entry) = at.map(careful) {
             let entry = entry.filter(|entry| entry.key.word >= word)?;
@@ -353,53 +408,54 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(low)
     }
 
-    /// The first entry that is looked for, of a node that nobody is changing.
+    /// The first entry that is looked for, of a node that nobody is changing. It is settled, so there is
+    /// nothing wrong with it.
     pub(super) fn find(&self, is_it: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let mut found = None;
         let end = self.walk(false, |entry| {
             found = is_it(&entry).then_some(entry);
             Ok(found.is_none())
         });
-        debug_assert!(end.is_ok(), "nothing that is called here fails");
-        found
+        end.ok().and(found)
     }
 
     /// All entries, in order.
-    pub(super) fn entries(&self) -> Vec<Entry> {
+    pub(super) fn entries(&self) -> Result<Vec<Entry>> {
         self.entries_of(false)
     }
 
     /// All entries, in order, of a node that somebody may be changing.
-    pub(super) fn entries_seen(&self, seen: Seen) -> Vec<Entry> {
-        let mut entries = self.entries_of(seen.is_left());
+    pub(super) fn entries_seen(&self, seen: Seen) -> Result<Vec<Entry>> {
+        let mut entries = self.entries_of(seen.is_left())?;
         if seen.is_left() {
             entries.reverse();
         }
         entries.dedup_by_key(|entry| entry.key);
-        entries
+        Ok(entries)
     }
 
-    fn entries_of(&self, is_left: bool) -> Vec<Entry> {
+    fn entries_of(&self, is_left: bool) -> Result<Vec<Entry>> {
         let mut entries = Vec::with_capacity(SLOTS);
-        let end = self.walk(is_left, |entry| {
+        self.walk(is_left, |entry| {
             entries.push(entry);
             Ok(true)
-        });
-        debug_assert!(end.is_ok(), "nothing that is called here fails");
-        entries
+        })?;
+        Ok(entries)
     }
 
     /// Where higher keys go.
     #[inline]
-    pub(super) fn link(&self) -> Option<Link> {
+    pub(super) fn link(&self) -> Result<Option<Link>> {
         loop {
             let next = self.load(NEXT_LINK + WORD);
-            let at = if next == 0 { LINK } else { NEXT_LINK };
+            let at = if next == HOLE { LINK } else { NEXT_LINK };
             let (second, word) = (self.load(at + WORD), self.load(at));
             // The first link changes only while the second one counts.
             if self.load(NEXT_LINK + WORD) == next && self.load(at + WORD) == second {
-                let (key, node) = (Stored { word, is_kept: second & KEPT != 0 }, second & !KEPT);
-                return (node != 0).then_some(Link { key, node });
+                return match Link::of_words(word, second) {
+                    Some(link) => Ok(link),
+                    None => damaged("the link of a node of the index", self.place + at),
+                };
             }
         }
     }
@@ -407,7 +463,7 @@ impl<'a, W: Words> Node<'a, W> {
     /// The sibling that has this key, if this node does not.
     #[inline]
     pub(super) fn sibling_for(&self, key: &Key<'_>) -> Result<Option<Link>> {
-        let Some(link) = self.link() else { return Ok(None) };
+        let Some(link) = self.link()? else { return Ok(None) };
         let is_behind = self.arena.compare(key, link.key)? != Ordering::Less;
         Ok(is_behind.then_some(link))
     }

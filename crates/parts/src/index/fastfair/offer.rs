@@ -142,6 +142,11 @@ impl<W: Words> Index for FastFairIndex<W> {
         Ok(self.len(guard)?)
     }
 
+    fn audit(&self, guard: &Guard<'_>, _is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
+        self.audit(guard)?;
+        Ok(())
+    }
+
     fn stats(&self) -> IndexStats {
         let stats = self.stats();
         IndexStats { bytes: stats.bytes, pm_bytes: stats.pm_bytes, splits: stats.splits, records_read: 0 }

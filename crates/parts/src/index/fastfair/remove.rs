@@ -47,7 +47,7 @@ impl<W: Words> FastFairIndex<W> {
             };
             if let Some((separator, child)) = orphan {
                 self.complete_if_room(guard, level, &separator.as_key(), child)?;
-                if level == 1 && self.arena.node(child, self.arena.first_zone())?.entries().is_empty() {
+                if level == 1 && self.arena.node(child, self.arena.first_zone())?.entries()?.is_empty() {
                     return self.remove_leaf(guard, child, key);
                 }
             }
@@ -63,7 +63,7 @@ impl<W: Words> FastFairIndex<W> {
                 return Ok(Removal::No);
             }
             let parent = self.lock(guard, key, level + 1)?;
-            let entries = parent.entries();
+            let entries = parent.entries()?;
             if parent.leftmost() != number {
                 let removed = self.absorb(guard, &parent, &entries, level, number, key)?;
                 drop(parent);
@@ -104,12 +104,12 @@ impl<W: Words> FastFairIndex<W> {
         let Some(left) = self.lock_left_of(start, level, number, key)? else { return Ok(Removal::No) };
         let node = self.arena.node(number, parent.place)?.of_level(level)?.lock();
         self.settle(&node)?;
-        if node.state.before().is_retired() || !node.entries().is_empty() {
+        if node.state.before().is_retired() || !node.entries()?.is_empty() {
             return Ok(Removal::No);
         }
         // All that can fail is done before the first change.
-        let Some(old_link) = left.link() else { return Ok(Removal::No) };
-        let new_link = node.link();
+        let Some(old_link) = left.link()? else { return Ok(Removal::No) };
+        let new_link = node.link()?;
         let mut chunks = self.arena.chunks_of(old_link.key)?;
         let low = self.arena.key(old_link.key)?;
         if let Some(position) = pointer {
@@ -143,7 +143,7 @@ impl<W: Words> FastFairIndex<W> {
                 return Ok(None);
             }
             self.settle(&left)?;
-            let Some(link) = left.link() else { return Ok(None) };
+            let Some(link) = left.link()? else { return Ok(None) };
             if link.node == number {
                 return Ok(Some(left));
             }

@@ -114,8 +114,8 @@ impl<W: Words> FastFairIndex<W> {
     /// The entries of the leaf of a key, and where the keys behind them are; durable, and all there at one moment.
     fn read_leaf(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<(Vec<Entry>, Option<Link>)> {
         let (_, (mut entries, link)) = self.read::<true, _>(guard, key, |node, seen| {
-            let entries = node.entries_seen(seen);
-            let link = node.link();
+            let entries = node.entries_seen(seen)?;
+            let link = node.link()?;
             let is_behind = match link {
                 Some(link) => self.arena.compare(key, link.key)? != Ordering::Less,
                 None => false,
@@ -160,7 +160,7 @@ impl<W: Words> FastFairIndex<W> {
         for level in 0..=self.top_level()? {
             let mut node = self.descend(&Key::MIN, level)?;
             let (mut nodes, mut hops) = (1, super::tree::Hops::default());
-            while let Some(link) = node.link() {
+            while let Some(link) = node.link()? {
                 node = hops.follow(node, link, level)?;
                 nodes += 1;
             }

@@ -2,8 +2,8 @@
 
 use super::node::{SLOT_BITS, SLOTS};
 
-/// Bits of a value: the highest bit of a word is the index's own. A value is not zero.
-pub const VALUE_BITS: u32 = 63;
+/// Bits of a value: the two highest bits of a word are the index's own. A value is not zero.
+pub const VALUE_BITS: u32 = 62;
 /// Bytes of the longest key.
 pub const KEY_MAX: usize = u16::MAX as usize;
 /// Bits of a hint.

@@ -17,17 +17,13 @@
 //!   What is left of them in the node is above the link's key, and is ignored; it is made holes, durably, before the lock
 //!   is given back.
 //!
-//! What a crash has left is set right by [`settle`](Locked::settle), under the lock, before anybody changes the node again, each
-//! fault by one store: a link on its way, entries above the link, equal neighbours.
+//! What a crash has left is set right by [`settle`](Locked::settle), under the lock, before anybody changes
+//! the node again.
 
 use super::key::Stored;
-use super::node::{
-    END, ENTRY, Entry, HOLE, KEPT, LINK, Link, NEXT_LINK, NO_LINK, NODE, Node, SLOTS, second_word,
-};
-use super::settings::Result;
+use super::node::{END, ENTRY, Entry, HOLE, LINK, Link, NEXT_LINK, NODE, Node, SLOTS, VACANT, second_word};
 use crate::index::words::Words;
 use quipu_medium::{LINE, WORD};
-use std::cmp::Ordering;
 use std::ops::Deref;
 
 /// A node whose lock is held.
@@ -56,11 +52,11 @@ impl<'a, W: Words> Locked<'a, W> {
     }
 
     #[inline]
-    fn store(&self, at: u64, word: u64) {
+    pub(super) fn store(&self, at: u64, word: u64) {
         self.arena.words.store(self.place + at, word);
     }
 
-    fn persist(&self, at: u64, len: u64) {
+    pub(super) fn persist(&self, at: u64, len: u64) {
         self.arena.words.persist(self.place + at, len);
     }
 
@@ -68,8 +64,8 @@ impl<'a, W: Words> Locked<'a, W> {
         Node::<W>::at(slot) / LINE
     }
 
-    fn is_vacant(&self, slot: usize) -> bool {
-        self.load(Node::<W>::at(slot) + WORD) & !KEPT == 0
+    pub(super) fn is_vacant(&self, slot: usize) -> bool {
+        self.load(Node::<W>::at(slot) + WORD) & VACANT != 0
     }
 
     /// Whether an entry can be added.
@@ -141,10 +137,7 @@ impl<'a, W: Words> Locked<'a, W> {
 
     /// Lets higher keys go elsewhere from now on, durably when this returns.
     pub(super) fn set_link(&self, link: Option<Link>) {
-        let (word, second) = match link {
-            Some(link) => (link.key.word, second_word(link.key, link.node)),
-            None => (0, NO_LINK),
-        };
+        let (word, second) = Link::words(link);
         self.store(NEXT_LINK, word);
         self.store(NEXT_LINK + WORD, second);
         self.finish_link(word, second);
@@ -152,10 +145,10 @@ impl<'a, W: Words> Locked<'a, W> {
     }
 
     /// Lets the first link be what the second one is, which is taken back.
-    fn finish_link(&self, word: u64, second: u64) {
+    pub(super) fn finish_link(&self, word: u64, second: u64) {
         self.store(LINK, word);
         self.store(LINK + WORD, second);
-        self.store(NEXT_LINK + WORD, 0);
+        self.store(NEXT_LINK + WORD, HOLE);
     }
 
     /// Lets the node end before this position, durably when this returns.
@@ -164,51 +157,6 @@ impl<'a, W: Words> Locked<'a, W> {
             self.store(Node::<W>::at(slot) + WORD, END);
         }
         self.persist(Node::<W>::at(slot), NODE - Node::<W>::at(slot));
-    }
-
-    /// Makes the node durable as it is in this run, and sets right what a crash has left. The caller has come to it through
-    /// the tree.
-    #[cold]
-    pub(super) fn settle(&self) -> Result<()> {
-        self.persist(0, NODE);
-        let second = self.load(NEXT_LINK + WORD);
-        let mut is_changed = second != 0;
-        if is_changed {
-            self.finish_link(self.load(NEXT_LINK), second);
-        }
-        let link = self.link();
-        let (mut last, mut is_ended): (Option<Stored>, _) = (None, false);
-        for slot in 0..SLOTS {
-            is_ended |= self.load(Node::<W>::at(slot) + WORD) == END;
-            let Some(entry) = self.entry(slot) else { continue };
-            let is_behind = match link {
-                Some(link) => {
-                    let key = self.arena.key(entry.key)?;
-                    self.arena.compare(&key.as_key(), link.key)? != Ordering::Less
-                }
-                None => false,
-            };
-            if is_ended || is_behind || last == Some(entry.key) {
-                self.store(Node::<W>::at(slot) + WORD, HOLE);
-                is_changed = true;
-            } else {
-                last = Some(entry.key);
-            }
-        }
-        let end = (0..SLOTS).rev().find(|slot| !self.is_vacant(*slot)).map_or(0, |last| last + 1);
-        for slot in 0..SLOTS {
-            let second = if slot < end { HOLE } else { END };
-            let at = Node::<W>::at(slot) + WORD;
-            if self.is_vacant(slot) && self.load(at) != second {
-                self.store(at, second);
-                is_changed = true;
-            }
-        }
-        if is_changed {
-            self.persist(0, NODE);
-        }
-        self.state.settle();
-        Ok(())
     }
 
     /// Takes the node out of use. Nothing leads to it any more but those who are on their way.

@@ -10,7 +10,9 @@
 use super::blob::chunks_for;
 use super::key::{Key, KeyBuf, Stored};
 use super::kit::Kit;
-use super::node::{Entry, LEFTMOST, LINK, Link, NODE_WORDS, entry_word, meta, second_word};
+use super::node::{
+    END, Entry, HOLE, LEFTMOST, LINK, Link, NEXT_LINK, NODE_WORDS, SLOTS, entry_word, meta, second_word,
+};
 use super::settings::Result;
 use super::shift::Locked;
 use super::tree::FastFairIndex;
@@ -38,10 +40,11 @@ impl Draft {
         let mut words = [0; NODE_WORDS];
         words[0] = meta(level);
         words[(LEFTMOST / WORD) as usize] = leftmost;
-        if let Some(Link { key, node }) = link {
-            words[(LINK / WORD) as usize] = key.word;
-            words[(LINK / WORD) as usize + 1] = second_word(key, node);
-        }
+        let (word, second) = Link::words(link);
+        words[(LINK / WORD) as usize] = word;
+        words[(LINK / WORD) as usize + 1] = second;
+        words[(NEXT_LINK / WORD) as usize + 1] = HOLE;
+        (0..SLOTS).for_each(|slot| words[entry_word(slot) + 1] = END);
         Draft(words)
     }
 
@@ -82,7 +85,7 @@ impl<W: Words> FastFairIndex<W> {
         key: &Key<'_>,
         level: u32,
     ) -> Result<Split> {
-        let (entries, link) = (node.entries(), node.link());
+        let (entries, link) = (node.entries()?, node.link()?);
         let last = entries[entries.len() - 1];
         // Keys that come in order fill nodes for good, and leave nothing to share.
         let is_last = link.is_none() && self.arena.compare(key, last.key)? == cmp::Ordering::Greater;
@@ -162,7 +165,7 @@ impl<W: Words> FastFairIndex<W> {
             let parent = self.lock(guard, separator, level)?;
             // Whoever takes a child out of the tree has the parent's lock until it is retired.
             let is_gone = self.arena.node(child, parent.place)?.state.before().is_retired();
-            let entries = parent.entries();
+            let entries = parent.entries()?;
             let behind = parent.rank(&entries, separator)?;
             let before = behind.checked_sub(1).map(|last| entries[last]);
             let is_known = match before {

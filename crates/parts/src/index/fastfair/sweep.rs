@@ -94,10 +94,10 @@ impl<W: Words> FastFairIndex<W> {
                     node = hops.follow(node, link, level)?;
                     continue;
                 }
-                for entry in locked.entries() {
+                for entry in locked.entries()? {
                     self.arena.know_kept(entry.key)?;
                 }
-                let Some(link) = locked.link() else { return Ok(None) };
+                let Some(link) = locked.link()? else { return Ok(None) };
                 self.arena.know_kept(link.key)?;
                 return Ok(Some(self.arena.key(link.key)?));
             }

@@ -82,7 +82,7 @@ impl<W: Words> FastFairIndex<W> {
             Some(entry) => entry.slot,
             // Good enough for a hint: nobody keeps the entries where they are.
             None => {
-                let entries = node.entries();
+                let entries = node.entries()?;
                 let behind = node.rank(&entries, &key)?;
                 behind.checked_sub(1).map_or(0, |last| entries[last].slot)
             }

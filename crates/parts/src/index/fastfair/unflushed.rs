@@ -30,7 +30,7 @@ impl<W: Words> FastFairIndex<W> {
     /// As for [`get`](FastFairIndex::get); nothing is changed then.
     ///
     /// # Panics
-    /// If `new` is zero or has its highest bit set.
+    /// If `new` is zero or has more than 62 bits.
     pub fn replace_unflushed(
         &self,
         guard: &Guard<'_>,
@@ -46,7 +46,7 @@ impl<W: Words> FastFairIndex<W> {
     /// [`replace_at`](FastFairIndex::replace_at), not yet durable.
     ///
     /// # Panics
-    /// If `new` is zero or has its highest bit set.
+    /// If `new` is zero or has more than 62 bits.
     pub fn replace_at_unflushed(
         &self,
         _guard: &Guard<'_>,

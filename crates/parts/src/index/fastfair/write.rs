@@ -3,8 +3,8 @@
 use super::blob::chunks_for;
 use super::key::Key;
 use super::kit::Kit;
-use super::node::{Entry, KEPT, Link};
-use super::settings::{FastFairError, Hint, Result};
+use super::node::{Entry, Link};
+use super::settings::{FastFairError, Hint, Result, VALUE_BITS};
 use super::shift::Locked;
 use super::split::Split;
 use super::tree::{FastFairIndex, Hops};
@@ -27,7 +27,7 @@ impl<W: Words> FastFairIndex<W> {
     /// [`FastFairError::Full`], [`FastFairError::KeyTooLong`] or [`FastFairError::Space`]; nothing is changed then.
     ///
     /// # Panics
-    /// If the value is zero or has its highest bit set.
+    /// If the value is zero or has more than 62 bits.
     pub fn upsert(&self, guard: &Guard<'_>, key: &[u8], value: u64) -> Result<Upserted> {
         check_value(value);
         let key = Key::new(key)?;
@@ -44,7 +44,7 @@ impl<W: Words> FastFairIndex<W> {
                 continue;
             };
             if leaf.has_room() {
-                let entries = leaf.entries();
+                let entries = leaf.entries()?;
                 let behind = leaf.rank(&entries, &key)?.checked_sub(1);
                 let slot = leaf.add(behind.map_or(0, |last| entries[last].slot + 1), stored, value);
                 kit.use_key();
@@ -71,7 +71,7 @@ impl<W: Words> FastFairIndex<W> {
     /// [`FastFairError::KeyTooLong`] or [`FastFairError::Space`]; nothing is changed then.
     ///
     /// # Panics
-    /// If the value is zero or has its highest bit set.
+    /// If the value is zero or has more than 62 bits.
     pub fn upsert_at(&self, _guard: &Guard<'_>, hint: Hint, key: &[u8], value: u64) -> Result<Option<u64>> {
         check_value(value);
         let key = Key::new(key)?;
@@ -104,7 +104,7 @@ impl<W: Words> FastFairIndex<W> {
     /// As for [`get`](FastFairIndex::get); nothing is changed then.
     ///
     /// # Panics
-    /// If `new` is zero or has its highest bit set.
+    /// If `new` is zero or has more than 62 bits.
     pub fn replace(&self, guard: &Guard<'_>, key: &[u8], old: u64, new: u64) -> Result<bool> {
         check_value(new);
         let Some((leaf, entry)) = self.lock_entry(guard, key, |value| value == old)? else {
@@ -118,7 +118,7 @@ impl<W: Words> FastFairIndex<W> {
     /// `old`, and then the key may still have it. Looks at no other node.
     ///
     /// # Panics
-    /// If `new` is zero or has its highest bit set.
+    /// If `new` is zero or has more than 62 bits.
     pub fn replace_at(&self, _guard: &Guard<'_>, hint: Hint, old: u64, new: u64) -> bool {
         check_value(new);
         let Some((leaf, entry)) = self.lock_at(hint, old) else { return false };
@@ -148,7 +148,7 @@ impl<W: Words> FastFairIndex<W> {
         leaf.vacate(entry.slot);
         self.count.add(leaf.number, -1);
         let number = leaf.number;
-        let is_empty = leaf.entries().is_empty();
+        let is_empty = leaf.entries()?.is_empty();
         drop(leaf);
         self.arena.free_chunks(guard, chunks);
         if is_empty {
@@ -174,7 +174,7 @@ impl<W: Words> FastFairIndex<W> {
     /// The leaf of a hint, locked, and the entry in it that has this value.
     pub(super) fn lock_at(&self, hint: Hint, value: u64) -> Option<(Locked<'_, W>, Entry)> {
         let leaf = self.lock_leaf(hint)?;
-        let is_it = |entry: &Entry| entry.value == value & !KEPT;
+        let is_it = |entry: &Entry| entry.value == value;
         let at = leaf.entry(hint.slot()).filter(is_it);
         let entry = at.or_else(|| leaf.find(is_it))?;
         Some((leaf, entry))
@@ -232,7 +232,7 @@ impl<W: Words> FastFairIndex<W> {
 
 /// Refuses what cannot be a value.
 pub(super) fn check_value(value: u64) {
-    assert!(value != 0 && value & KEPT == 0, "a value is a number of 63 bits other than zero");
+    assert!(value != 0 && value >> VALUE_BITS == 0, "a value is a number of 62 bits other than zero");
 }
 
 impl FastFairError {
