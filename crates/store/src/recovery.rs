@@ -27,7 +27,7 @@ use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
 pub use report::RecoveryReport;
-pub(crate) use report::{Holes, drawn_end};
+pub(crate) use report::{Holes, changed_headers, drawn_end};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use values::FoundHead;
 
@@ -119,6 +119,9 @@ pub(crate) fn recover<I: Index>(
     let holes = if uncoverable { Holes::AreDamage } else { holes };
     if uncoverable {
         findings.damage.append(&mut findings.report.torn);
+    }
+    if findings.damage.is_empty() {
+        findings.damage.extend(changed_headers(spine.heap.space()));
     }
     findings.damage.sort_by_key(|place| place.offset);
     match holes {

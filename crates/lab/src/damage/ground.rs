@@ -92,6 +92,7 @@ pub struct Ground {
     name: String,
     design: Design,
     options: Options,
+    is_closed: bool,
     /// What the pool holds.
     pub(super) truth: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Every key that it ever had, and every value of each.
@@ -104,8 +105,8 @@ pub struct Ground {
     pub(super) places: BTreeMap<Place, Vec<Range<usize>>>,
     /// Numbers of keys by their first eight bytes.
     prefixes: HashMap<[u8; 8], usize>,
-    /// The same by words of large values.
-    pieces: HashMap<[u8; 8], usize>,
+    /// The same by words of values, and whether they are longer than those beside their keys.
+    pieces: HashMap<[u8; 8], (usize, bool)>,
     /// Where frames are.
     frames: Vec<Range<usize>>,
     zone_base: u64,
@@ -198,8 +199,9 @@ impl Ground {
             .collect();
         let mut pieces = HashMap::new();
         for (number, values) in values.iter().enumerate() {
-            for value in values.iter().filter(|value| value.len() > LONGEST) {
-                pieces.extend(value.chunks_exact(8).map(|word| (prefix(word), number)));
+            for value in values {
+                let words = value.chunks_exact(8);
+                pieces.extend(words.map(|word| (prefix(word), (number, value.len() > LONGEST))));
             }
         }
         let name = format!("{design}{form} {ending}");
@@ -209,6 +211,7 @@ impl Ground {
             name,
             design,
             options,
+            is_closed: closed,
             truth,
             keys,
             values,
@@ -258,8 +261,14 @@ impl Ground {
     }
 
     /// The keys whose records, values or entries of an index are struck, if these bytes of the image become others.
-    pub(super) fn own_keys(&self, after: &[u8], range: Range<usize>) -> BTreeSet<usize> {
+    pub(super) fn own_keys(&self, after: &[u8], range: Range<usize>, is_old: bool) -> BTreeSet<usize> {
         let mut own = BTreeSet::new();
+        // A header of an earlier life proves itself. Only a pool that was closed knows which it had.
+        let heads = self.places.get(&Place::ZoneHeader).into_iter().flatten();
+        for head in heads.filter(|head| is_old && !self.is_closed && range.contains(&head.start)) {
+            let zone = head.start..head.start + ZONE as usize;
+            own.extend(self.keys_in(&self.image, zone).map(|(_, key)| key));
+        }
         let meets = |other: &Range<usize>| other.start < range.end && range.start < other.end;
         for frame in self.frames.iter().filter(|frame| meets(frame)) {
             own.extend(self.keys_in(&self.image, frame.clone()).map(|(_, key)| key));
@@ -270,17 +279,26 @@ impl Ground {
             let rest = word.start..word.start.next_multiple_of(4096);
             own.extend(self.keys_in(&self.image, rest).map(|(_, key)| key));
         }
+        let bits = self.places.get(&Place::SlotBits).into_iter().flatten().filter(|bits| meets(bits));
+        for bits in bits {
+            let page = bits.start..bits.start.next_multiple_of(4096);
+            own.extend(self.keys_in(&self.image, page).map(|(_, key)| key));
+        }
         for image in [&self.image[..], after] {
-            let around = range.start.saturating_sub(LONGEST)..range.end + 48;
+            let around = range.start.saturating_sub(LONGEST + 64)..range.end + 48;
             own.extend(
                 self.keys_in(image, around)
                     .filter(|(at, key)| meets(&self.extent(image, *at, *key)))
                     .map(|(_, key)| key),
             );
-            // A value of several pages has its key anywhere.
+            // A value that is not beside its key: behind the header of its zone, its page or its part.
             let wide = range.start.saturating_sub(72) / 8 * 8..(range.end + 72).min(image.len());
-            let pieces = image[wide].chunks_exact(8);
-            own.extend(pieces.filter_map(|word| self.pieces.get(word)).copied());
+            for (at, word) in (wide.start..).step_by(8).zip(image[wide].chunks_exact(8)) {
+                let Some((key, is_long)) = self.pieces.get(word) else { continue };
+                if *is_long || meets(&(at.saturating_sub(16)..at + 8)) {
+                    own.insert(*key);
+                }
+            }
             // An entry of an index is two words, or one.
             let entry = range.start / 16 * 16..range.end.next_multiple_of(16).min(image.len());
             for word in image[entry].chunks_exact(8) {
@@ -301,8 +319,15 @@ impl Ground {
             RecordForm::Fixed { .. } => 0,
             RecordForm::Variable => 16,
         };
+        // The head of a large value is not its bytes.
+        let log_value = match self.design.description().has_blocks {
+            false if at >= head => {
+                u32::from_le_bytes(image[at - head + 20..at - head + 24].try_into().expect("four"))
+            }
+            _ => 0,
+        };
         let follows = |value: &&Vec<u8>| image[at + len..].starts_with(&value[..value.len().min(8)]);
-        let value = self.values[key].iter().filter(follows).map(Vec::len).max().unwrap_or_default();
+        let value = self.values[key].iter().filter(follows).map(Vec::len).max().unwrap_or(log_value as usize);
         at.saturating_sub(head)..at + (len + value.min(LONGEST)).next_multiple_of(8) + 8
     }
 

@@ -1,6 +1,6 @@
 //! What a damaged pool answers, against what it held.
 
-use super::ground::{Ground, LEN, bytes_of};
+use super::ground::{Ground, LEN, Place, bytes_of};
 use super::strike::{Blow, Strike};
 use quipu::{Client, Error, ErrorKind, Store};
 use quipu_medium::{Pages, Region};
@@ -84,7 +84,7 @@ fn tells(error: &Error) -> bool {
 pub(super) fn judge(ground: &Ground, strike: &Strike) -> Verdict {
     let region = Region::dram(LEN, Pages::Ordinary).expect("memory");
     region.write(0, &strike.image);
-    let own = ground.own_keys(&strike.image, strike.range.clone());
+    let own = ground.own_keys(&strike.image, strike.range.clone(), strike.blow == Blow::OldPage);
     let mut judge = Judge { ground, own, silent: Vec::new(), told: false };
     let judged = catch_unwind(AssertUnwindSafe(|| judge.all(&region, strike)));
     match judged {
@@ -137,7 +137,7 @@ impl Judge<'_> {
                 self.silent.push(silent);
             }
         }
-        if strike.blow == Blow::Bit && wrong.len() > 1 {
+        if strike.place == Place::SlotBits && strike.blow == Blow::Bit && wrong.len() > 1 {
             let what = format!("one bit, but {} keys are wrong", wrong.len());
             let silent = self.alone(Tool::Get, what);
             self.silent.push(silent);

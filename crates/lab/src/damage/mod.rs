@@ -25,7 +25,23 @@ use std::fmt;
 
 /// Where a design's format has no check for a record's own value or presence, so that damage there may not show: the design, and the
 /// places.
-pub const CANNOT_TELL: &[(Design, &[Place])] = &[];
+pub const CANNOT_TELL: &[(Design, &[Place])] = &[
+    (Design::Quipu, LOGS),
+    (Design::FlatstoreH, LOGS),
+    (Design::FlatstoreM, LOGS),
+    (Design::FlatstorePh, INDEX_IN_POOL),
+    (Design::FlatstoreFf, INDEX_IN_POOL),
+    (Design::Mpkv, INDEX_IN_POOL),
+    (Design::MpkvBaseline, INDEX_IN_POOL),
+    (Design::Viper, &[Place::PageRecord, Place::LengthWord, Place::SlotBits, Place::PageRest]),
+    (Design::ViperPacman, &[Place::PageRecord, Place::LengthWord, Place::PageRest]),
+];
+
+/// Of designs over logs whose index is in DRAM.
+const LOGS: &[Place] = &[Place::OpenRecord, Place::ZoneHeader];
+
+/// Of designs whose index is in the pool and believed.
+const INDEX_IN_POOL: &[Place] = &[Place::Index, Place::IndexHeader, Place::ZoneHeader];
 
 /// What became of the strikes of a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

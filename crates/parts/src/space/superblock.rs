@@ -34,7 +34,8 @@ const STATE_UNCLEAN: u32 = 2;
 const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL);
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = MARKS_GIVEN_UP;
 /// A read-only-compatible feature: segments that were given up are marked in their headers, from the run on that
-/// [`Superblock::marked_from`] tells. A release that does not know it would give some up without.
+/// [`Superblock::marked_from`] tells, and a close writes down a digest of the headers of all zones. A release that does not know it would
+/// do neither.
 const MARKS_GIVEN_UP: u64 = 1;
 
 /// One copy of the superblock. The public fields belong to the store; geometry is fixed when the pool is created.
@@ -74,7 +75,8 @@ pub struct Superblock {
     /// The checkpoint that the last clean close left, as its writer names it; see [`Superblock::checkpoint`].
     pub checkpoint: CheckpointEntry,
     pub(super) marked_from: U64,
-    pub(super) reserved_b: [u8; 176],
+    pub(super) headers_digest: U64,
+    pub(super) reserved_b: [u8; 168],
     pub(super) extents: [ExtentEntry; MAX_EXTENTS],
     pub(super) pools: [PoolEntry; MAX_POOLS],
     pub(super) reserved_c: [u8; 2432],

@@ -31,7 +31,7 @@
 //! Under a file whose durability covers crashes of processes only, pages may be old, new or zero anywhere, those of the index
 //! included, and no word of it proves that it is the latest. Such a pool is refused.
 
-use super::{Holes, RecoveryReport, drawn_end};
+use super::{Holes, RecoveryReport, changed_headers, drawn_end};
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::spine::{Rooted, Spine};
 #[cfg(doc)]
@@ -87,6 +87,9 @@ pub(crate) fn recover<I: Rooted>(
             offset: heap.space().zone_offset(info.zone),
             len: heap.space().zone_size(),
         }));
+    }
+    if damage.is_empty() {
+        damage.extend(changed_headers(heap.space()));
     }
     if !damage.is_empty() {
         damage.sort_by_key(|place| place.offset);

@@ -2,6 +2,7 @@
 
 use crate::error::DamagedPlace;
 use crate::salvage::LostKey;
+use quipu_parts::space::Space;
 
 /// What recovery found and did.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,12 @@ pub(crate) enum Holes {
     AreLost,
     /// Take what can be proved around them, and change nothing.
     Salvaged,
+}
+
+/// What is said of a pool that was closed and has other headers than it was closed with, each of which may prove itself.
+pub(crate) fn changed_headers(space: &Space) -> Option<DamagedPlace> {
+    let what = "the header of a zone, which is not the one that the pool was closed with,".into();
+    (!space.has_headers_of_close()).then_some(DamagedPlace { what, offset: 0, len: 0 })
 }
 
 /// How far beyond the ceiling in the superblock a record or a life may have a number. A crash of the system may have lost the
