@@ -71,12 +71,14 @@ fn times_of_expiry_go_out_and_in() {
 #[test]
 fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
     let folder = tempfile::tempdir().unwrap();
-    let from = store(&folder, "from");
+    let path = folder.path().join("from");
+    // A design that reads no records at open.
+    let design = Some(quipu::Design::FlatstorePh);
+    let options = Options { design, size: 4 << 20, zone_size: Some(64 << 10), ..Options::default() };
+    let from = Store::create(&path, &options).unwrap();
     let pairs: Pairs = (0..700).map(|n| (format!("key {n:03}").into(), vec![n as u8; 100])).collect();
     pairs.iter().for_each(|(key, value)| from.client().put(key, value).unwrap());
-    let whole = exported(&from);
     from.close().unwrap();
-    let path = folder.path().join("from");
     let mut bytes = std::fs::read(&path).unwrap();
     // A value, and a key, which makes it another's.
     for key in ["key 123", "key 400"] {
@@ -86,7 +88,7 @@ fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
     std::fs::write(&path, &bytes).unwrap();
     let store_of =
         |verify_reads| Store::open(&path, &Options { verify_reads, ..Options::default() }).unwrap();
-    assert_eq!(exported(&store_of(false)).len(), whole.len(), "without proof nobody notices");
+    assert!(store_of(false).client().get(b"key 123").is_ok_and(|value| value.unwrap() != [123; 100]));
 
     let from = store_of(true);
     let mut file = Vec::new();
