@@ -1,6 +1,7 @@
 //! What a damaged pool answers, against what it held.
 
-use super::ground::{Ground, LEN, Place, bytes_of};
+use super::ground::{Ground, LEN, bytes_of};
+use super::place::Place;
 use super::strike::{Blow, Strike};
 use quipu::{Client, Error, ErrorKind, Store};
 use quipu_medium::{Pages, Region};

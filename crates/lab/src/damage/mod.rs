@@ -13,10 +13,12 @@
 
 mod ground;
 mod judge;
+mod place;
 mod strike;
 
-pub use ground::{Ground, Place};
+pub use ground::Ground;
 pub use judge::{Silent, Tool, Verdict};
+pub use place::Place;
 pub use strike::{Blow, Strike};
 
 use quipu::Design;

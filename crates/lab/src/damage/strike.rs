@@ -1,6 +1,7 @@
 //! Drawing damage from a seed: a place, and what happens there.
 
-use super::ground::{Ground, Place};
+use super::ground::Ground;
+use super::place::Place;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
