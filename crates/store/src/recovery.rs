@@ -485,11 +485,8 @@ impl<I: Index> Spine<I> {
         for (info, _) in &findings.needless {
             self.heap.free(info.zone);
         }
-        findings
-            .values
-            .iter()
-            .chain(&findings.given_up)
-            .for_each(|zone| self.heap.space().release_zone(*zone));
+        findings.values.iter().for_each(|zone| self.heap.space().release_zone(*zone));
+        findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
         report.reclaimed += findings.needless.len() + findings.values.len() + findings.given_up.len();
         self.heap.clock().settled(self.heap.space());
         Ok(report)

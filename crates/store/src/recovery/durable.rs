@@ -101,7 +101,7 @@ pub(crate) fn recover<I: Rooted>(
     spine.index.repair(|| heap.clock().begin(heap.space()))?;
     if !given_up.is_empty() {
         heap.clock().begin(heap.space());
-        given_up.iter().for_each(|zone| heap.space().release_zone(*zone));
+        given_up.iter().for_each(|zone| heap.free_given_up(*zone));
     }
     let report = RecoveryReport {
         was_clean: space.was_clean,

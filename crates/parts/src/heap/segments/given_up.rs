@@ -36,6 +36,13 @@ impl LogHeap {
         self.header_of(zone).is_given_up(self.certifier(), zone)
     }
 
+    /// Gives the zone of a segment back, durably when this returns, that a crash has left between its header and its bit. After a crash of the
+    /// process the header may still be in a cache: it is made durable before the bit is cleared.
+    pub fn free_given_up(&self, zone: ZoneId) {
+        self.region().persist(self.space().zone_offset(zone), CHECK_LEN);
+        self.space().release_zone(zone);
+    }
+
     /// Segments that hold records and whose zones are not in use, as only damage to the zone table leaves them. Nobody has taken a zone
     /// yet, or appends to one.
     pub fn orphans(&self) -> Vec<ZoneId> {
@@ -59,10 +66,13 @@ impl LogHeap {
         })
     }
 
-    /// A copy of what stands where a segment's header does.
+    /// A copy of what stands where a segment's header does; zeros behind the end of a pool that was cut short.
     fn header_of(&self, zone: ZoneId) -> SegmentHeader {
         let mut header = SegmentHeader::new_zeroed();
-        self.region().read_racing(self.space().zone_offset(zone), header.as_mut_bytes());
+        let start = self.space().zone_offset(zone);
+        if start + FIRST_RECORD <= self.region().len() {
+            self.region().read_racing(start, header.as_mut_bytes());
+        }
         header
     }
 }
