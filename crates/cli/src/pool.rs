@@ -5,12 +5,15 @@ use crate::output::Bar;
 use quipu::{Error, Options, Store};
 use std::path::Path;
 
-/// Opens a pool of whatever design, with a bar while it is recovered.
+/// Opens a pool of whatever design, with a bar while it is recovered. Every record that a command reads is proved.
 pub fn open(path: &Path) -> Result<Store, Error> {
+    open_with(path, &Options { verify_reads: true, ..Options::default() })
+}
+
+/// Opens a pool, with a bar while it is recovered.
+pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
     let bar = Bar::new("recovering");
-    let store = Store::open_with_progress(path, &Options::default(), &|done, total| {
-        bar.at(done as u64, total as u64)
-    });
+    let store = Store::open_with_progress(path, options, &|done, total| bar.at(done as u64, total as u64));
     bar.clear();
     store
 }

@@ -1,5 +1,7 @@
 //! The real program, run as people and scripts run it.
 
+#[path = "cli/damage.rs"]
+mod damage;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/help.rs"]

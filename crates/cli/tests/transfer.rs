@@ -67,6 +67,51 @@ fn times_of_expiry_go_out_and_in() {
     }
 }
 
+/// A record that does not prove itself is named and left out; the file says that it is incomplete, and so does whoever imports it.
+#[test]
+fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("from");
+    // A design that reads no records at open.
+    let design = Some(quipu::Design::FlatstorePh);
+    let options = Options { design, size: 4 << 20, zone_size: Some(64 << 10), ..Options::default() };
+    let from = Store::create(&path, &options).unwrap();
+    let pairs: Pairs = (0..700).map(|n| (format!("key {n:03}").into(), vec![n as u8; 100])).collect();
+    pairs.iter().for_each(|(key, value)| from.client().put(key, value).unwrap());
+    from.close().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // A value, and a key, which makes it another's.
+    for key in ["key 123", "key 400"] {
+        let at = bytes.windows(7).position(|window| window == key.as_bytes()).unwrap();
+        bytes[at + if key == "key 400" { 0 } else { 50 }] ^= 4;
+    }
+    std::fs::write(&path, &bytes).unwrap();
+    let store_of =
+        |verify_reads| Store::open(&path, &Options { verify_reads, ..Options::default() }).unwrap();
+    assert!(store_of(false).client().get(b"key 123").is_ok_and(|value| value.unwrap() != [123; 100]));
+
+    let from = store_of(true);
+    let mut file = Vec::new();
+    let done = export(&from.client(), &mut file, &|_, _| {}).unwrap();
+    let named: Vec<_> = done.damage.iter().map(|place| place.what.as_str()).collect();
+    assert_eq!((done.records, named.len()), (698, 2), "{named:?}");
+    assert!(named.iter().any(|what| what.ends_with("the key key 123")), "{named:?}");
+    assert!(done.damage.iter().all(|place| place.offset != 0));
+    let text = String::from_utf8(file.clone()).unwrap();
+    assert!(text.lines().last().unwrap().starts_with("incomplete 698 "));
+    let to = store(&folder, "to");
+    let error = import(&mut to.client(), &mut TextReader::new(&file[..], 25_000), &|_| {}).unwrap_err();
+    assert!(
+        matches!(error.cause, ImportCause::Form(FormError::Incomplete { line: 700, records: 698 })),
+        "{error}"
+    );
+    assert_eq!((error.imported, to.stats().records), (698, 698), "they are kept");
+    let client = from.client();
+    assert!(matches!(client.get(b"key 123"), Err(quipu::Error::Damaged(_))));
+    assert!(matches!(client.get(b"key 400"), Err(quipu::Error::Damaged(_))), "not absent");
+    assert_eq!(client.get(b"key 124").unwrap().unwrap(), [124; 100]);
+}
+
 /// The example of docs/EXPORT.md.
 fn example() -> (Pairs, Vec<u8>) {
     let pairs: [(&str, &str); 4] = [

@@ -3,6 +3,7 @@
 //! - [`workload`]: keys, values that prove themselves, and YCSB's requests.
 //! - [`contract`]: what every design promises on every medium.
 //! - [`model`]: random calls that must agree with a `BTreeMap`.
+//! - [`damage`]: damage to any byte of a pool is told, or harms nobody.
 //! - [`kill`]: what is acknowledged survives `kill -9`, proved on real processes.
 //! - [`soak`]: deletes stay deleted and nothing is lost, over hundreds of reopenings with compaction at work.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
@@ -12,6 +13,7 @@
 pub mod bench;
 pub mod contract;
 pub mod crash;
+pub mod damage;
 pub mod kill;
 pub mod linear;
 pub mod model;

@@ -1,6 +1,6 @@
 //! [`Guard`]: reads of a store that is pinned, in place where the design allows it, and [`Iter`]: all of it.
 
-use crate::error::Error;
+use crate::error::{Damage, DamagedPlace, Error};
 use crate::slotted::{SlotBatch, Slots, with_slots};
 use crate::spine::{Logs, Pair, with_logs};
 use quipu_parts::epoch;
@@ -53,7 +53,8 @@ impl Guard<'_> {
     }
 
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
-    /// written meanwhile appears at most once, with a value that it had. A damaged index ends it early; see [`Iter::ended`].
+    /// written meanwhile appears at most once, with a value that it had. A damaged record is left out, and a damaged index ends
+    /// it early; see [`Iter::ended`].
     pub fn iter(&self) -> Iter<'_> {
         self.pinned.see_own_writes();
         let settled;
@@ -67,16 +68,17 @@ impl Guard<'_> {
                 let mut batch = SlotBatch::default();
                 let next = move || {
                     let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));
-                    found.map(|(key, value)| Ok((key.into(), value.into())))
+                    found.map(|found| found.map(|(key, value)| (key.into(), value.into())))
                 };
                 Box::new(std::iter::from_fn(next))
             }
         };
-        Iter { pairs, outcome: settled.map_err(Error::from) }
+        Iter { pairs, damage: Vec::new(), outcome: settled.map_err(Error::from) }
     }
 
     /// The keys within these bounds with their values, in the order of their bytes. A key that is present throughout appears exactly
-    /// once; one that is written meanwhile appears at most once, with a value that it had. An error ends it.
+    /// once; one that is written meanwhile appears at most once, with a value that it had. A damaged record is an error in its place, and
+    /// the walk goes on behind it; any other error ends it.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the design keeps its keys in no order; and within, as for [`Client::get`](crate::Client::get).
@@ -123,15 +125,19 @@ impl<'g> Iterator for Range<'g> {
 /// Iteration over a pinned store; see [`Guard::iter`].
 pub struct Iter<'g> {
     pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g>,
+    /// Records that were left out.
+    damage: Vec<DamagedPlace>,
     outcome: Result<(), Error>,
 }
 
 impl Iter<'_> {
-    /// Once it has given its last pair, whether that was the last that there is.
+    /// Once it has given its last pair, whether it has given all that there are.
     ///
     /// # Errors
-    /// [`Error::Damaged`] or a failure of the allocator, if an index in the pool does not say how to go on;
-    /// [`Error::BackgroundFailed`], with no pair at all, if a write can be neither shown nor left out.
+    /// [`Error::Damaged`] with the records that were left out, since they do not prove themselves
+    /// ([`Options::verify_reads`](crate::Options::verify_reads)) or cannot be read; that or a failure of the
+    /// allocator, if an index in the pool does not say how to go on; [`Error::BackgroundFailed`], with no pair at
+    /// all, if a write can be neither shown nor left out.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -144,7 +150,11 @@ impl Iter<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ended(self) -> Result<(), Error> {
-        self.outcome
+        self.outcome?;
+        match self.damage {
+            places if places.is_empty() => Ok(()),
+            places => Err(Error::Damaged(Box::new(Damage { places }))),
+        }
     }
 }
 
@@ -152,10 +162,14 @@ impl<'g> Iterator for Iter<'g> {
     type Item = (Cow<'g, [u8]>, Cow<'g, [u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.outcome.is_err() {
-            return None;
+        while self.outcome.is_ok() {
+            match self.pairs.next()? {
+                Ok(pair) => return Some(pair),
+                Err(Error::Damaged(damage)) => self.damage.extend(damage.places),
+                Err(error) => self.outcome = Err(error),
+            }
         }
-        self.pairs.next()?.map_err(|error| self.outcome = Err(error)).ok()
+        None
     }
 }
 

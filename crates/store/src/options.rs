@@ -51,6 +51,16 @@ pub struct Options {
     /// Prove every record at open, also where the checkpoint of a clean close says what there is. Default: false; damage to
     /// records of a pool that was closed then shows when a check or compaction comes to it.
     pub verify: bool,
+    /// Open a damaged pool whose design [salvages](crate::designs::Description::salvages), in place of refusing it: every record is proved,
+    /// what does not prove itself is given up for good, and [`RecoveryReport::lost`](crate::RecoveryReport::lost) names the places and the
+    /// keys. Default: false. A pool of which too little is left to tell where anything is, and one of another design, are
+    /// refused as ever.
+    pub accept_damage: bool,
+    /// Prove each record before a read or an iteration answers with it: a damaged one is [`Error::Damaged`](crate::Error::Damaged), which
+    /// names the place, and never a wrong value or an absent key. Default: false; then only the bytes of the key are compared.
+    /// It holds for this handle. What a design cannot prove it does not prove here either: see
+    /// [`CheckReport::unproved`](crate::CheckReport::unproved).
+    pub verify_reads: bool,
     /// For what proves the store; leave it at its default.
     #[doc(hidden)]
     pub testing: Testing,
@@ -178,6 +188,8 @@ impl Default for Options {
             late: true,
             recovery_threads: processors,
             verify: false,
+            accept_damage: false,
+            verify_reads: false,
             testing: Testing::default(),
         }
     }

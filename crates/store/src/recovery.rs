@@ -9,12 +9,14 @@
 //! store is handed out.
 
 pub(crate) mod durable;
+mod report;
 mod values;
 
 use crate::background;
 use crate::checkpoint::Loaded;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
+use crate::salvage;
 use crate::spine::{Spine, TOMBSTONE, reference_of};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
@@ -24,53 +26,17 @@ use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
+pub use report::RecoveryReport;
+pub(crate) use report::{Holes, changed_headers, drawn_end};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use values::FoundHead;
 
-/// What recovery found and did.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct RecoveryReport {
-    /// Whether the pool had been closed cleanly, so that nothing had to be repaired.
-    pub was_clean: bool,
-    /// Whether the checkpoint of a clean close told what the segments hold, so that none had to be scanned. Their records
-    /// are then not proved.
-    pub from_checkpoint: bool,
-    /// Segments found.
-    pub segments: usize,
-    /// Records scanned, superseded ones and tombstones included: none with a checkpoint.
-    pub records: u64,
-    /// Open segments of earlier runs that were sealed; none where the index is in the pool, since that is done later.
-    pub sealed: usize,
-    /// Empty segments, zones of large values that were given up, and zones taken but never committed, that were freed.
-    pub reclaimed: usize,
-    /// Places lost with a crash of the operating system that the pool's durability did not cover.
-    pub lost: Vec<DamagedPlace>,
-}
-
-/// Whether holes in the pool are damage, or the price of a durability that does not cover what happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holes {
-    /// They are damage: refuse.
-    AreDamage,
-    /// The operating system crashed under a pool whose durability covers process crashes only: report them as lost.
-    AreLost,
-    /// Take what can be proved around them, and change nothing.
-    Salvaged,
-}
-
-/// How far beyond the ceiling in the superblock a record or a life may have a number. A crash of the system may have lost the
-/// last raises of the ceiling, of which each is a block; whoever knows the pool's secret can write any number, and a clock
-/// that went on from it would come to the end of all numbers.
-const AHEAD: u64 = 1 << 40;
-
-/// No record and no life of a pool with this ceiling has a number from here on.
-pub(crate) fn drawn_end(ceiling: u64) -> u64 {
-    ceiling.saturating_add(AHEAD)
-}
-
 /// Records whose index lines are fetched together.
 const AT_ONCE: usize = 16;
+
+/// How many bytes of a segment without an end are proved behind the first place that is no record, as often as the segment has them:
+/// enough for whatever a store leaves there, and little for somebody who fills it with what looks like records.
+const MOST_EFFORT: u64 = 4;
 
 /// Findings of all scanning threads.
 #[derive(Default)]
@@ -85,6 +51,10 @@ pub(crate) struct Findings {
     pub(crate) holes: Vec<(SegmentInfo, u64, u64)>,
     /// Zones of segments without a header.
     pub(crate) headless: Vec<ZoneId>,
+    /// Zones of segments that were given up, but for their bit in the zone table.
+    given_up: Vec<ZoneId>,
+    /// Segments that the zone table has lost.
+    pub(crate) orphans: Vec<ZoneId>,
     heads: Vec<FoundHead>,
     /// Zones of large values; once the heads are judged, those that no head names.
     values: Vec<ZoneId>,
@@ -142,23 +112,32 @@ pub(crate) fn recover<I: Index>(
     }
     if space.was_clean {
         // Closing seals every segment, so an end mark is missing.
-        findings.damage.extend(findings.open.drain(..).map(|(info, end)| DamagedPlace {
+        findings.damage.extend(findings.open.iter().map(|(info, end)| DamagedPlace {
             what: "the end mark of a segment".into(),
             offset: spine.heap.space().zone_offset(info.zone),
-            len: end,
+            len: *end,
         }));
     }
     let uncoverable = findings.holes.iter().any(|(_, _, len)| !LogHeap::can_cover(*len));
     let holes = if uncoverable { Holes::AreDamage } else { holes };
+    if uncoverable {
+        findings.damage.append(&mut findings.report.torn);
+    }
+    if findings.damage.is_empty() {
+        findings.damage.extend(changed_headers(spine.heap.space()));
+    }
     findings.damage.sort_by_key(|place| place.offset);
     match holes {
         Holes::AreDamage if !findings.damage.is_empty() => {
             return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
         }
         Holes::AreDamage | Holes::Salvaged => {}
-        Holes::AreLost => findings.report.lost = std::mem::take(&mut findings.damage),
+        Holes::AreLost => {
+            let participant = spine.epochs.register();
+            findings.report.lost_keys = salvage::lost_keys(spine, &participant.pin(), &findings)?;
+            findings.report.lost = std::mem::take(&mut findings.damage);
+        }
     }
-    // A scan that stops at a hole would not see all.
     for (info, end) in std::mem::take(&mut findings.open) {
         let needless = end == FIRST_RECORD || (holes == Holes::AreDamage && spine.is_needless(&info)?);
         let list = if needless { &mut findings.needless } else { &mut findings.open };
@@ -181,7 +160,10 @@ pub(crate) fn scan_all<I: Index>(
     holes: Holes,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Findings, Error> {
-    let zones = spine.heap.space().committed_zones();
+    let mut zones = spine.heap.space().committed_zones();
+    if holes == Holes::Salvaged {
+        zones.extend(spine.heap.orphans());
+    }
     let next = AtomicUsize::new(0);
     let all = SpinLock::new(Findings::default());
     background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
@@ -202,11 +184,18 @@ pub(crate) fn scan_all<I: Index>(
         return Err(error);
     }
     spine.judge_values(&mut findings)?;
+    // After a crash of the system that the durability does not cover, table and headers may be of different times.
+    let is_this_boot = spine.heap.space().superblock().boot_id == spine.region().boot_id();
+    if is_this_boot || holes != Holes::AreLost {
+        findings.orphans = spine.heap.orphans();
+        findings.damage.extend(findings.orphans.iter().map(|zone| spine.lost_by_table(*zone)));
+    }
     Ok(findings)
 }
 
 impl Findings {
     fn merge(&mut self, other: Findings) {
+        self.report.torn.extend(other.report.torn);
         self.report.segments += other.report.segments;
         self.report.records += other.report.records;
         self.damage.extend(other.damage);
@@ -214,6 +203,7 @@ impl Findings {
         self.sealed.extend(other.sealed);
         self.holes.extend(other.holes);
         self.headless.extend(other.headless);
+        self.given_up.extend(other.given_up);
         self.heads.extend(other.heads);
         self.values.extend(other.values);
         self.newer = self.newer.take().or(other.newer);
@@ -223,6 +213,13 @@ impl Findings {
 }
 
 impl<I: Index> Spine<I> {
+    /// What is said of a segment whose zone the zone table has lost.
+    fn lost_by_table(&self, zone: ZoneId) -> DamagedPlace {
+        let space = self.heap.space();
+        let what = "a segment with records whose zone the zone table takes for free".into();
+        DamagedPlace { what, offset: space.zone_offset(zone), len: space.zone_size() }
+    }
+
     fn scan_zone(
         &self,
         guard: &Guard<'_>,
@@ -232,6 +229,10 @@ impl<I: Index> Spine<I> {
         findings: &mut Findings,
     ) -> Result<(), Error> {
         let start = self.heap.space().zone_offset(zone);
+        if self.heap.is_given_up(zone) {
+            findings.given_up.push(zone);
+            return Ok(());
+        }
         // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
         if let Some(life) = unsafe { self.heap.value_life(zone) } {
             findings.highest = findings.highest.max(life);
@@ -251,7 +252,7 @@ impl<I: Index> Spine<I> {
                 None
             }
         };
-        if scan.is_none() && holes == Holes::Salvaged {
+        if scan.is_none() && holes != Holes::AreDamage {
             // SAFETY: as above.
             scan = unsafe { self.heap.scan_without_end(zone) }.ok();
         }
@@ -265,6 +266,7 @@ impl<I: Index> Spine<I> {
         findings.report.segments += 1;
         findings.highest = findings.highest.max(scan.info().life_number);
         let mut batch: Vec<Pending<'_>> = Vec::with_capacity(AT_ONCE);
+        let mut effort = MOST_EFFORT * self.heap.space().zone_size();
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
@@ -302,7 +304,18 @@ impl<I: Index> Spine<I> {
                     findings.damage.push(place);
                     findings.holes.push((scan.info(), offset, len));
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    let offset = scan.offset();
+                    if scan.info().sealed_end.is_some() || !scan.pass_hole(&mut effort) {
+                        break;
+                    }
+                    // The run died while it wrote several records under one fence, of which any may have arrived; or one that nobody
+                    // wrote in part was damaged since. What is behind it counts in either case.
+                    let len = scan.offset() - offset;
+                    let what = "records that were written in part or are damaged".into();
+                    findings.report.torn.push(DamagedPlace { what, offset: start + offset, len });
+                    findings.holes.push((scan.info(), offset, len));
+                }
                 Err(ScanError::Unknown { offset, kind, flags }) => {
                     let at = start + offset;
                     let what = format!("record kind {kind} with flags {flags:#x} at byte {at}");
@@ -395,6 +408,7 @@ impl<I: Index> Spine<I> {
         let guard = participant.pin();
         // SAFETY: as in `scan_zone`.
         let Ok(mut scan) = (unsafe { self.heap.scan(info.zone) }) else { return Ok(false) };
+        let mut effort = MOST_EFFORT * self.heap.space().zone_size();
         loop {
             match scan.advance() {
                 Ok(Some(Found::Record { reference, record })) => {
@@ -404,6 +418,7 @@ impl<I: Index> Spine<I> {
                     }
                 }
                 Ok(Some(Found::Frame { .. })) => {}
+                Ok(None) if scan.pass_hole(&mut effort) => {}
                 Ok(None) => return Ok(true),
                 Ok(Some(Found::Gap { .. })) | Err(_) => return Ok(false),
             }
@@ -434,23 +449,28 @@ impl<I: Index> Spine<I> {
     fn settle_segments(&self, findings: Findings) -> Result<RecoveryReport, Error> {
         let mut report = findings.report;
         findings.sealed.iter().for_each(|info| self.heap.register(info));
-        if report.was_clean && findings.values.is_empty() {
+        let lost = !report.lost.is_empty();
+        if report.was_clean && !lost && findings.values.is_empty() {
             return Ok(report);
         }
         findings.sealed.iter().for_each(|info| self.heap.confirm(info));
         self.region().fence();
-        let lost = !report.lost.is_empty();
-        let is_settled =
-            findings.open.is_empty() && findings.needless.is_empty() && findings.values.is_empty();
+        let is_settled = findings.open.is_empty()
+            && findings.needless.is_empty()
+            && findings.given_up.is_empty()
+            && findings.values.is_empty();
         if is_settled && !lost {
             return Ok(report);
         }
         self.heap.clock().begin(self.heap.space());
-        if lost {
+        if !findings.holes.is_empty() {
             for (info, offset, len) in &findings.holes {
                 self.heap.cover(info, *offset, *len);
             }
             self.region().fence();
+        }
+        if lost {
+            findings.orphans.iter().for_each(|zone| self.heap.give_up(*zone));
             for zone in &findings.headless {
                 self.heap.space().release_zone(*zone);
                 report.reclaimed += 1;
@@ -469,7 +489,8 @@ impl<I: Index> Spine<I> {
             self.heap.free(info.zone);
         }
         findings.values.iter().for_each(|zone| self.heap.space().release_zone(*zone));
-        report.reclaimed += findings.needless.len() + findings.values.len();
+        findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
+        report.reclaimed += findings.needless.len() + findings.values.len() + findings.given_up.len();
         self.heap.clock().settled(self.heap.space());
         Ok(report)
     }

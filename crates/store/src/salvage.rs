@@ -88,7 +88,7 @@ pub(crate) fn salvage<I: Index>(
 }
 
 /// Compares what is legible where nothing proves itself with what does elsewhere.
-fn lost_keys<I: Index>(
+pub(crate) fn lost_keys<I: Index>(
     spine: &Spine<I>,
     guard: &Guard<'_>,
     findings: &Findings,
@@ -97,7 +97,7 @@ fn lost_keys<I: Index>(
     for (info, offset, len) in &findings.holes {
         read(spine, spine.heap.space().zone_offset(info.zone) + offset, *len, &mut legible);
     }
-    for zone in &findings.headless {
+    for zone in findings.headless.iter().chain(&findings.orphans) {
         let space = spine.heap.space();
         read(spine, space.zone_offset(*zone) + FIRST_RECORD, space.zone_size() - FIRST_RECORD, &mut legible);
     }

@@ -219,6 +219,16 @@ impl Store {
         Client::new(&self.engine)
     }
 
+    /// The design of the pool at `path`, which need not be sound; it is not changed.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open) if the superblock does not tell.
+    pub fn design_of(path: impl AsRef<Path>) -> Result<Design, Error> {
+        let options = Options::default();
+        let region = Region::open(path.as_ref(), options.medium, options.durability)?;
+        check_superblock(&Space::probe(&region)?, &options)
+    }
+
     /// The design of the pool.
     pub fn design(&self) -> Design {
         self.design
@@ -312,6 +322,8 @@ impl Store {
     pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
         let has_cleaner = self.cleaner.take().is_some();
         let report = self.exclusive().and_then(|()| self.engine.check(progress));
+        let report =
+            report.map(|report| CheckReport { unproved: self.design.description().unproved, ..report });
         self.cleaner = has_cleaner.then(|| Cleaner::start(&self.engine)).flatten();
         report
     }
@@ -371,7 +383,9 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let design = check_superblock(&superblock, options)?;
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();
-    let holes = if covered && rebooted && !superblock.is_clean() { Holes::AreLost } else { Holes::AreDamage };
+    let accepted = options.accept_damage && design.description().salvages;
+    let torn = covered && rebooted && !superblock.is_clean();
+    let holes = if torn || accepted { Holes::AreLost } else { Holes::AreDamage };
     let (mut space, found) = Space::examine(region)?;
     limit_index(&mut space, options);
     let (engine, recovery) = match design {

@@ -3,7 +3,10 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
-use quipu::{CheckReport, DamagedPlace, Error, ErrorKind, Instead, Options, SalvageReport, Store};
+use quipu::{
+    CheckReport, DamagedPlace, Design, Error, ErrorKind, Instead, LostKey, Options, RecoveryReport,
+    SalvageReport, Store,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -17,9 +20,11 @@ Examples:
   quipu check animals.pool
   quipu check animals.pool --json && echo sound
   quipu check animals.pool --salvage rescued.pool
+  quipu check animals.pool --accept-damage
 
-Fields of the JSON object: pool, sound, segments, values (large ones), records, keys, free_zones, damage and lost (lists of what, \
-offset, len). With --salvage: pool, salvaged_to, sound, keys (copied), damage, lost_keys (list of key, escaped, and \
+Fields of the JSON object: pool, sound (nothing damaged was found), segments, values (large ones), records, keys, free_zones, \
+damage, lost and torn (lists of what, offset, len), lost_keys (with --accept-damage; as below) and unproved (list of what the \
+design's format has no check for). With --salvage: pool, salvaged_to, sound, keys (copied), damage, lost_keys (list of key, escaped, and \
 instead: nothing, older_value or deleted_value).";
 
 /// Prove every structure and every record of a pool, and that no space leaks.
@@ -28,8 +33,10 @@ instead: nothing, older_value or deleted_value).";
 /// does not cover that, is lost and not damage; it is reported by the first command that opens the pool
 /// afterwards.
 ///
-/// With --salvage everything that proves itself is copied into a new pool, and the damaged one is only read. Keys
-/// whose latest record is lost are named, as far as they can still be read.
+/// With --salvage everything that proves itself is copied into a new pool, and the damaged one is only read. With
+/// --accept-damage the pool itself gives up what does not prove itself, and opens like any other from then on. Keys
+/// whose latest record is lost are named, as far as they can still be read. Designs whose records do not prove
+/// themselves, or do not tell which of them count, can do neither; `quipu designs` says which.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -38,6 +45,9 @@ pub struct Args {
     /// Copy what proves itself into this new pool, of the same size.
     #[arg(long, value_name = "NEWPOOL")]
     salvage: Option<PathBuf>,
+    /// Give up what does not prove itself, for good, and name it.
+    #[arg(long, conflicts_with = "salvage")]
+    accept_damage: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -51,7 +61,9 @@ const LISTED: usize = 20;
 struct Findings {
     report: Option<CheckReport>,
     damage: Vec<DamagedPlace>,
-    lost: Vec<DamagedPlace>,
+    recovery: RecoveryReport,
+    /// The design, if the superblock tells.
+    design: Option<Design>,
 }
 
 impl Args {
@@ -66,7 +78,8 @@ impl Args {
         } else {
             output::line(self.text(&findings))?;
         }
-        Ok(if findings.damage.is_empty() { Outcome::Fine } else { Outcome::Problem })
+        let is_lost = self.accept_damage && !findings.recovery.lost.is_empty();
+        Ok(if findings.damage.is_empty() && !is_lost { Outcome::Fine } else { Outcome::Problem })
     }
 
     fn rescue(&self, into: &Path) -> Result<Outcome, Failure> {
@@ -86,18 +99,7 @@ impl Args {
     }
 
     fn rescued_object(&self, into: &Path, report: &SalvageReport) -> Value {
-        let lost: Vec<Value> = report
-            .lost
-            .iter()
-            .map(|lost| {
-                let instead = match lost.instead {
-                    Instead::Nothing => "nothing",
-                    Instead::OlderValue => "older_value",
-                    Instead::DeletedValue => "deleted_value",
-                };
-                json!({"key": lost.key.escape_ascii().to_string(), "instead": instead})
-            })
-            .collect();
+        let lost = lost_objects(&report.lost);
         json!({
             "pool": self.pool.to_string_lossy(),
             "salvaged_to": into.to_string_lossy(),
@@ -110,17 +112,7 @@ impl Args {
 
     fn rescued_text(&self, into: &Path, report: &SalvageReport) -> String {
         let mut lines = listed("damaged", &report.damage.places);
-        lines.extend(report.lost.iter().take(LISTED).map(|lost| {
-            let instead = match lost.instead {
-                Instead::Nothing => "nothing of it is left",
-                Instead::OlderValue => "an older value stands for it",
-                Instead::DeletedValue => "it had been deleted, and the value before that is back",
-            };
-            format!("lost: the latest record of {}; {instead}", lost.key.escape_ascii())
-        }));
-        if report.lost.len() > LISTED {
-            lines.push(format!("lost: {} more keys; --json names all", report.lost.len() - LISTED));
-        }
+        lines.extend(lost_lines(&report.lost));
         let (pool, into) = (self.pool.display(), into.display());
         lines.push(format!(
             "Copied {} from {pool} to {into}; {} known to be lost. {pool} was not changed.",
@@ -131,14 +123,16 @@ impl Args {
     }
 
     fn examine(&self) -> Result<Findings, Failure> {
-        let mut store = match pool::open(&self.pool) {
+        let options = Options { accept_damage: self.accept_damage, ..Options::default() };
+        let damaged = |damage| {
+            let design = Store::design_of(&self.pool).ok();
+            Ok(Findings { damage, design, ..Findings::default() })
+        };
+        let mut store = match pool::open_with(&self.pool, &options) {
             Ok(store) => store,
-            Err(Error::Damaged(damage)) => {
-                return Ok(Findings { damage: damage.places, ..Findings::default() });
-            }
+            Err(Error::Damaged(damage)) => return damaged(damage.places),
             Err(error) if error.kind() == ErrorKind::Damaged => {
-                let place = DamagedPlace { what: error.to_string(), offset: 0, len: 0 };
-                return Ok(Findings { damage: vec![place], ..Findings::default() });
+                return damaged(vec![DamagedPlace { what: error.to_string(), offset: 0, len: 0 }]);
             }
             Err(error) => return Err(error.into()),
         };
@@ -146,12 +140,12 @@ impl Args {
         let report = store.check(&|done, total| bar.at(done as u64, total as u64));
         bar.clear();
         let report = report?;
-        let lost = store.recovery().lost.clone();
+        let (recovery, design) = (store.recovery().clone(), Some(store.design()));
         // Closing would declare a damaged pool clean.
         if report.is_sound() {
             store.close()?;
         }
-        Ok(Findings { damage: report.damage.places.clone(), report: Some(report), lost })
+        Ok(Findings { damage: report.damage.places.clone(), report: Some(report), recovery, design })
     }
 
     fn object(&self, findings: &Findings) -> Value {
@@ -165,38 +159,84 @@ impl Args {
             "keys": report.map(|report| report.keys),
             "free_zones": report.map(|report| report.free_zones),
             "damage": objects(&findings.damage),
-            "lost": objects(&findings.lost),
+            "lost": objects(&findings.recovery.lost),
+            "lost_keys": lost_objects(&findings.recovery.lost_keys),
+            "torn": objects(&findings.recovery.torn),
+            "unproved": findings.design.map(|design| design.description().unproved),
         })
     }
 
     fn text(&self, findings: &Findings) -> String {
         let mut lines = listed("damaged", &findings.damage);
-        lines.extend(listed("lost", &findings.lost));
+        lines.extend(listed("lost", &findings.recovery.lost));
+        lines.extend(lost_lines(&findings.recovery.lost_keys));
+        lines.extend(listed("lost or never finished", &findings.recovery.torn));
         let pool = self.pool.display();
+        let description = findings.design.map(|design| design.description());
+        let unproved = description.map(|description| description.unproved).unwrap_or_default();
         lines.push(match &findings.report {
-            Some(report) if findings.damage.is_empty() => format!(
-                "{pool} is sound: {}, {} in {} and {} proved, {} free.",
-                counted(report.keys, "key"),
-                counted(report.records, "record"),
-                counted(report.segments as u64, "segment"),
-                counted(report.values, "large value"),
-                counted(report.free_zones, "zone")
-            ),
-            _ => format!(
-                "{pool} is damaged in {}. Restore it from a copy, or rescue what it has with --salvage NEWPOOL.",
-                counted(findings.damage.len() as u64, "place")
-            ),
+            Some(report) if findings.damage.is_empty() => {
+                let keys = counted(report.keys, "key");
+                let records = counted(report.records, "record");
+                let segments = counted(report.segments as u64, "segment");
+                let values = counted(report.values, "large value");
+                let free = counted(report.free_zones, "zone");
+                match unproved {
+                    [] => format!("{pool} is sound: {keys}, {records} in {segments} and {values} proved, {free} free."),
+                    unproved => format!(
+                        "{pool} shows no damage: {keys}, {records} in {segments}, {free} free. Not proved, since its design has no \
+                         check for it: {}.",
+                        unproved.join("; ")
+                    ),
+                }
+            }
+            _ => {
+                let places = counted(findings.damage.len() as u64, "place");
+                let salvages = description.is_none_or(|description| description.salvages);
+                let or = if salvages { ", or rescue what it has with --salvage NEWPOOL" } else { "" };
+                format!("{pool} is damaged in {places}. Restore it from a copy{or}.")
+            }
         });
         lines.join("\n")
     }
 }
 
-fn objects(places: &[DamagedPlace]) -> Vec<Value> {
+fn lost_objects(keys: &[LostKey]) -> Vec<Value> {
+    let object = |lost: &LostKey| {
+        let instead = match lost.instead {
+            Instead::Nothing => "nothing",
+            Instead::OlderValue => "older_value",
+            Instead::DeletedValue => "deleted_value",
+        };
+        json!({"key": lost.key.escape_ascii().to_string(), "instead": instead})
+    };
+    keys.iter().map(object).collect()
+}
+
+fn lost_lines(keys: &[LostKey]) -> Vec<String> {
+    let line = |lost: &LostKey| {
+        let instead = match lost.instead {
+            Instead::Nothing => "nothing of it is left",
+            Instead::OlderValue => "an older value stands for it",
+            Instead::DeletedValue => "it had been deleted, and the value before that is back",
+        };
+        format!("lost: the latest record of {}; {instead}", lost.key.escape_ascii())
+    };
+    let mut lines: Vec<String> = keys.iter().take(LISTED).map(line).collect();
+    if keys.len() > LISTED {
+        lines.push(format!("lost: {} more keys; --json names all", keys.len() - LISTED));
+    }
+    lines
+}
+
+/// Damaged places for programs.
+pub fn objects(places: &[DamagedPlace]) -> Vec<Value> {
     let object = |place: &DamagedPlace| json!({"what": place.what, "offset": place.offset, "len": place.len});
     places.iter().map(object).collect()
 }
 
-fn listed(fate: &str, places: &[DamagedPlace]) -> Vec<String> {
+/// Damaged or lost places in words, so many of them that a person can read them.
+pub fn listed(fate: &str, places: &[DamagedPlace]) -> Vec<String> {
     let mut lines: Vec<String> = places
         .iter()
         .take(LISTED)

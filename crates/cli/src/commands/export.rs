@@ -1,5 +1,6 @@
 //! `quipu export`: writes a pool into a file.
 
+use super::check::{listed, objects};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
@@ -18,12 +19,16 @@ Examples:
   quipu export animals.pool - | gzip > animals.txt.gz
   quipu export small.pool - | quipu import larger.pool -
 
-Fields of the JSON object: pool, file, records, bytes, checksum (as in the last line of the file), seconds.";
+Exit code 1 if the pool is damaged: then the file has the records that prove themselves, and says in its last line that it \
+is incomplete.
+
+Fields of the JSON object: pool, file, records, bytes, checksum (as in the last line of the file), seconds, complete, damage \
+(list of what, offset, len).";
 
 /// Write all records of a pool into a file, as text.
 ///
 /// Every record is a line of its own, in order of the keys, so that equal contents give equal files; docs/EXPORT.md
-/// describes them. A file that is there already is not overwritten.
+/// describes them. A file that is there already is not overwritten. Every record is proved before it is written.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -46,17 +51,34 @@ impl Args {
         }
         let begun = Instant::now();
         if piped {
-            pool::with(&self.pool, |store| {
+            let exported = pool::with(&self.pool, |store| {
                 export(store, io::stdout().lock()).map_err(|error| match error {
                     ExportError::Store(error) => error.into(),
                     ExportError::Write(error) => Failure::output(&error),
                 })
             })?;
-            return Ok(Outcome::Fine);
+            return self.judge(&exported);
         }
         let exported = pool::with(&self.pool, |store| self.export_to_file(store))?;
-        self.report(exported, begun.elapsed().as_secs_f64())?;
-        Ok(Outcome::Fine)
+        self.report(&exported, begun.elapsed().as_secs_f64())?;
+        self.judge(&exported)
+    }
+
+    /// Refuses to end with success if records are missing.
+    fn judge(&self, exported: &Exported) -> Result<Outcome, Failure> {
+        if exported.damage.is_empty() {
+            return Ok(Outcome::Fine);
+        }
+        if self.json {
+            return Ok(Outcome::Problem);
+        }
+        let places = listed("damaged", &exported.damage).join("\n");
+        Err(Failure::Problem(format!(
+            "{} is damaged, and the export is incomplete: {} proved themselves, and these did not\n{places}; restore the pool, or \
+             take what is missing from an older export",
+            self.pool.display(),
+            counted(exported.records, "record")
+        )))
     }
 
     /// Exports into a new file, which is on its device when this returns, or is gone.
@@ -83,8 +105,8 @@ impl Args {
         })
     }
 
-    fn report(&self, exported: Exported, seconds: f64) -> Result<(), Failure> {
-        let Exported { records, bytes, checksum } = exported;
+    fn report(&self, exported: &Exported, seconds: f64) -> Result<(), Failure> {
+        let Exported { records, bytes, checksum, ref damage } = *exported;
         if self.json {
             return output::json_line(&json!({
                 "pool": self.pool.to_string_lossy(),
@@ -93,6 +115,8 @@ impl Args {
                 "bytes": bytes,
                 "checksum": format!("{checksum:016x}"),
                 "seconds": seconds,
+                "complete": damage.is_empty(),
+                "damage": objects(damage),
             }));
         }
         let (records, bytes) = (counted(records, "record"), human(bytes));

@@ -14,7 +14,7 @@ Examples:
 /// Print the value of a key.
 ///
 /// Into a file or a pipe the value goes byte for byte; at a terminal an end of line follows it. A key that is
-/// absent is exit code 1.
+/// absent is exit code 1, and so is one whose record does not prove itself.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

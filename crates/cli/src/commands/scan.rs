@@ -1,8 +1,9 @@
 //! `quipu scan`: prints the records of a pool in the order of their keys.
 
+use super::check::listed;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
-use quipu::Store;
+use quipu::{DamagedPlace, Error, Store};
 use quipu_cli::transfer::escape;
 use serde_json::json;
 use std::ffi::OsString;
@@ -22,7 +23,7 @@ Fields of each JSON object: key and value, as hexadecimal digits.";
 ///
 /// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are ordered by their
 /// bytes. Only designs that keep keys in their order can do this; `quipu designs` says which, and `quipu export` sorts those of
-/// any other.
+/// any other. Every record is proved before it is printed; if one does not prove itself, the others are printed and the exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -53,19 +54,36 @@ impl Args {
             None => Ok(None),
         };
         let (from, to) = (key(&self.from, "first key")?, key(&self.to, "last key")?);
-        pool::with(&self.pool, |store| self.print(store, from.as_deref(), to.as_deref()))?;
-        Ok(Outcome::Fine)
+        let damage = pool::with(&self.pool, |store| self.print(store, from.as_deref(), to.as_deref()))?;
+        if damage.is_empty() {
+            return Ok(Outcome::Fine);
+        }
+        let places = listed("damaged", &damage).join("\n");
+        let pool = self.pool.display();
+        Err(Failure::Problem(format!("{pool} is damaged, and records are missing here\n{places}")))
     }
 
-    fn print(&self, store: &Store, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<(), Failure> {
+    /// Prints the records that prove themselves, and returns what does not.
+    fn print(
+        &self,
+        store: &Store,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<Vec<DamagedPlace>, Failure> {
         let client = store.client();
         let guard = client.pin();
         let from = from.map_or(Bound::Unbounded, Bound::Included);
         let records = guard.range(from, to.map_or(Bound::Unbounded, Bound::Excluded))?;
         let mut out = BufWriter::new(io::stdout().lock());
-        let mut line = Vec::new();
+        let (mut line, mut damage) = (Vec::new(), Vec::new());
         for (record, _) in records.zip(0..self.limit) {
-            let (key, value) = record?;
+            let (key, value) = match record {
+                Err(Error::Damaged(found)) => {
+                    damage.extend(found.places);
+                    continue;
+                }
+                record => record?,
+            };
             if self.json {
                 output::json_line(&json!({ "key": text::encode(&key), "value": text::encode(&value) }))?;
                 continue;
@@ -77,6 +95,7 @@ impl Args {
             line.push(b'\n');
             out.write_all(&line).map_err(|error| Failure::output(&error))?;
         }
-        out.flush().map_err(|error| Failure::output(&error))
+        out.flush().map_err(|error| Failure::output(&error))?;
+        Ok(damage)
     }
 }

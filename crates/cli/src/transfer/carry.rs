@@ -3,7 +3,7 @@
 use super::Records;
 use super::error::{ExportError, FormError, ImportCause, ImportError};
 use super::text::TextWriter;
-use quipu::Client;
+use quipu::{Client, DamagedPlace};
 use std::io::Write;
 
 /// Records and bytes after which a batch is put, whichever is reached first.
@@ -24,7 +24,7 @@ pub struct Imported {
 }
 
 /// What an export did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// Records written.
     pub records: u64,
@@ -32,6 +32,8 @@ pub struct Exported {
     pub bytes: u64,
     /// The checksum in the last line.
     pub checksum: u64,
+    /// What is damaged in the pool, so that records are missing, and the last line says so.
+    pub damage: Vec<DamagedPlace>,
 }
 
 /// Puts all records of a file, in their order; of several with one key the last remains. `progress` hears the bytes
@@ -126,35 +128,68 @@ impl Batch {
 
 /// Writes all records in the text form, in order of their keys. `progress` hears the records done and in all.
 ///
+/// Of a store that proves what it reads ([`Options::verify_reads`](quipu::Options::verify_reads)) each record in the file has proved itself;
+/// those that do not are left out and listed, and the last line says that some are missing.
+///
 /// # Errors
-/// Those of the store and of `out`, which then has an export that is not whole.
+/// Those of the store but damage, and those of `out`, which then has an export that is not whole.
 pub fn export(
     client: &Client,
     out: impl Write,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Exported, ExportError> {
-    let keys = Keys::of(client)?;
+    let mut damage = Vec::new();
+    let keys = Keys::of(client, &mut damage)?;
     let total = keys.places.len() as u64;
     let mut writer = TextWriter::new(out);
     for (turn, places) in keys.places.chunks(EXPORT_KEYS).enumerate() {
-        let wanted: Vec<&[u8]> = places.iter().map(|place| keys.at(*place)).collect();
-        let expiries = wanted.iter().map(|key| client.expiry(key)).collect::<Result<Vec<_>, _>>()?;
-        let mut written = Ok(());
-        client.get_many(&wanted, |i, value| {
-            // A key that is gone by now was deleted by another client.
-            if let (Ok(()), Some(value)) = (&written, value) {
-                writer.record(wanted[i], value, expiries[i].flatten());
-                if writer.pending() > EXPORT_BYTES {
-                    written = writer.drain();
+        let mut wanted: Vec<&[u8]> = places.iter().map(|place| keys.at(*place)).collect();
+        let mut expiries = Vec::with_capacity(wanted.len());
+        for key in &wanted {
+            expiries.push(proved(client.expiry(key), &mut damage)?);
+        }
+        let mut is_proved = expiries.iter().map(Option::is_some);
+        wanted.retain(|_| is_proved.next() == Some(true));
+        let expiries: Vec<_> = expiries.into_iter().flatten().map(Option::flatten).collect();
+        let (mut done, mut written) = (0, Ok(()));
+        // Those before the damaged key of a call have been told.
+        while done < wanted.len() {
+            let begun = done;
+            let read = client.get_many(&wanted[begun..], |i, value| {
+                done = begun + i + 1;
+                // A key that is gone by now was deleted by another client.
+                if let (Ok(()), Some(value)) = (&written, value) {
+                    writer.record(wanted[begun + i], value, expiries[begun + i]);
+                    if writer.pending() > EXPORT_BYTES {
+                        written = writer.drain();
+                    }
                 }
+            });
+            if proved(read, &mut damage)?.is_none() {
+                done += 1;
             }
-        })?;
+        }
         written?;
         writer.drain()?;
         progress(((turn + 1) * EXPORT_KEYS) as u64, total);
     }
-    let (_, records, bytes, checksum) = writer.finish()?;
-    Ok(Exported { records, bytes, checksum })
+    let finished = if damage.is_empty() { writer.finish() } else { writer.finish_incomplete() };
+    let (_, records, bytes, checksum) = finished?;
+    Ok(Exported { records, bytes, checksum, damage })
+}
+
+/// The answer of a store; `None`, with the places noted, if it is that something is damaged.
+fn proved<T>(
+    answer: Result<T, quipu::Error>,
+    damage: &mut Vec<DamagedPlace>,
+) -> Result<Option<T>, quipu::Error> {
+    match answer {
+        Err(quipu::Error::Damaged(found)) => {
+            damage.extend(found.places);
+            Ok(None)
+        }
+        answer => answer.map(Some),
+    }
 }
 
 /// All keys of a store, in order. They stand one behind the other in one buffer: 16 bytes a key beside its own.
@@ -164,8 +199,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// All of them, or why they cannot all be told.
-    fn of(client: &Client) -> Result<Keys, quipu::Error> {
+    /// All of them but the damaged ones, which are noted, or why they cannot be told.
+    fn of(client: &Client, damage: &mut Vec<DamagedPlace>) -> Result<Keys, quipu::Error> {
         let mut keys = Keys { bytes: Vec::new(), places: Vec::new() };
         let guard = client.pin();
         let mut pairs = guard.iter();
@@ -174,7 +209,7 @@ impl Keys {
             keys.bytes.extend_from_slice(&key);
             keys.places.push((start, keys.bytes.len()));
         }
-        pairs.ended()?;
+        proved(pairs.ended(), damage)?;
         let bytes = &keys.bytes;
         keys.places.sort_unstable_by_key(|(start, end)| &bytes[*start..*end]);
         Ok(keys)

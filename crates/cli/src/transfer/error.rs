@@ -85,6 +85,17 @@ pub enum FormError {
         /// The line.
         line: u64,
     },
+    /// The last line says that the pool was damaged. All records that are there were read.
+    #[error(
+        "line {line} says that the pool was damaged when it was exported: {records} records proved themselves, and others are \
+         missing; take those from an older export"
+    )]
+    Incomplete {
+        /// The line.
+        line: u64,
+        /// Records there are.
+        records: u64,
+    },
     /// The last line counts other records.
     #[error("line {line} counts {said} records, and there are {found}; get an unchanged copy")]
     Count {

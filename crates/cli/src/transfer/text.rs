@@ -14,8 +14,9 @@ pub const FIRST_LINE: &str = "quipu-export 1";
 /// The first line up to its version.
 const NAME: &str = "quipu-export ";
 
-/// The word that begins the last line.
+/// The word that begins the last line, and the one that begins it if the pool was damaged, so that records are missing.
 const END: &[u8] = b"end";
+const INCOMPLETE: &[u8] = b"incomplete";
 
 /// Bytes of the last line at most, and of the first: a file that is no export is not searched for long.
 const MARGIN: usize = 128;
@@ -72,11 +73,23 @@ impl<W: Write> TextWriter<W> {
     ///
     /// # Errors
     /// As for [`drain`](TextWriter::drain).
-    pub fn finish(mut self) -> io::Result<(W, u64, u64, u64)> {
+    pub fn finish(self) -> io::Result<(W, u64, u64, u64)> {
+        self.end(END)
+    }
+
+    /// Writes a last line which says that records are missing, and returns what [`finish`](TextWriter::finish) does.
+    ///
+    /// # Errors
+    /// As for [`drain`](TextWriter::drain).
+    pub fn finish_incomplete(self) -> io::Result<(W, u64, u64, u64)> {
+        self.end(INCOMPLETE)
+    }
+
+    fn end(mut self, word: &[u8]) -> io::Result<(W, u64, u64, u64)> {
         self.drain()?;
         let checksum = self.digest.finish();
-        let last = format!("end {} {checksum:016x}\n", self.records);
-        self.out.write_all(last.as_bytes())?;
+        let last = [word, format!(" {} {checksum:016x}\n", self.records).as_bytes()].concat();
+        self.out.write_all(&last)?;
         self.out.flush()?;
         Ok((self.out, self.records, self.bytes + last.len() as u64, checksum))
     }
@@ -166,10 +179,14 @@ impl<R: BufRead> Records for TextReader<R> {
         let Some(tab) = text.iter().position(|byte| *byte == b'\t') else {
             let words: Vec<Vec<u8>> = text.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
             let mut words = words.iter().map(Vec::as_slice);
-            if words.next() != Some(END) {
-                return Err(FormError::NoTab { line });
-            }
-            return self.last_line(words).map(|()| None);
+            let is_complete = match words.next() {
+                Some(END) => true,
+                Some(INCOMPLETE) => false,
+                _ => return Err(FormError::NoTab { line }),
+            };
+            self.last_line(words)?;
+            let records = self.records;
+            return if is_complete { Ok(None) } else { Err(FormError::Incomplete { line, records }) };
         };
         let placed = |start: usize| {
             move |misfit| match misfit {

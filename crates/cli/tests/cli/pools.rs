@@ -130,7 +130,10 @@ fn objects_have_the_documented_names() {
     assert_eq!(names(&info["survives"]), words("process_crash os_crash power_loss evidence"));
 
     let check = &objects(&succeed(args(["check"], &pool, ["--json"])))[0];
-    assert_eq!(names(check), words("pool sound segments records keys values free_zones damage lost"));
+    assert_eq!(
+        names(check),
+        words("pool sound segments records keys values free_zones damage lost lost_keys torn unproved")
+    );
     assert_eq!(check["sound"], true);
 
     let probe = &objects(&succeed(args(["probe"], folder.path(), ["--json"])))[0];

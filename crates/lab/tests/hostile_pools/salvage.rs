@@ -1,7 +1,7 @@
 //! Salvage: all that proves itself is kept, what is lost is named, and the damaged pool stays as it was.
 
 use crate::victim::{Victim, contents_of, options, without};
-use quipu::{Error, Instead, SalvageReport, Store};
+use quipu::{Error, Instead, LostKey, Options, SalvageReport, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
 
 /// Salvages these bytes and proves the new pool.
@@ -49,6 +49,37 @@ fn records_that_do_not_prove_themselves_are_named_and_the_others_kept() {
     assert_eq!(lost, keys);
     assert!(report.lost.iter().all(|lost| lost.instead == Instead::Nothing));
     assert_eq!(report.damage.places.len(), hit.len());
+}
+
+/// The same in place: what does not prove itself is given up, once, and the pool goes on.
+#[test]
+fn accepted_damage_names_the_keys_and_is_gone() {
+    for closed in [true, false] {
+        let victim = Victim::usual(closed);
+        let segments = victim.segments();
+        let hit = &segments[1].records[5];
+        // A record, and the end mark of another segment, which loses nothing.
+        let bytes = victim.damaged(|bytes| {
+            bytes[hit.start + 60] ^= 1;
+            bytes[segments[2].start + 40] ^= 1;
+        });
+        assert!(matches!(victim.refused(&bytes), Error::Damaged(_)));
+        let accepting = Options { accept_damage: true, ..options() };
+        let mut store = victim.open_with(&bytes, &accepting).unwrap();
+        let key = victim.key_at(hit).to_vec();
+        let lost = store.recovery().lost_keys.clone();
+        assert_eq!(lost, [LostKey { key: key.clone(), instead: Instead::Nothing }], "closed: {closed}");
+        assert!(store.recovery().lost.len() >= 2, "{:?}", store.recovery().lost);
+        let expected = without(&victim.contents, &[key]);
+        verify(&mut store, &expected);
+        drop(store);
+        for _ in 0..2 {
+            let mut store = victim.reopen();
+            assert!(store.recovery().lost.is_empty());
+            verify(&mut store, &expected);
+            store.close().unwrap();
+        }
+    }
 }
 
 #[test]

@@ -167,6 +167,7 @@ impl Clock {
             superblock.clock_ceiling.set(ceiling);
             if !*begun {
                 superblock.run.set(superblock.run.get() + 1);
+                superblock.mark_from(superblock.run.get());
                 superblock.boot_id = boot_id;
                 superblock.set_clean(false);
             }

@@ -118,6 +118,11 @@ impl<'a> RecordView<'a> {
         Some(header.record_len()).filter(|len| *len <= bytes.len() as u64)
     }
 
+    /// How long a record whose header these bytes are says that it is. Nothing proves it.
+    pub fn stated_len(header: &[u8]) -> Option<u64> {
+        split(header).map(Header::record_len)
+    }
+
     /// Reads a record whose bytes are proved, if this version knows all that it says.
     fn known(record: &'a [u8]) -> Result<RecordView<'a>, RecordError> {
         let header = split(record).ok_or(RecordError::Invalid)?;

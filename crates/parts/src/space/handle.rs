@@ -166,6 +166,15 @@ impl Space {
         Err(SpaceError::Damaged { what: "the set of zones in use", offset })
     }
 
+    /// Whether the headers of the zones in use are those that the pool was closed with, as far as it was closed by a release that
+    /// wrote that down. To be asked before anything is changed.
+    pub fn has_headers_of_close(&self) -> bool {
+        let superblock = self.superblock();
+        !superblock.is_clean()
+            || superblock.marked_from().is_none()
+            || self.zones.headers_digest(&self.region) == superblock.headers_digest.get()
+    }
+
     /// The second half of [`open`](Space::open): sets the free lists right, and adds to `recovery` what that took.
     pub fn repair(&self, recovery: &mut SpaceRecovery) {
         self.lists().for_each(|list| recovery.add(&repair(list)));
@@ -195,6 +204,7 @@ impl Space {
         next.generation.set(current.superblock.generation() + 1);
         if next.is_clean() {
             next.zones_digest.set(self.zones.digest());
+            next.headers_digest.set(self.zones.headers_digest(&self.region));
             self.flush_lists();
             self.region.fence();
         }

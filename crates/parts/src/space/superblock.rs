@@ -32,7 +32,11 @@ const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
 /// Feature bits that this release understands.
 const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL);
-const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
+const KNOWN_READ_ONLY_COMPATIBLE: u64 = MARKS_GIVEN_UP;
+/// A read-only-compatible feature: segments that were given up are marked in their headers, from the run on that
+/// [`Superblock::marked_from`] tells, and a close writes down a digest of the headers of all zones. A release that does not know it would
+/// do neither.
+const MARKS_GIVEN_UP: u64 = 1;
 
 /// One copy of the superblock. The public fields belong to the store; geometry is fixed when the pool is created.
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -70,7 +74,9 @@ pub struct Superblock {
     pub(super) zones_digest: U64,
     /// The checkpoint that the last clean close left, as its writer names it; see [`Superblock::checkpoint`].
     pub checkpoint: CheckpointEntry,
-    pub(super) reserved_b: [u8; 184],
+    pub(super) marked_from: U64,
+    pub(super) headers_digest: U64,
+    pub(super) reserved_b: [u8; 168],
     pub(super) extents: [ExtentEntry; MAX_EXTENTS],
     pub(super) pools: [PoolEntry; MAX_POOLS],
     pub(super) reserved_c: [u8; 2432],
@@ -140,6 +146,7 @@ const _: () = {
     assert!(offset_of!(Superblock, generation) == 24);
     assert!(offset_of!(Superblock, clock_ceiling) == 88);
     assert!(offset_of!(Superblock, checkpoint) == 296);
+    assert!(offset_of!(Superblock, marked_from) == 328);
     assert!(offset_of!(Superblock, extents) == 512);
     assert!(offset_of!(Superblock, pools) == 1152);
 };
@@ -213,6 +220,19 @@ impl Superblock {
     pub fn checkpoint(&self) -> Option<CheckpointEntry> {
         let entry = self.checkpoint;
         (self.is_clean() && entry.len.get() != 0 && entry.run == self.run).then_some(entry)
+    }
+
+    /// The first run whose segments are marked when they are given up, if there was one.
+    pub fn marked_from(&self) -> Option<u64> {
+        (self.read_only_compatible.get() & MARKS_GIVEN_UP != 0).then_some(self.marked_from.get())
+    }
+
+    /// Segments of this run and of all later ones are marked when they are given up; it has no effect in later runs.
+    pub fn mark_from(&mut self, run: u64) {
+        if self.marked_from().is_none() {
+            self.read_only_compatible.set(self.read_only_compatible.get() | MARKS_GIVEN_UP);
+            self.marked_from.set(run);
+        }
     }
 
     /// The read-only-compatible features that this release does not know.

@@ -37,6 +37,9 @@ impl Loaded {
 pub(crate) fn load(spine: &Spine<HashIndex>, threads: usize) -> Option<Loaded> {
     let superblock = spine.heap.space().superblock();
     let believes_all = spine.twin == Some(Twin::StaleCheckpoint);
+    if !believes_all && !spine.heap.space().has_headers_of_close() {
+        return None;
+    }
     let entry = if believes_all { superblock.checkpoint } else { superblock.checkpoint()? };
     let chain = Chain::read(&spine.heap, &entry, threads)?;
 

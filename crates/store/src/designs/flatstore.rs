@@ -32,6 +32,7 @@ const BASE: Description = Description {
     eliminates: false,
     waste: 0,
     salvages: true,
+    unproved: &[],
 };
 
 const PLACED: (&str, &str) =
@@ -91,6 +92,7 @@ const IN_POOL: Description = Description {
     value_zones: false,
     index_in_pool: true,
     salvages: false,
+    unproved: super::OF_INDEX_IN_POOL,
     ..BASE
 };
 

@@ -80,7 +80,20 @@ pub struct Description {
     pub waste: u64,
     /// Whether a damaged pool can be salvaged: records prove themselves, and tell which of them count.
     pub salvages: bool,
+    /// What nobody can prove of its pools, since its format has no check for it (`docs/PAPERS.md` has the table): damage there
+    /// does not show.
+    pub unproved: &'static [&'static str],
 }
+
+/// What records do not prove that stand in slots or in the logs of pages.
+const OF_SLOTS: &[&str] = &[
+    "the bytes of keys and values",
+    "the sequence numbers of records",
+    "the marks that tell which records count",
+];
+
+/// What an index in the pool does not prove.
+const OF_INDEX_IN_POOL: &[&str] = &["that the index has every key, and for each the latest of its records"];
 
 impl Design {
     /// Every design, in the order of the papers.

@@ -68,6 +68,7 @@ pub static MPKV: Description = Description {
     features: &[Feature::MARKED_BUCKETS],
     pools_below: Reference::reach(<BucketIndex<PmWords, TableLocks> as Index>::WORD_BITS),
     salvages: false,
+    unproved: super::OF_INDEX_IN_POOL,
 };
 
 /// What the paper compares MPKV with.

@@ -48,6 +48,7 @@ pub static DESCRIPTION: Description = Description {
     eliminates: true,
     waste: 0,
     salvages: true,
+    unproved: &[],
 };
 
 /// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2 cache.

@@ -52,6 +52,7 @@ pub static DESCRIPTION: Description = Description {
     eliminates: false,
     waste: 50,
     salvages: false,
+    unproved: super::OF_SLOTS,
 };
 
 /// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and what is left over at

@@ -31,7 +31,7 @@
 //! Under a file whose durability covers crashes of processes only, pages may be old, new or zero anywhere, those of the index
 //! included, and no word of it proves that it is the latest. Such a pool is refused.
 
-use super::{Holes, RecoveryReport, drawn_end};
+use super::{Holes, RecoveryReport, changed_headers, drawn_end};
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::spine::{Rooted, Spine};
 #[cfg(doc)]
@@ -46,6 +46,8 @@ struct Headers {
     /// Sealed segments with their ends.
     sealed: Vec<(SegmentInfo, u64)>,
     open: Vec<SegmentInfo>,
+    /// Zones of segments that were given up, but for their bit in the zone table.
+    given_up: Vec<ZoneId>,
     damage: Vec<DamagedPlace>,
     /// The highest life number.
     highest: u64,
@@ -73,7 +75,8 @@ pub(crate) fn recover<I: Rooted>(
         }
         progress(i + 1, zones.len());
     }
-    let Headers { sealed, mut open, mut damage, highest } = headers;
+    let Headers { sealed, mut open, given_up, mut damage, highest } = headers;
+    damage.extend(heap.orphans().into_iter().map(|zone| spine.lost_by_table(zone)));
     if highest >= drawn_end(heap.space().superblock().clock_ceiling.get()) {
         return Err(SpaceError::Geometry { what: "a life has a number that no run draws" }.into());
     }
@@ -85,6 +88,9 @@ pub(crate) fn recover<I: Rooted>(
             len: heap.space().zone_size(),
         }));
     }
+    if damage.is_empty() {
+        damage.extend(changed_headers(heap.space()));
+    }
     if !damage.is_empty() {
         damage.sort_by_key(|place| place.offset);
         return Err(Error::Damaged(Box::new(Damage { places: damage })));
@@ -93,10 +99,14 @@ pub(crate) fn recover<I: Rooted>(
     // Nothing was changed until here.
     heap.space().repair(&mut space);
     spine.index.repair(|| heap.clock().begin(heap.space()))?;
+    if !given_up.is_empty() {
+        heap.clock().begin(heap.space());
+        given_up.iter().for_each(|zone| heap.free_given_up(*zone));
+    }
     let report = RecoveryReport {
         was_clean: space.was_clean,
         segments: sealed.len() + open.len(),
-        reclaimed: space.leaked_reclaimed as usize,
+        reclaimed: space.leaked_reclaimed as usize + given_up.len(),
         ..RecoveryReport::default()
     };
     if !report.was_clean {
@@ -116,6 +126,10 @@ impl<I: Rooted> Spine<I> {
     /// Reads the header of a segment.
     fn read_header(&self, zone: ZoneId, headers: &mut Headers) -> Result<(), Error> {
         let start = self.heap.space().zone_offset(zone);
+        if self.heap.is_given_up(zone) {
+            headers.given_up.push(zone);
+            return Ok(());
+        }
         // SAFETY: recovery runs before the store is handed out, so nobody writes.
         let info = match unsafe { self.heap.segment_info(zone) } {
             Ok(info) => info,

@@ -1,6 +1,7 @@
 //! Walking over all records, in no order.
 
 use super::SlotSpine;
+use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Cursor;
 use quipu_parts::index::cceh::NodeMemory;
@@ -17,11 +18,15 @@ pub(crate) struct SlotBatch {
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The next key and value. Every key present throughout appears exactly once. A record that is damaged is left out.
-    pub(crate) fn next_record(&self, guard: &Guard<'_>, batch: &mut SlotBatch) -> Option<(Vec<u8>, Vec<u8>)> {
+    /// The next key and value, or what is damaged in their place. Every key present throughout appears exactly once.
+    pub(crate) fn next_record(
+        &self,
+        guard: &Guard<'_>,
+        batch: &mut SlotBatch,
+    ) -> Option<Result<(Vec<u8>, Vec<u8>), Error>> {
         loop {
             while let Some((hash, word)) = batch.entries.pop() {
-                if let Some(record) = self.record_of(guard, hash, word) {
+                if let Some(record) = self.record_of(guard, hash, word).transpose() {
                     return Some(record);
                 }
             }
@@ -32,18 +37,27 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// The record that was named by this word, or the one that has come in its place.
-    fn record_of(&self, guard: &Guard<'_>, hash: u64, mut word: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn record_of(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        mut word: u64,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
         let mut buffer = Vec::new();
         for _ in 0..ATTEMPTS {
-            let found = self.heap.read(Self::offset_of(word), &mut buffer).ok()?;
+            let found = self.heap.read(Self::offset_of(word), &mut buffer)?;
             let key_len = found.filter(|record| self.hash(record.key) == hash).map(|record| record.key.len());
             if let Some(len) = key_len {
                 let value = buffer.split_off(len);
-                return Some((buffer, value));
+                return Ok(Some((buffer, value)));
             }
             // Superseded, moved or deleted since: the index knows.
-            word = self.index.get(guard, hash, |_| true)?;
+            match self.index.get(guard, hash, |_| true) {
+                Some(named) => word = named,
+                None => return Ok(None),
+            }
         }
-        None
+        let page = self.heap.page_start(Self::offset_of(word));
+        Err(Error::damaged("a page without the record that the index names", page, 0))
     }
 }

@@ -4,6 +4,7 @@
 use super::{Misses, SlotSpine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::Offset;
 use quipu_parts::index::cceh::NodeMemory;
 
 /// Keys whose misses overlap in `get_many`.
@@ -51,6 +52,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             };
             let Some(offset) = named else {
                 out.clear();
+                if compares && let Some(offset) = self.foreign(guard, hash) {
+                    misses.note(&self.heap, offset)?;
+                    continue;
+                }
                 return Ok(false);
             };
             match self.heap.read_value(offset, key, out)? {
@@ -60,6 +65,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 Some(false) | None => misses.note(&self.heap, offset)?,
             }
         }
+    }
+
+    /// The place that the index names for a hash, if no record of that hash is there: the record has moved, or its key is damaged.
+    #[cold]
+    fn foreign(&self, guard: &Guard<'_>, hash: u64) -> Option<Offset> {
+        let offset = self.index.get(guard, hash, |_| true).map(Self::offset_of)?;
+        let mut buffer = Vec::new();
+        let record = self.heap.read(offset, &mut buffer).ok().flatten();
+        record.is_none_or(|record| self.hash(record.key) != hash).then_some(offset)
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.

@@ -31,7 +31,7 @@ use super::{SlotBatch, SlotSpine};
 use crate::background;
 use crate::check::CheckReport;
 use crate::error::{Damage, DamagedPlace, Error};
-use crate::recovery::{Holes, RecoveryReport, drawn_end};
+use crate::recovery::{Holes, RecoveryReport, changed_headers, drawn_end};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{self, FoundSlot, Location, SizedOffset, Stands};
 use quipu_parts::index::cceh::NodeMemory;
@@ -134,6 +134,9 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
             "after a crash of the operating system, which its durability does not cover, the pool".into();
         let len = spine.region().len();
         findings.damage.push(DamagedPlace { what, offset: 0, len });
+    }
+    if findings.damage.is_empty() {
+        findings.damage.extend(changed_headers(spine.heap.space()));
     }
     if !findings.damage.is_empty() {
         findings.damage.sort_by_key(|place| place.offset);
@@ -334,8 +337,8 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     }
     let mut batch = SlotBatch::default();
     let mut seen = 0;
-    while spine.next_record(&guard, &mut batch).is_some() {
-        seen += 1;
+    while let Some(record) = spine.next_record(&guard, &mut batch) {
+        seen += u64::from(record.is_ok());
     }
     if seen != keys {
         complain(format!("of {keys} records {seen} can be read"), 0);
@@ -349,5 +352,6 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
         keys,
         free_zones: u64::from(space.free_zones()),
         damage: Damage { places },
+        unproved: &[],
     })
 }

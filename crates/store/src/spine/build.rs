@@ -80,6 +80,7 @@ impl Plan<'_> {
         let mut logs = self.build(space)?;
         // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
         if !self.options.verify
+            && !self.options.accept_damage
             && !self.copy_lost
             && let Logs::Quipu(spine) = &mut logs
             && let Some(loaded) = checkpoint::load(spine, threads)
@@ -225,6 +226,7 @@ impl Plan<'_> {
             sizes_in_words: techniques.reduce,
             hot,
             gives_hints: techniques.shortcut == Shortcut::On,
+            verifies: self.options.verify_reads,
             elimination: Elimination::new(self.options.eliminate && self.design.description().eliminates),
             twin: testing.twin,
         }

@@ -21,6 +21,7 @@ mod hot;
 mod lag;
 mod large;
 mod logs;
+mod proved;
 mod read;
 mod rooted;
 mod scan;
@@ -66,6 +67,8 @@ pub(crate) struct Spine<I> {
     /// Whether records tell where the index has their key, if it can say so.
     pub(crate) gives_hints: bool,
     elimination: Elimination,
+    /// Whether reads prove what they answer with (see [`proved`]).
+    pub(crate) verifies: bool,
     pub(crate) twin: Option<Twin>,
 }
 

@@ -136,7 +136,9 @@ impl<I: Index> Spine<I> {
     /// The record of a key whose stripe is settled, unless it has expired.
     #[inline(always)]
     fn find<'g>(&'g self, guard: &'g Guard<'_>, key: Key<'_>) -> Result<Option<RecordView<'g>>, Error> {
-        let record = self.locate::<true>(guard, key)?.map(|located| located.record);
+        let located =
+            if self.verifies { self.find_proved(guard, key)? } else { self.locate::<true>(guard, key)? };
+        let record = located.map(|located| located.record);
         Ok(record.filter(|record| !self.has_expired(record)))
     }
 
@@ -155,8 +157,7 @@ impl<I: Index> Spine<I> {
     pub(crate) fn expiry(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>, Error> {
         let key = self.key(key);
         self.settle(guard, key.hash)?;
-        let record = self.locate::<false>(guard, key)?.map(|located| located.record);
-        Ok(record.filter(|record| !self.has_expired(record)).map(|record| record.expires))
+        Ok(self.find(guard, key)?.map(|record| record.expires))
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.
@@ -193,39 +194,76 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// All keys with their values, in no order; as [`crate::Guard::iter`].
+    /// All keys with their values, in no order; as [`crate::Guard::iter`]. A record that is damaged is an error in its place; an index
+    /// that does not say how to go on is the last one.
     pub(crate) fn pairs<'g>(&'g self, guard: &'g Guard<'g>) -> impl Iterator<Item = Pair<'g>> {
-        let mut batch = Batch::default();
+        let (mut batch, mut ended) = (Batch::default(), false);
         std::iter::from_fn(move || {
-            loop {
-                // As a record that leaves the pool, a value that cannot be read is left out; `Client::get` says so.
-                let record = match self.next_record(guard, &mut batch) {
-                    Ok(record) => record?,
-                    Err(error) => return Some(Err(error)),
-                };
-                if !self.has_expired(&record)
-                    && let Ok(value) = self.value(guard, &record)
-                {
-                    return Some(Ok((Cow::Borrowed(record.key), value)));
+            while !ended {
+                match self.next_word(guard, &mut batch) {
+                    Ok(Some(word)) => match self.pair_of(guard, word) {
+                        Ok(None) => {}
+                        pair => return pair.transpose(),
+                    },
+                    Ok(None) => break,
+                    Err(error) => {
+                        ended = true;
+                        return Some(Err(error));
+                    }
                 }
             }
+            None
         })
     }
 
-    /// The next record of an iteration in no order, expired or not. Every key present throughout appears exactly once.
+    /// The pair whose record a word of the index names, unless it has expired.
+    pub(super) fn pair_of<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        word: u64,
+    ) -> Result<Option<(Cow<'g, [u8]>, Cow<'g, [u8]>)>, Error> {
+        let record = if self.verifies { self.proved(guard, word) } else { self.published(guard, word) };
+        let Some(record) = record else {
+            let legible = self.record_of(guard, word);
+            return Err(self.unproved(word, legible.map_or(b"", |record| record.key)));
+        };
+        if self.has_expired(&record) {
+            return Ok(None);
+        }
+        if self.verifies && !self.is_value_proved(guard, &record) {
+            return Err(self.unproved(word, record.key));
+        }
+        Ok(Some((Cow::Borrowed(record.key), self.value(guard, &record)?)))
+    }
+
+    /// The whole record that a word of the index names, without proof. `None` if it leaves the pool.
+    fn published<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
+        let offset = self.place_of(word)?;
+        // SAFETY: as in `named`; the guard has been pinned since before the index was asked.
+        unsafe { RecordView::published(self.region(), offset) }
+    }
+
+    /// The next record of an iteration in no order, expired or not; one that leaves the pool is left out. Every key present throughout
+    /// appears exactly once.
     pub(crate) fn next_record<'g>(
         &'g self,
         guard: &'g Guard<'_>,
         batch: &mut Batch<I>,
     ) -> Result<Option<RecordView<'g>>, Error> {
+        while let Some(word) = self.next_word(guard, batch)? {
+            if let Some(record) = self.published(guard, word) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next word of an iteration.
+    fn next_word(&self, guard: &Guard<'_>, batch: &mut Batch<I>) -> Result<Option<u64>, Error> {
         loop {
-            while let Some(word) = batch.words.get(batch.next) {
+            if let Some(word) = batch.words.get(batch.next) {
                 batch.next += 1;
-                let Some(offset) = self.place_of(*word) else { continue };
-                // SAFETY: as in `locate`; the guard has been pinned since before the words were copied.
-                if let Some(record) = unsafe { RecordView::published(self.region(), offset) } {
-                    return Ok(Some(record));
-                }
+                return Ok(Some(*word));
             }
             batch.words.clear();
             batch.next = 0;

@@ -5,7 +5,6 @@ use crate::error::Error;
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::OrderedIndex;
-use quipu_parts::record::RecordView;
 use std::borrow::Cow;
 use std::ops::Bound;
 
@@ -32,46 +31,44 @@ impl<I: OrderedIndex> Spine<I> {
         let mut ended = false;
         std::iter::from_fn(move || {
             while !ended {
-                let record = match self.next_in_order(guard, &mut walk) {
-                    Ok(Some(record)) => record,
+                let word = match self.next_in_order(guard, &mut walk) {
+                    Ok(Some(word)) => word,
                     Ok(None) => break,
                     Err(error) => {
                         ended = true;
                         return Some(Err(error));
                     }
                 };
-                if from == Bound::Excluded(record.key) || self.has_expired(&record) {
+                let (key, value) = match self.pair_of(guard, word) {
+                    Ok(Some(pair)) => pair,
+                    Ok(None) => continue,
+                    // It may lie behind the end, since its key proves nothing.
+                    Err(error) => return Some(Err(error)),
+                };
+                if from == Bound::Excluded(&key) {
                     continue;
                 }
                 let is_behind = match to {
-                    Bound::Included(last) => record.key > last,
-                    Bound::Excluded(end) => record.key >= end,
+                    Bound::Included(last) => &*key > last,
+                    Bound::Excluded(end) => &*key >= end,
                     Bound::Unbounded => false,
                 };
                 if is_behind {
                     break;
                 }
-                return Some(self.value(guard, &record).map(|value| (record.key.into(), value)));
+                return Some(Ok((key, value)));
             }
             ended = true;
             None
         })
     }
 
-    /// The next record in the order of the keys.
-    fn next_in_order<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-        walk: &mut Walk<I>,
-    ) -> Result<Option<RecordView<'g>>, Error> {
+    /// The word of the next key in their order.
+    fn next_in_order(&self, guard: &Guard<'_>, walk: &mut Walk<I>) -> Result<Option<u64>, Error> {
         loop {
-            while let Some(word) = walk.words.get(walk.next) {
+            if let Some(word) = walk.words.get(walk.next) {
                 walk.next += 1;
-                let Some(offset) = self.place_of(*word) else { continue };
-                // SAFETY: the index named a published record, and the guard has been pinned since before it was asked.
-                if let Some(record) = unsafe { RecordView::published(self.region(), offset) } {
-                    return Ok(Some(record));
-                }
+                return Ok(Some(*word));
             }
             walk.words.clear();
             walk.next = 0;

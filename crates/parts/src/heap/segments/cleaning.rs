@@ -133,6 +133,7 @@ impl LogHeap {
     /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more.
     pub fn free(&self, zone: ZoneId) {
         let _ends = self.ending.lock();
+        self.give_up(zone);
         self.forget(zone);
         self.space.release_zone(zone);
     }

@@ -81,6 +81,16 @@ impl SegmentHeader {
         self.says(role, zone) && self.check.get() == self.expected_check(certifier)
     }
 
+    /// Whether the header was that of a segment in this zone, which was given up: its check is the complement of the one that it had.
+    pub(super) fn is_given_up(&self, certifier: &Certifier, zone: ZoneId) -> bool {
+        self.says(Role::Segment, zone) && self.check.get() == !self.expected_check(certifier)
+    }
+
+    /// The run that opened the segment.
+    pub(super) fn run(&self) -> u64 {
+        self.run.get()
+    }
+
     /// Whether the header names this role and this zone, without proof.
     pub(in crate::heap) fn says(&self, role: Role, zone: ZoneId) -> bool {
         self.magic == role.magic() && self.zone.get() == zone.0
