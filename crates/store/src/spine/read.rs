@@ -1,5 +1,6 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
+use super::scan::KeyAndValue;
 use super::{Located, Pair, Spine, reference_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
@@ -221,7 +222,7 @@ impl<I: Index> Spine<I> {
         &'g self,
         guard: &'g Guard<'g>,
         word: u64,
-    ) -> Result<Option<(Cow<'g, [u8]>, Cow<'g, [u8]>)>, Error> {
+    ) -> Result<Option<KeyAndValue<'g>>, Error> {
         let record = if self.verifies { self.proved(guard, word) } else { self.published(guard, word) };
         let Some(record) = record else {
             let legible = self.record_of(guard, word);

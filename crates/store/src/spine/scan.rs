@@ -12,7 +12,10 @@ use std::ops::Bound;
 const AT_ONCE: usize = 32;
 
 /// A pair of a scan.
-pub(crate) type Pair<'g> = Result<(Cow<'g, [u8]>, Cow<'g, [u8]>), Error>;
+pub(crate) type Pair<'g> = Result<KeyAndValue<'g>, Error>;
+
+/// Both where they lie, or copies.
+pub(super) type KeyAndValue<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
 
 impl<I: OrderedIndex> Spine<I> {
     /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].

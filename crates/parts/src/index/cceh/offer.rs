@@ -366,6 +366,10 @@ mod tests {
             Vec::new()
         }
 
+        fn chained(&self) -> (u32, bool) {
+            (0, false)
+        }
+
         fn dram_bytes(&self) -> u64 {
             0
         }
