@@ -29,7 +29,7 @@ fn designs() -> impl Iterator<Item = Design> {
 fn batch(number: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     batch.put(KEY, TAKEN_BACK).put(OTHER, &number.to_le_bytes());
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         batch.delete(KEY)
     } else {
         batch.put(KEY, b"stays")

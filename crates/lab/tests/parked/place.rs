@@ -140,8 +140,8 @@ impl Trial {
             }
             self.put(client, &next);
             if step % 8 == 0 {
-                let moved = self.look.records_of(number).into_iter().map(|at| self.look.zone(at));
-                if let Some(zone) = moved.filter(|zone| *zone != victim).next_back() {
+                let mut moved = self.look.records_of(number).into_iter().map(|at| self.look.zone(at));
+                if let Some(zone) = moved.rfind(|zone| *zone != victim) {
                     return Some(zone);
                 }
             }
