@@ -124,6 +124,10 @@ impl NodeMemory for Nodes {
         self.nodes.make_room(segments)
     }
 
+    fn chained(&self) -> (u32, bool) {
+        (0, false)
+    }
+
     fn dram_bytes(&self) -> u64 {
         self.nodes.dram_bytes()
     }
