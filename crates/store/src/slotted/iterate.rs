@@ -10,6 +10,9 @@ use quipu_parts::index::cceh::NodeMemory;
 /// damaged.
 const ATTEMPTS: u32 = 64;
 
+/// A key and its value, copied out.
+type Owned = (Vec<u8>, Vec<u8>);
+
 /// Records of one piece of the index, for iteration.
 #[derive(Default)]
 pub(crate) struct SlotBatch {
@@ -23,7 +26,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         &self,
         guard: &Guard<'_>,
         batch: &mut SlotBatch,
-    ) -> Option<Result<(Vec<u8>, Vec<u8>), Error>> {
+    ) -> Option<Result<Owned, Error>> {
         loop {
             while let Some((hash, word)) = batch.entries.pop() {
                 if let Some(record) = self.record_of(guard, hash, word).transpose() {
@@ -37,12 +40,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// The record that was named by this word, or the one that has come in its place.
-    fn record_of(
-        &self,
-        guard: &Guard<'_>,
-        hash: u64,
-        mut word: u64,
-    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    fn record_of(&self, guard: &Guard<'_>, hash: u64, mut word: u64) -> Result<Option<Owned>, Error> {
         let mut buffer = Vec::new();
         for _ in 0..ATTEMPTS {
             let found = self.heap.read(Self::offset_of(word), &mut buffer)?;

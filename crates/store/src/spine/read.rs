@@ -1,5 +1,6 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
+use super::scan::Lent;
 use super::{Located, Pair, Spine, reference_of};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
@@ -210,11 +211,7 @@ impl<I: Index> Spine<I> {
     }
 
     /// The pair whose record a word of the index names, unless it has expired.
-    pub(super) fn pair_of<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-        word: u64,
-    ) -> Result<Option<(Cow<'g, [u8]>, Cow<'g, [u8]>)>, Error> {
+    pub(super) fn pair_of<'g>(&'g self, guard: &'g Guard<'g>, word: u64) -> Result<Option<Lent<'g>>, Error> {
         let record = if self.verifies { self.proved(guard, word) } else { self.published(guard, word) };
         let Some(record) = record else {
             let legible = self.record_of(guard, word);

@@ -11,8 +11,11 @@ use std::ops::Bound;
 /// Keys whose records are asked for together.
 const AT_ONCE: usize = 32;
 
+/// A key and its value, lent out in place where they can be.
+pub(super) type Lent<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
+
 /// A pair of a scan.
-pub(crate) type Pair<'g> = Result<(Cow<'g, [u8]>, Cow<'g, [u8]>), Error>;
+pub(crate) type Pair<'g> = Result<Lent<'g>, Error>;
 
 impl<I: OrderedIndex> Spine<I> {
     /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].
