@@ -415,9 +415,11 @@ fn live(
     let mut earlier = Vec::new();
     for version in 0..ROUNDS {
         let mut client = store.client();
-        for number in (0..KEYS).filter(|number| version == 0 || mix(number + version * 1000) % 3 != 0) {
+        for number in
+            (0..KEYS).filter(|number| version == 0 || !mix(number + version * 1000).is_multiple_of(3))
+        {
             let (key, value) = (script.key(number), script.value(number, version));
-            if version > 0 && mix(number * 7 + version) % 5 == 0 {
+            if version > 0 && mix(number * 7 + version).is_multiple_of(5) {
                 client.delete(&key).expect("a delete");
                 truth.remove(&key);
             } else if batches && number % 16 == 9 && value.len() < 2000 {
