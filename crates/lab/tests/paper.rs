@@ -208,7 +208,7 @@ fn operations_and_their_steps_are_measured_alike() {
 
 #[test]
 fn mixes_run_with_both_choices_of_keys() {
-    let found = rows("13", &on_dram(&[2]));
+    let found = rows("13", &on_dram(&[1]));
     let of = |mix: &str| {
         let settings = ["uniform", "zipfian"].map(|keys| format!("{mix} {keys}"));
         let phases = [format!("load_{mix}"), format!("run_{mix}")];

@@ -404,6 +404,13 @@ impl Region {
         self.mapping.reserve(offset, len)
     }
 
+    /// Whether anything may have been written to a range. Where a sparse file has a hole there is nothing but zeros,
+    /// and even to read them may ask the file system for a page that it does not have.
+    pub fn has_data(&self, offset: u64, len: u64) -> bool {
+        self.at(offset, len);
+        self.sim.is_some() || self.mapping.has_data(offset, len)
+    }
+
     /// Writes a range back to the device beneath a file, where a crash of the system cannot take it. Memory without a
     /// file needs no more than a fence, and nothing happens. Slow; not for the write path.
     ///

@@ -211,8 +211,8 @@ impl Trial {
     }
 }
 
-/// Of the first 65 seeds, those whose schedule comes about.
-const SEEDS: [u64; 7] = [1, 2, 14, 17, 40, 55, 56];
+/// Of the first 65 seeds, those whose schedule comes about and shows the fault.
+const SEEDS: [u64; 6] = [1, 2, 14, 17, 55, 56];
 
 fn outcomes(twin: Option<Twin>) -> Vec<bool> {
     SEEDS.iter().filter_map(|seed| Trial::new(*seed, twin).run()).collect()

@@ -5,7 +5,7 @@ use super::kind::Pages;
 use crate::durability::Statement;
 use crate::error::MediumError;
 use crate::topology::Node;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fsync};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fsync, seek};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
@@ -210,6 +210,16 @@ impl Mapping {
                  use one that has fallocate, such as ext4, xfs, btrfs or tmpfs",
             )),
             Err(error) => Err(MediumError::io("reserve storage for", path, error)),
+        }
+    }
+
+    /// See [`crate::Region::has_data`].
+    pub(crate) fn has_data(&self, offset: u64, len: u64) -> bool {
+        let Backing::File { file, .. } = &self.backing else { return true };
+        match seek(file, SeekFrom::Data(offset)) {
+            Ok(data) => data < offset + len,
+            // There is none behind this place; a file system that cannot tell says something else.
+            Err(error) => error != Errno::NXIO,
         }
     }
 

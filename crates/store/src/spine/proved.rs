@@ -66,7 +66,11 @@ impl<I: Index> Spine<I> {
     /// What is said of a word for this key whose record, or whose large value, does not prove itself.
     #[cold]
     pub(super) fn unproved(&self, word: u64, key: &[u8]) -> Error {
-        let what = format!("the record that the index names for the key {}", key.escape_ascii());
+        let what = match key {
+            // Nothing of the record is legible.
+            [] => "a record that the index names".to_owned(),
+            _ => format!("the record that the index names for the key {}", key.escape_ascii()),
+        };
         Error::damaged(what, self.place_of(word).unwrap_or_default(), 0)
     }
 }

@@ -52,6 +52,10 @@ impl LogHeap {
     }
 
     fn is_orphan(&self, zone: ZoneId, from: u64) -> bool {
+        let start = self.space().zone_offset(zone);
+        if start + FIRST_RECORD > self.region().len() || !self.region().has_data(start, FIRST_RECORD) {
+            return false;
+        }
         let header = self.header_of(zone);
         if header.run() < from || !header.is_valid(self.certifier(), Role::Segment, zone) {
             return false;

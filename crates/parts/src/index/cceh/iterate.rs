@@ -47,8 +47,9 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// Ends a recovery: makes durable what another run has left, removes the entries, given by hash and reference, for which
-    /// `keep` says no, and returns how many are left. From then on [`len`](CcehIndex::len) costs nothing. Nobody else uses
+    /// Ends a recovery of a store that does not believe the index: makes durable what another run has left, makes
+    /// free entries of zeros, removes the entries, given by hash and reference, for which `keep` says no, and returns how
+    /// many are left. From then on [`len`](CcehIndex::len) costs nothing. Nobody else uses
     /// the index, or has changed it since it was opened; `keep` must not call it.
     pub fn retain(&self, mut keep: impl FnMut(u64, u64) -> bool) -> u64 {
         let is_counted = self.counts_all.load(Ordering::Relaxed);
@@ -57,6 +58,7 @@ impl<M: NodeMemory> CcehIndex<M> {
             let mut segment = self.lock(start);
             let entry = segment.entry;
             self.settle(entry.place());
+            self.renew(entry.place());
             let (mut kept, mut removed) = (0, 0);
             for (bucket, slot, word, value) in self.entries(entry, start) {
                 if keep(word & !M::MARK, value) {

@@ -237,6 +237,16 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
+    /// Makes free entries of zeros, durably, in a segment that is then held against the records. The caller holds
+    /// the lock.
+    pub(super) fn renew(&self, segment: u64) {
+        let places = || (segment..).step_by(ENTRY as usize).take(self.settings.entries());
+        for place in places().filter(|place| self.is_blank(*place)) {
+            self.memory.store(place, M::MARK);
+            self.memory.persist(place, ENTRY);
+        }
+    }
+
     /// Lets an entry of this hash have another value, or [`EMPTY`]. The caller holds the lock.
     #[inline]
     pub(super) fn set_value(&self, place: u64, hash: u64, value: u64) {
