@@ -85,7 +85,7 @@ fn published_late() {
 /// The first schedules with so many keys in which a broken store is convicted, at most three.
 fn convictions(late: bool, keys: u64, twin: Twin) -> usize {
     let options = options_of(late, NodePlace::Dram, Some(twin));
-    (0..SCHEDULES).filter(|seed| !is_sound(&read_of(&options, keys, *seed))).take(3).count()
+    (0..4 * SCHEDULES).filter(|seed| !is_sound(&read_of(&options, keys, *seed))).take(3).count()
 }
 
 /// A reader finds the new record by an offset that the index named before. A later one does not find it parked.

@@ -288,9 +288,10 @@ impl Taken<'_> {
 }
 
 impl Drop for Taken<'_> {
+    /// A publisher that panics leaves a stripe that has failed: its write may be published in part.
     #[inline]
     fn drop(&mut self) {
-        self.stripe.free();
+        if std::thread::panicking() { drop(Failing(self.stripe)) } else { self.stripe.free() }
     }
 }
 

@@ -315,7 +315,7 @@ fn broken_twins_are_convicted() {
         (Twin::NoHelp, "should be"),
         (Twin::NoFence, "should be"),
     ] {
-        let is_convicted = (0..64).any(|seed| {
+        let is_convicted = (0..32).any(|seed| {
             let readers = if twin == Twin::NoHelp { 3 } else { 0 };
             let base = Plan { twin, readers, own: 4, residents: 4, steps: 16, ..plan(Keys::Words, seed) };
             let plan = if readers == 0 { Plan { own: 24, residents: 16, ..base } } else { base };

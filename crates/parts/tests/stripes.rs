@@ -158,6 +158,20 @@ fn a_publication_that_panics_fails_its_stripe_and_no_other() {
     drop(stripes.lock(stripes.of(other), |_| ()));
 }
 
+#[test]
+fn a_client_that_panics_while_it_publishes_its_own_write_fails_its_stripe() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let stripes = Stripes::new(1);
+    let own = Parked { hash: 0, word: 7 };
+    stripes.lock(0, |_| ()).park(own, || ());
+    let publish = AssertUnwindSafe(|| {
+        let _taken = stripes.take(own).expect("parked");
+        panic!("on purpose");
+    });
+    assert!(catch_unwind(publish).is_err());
+    assert_eq!(stripes.settle(0, |_| ()), Err(Failed));
+}
+
 /// What is parked may look like the caller's own, and be another's in the same place. The number tells.
 #[test]
 fn whoever_finishes_is_told_the_newest_number() {

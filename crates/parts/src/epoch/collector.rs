@@ -114,14 +114,15 @@ impl Shared {
 
     /// Begins a new epoch, and returns the oldest one in which a participant may be pinned: what was retired before
     /// it may be released. `oldest` is the epoch of the oldest thing that waits; as long as somebody is seen to be
-    /// pinned in it or before, nothing is to be gained, and nobody is interrupted for it.
+    /// pinned in it or before, nothing is to be gained, and nobody is interrupted for it. Then, and if the system
+    /// refuses the barrier, it is 0: nothing may be released, not even older things that others have left meanwhile.
     pub(super) fn horizon(&self, oldest: u64) -> u64 {
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         point();
         let entries = self.entries.lock();
         let seen = oldest_announced(&entries, epoch);
         if seen <= oldest || !self.barrier.before_looking() {
-            return seen.min(oldest);
+            return 0;
         }
         oldest_announced(&entries, epoch)
     }
@@ -147,8 +148,9 @@ impl Shared {
     /// Takes over what a leaving participant could not release yet, or what anyone may release.
     pub(super) fn adopt(&self, retired: impl Iterator<Item = Retired>) {
         let mut orphans = self.orphans.lock();
+        let added = orphans.len();
         orphans.extend(retired);
-        self.note_oldest(&orphans);
+        self.note_oldest(self.oldest_orphan(), &orphans[added..]);
     }
 
     /// The epoch of the oldest thing that a participant left, or that anyone may release.
@@ -156,8 +158,8 @@ impl Shared {
         Some(self.oldest_orphan.load(Ordering::Acquire)).filter(|oldest| *oldest != NOTHING_WAITS)
     }
 
-    fn note_oldest(&self, orphans: &[Retired]) {
-        let oldest = orphans.iter().map(|retired| retired.epoch).min().unwrap_or(NOTHING_WAITS);
+    fn note_oldest(&self, before: Option<u64>, orphans: &[Retired]) {
+        let oldest = orphans.iter().map(|retired| retired.epoch).chain(before).min().unwrap_or(NOTHING_WAITS);
         self.oldest_orphan.store(oldest, Ordering::Release);
     }
 
@@ -168,7 +170,7 @@ impl Shared {
         }
         let mut orphans = self.orphans.lock();
         let ripe = orphans.extract_if(.., |retired| retired.is_ripe(horizon)).collect();
-        self.note_oldest(&orphans);
+        self.note_oldest(None, &orphans);
         ripe
     }
 }

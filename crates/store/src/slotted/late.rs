@@ -139,7 +139,9 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
         // time, and what the index did not have when we looked it does not have now: reclamation replaces, and adds nothing.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
+        let mourner = spine.bell().mourner();
         let old = spine.name(self.guard, own, Some(&entry.key), sighting);
+        mourner.dismiss();
         match spine.twin {
             None => self.finish(taken, old),
             Some(twin) => self.finish_as(twin, taken, old),
