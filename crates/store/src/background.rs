@@ -185,7 +185,9 @@ fn clean(engine: &Engine) {
             }
             // A call that is lost in between is made again by the next write.
             Progress::Enough if bell.change(AWAKE, ASLEEP) => {
+                // A writer that was due to have the clock raised may have called before this slept: its call ends the first park.
                 while bell.state.load(Ordering::Acquire) == ASLEEP {
+                    engine.clock().raise_ahead(engine.space());
                     thread::park();
                 }
             }

@@ -1,12 +1,14 @@
 //! Large values: damage to their zones is found, forged heads lead nowhere, and lost pages take no other value with them.
 
 use crate::victim::{Victim, contents_of, patch_superblock, trusting, without};
-use quipu::{Error, ErrorKind};
+use quipu::{Design, Error, ErrorKind, Options, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
+use quipu_medium::{Pages, Region};
 use quipu_parts::record;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
 
 /// The kind byte of a head.
@@ -240,4 +242,38 @@ fn a_lost_page_takes_only_its_own_value() {
         verify(&mut store, &expected);
     }
     assert!(checked > 0, "no live value was hit");
+}
+
+/// A range looks at no value of a key outside its bounds.
+#[test]
+fn a_range_that_ends_before_a_damaged_value_is_whole() {
+    for verify_reads in [false, true] {
+        let region = Region::dram(2 << 20, Pages::Ordinary).unwrap();
+        let options = Options {
+            design: Some(Design::FlatstoreM),
+            zone_size: Some(16 << 10),
+            verify_reads,
+            ..Options::default()
+        };
+        let store = Store::create_on(region.clone(), &options).unwrap();
+        let mut client = store.client();
+        let large = value_of(b"b", 0, 20_000);
+        client.put_many(&[(b"a", &b"first"[..]), (b"c", b"last")]).unwrap();
+        client.put(b"b", &large).unwrap();
+        let mut bytes = vec![0; region.len() as usize];
+        region.read_racing(0, &mut bytes);
+        let at = bytes.windows(64).position(|window| window == &large[..64]).unwrap();
+        region.write(at as u64, &[!bytes[at]]);
+        let guard = client.pin();
+        let keys = |from, to| {
+            guard
+                .range(from, to)
+                .unwrap()
+                .map(|pair| pair.map(|(key, _)| key[0]))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        assert_eq!(keys(Included(b"a"), Excluded(b"b")).unwrap(), b"a");
+        assert_eq!(keys(Excluded(b"b"), Included(b"c")).unwrap(), b"c");
+        is_damage(&keys(Included(b"a"), Included(b"b")).unwrap_err());
+    }
 }

@@ -74,7 +74,7 @@ pub enum Kind {
     Frame = 3,
     /// The key has a value that lives in zones of its own; the record's value is its head (see [`crate::heap::values`]).
     Large = 4,
-    /// Nothing: covers bytes of a sealed segment that were lost with the operating system.
+    /// Nothing: covers bytes of a segment that recovery found to be no record and passed over, and has reported.
     Void = 15,
 }
 

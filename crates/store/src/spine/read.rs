@@ -202,10 +202,13 @@ impl<I: Index> Spine<I> {
         std::iter::from_fn(move || {
             while !ended {
                 match self.next_word(guard, &mut batch) {
-                    Ok(Some(word)) => match self.pair_of(guard, word) {
-                        Ok(None) => {}
-                        pair => return pair.transpose(),
-                    },
+                    Ok(Some(word)) => {
+                        let record = self.record_for_pair(guard, word);
+                        match record.and_then(|record| self.pair_of(guard, word, &record)) {
+                            Ok(None) => {}
+                            pair => return pair.transpose(),
+                        }
+                    }
                     Ok(None) => break,
                     Err(error) => {
                         ended = true;
@@ -217,24 +220,33 @@ impl<I: Index> Spine<I> {
         })
     }
 
-    /// The pair whose record a word of the index names, unless it has expired.
+    /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value are not looked at.
+    pub(super) fn record_for_pair<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        word: u64,
+    ) -> Result<RecordView<'g>, Error> {
+        let record = if self.verifies { self.proved(guard, word) } else { self.published(guard, word) };
+        record.ok_or_else(|| {
+            let legible = self.record_of(guard, word);
+            self.unproved(word, legible.map_or(b"", |record| record.key))
+        })
+    }
+
+    /// The pair of a [record](Spine::record_for_pair), unless it has expired.
     pub(super) fn pair_of<'g>(
         &'g self,
-        guard: &'g Guard<'g>,
+        guard: &'g Guard<'_>,
         word: u64,
+        record: &RecordView<'g>,
     ) -> Result<Option<KeyAndValue<'g>>, Error> {
-        let record = if self.verifies { self.proved(guard, word) } else { self.published(guard, word) };
-        let Some(record) = record else {
-            let legible = self.record_of(guard, word);
-            return Err(self.unproved(word, legible.map_or(b"", |record| record.key)));
-        };
-        if self.has_expired(&record) {
+        if self.has_expired(record) {
             return Ok(None);
         }
-        if self.verifies && !self.is_value_proved(guard, &record) {
+        if self.verifies && !self.is_value_proved(guard, record) {
             return Err(self.unproved(word, record.key));
         }
-        Ok(Some((Cow::Borrowed(record.key), self.value(guard, &record)?)))
+        Ok(Some((Cow::Borrowed(record.key), self.value(guard, record)?)))
     }
 
     /// The whole record that a word of the index names, without proof. `None` if it leaves the pool.

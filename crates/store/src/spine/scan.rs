@@ -42,24 +42,27 @@ impl<I: OrderedIndex> Spine<I> {
                         return Some(Err(error));
                     }
                 };
-                let (key, value) = match self.pair_of(guard, word) {
-                    Ok(Some(pair)) => pair,
-                    Ok(None) => continue,
+                let record = match self.record_for_pair(guard, word) {
+                    Ok(record) => record,
                     // It may lie behind the end, since its key proves nothing.
                     Err(error) => return Some(Err(error)),
                 };
-                if from == Bound::Excluded(&key) {
+                // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
+                if from == Bound::Excluded(record.key) {
                     continue;
                 }
                 let is_behind = match to {
-                    Bound::Included(last) => &*key > last,
-                    Bound::Excluded(end) => &*key >= end,
+                    Bound::Included(last) => record.key > last,
+                    Bound::Excluded(end) => record.key >= end,
                     Bound::Unbounded => false,
                 };
                 if is_behind {
                     break;
                 }
-                return Some(Ok((key, value)));
+                match self.pair_of(guard, word, &record) {
+                    Ok(None) => {}
+                    pair => return pair.transpose(),
+                }
             }
             ended = true;
             None

@@ -181,8 +181,8 @@ impl LogHeap {
         len >= HEADER
     }
 
-    /// Covers bytes of a sealed segment that were lost by a record that says nothing, so that later scans pass over
-    /// them. Durable with the next fence. The gap [can be covered](LogHeap::can_cover).
+    /// Covers bytes before the end of a segment's records that recovery passed over, lost or never finished, by a record that says
+    /// nothing, so that later scans pass over them. Durable with the next fence. The gap [can be covered](LogHeap::can_cover).
     pub fn cover(&self, info: &SegmentInfo, offset: u64, len: u64) {
         let start = self.space().zone_offset(info.zone);
         let sequence = self.draw();

@@ -8,6 +8,11 @@ use quipu_medium::{Node, Pages, Region};
 
 /// A heap of 16 KiB segments in a new pool of 1 MiB.
 pub(super) fn heap() -> LogHeap {
+    heap_on(Region::dram(1 << 20, Pages::Ordinary).expect("memory"))
+}
+
+/// The same on any medium.
+pub(super) fn heap_on(region: Region) -> LogHeap {
     let options = FormatOptions {
         zone_size: 16 << 10,
         design: 1,
@@ -19,7 +24,6 @@ pub(super) fn heap() -> LogHeap {
         secret: [1; 32],
         boot_id: [7; 16],
     };
-    let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
     let space = Space::format(region, &options).expect("a new pool");
     let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
     LogHeap::new(space, Certifier::new(&[1; 32]), clock, 2)
