@@ -45,7 +45,7 @@
 //! The paper gives every write a number for this, and every record eight bytes for it. Sequence numbers are unique as they are.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Waiter, point};
+use crate::sync::{Waiter, panicking, point};
 use quipu_medium::arch::prefetch_to_write;
 use std::cell::Cell;
 use std::mem;
@@ -291,7 +291,7 @@ impl Drop for Taken<'_> {
     /// A publisher that panics leaves a stripe that has failed: its write may be published in part.
     #[inline]
     fn drop(&mut self) {
-        if std::thread::panicking() { drop(Failing(self.stripe)) } else { self.stripe.free() }
+        if panicking() { drop(Failing(self.stripe)) } else { self.stripe.free() }
     }
 }
 

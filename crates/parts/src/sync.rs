@@ -46,6 +46,12 @@ pub mod atomic {
     }
 }
 
+/// Whether this thread is unwinding: what it drops has not come to its end.
+#[inline]
+pub fn panicking() -> bool {
+    std::thread::panicking()
+}
+
 /// Patience of a loop that waits for another thread: spins first, then offers the processor to others, since on a
 /// machine with fewer cores than threads the one waited for may not be running.
 #[derive(Default)]
