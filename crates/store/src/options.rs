@@ -53,7 +53,8 @@ pub struct Options {
     pub verify: bool,
     /// Open a damaged pool whose design [salvages](crate::designs::Description::salvages), in place of refusing it: every record is proved,
     /// what does not prove itself is given up for good, and [`RecoveryReport::lost`](crate::RecoveryReport::lost) names the places and the
-    /// keys. Default: false. A pool of which too little is left to tell where anything is, and one of another design, are
+    /// keys. That includes whole segments: one without a header, and one that the zone table takes for free, even if each of its records
+    /// proves itself; to get these back, [salvage](crate::Store::salvage) the pool instead. Default: false. A pool of which too little is left to tell where anything is, and one of another design, are
     /// refused as ever.
     pub accept_damage: bool,
     /// Prove each record before a read or an iteration answers with it: a damaged one is [`Error::Damaged`](crate::Error::Damaged), which

@@ -53,7 +53,7 @@ pub(crate) struct Findings {
     pub(crate) headless: Vec<ZoneId>,
     /// Zones of segments that were given up, but for their bit in the zone table.
     given_up: Vec<ZoneId>,
-    /// Segments that the zone table has lost.
+    /// Segments that the zone table takes for free.
     pub(crate) orphans: Vec<ZoneId>,
     heads: Vec<FoundHead>,
     /// Zones of large values; once the heads are judged, those that no head names.
@@ -132,9 +132,9 @@ pub(crate) fn recover<I: Index>(
             return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
         }
         Holes::AreDamage | Holes::Salvaged => {}
-        Holes::AreLost => {
+        Holes::AreLost | Holes::AreAccepted => {
             let participant = spine.epochs.register();
-            findings.report.lost_keys = salvage::lost_keys(spine, &participant.pin(), &findings)?;
+            findings.report.lost_keys = salvage::lost_keys(spine, &participant.pin(), &findings, holes)?;
             findings.report.lost = std::mem::take(&mut findings.damage);
         }
     }
@@ -184,10 +184,9 @@ pub(crate) fn scan_all<I: Index>(
         return Err(error);
     }
     spine.judge_values(&mut findings)?;
+    findings.orphans = spine.heap.orphans();
     // After a crash of the system that the durability does not cover, table and headers may be of different times.
-    let is_this_boot = spine.heap.space().superblock().boot_id == spine.region().boot_id();
-    if is_this_boot || holes != Holes::AreLost {
-        findings.orphans = spine.heap.orphans();
+    if holes != Holes::AreLost {
         findings.damage.extend(findings.orphans.iter().map(|zone| spine.lost_by_table(*zone)));
     }
     Ok(findings)
@@ -458,6 +457,7 @@ impl<I: Index> Spine<I> {
         let is_settled = findings.open.is_empty()
             && findings.needless.is_empty()
             && findings.given_up.is_empty()
+            && findings.orphans.is_empty()
             && findings.values.is_empty();
         if is_settled && !lost {
             return Ok(report);
@@ -469,8 +469,9 @@ impl<I: Index> Spine<I> {
             }
             self.region().fence();
         }
+        // Excused or accepted: no later open has that excuse.
+        findings.orphans.iter().for_each(|zone| self.heap.give_up(*zone));
         if lost {
-            findings.orphans.iter().for_each(|zone| self.heap.give_up(*zone));
             for zone in &findings.headless {
                 self.heap.space().release_zone(*zone);
                 report.reclaimed += 1;

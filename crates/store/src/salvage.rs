@@ -64,7 +64,7 @@ pub(crate) fn salvage<I: Index>(
 ) -> Result<SalvageReport, Error> {
     let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress)?;
     let session = spine.session(None);
-    let lost = lost_keys(spine, &session.pin(), &findings)?;
+    let lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
     spine.drop_tombstones()?;
     let guard = session.pin();
     let mut batch = Batch::default();
@@ -87,17 +87,20 @@ pub(crate) fn salvage<I: Index>(
     Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, lost })
 }
 
-/// Compares what is legible where nothing proves itself with what does elsewhere.
+/// Compares what is legible where nothing proves itself, or in segments whose zones are taken for free, with what proves itself
+/// elsewhere. Such a segment counts for nothing where it is excused.
 pub(crate) fn lost_keys<I: Index>(
     spine: &Spine<I>,
     guard: &Guard<'_>,
     findings: &Findings,
+    holes: Holes,
 ) -> Result<Vec<LostKey>, Error> {
     let mut legible = BTreeMap::new();
     for (info, offset, len) in &findings.holes {
         read(spine, spine.heap.space().zone_offset(info.zone) + offset, *len, &mut legible);
     }
-    for zone in findings.headless.iter().chain(&findings.orphans) {
+    let orphans = if holes == Holes::AreLost { &[][..] } else { &findings.orphans };
+    for zone in findings.headless.iter().chain(orphans) {
         let space = spine.heap.space();
         read(spine, space.zone_offset(*zone) + FIRST_RECORD, space.zone_size() - FIRST_RECORD, &mut legible);
     }

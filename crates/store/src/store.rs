@@ -385,7 +385,11 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let rebooted = superblock.boot_id != region.boot_id();
     let accepted = options.accept_damage && design.description().salvages;
     let torn = covered && rebooted && !superblock.is_clean();
-    let holes = if torn || accepted { Holes::AreLost } else { Holes::AreDamage };
+    let holes = match (accepted, torn) {
+        (true, _) => Holes::AreAccepted,
+        (false, true) => Holes::AreLost,
+        (false, false) => Holes::AreDamage,
+    };
     let (mut space, found) = Space::examine(region)?;
     limit_index(&mut space, options);
     let (engine, recovery) = match design {

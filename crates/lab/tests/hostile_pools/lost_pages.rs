@@ -1,8 +1,8 @@
 //! The operating system crashed under a pool whose durability covers processes only: pages are missing, and what they
 //! held is reported as lost. What is left is right, and can be worked with.
 
-use crate::victim::{COPY, Victim, patch_superblock, without};
-use quipu::Store;
+use crate::victim::{COPY, Victim, options, patch_superblock, without};
+use quipu::{Options, Store};
 use quipu_lab::contract::{Contents, verify};
 use std::ops::Range;
 
@@ -167,4 +167,85 @@ fn a_gap_that_no_record_fits_is_damage() {
     bytes[end as usize - 8 + sealed.start..][..8].fill(0);
     bytes[sealed.start + 40..][..8].copy_from_slice(&(end >> 3 | u64::from(mark) << 32).to_le_bytes());
     assert!(matches!(victim.refused(&bytes), quipu::Error::Damaged(_)));
+}
+
+/// A pool with a segment that holds nothing but what is superseded: the first.
+fn with_garbage() -> (Victim, usize) {
+    let victim = Victim::new(1 << 20, 16 << 10, false, |store| {
+        let mut client = store.client();
+        let mut contents = Contents::new();
+        for version in 0..4u8 {
+            for number in 0..100u64 {
+                let (key, value) = (number.to_le_bytes().to_vec(), vec![version; 100]);
+                client.put(&key, &value).unwrap();
+                contents.insert(key, value);
+            }
+        }
+        contents
+    });
+    let segments = victim.segments();
+    let oldest = segments.iter().min_by_key(|segment| segment.life).unwrap();
+    assert!(oldest.sealed && oldest.records.len() <= 300);
+    let table = victim.zones().into_iter().find(|(_, zone)| *zone == oldest.start).unwrap().0;
+    (victim, table)
+}
+
+/// The zone of a cleaned segment was freed, and of header and zone table only the table was written back. The first open excuses that, and
+/// so leaves nothing to the next, which has no excuse.
+#[test]
+fn a_segment_that_the_table_takes_for_free_is_excused_once_and_for_all() {
+    let (victim, table) = with_garbage();
+    let mut bytes = rebooted(&victim, &[]);
+    bytes[table + 7] ^= 0x80;
+    let mut store = victim.open(&bytes).unwrap();
+    assert!(store.recovery().lost.is_empty(), "{:?}", store.recovery().lost);
+    verify(&mut store, &victim.contents);
+    store.client().put(b"another", b"value").unwrap();
+    drop(store);
+    let mut expected = victim.contents.clone();
+    expected.insert(b"another".to_vec(), b"value".to_vec());
+    for _ in 0..2 {
+        let mut store = victim.reopen();
+        assert!(store.recovery().lost.is_empty(), "{:?}", store.recovery().lost);
+        verify(&mut store, &expected);
+        drop(store);
+    }
+}
+
+#[test]
+fn without_such_a_crash_a_segment_that_the_table_takes_for_free_is_damage() {
+    let (victim, table) = with_garbage();
+    let bytes = victim.damaged(|bytes| bytes[table + 7] ^= 0x80);
+    assert!(matches!(victim.refused(&bytes), quipu::Error::Damaged(_)));
+    // A pool that was closed before the machine was started again has no excuse either.
+    let (victim, table) = {
+        let victim = Victim::usual(true);
+        let table =
+            victim.zones().into_iter().find(|(_, zone)| *zone == victim.segments()[1].start).unwrap().0;
+        (victim, table)
+    };
+    let mut bytes = rebooted(&victim, &[]);
+    bytes[table + 7] ^= 0x80;
+    assert!(victim.open(&bytes).is_err());
+}
+
+/// Damage that is accepted is told, even where a crash of the system would excuse it.
+#[test]
+fn accepted_damage_names_a_segment_that_the_table_takes_for_free() {
+    let victim = Victim::usual(false);
+    let segment = &victim.segments()[1];
+    let table = victim.zones().into_iter().find(|(_, zone)| *zone == segment.start).unwrap().0;
+    let mut bytes = rebooted(&victim, &[]);
+    bytes[table + 7] ^= 0x80;
+    let accepting = Options { accept_damage: true, ..options() };
+    let mut store = victim.open_with(&bytes, &accepting).unwrap();
+    reported(&store, &(segment.start..segment.start + victim.superblock.zone_size() as usize));
+    let mut gone: Vec<_> = segment.records.iter().map(|record| victim.key_at(record).to_vec()).collect();
+    gone.sort();
+    let named: Vec<_> = store.recovery().lost_keys.iter().map(|lost| lost.key.clone()).collect();
+    assert_eq!(named, gone);
+    let expected = without(&victim.contents, &gone);
+    verify(&mut store, &expected);
+    drop(store);
+    verify(&mut victim.reopen(), &expected);
 }

@@ -36,9 +36,11 @@ pub struct RecoveryReport {
 pub(crate) enum Holes {
     /// They are damage: refuse.
     AreDamage,
-    /// The operating system crashed under a pool whose durability covers process crashes only, or the user accepts damage: report
-    /// them as lost.
+    /// The operating system crashed under a pool whose durability covers process crashes only: report them as lost. Its pages may be of
+    /// different times, so a segment that the zone table takes for free may have been given up, and is not reported.
     AreLost,
+    /// The user accepts damage: report all of it as lost.
+    AreAccepted,
     /// Take what can be proved around them, and change nothing.
     Salvaged,
 }

@@ -43,8 +43,8 @@ impl LogHeap {
         self.space().release_zone(zone);
     }
 
-    /// Segments that hold records and whose zones are not in use, as only damage to the zone table leaves them. Nobody has taken a zone
-    /// yet, or appends to one.
+    /// Segments that hold records and whose zones are not in use, as only damage to the zone table leaves them, or a crash of
+    /// the system that the durability does not cover. Nobody has taken a zone yet, or appends to one.
     pub fn orphans(&self) -> Vec<ZoneId> {
         let Some(from) = self.space().superblock().marked_from() else { return Vec::new() };
         let zones = (0..self.space().zone_count()).map(ZoneId);
