@@ -174,9 +174,11 @@ mod tests {
     fn misleading(at: u64, len: u64) -> Vec<u8> {
         let mut value = Vec::new();
         for place in (at..at + len - 48).step_by(48) {
-            let mut frame = Content { kind: Kind::Frame, ..Content::value(b"", b"") }.header();
+            let [mut frame, mut member] = [Header::new_zeroed(), Header::new_zeroed()];
+            frame.kind = Kind::Frame as u8;
             frame.value_len.set((ZONE - place - HEADER) as u32);
-            let mut member = Content::value(b"k", b"").header();
+            member.kind = Kind::Value as u8;
+            member.key_len.set(1);
             member.value_len.set((at + len - place - 2 * HEADER - 1) as u32);
             value.extend_from_slice(frame.as_bytes());
             value.extend_from_slice(member.as_bytes());
