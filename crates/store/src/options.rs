@@ -108,7 +108,7 @@ pub enum Twin {
     PublishBeforePersist,
     /// The check of a record ignores the life of its segment.
     LifeLeftOut,
-    /// Recovery goes on appending to a segment of an earlier run.
+    /// Recovery takes the first record that does not prove itself for the end of a segment, and goes on appending there.
     AppendAfterRecovery,
     /// Compaction drops tombstones while older segments remain.
     TombstoneDroppedEarly,

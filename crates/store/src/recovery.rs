@@ -305,7 +305,9 @@ impl<I: Index> Spine<I> {
                 }
                 Ok(None) => {
                     let offset = scan.offset();
-                    if scan.info().sealed_end.is_some() || !scan.pass_hole(&mut effort) {
+                    let is_end =
+                        self.twin == Some(Twin::AppendAfterRecovery) || scan.info().sealed_end.is_some();
+                    if is_end || !scan.pass_hole(&mut effort) {
                         break;
                     }
                     // The run died while it wrote several records under one fence, of which any may have arrived; or one that nobody
