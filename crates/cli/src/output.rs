@@ -23,6 +23,11 @@ pub fn line(text: impl Display) -> Result<(), Failure> {
     raw(format!("{text}\n").as_bytes())
 }
 
+/// Prints a line on standard error, which a command does not fail over.
+pub fn aside(text: impl Display) {
+    let _ = writeln!(io::stderr(), "quipu: {text}");
+}
+
 /// Prints an object as one line of JSON.
 pub fn json_line(object: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(object)

@@ -1,13 +1,17 @@
 //! Opening and closing pools on behalf of the commands that use one.
 
+use crate::commands::check::missed;
 use crate::failure::Failure;
-use crate::output::Bar;
+use crate::output::{self, Bar};
 use quipu::{Error, Options, Store};
 use std::path::Path;
 
-/// Opens a pool of whatever design, with a bar while it is recovered. Every record that a command reads is proved.
+/// Opens a pool of whatever design, with a bar while it is recovered. Every record that a command reads is proved. What recovery did
+/// not find is told on standard error: the next open knows nothing of it.
 pub fn open(path: &Path) -> Result<Store, Error> {
-    open_with(path, &Options { verify_reads: true, ..Options::default() })
+    let store = open_with(path, &Options { verify_reads: true, ..Options::default() })?;
+    missed(store.recovery()).iter().for_each(|line| output::aside(line));
+    Ok(store)
 }
 
 /// Opens a pool, with a bar while it is recovered.

@@ -22,7 +22,7 @@ fn store(folder: &tempfile::TempDir, name: &str) -> Store {
 
 fn exported(store: &Store) -> Vec<u8> {
     let mut out = Vec::new();
-    export(&store.client(), &mut out, &|_, _| {}).unwrap();
+    export(&store.client(), Vec::new(), &mut out, &|_, _| {}).unwrap();
     out
 }
 
@@ -92,7 +92,7 @@ fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
 
     let from = store_of(true);
     let mut file = Vec::new();
-    let done = export(&from.client(), &mut file, &|_, _| {}).unwrap();
+    let done = export(&from.client(), Vec::new(), &mut file, &|_, _| {}).unwrap();
     let named: Vec<_> = done.damage.iter().map(|place| place.what.as_str()).collect();
     assert_eq!((done.records, named.len()), (698, 2), "{named:?}");
     assert!(named.iter().any(|what| what.ends_with("the key key 123")), "{named:?}");

@@ -168,9 +168,7 @@ impl Args {
 
     fn text(&self, findings: &Findings) -> String {
         let mut lines = listed("damaged", &findings.damage);
-        lines.extend(listed("lost", &findings.recovery.lost));
-        lines.extend(lost_lines(&findings.recovery.lost_keys));
-        lines.extend(listed("lost or never finished", &findings.recovery.torn));
+        lines.extend(missed(&findings.recovery));
         let pool = self.pool.display();
         let description = findings.design.map(|design| design.description());
         let unproved = description.map(|description| description.unproved).unwrap_or_default();
@@ -199,6 +197,14 @@ impl Args {
         });
         lines.join("\n")
     }
+}
+
+/// What recovery did not find, in words.
+pub fn missed(recovery: &RecoveryReport) -> Vec<String> {
+    let mut lines = listed("lost", &recovery.lost);
+    lines.extend(lost_lines(&recovery.lost_keys));
+    lines.extend(listed("lost or never finished", &recovery.torn));
+    lines
 }
 
 fn lost_objects(keys: &[LostKey]) -> Vec<Value> {

@@ -19,7 +19,7 @@ Examples:
   quipu export animals.pool - | gzip > animals.txt.gz
   quipu export small.pool - | quipu import larger.pool -
 
-Exit code 1 if the pool is damaged: then the file has the records that prove themselves, and says in its last line that it \
+Exit code 1 if the pool is damaged, or if opening it after a crash did not find all records: then the file has the records that prove themselves, and says in its last line that it \
 is incomplete.
 
 Fields of the JSON object: pool, file, records, bytes, checksum (as in the last line of the file), seconds, complete, damage \
@@ -126,7 +126,10 @@ impl Args {
 
 fn export(store: &Store, out: impl Write) -> Result<Exported, ExportError> {
     let bar = Bar::new("exporting");
-    let exported = transfer::export(&store.client(), out, &|done, total| bar.at(done.min(total), total));
+    let recovery = store.recovery();
+    let missing = recovery.lost.iter().chain(&recovery.torn).cloned().collect();
+    let exported =
+        transfer::export(&store.client(), missing, out, &|done, total| bar.at(done.min(total), total));
     bar.clear();
     exported
 }

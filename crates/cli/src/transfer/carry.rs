@@ -129,16 +129,17 @@ impl Batch {
 /// Writes all records in the text form, in order of their keys. `progress` hears the records done and in all.
 ///
 /// Of a store that proves what it reads ([`Options::verify_reads`](quipu::Options::verify_reads)) each record in the file has proved itself;
-/// those that do not are left out and listed, and the last line says that some are missing.
+/// those that do not are left out and listed behind what is `missing` already, and the last line says that some are missing.
 ///
 /// # Errors
 /// Those of the store but damage, and those of `out`, which then has an export that is not whole.
 pub fn export(
     client: &Client,
+    missing: Vec<DamagedPlace>,
     out: impl Write,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Exported, ExportError> {
-    let mut damage = Vec::new();
+    let mut damage = missing;
     let keys = Keys::of(client, &mut damage)?;
     let total = keys.places.len() as u64;
     let mut writer = TextWriter::new(out);
