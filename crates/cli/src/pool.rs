@@ -10,7 +10,7 @@ use std::path::Path;
 /// not find is told on standard error: the next open knows nothing of it.
 pub fn open(path: &Path) -> Result<Store, Error> {
     let store = open_with(path, &Options { verify_reads: true, ..Options::default() })?;
-    missed(store.recovery()).iter().for_each(|line| output::aside(line));
+    missed(store.recovery()).iter().for_each(output::aside);
     Ok(store)
 }
 
