@@ -1,7 +1,7 @@
 //! Damage is never silent: pools of every design are damaged, a bit, a line or a page at a time, and then read by every tool.
 //!
 //! A [`Ground`] is a pool that has lived: keys of many sizes, overwritten, deleted, compacted, closed or not. A seed draws a
-//! [`Strike`]: a region of it, and what happens there. A [verdict](judge) opens the damaged image and compares each answer with the truth:
+//! [`Strike`]: a region of it, and what happens there. A verdict opens the damaged image and compares each answer with the truth:
 //! a refusal to open, which leaves every byte as it was, and an answer that names damage are as good as the truth. Anything else is a
 //! *silent wrong answer*.
 //!

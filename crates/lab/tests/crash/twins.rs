@@ -150,7 +150,7 @@ twins! {
     fence_left_out: Quipu, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
     publish_before_persist: Quipu, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 9, 11];
     life_left_out: Quipu, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[4, 5, 9];
-    append_after_recovery: Quipu, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[8, 11, 84];
+    append_after_recovery: Quipu, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 20];
     tombstone_dropped_early: Quipu, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
         &[1, 4, 5];
     freed_in_dram_only: Quipu, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 5, 7];
