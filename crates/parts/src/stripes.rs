@@ -27,7 +27,7 @@
 //! writing that hash, a reader may wait for a later one, or publish what has been parked since.)
 //!
 //! *Panics.* If a publication panics, nobody knows how much of it has been done, so it can neither be left out nor be done again. Its
-//! stripe has FAILED then, for good: who reads is told so, and who waits for the lock panics as well.
+//! stripe has FAILED then, for good: a reader gets an error, and a writer that waits for the lock panics as well.
 //!
 //! *Reuse.* A parked word is reachable from here and not from the index, so an epoch alone does not protect what it names:
 //! who wants to reuse that must have had everything published that was parked before.
@@ -140,7 +140,7 @@ impl Stripes {
     /// Publishes what is parked at the stripe of this hash, without waiting: for who parked something there. If nothing is
     /// parked now, someone else has taken it over. If something is, it may be a later word, of another thread, even if it is the same
     /// word: the place of a record that was published is used again. So `publish` is told the [newest](StripeGuard::newest) number of
-    /// the stripe too. What is parked is the caller's as long as that is the number of its own record, for who writes at the stripe
+    /// the stripe too. The parked word is the caller's as long as that is the number of its own record: a writer of the stripe
     /// publishes first what was parked there, and notes a higher one.
     #[inline]
     pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked, u64)) {
@@ -195,7 +195,7 @@ impl Stripe {
         self.state.store(FREE, Ordering::Release);
     }
 
-    /// Has what is parked published; for who has taken it over. What becomes of the stripe is the caller's to say.
+    /// Publishes the parked word, for a caller that has taken it over. The caller then frees the stripe or keeps it.
     #[inline]
     fn publish(&self, publish: impl FnOnce(Parked)) {
         let failing = Failing(self);

@@ -34,8 +34,8 @@ use values::FoundHead;
 /// Records whose index lines are fetched together.
 const AT_ONCE: usize = 16;
 
-/// How many bytes of a segment without an end are proved behind the first place that is no record, as often as the segment has them:
-/// enough for whatever a store leaves there, and little for somebody who fills it with what looks like records.
+/// Bytes that a search behind a torn record may prove, in sizes of a segment. Values full of bytes that look like
+/// headers can use it up; the search then ends there, as if no record followed.
 const MOST_EFFORT: u64 = 4;
 
 /// Findings of all scanning threads.

@@ -8,7 +8,7 @@
 //!
 //! | header | zone in use | free |
 //! |---|---|---|
-//! | proves itself | a segment | one that a crash has left between its header and its bit, without a record; with one, damage to the table |
+//! | proves itself | a segment | one that a crash has left between its header and its bit, without a record; with one, damage to the table, or a table page newer than the header after a crash of the system |
 //! | its check is complemented | a crash has left it between that and the bit: it is freed | it was given up |
 //!
 //! A pool that an earlier release has written has segments that were given up without this. The superblock remembers the first run
