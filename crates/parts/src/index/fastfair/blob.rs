@@ -12,6 +12,9 @@
 //!
 //! Such a key costs 64 bytes of PM for each 56 begun, one more fence when it is added, and one read line for each
 //! comparison that the fingerprint does not settle.
+//!
+//! A damaged separator would lead to the wrong node, where other keys seem absent. So a comparison counts only with a
+//! key that its fingerprint proves.
 
 use super::arena::{Arena, Kind};
 use super::key::{CHUNK_BITS, Key, KeyBuf, Stored};
@@ -70,9 +73,16 @@ impl<W: Words> Arena<W> {
         }
     }
 
-    /// The order of a key and one in a node.
+    /// The order of a key and one in a node, which is proved.
     #[inline]
     pub(super) fn compare(&self, key: &Key<'_>, stored: Stored) -> Result<Ordering> {
+        self.prove(stored)?;
+        self.compare_unproved(key, stored)
+    }
+
+    /// The order of a key and one in a node as it stands there.
+    #[inline]
+    pub(super) fn compare_unproved(&self, key: &Key<'_>, stored: Stored) -> Result<Ordering> {
         match (key, stored.is_kept) {
             (Key::Word(word), false) => Ok(word.cmp(&stored.word)),
             (Key::Bytes(bytes, _), false) => Ok(bytes.cmp(&&stored.word.to_be_bytes()[..])),
@@ -92,7 +102,29 @@ impl<W: Words> Arena<W> {
         Ok(if order == Ordering::Equal && !rest.is_empty() { Ordering::Greater } else { order })
     }
 
-    /// A key that stands in a node, as one's own.
+    /// Proves a key that stands in a node by its fingerprint, if it is kept in chunks.
+    #[inline]
+    pub(super) fn prove(&self, stored: Stored) -> Result<()> {
+        if !stored.is_kept {
+            return Ok(());
+        }
+        let (mut is_proved, mut long) = (false, Vec::new());
+        self.parts(stored, |_, part| {
+            // Nearly every key has one part, and needs no room here.
+            match part.len() < PAYLOAD && long.is_empty() {
+                true => is_proved = stored.may_be(part),
+                false => long.extend_from_slice(part),
+            }
+            true
+        })?;
+        if is_proved || !long.is_empty() && stored.may_be(&long) { Ok(()) } else { self.no_key(stored) }
+    }
+
+    fn no_key<T>(&self, stored: Stored) -> Result<T> {
+        damaged("a key of the index", self.chunk(stored.chunk())?)
+    }
+
+    /// A key that stands in a node, as one's own, proved.
     pub(super) fn key(&self, stored: Stored) -> Result<KeyBuf> {
         if !stored.is_kept {
             return Ok(KeyBuf::Word(stored.word));
@@ -102,7 +134,7 @@ impl<W: Words> Arena<W> {
             bytes.extend_from_slice(part);
             true
         })?;
-        Ok(KeyBuf::Bytes(bytes))
+        if stored.may_be(&bytes) { Ok(KeyBuf::Bytes(bytes)) } else { self.no_key(stored) }
     }
 
     /// The chunks of a key that stands in a node.

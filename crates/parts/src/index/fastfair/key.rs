@@ -25,6 +25,11 @@ impl Stored {
         Stored { word: fingerprint(bytes) << CHUNK_BITS | chunk, is_kept: true }
     }
 
+    /// Whether the fingerprint is that of this key. It is kept in chunks.
+    pub(super) fn may_be(self, bytes: &[u8]) -> bool {
+        self.word >> CHUNK_BITS == fingerprint(bytes)
+    }
+
     /// The first chunk of a key that is kept in chunks.
     pub(super) fn chunk(self) -> u64 {
         self.word & ((1 << CHUNK_BITS) - 1)

@@ -347,7 +347,11 @@ impl<'a, W: Words> Node<'a, W> {
         }
         self.walk(is_left, |entry| {
             if key.is_likely(entry.key) {
-                let is_equal = !entry.key.is_kept || self.arena.compare(key, entry.key)? == Ordering::Equal;
+                let order = self.arena.compare_unproved(key, entry.key)?;
+                let is_equal = order == Ordering::Equal;
+                if !is_equal {
+                    self.arena.prove(entry.key)?;
+                }
                 search.entry = is_equal.then_some(entry);
                 return Ok(!is_equal);
             }
@@ -396,14 +400,18 @@ impl<'a, W: Words> Node<'a, W> {
     }
 
     /// How many of the entries have keys up to this one; each of those before the last was in order with it when it was read.
+    /// A damaged key that has misled the search is one of the two beside its end, which are proved.
     pub(super) fn rank(&self, entries: &[Entry], key: &Key<'_>) -> Result<usize> {
         let (mut low, mut high) = (0, entries.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.arena.compare(key, entries[middle].key)? {
+            match self.arena.compare_unproved(key, entries[middle].key)? {
                 Ordering::Less => high = middle,
                 Ordering::Equal | Ordering::Greater => low = middle + 1,
             }
+        }
+        for entry in &entries[low.saturating_sub(1)..entries.len().min(low + 1)] {
+            self.arena.prove(entry.key)?;
         }
         Ok(low)
     }
