@@ -9,6 +9,7 @@
 //! store is handed out.
 
 pub(crate) mod durable;
+mod findings;
 mod report;
 mod values;
 
@@ -18,9 +19,10 @@ use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::salvage;
 use crate::spine::{Spine, TOMBSTONE, reference_of};
+pub(crate) use findings::Findings;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, ScanError, SegmentInfo, Shard};
+use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, PastHole, ScanError, SegmentInfo, Shard};
 use quipu_parts::index::hash::HashIndex;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
@@ -35,35 +37,8 @@ use values::FoundHead;
 const AT_ONCE: usize = 16;
 
 /// Bytes that a search behind a torn record may prove, in sizes of a segment. Values full of bytes that look like
-/// headers can use it up; the search then ends there, as if no record followed.
-const MOST_EFFORT: u64 = 4;
-
-/// Findings of all scanning threads.
-#[derive(Default)]
-pub(crate) struct Findings {
-    pub(crate) report: RecoveryReport,
-    pub(crate) damage: Vec<DamagedPlace>,
-    open: Vec<(SegmentInfo, u64)>,
-    /// Open segments without a record that is not superseded, and stands nowhere else.
-    needless: Vec<(SegmentInfo, u64)>,
-    sealed: Vec<SegmentInfo>,
-    /// Segments, offsets in them and lengths of what cannot be read.
-    pub(crate) holes: Vec<(SegmentInfo, u64, u64)>,
-    /// Zones of segments without a header.
-    pub(crate) headless: Vec<ZoneId>,
-    /// Zones of segments that were given up, but for their bit in the zone table.
-    given_up: Vec<ZoneId>,
-    /// Segments that the zone table takes for free.
-    pub(crate) orphans: Vec<ZoneId>,
-    heads: Vec<FoundHead>,
-    /// Zones of large values; once the heads are judged, those that no head names.
-    values: Vec<ZoneId>,
-    newer: Option<String>,
-    /// Why the index could not take a record.
-    failure: Option<Error>,
-    /// The highest number of the clock, of records and of lives.
-    highest: u64,
-}
+/// headers can use it up; what follows is then reported as lost.
+pub(crate) const MOST_EFFORT: u64 = 4;
 
 /// A record on its way into the index.
 struct Pending<'a> {
@@ -192,25 +167,6 @@ pub(crate) fn scan_all<I: Index>(
     Ok(findings)
 }
 
-impl Findings {
-    fn merge(&mut self, other: Findings) {
-        self.report.torn.extend(other.report.torn);
-        self.report.segments += other.report.segments;
-        self.report.records += other.report.records;
-        self.damage.extend(other.damage);
-        self.open.extend(other.open);
-        self.sealed.extend(other.sealed);
-        self.holes.extend(other.holes);
-        self.headless.extend(other.headless);
-        self.given_up.extend(other.given_up);
-        self.heads.extend(other.heads);
-        self.values.extend(other.values);
-        self.newer = self.newer.take().or(other.newer);
-        self.failure = self.failure.take().or(other.failure);
-        self.highest = self.highest.max(other.highest);
-    }
-}
-
 impl<I: Index> Spine<I> {
     /// What is said of a segment whose zone the zone table has lost.
     fn lost_by_table(&self, zone: ZoneId) -> DamagedPlace {
@@ -307,14 +263,20 @@ impl<I: Index> Spine<I> {
                     let offset = scan.offset();
                     let is_end =
                         self.twin == Some(Twin::AppendAfterRecovery) || scan.info().sealed_end.is_some();
-                    if is_end || !scan.pass_hole(&mut effort) {
+                    let passed = if is_end { PastHole::Nothing } else { scan.pass_hole(&mut effort) };
+                    // The run died while it wrote several records under one fence, of which any may have arrived; or one
+                    // that nobody wrote in part was damaged since. What is behind it counts in either case.
+                    let end = match passed {
+                        PastHole::Nothing => break,
+                        PastHole::Record => scan.offset(),
+                        PastHole::Unclear => self.heap.space().zone_size(),
+                    };
+                    let (what, len) =
+                        ("records that were written in part or are damaged".into(), end - offset);
+                    findings.report.torn.push(DamagedPlace { what, offset: start + offset, len });
+                    if passed == PastHole::Unclear {
                         break;
                     }
-                    // The run died while it wrote several records under one fence, of which any may have arrived; or one that nobody
-                    // wrote in part was damaged since. What is behind it counts in either case.
-                    let len = scan.offset() - offset;
-                    let what = "records that were written in part or are damaged".into();
-                    findings.report.torn.push(DamagedPlace { what, offset: start + offset, len });
                     findings.holes.push((scan.info(), offset, len));
                 }
                 Err(ScanError::Unknown { offset, kind, flags }) => {
@@ -419,8 +381,11 @@ impl<I: Index> Spine<I> {
                     }
                 }
                 Ok(Some(Found::Frame { .. })) => {}
-                Ok(None) if scan.pass_hole(&mut effort) => {}
-                Ok(None) => return Ok(true),
+                Ok(None) => match scan.pass_hole(&mut effort) {
+                    PastHole::Record => {}
+                    PastHole::Nothing => return Ok(true),
+                    PastHole::Unclear => return Ok(false),
+                },
                 Ok(Some(Found::Gap { .. })) | Err(_) => return Ok(false),
             }
         }

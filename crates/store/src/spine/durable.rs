@@ -14,10 +14,11 @@
 
 use super::{Session, Spine, Writer};
 use crate::error::Error;
+use crate::recovery::MOST_EFFORT;
 use quipu_parts::epoch::Guard;
 #[cfg(doc)]
 use quipu_parts::heap::segments::LogHeap;
-use quipu_parts::heap::segments::{Found, Position, Scan, ScanError, Shard};
+use quipu_parts::heap::segments::{Found, PastHole, Position, Scan, ScanError, Shard};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::ZoneId;
@@ -158,20 +159,23 @@ impl<I: Index> Spine<I> {
     }
 
     /// Where the records end of a segment that a crash has left open, at the first place where nothing proves itself: there, unless the index
-    /// names what stood there, or something behind it. Then the place is damaged, and the end is behind the last that is named; the segment's
-    /// survey will meet the damage, and leave it as it is. What a damaged index does not tell may be named.
+    /// names what stood there, or something behind it. Then the place is damaged, and the end is behind the last that is named, or the
+    /// zone's own if a search cannot tell; the segment's survey will meet the damage, and leave it as it is. What a damaged index does
+    /// not tell may be named.
     fn end_of_named(&self, guard: &Guard<'_>, mut scan: Scan<'_>) -> Result<u64, ScanError> {
         let is_named = |reference, record: &RecordView<'_>| {
             let word = self.word(reference, record.kind(), record.header.record_len());
             self.is_live(guard, record, word).unwrap_or(true)
         };
-        let (mut end, mut effort) = (scan.offset(), self.heap.space().zone_size());
+        let (mut end, mut effort) = (scan.offset(), MOST_EFFORT * self.heap.space().zone_size());
         loop {
             if let Some((reference, record)) = scan.legible().filter(|(at, record)| is_named(*at, record)) {
                 end = reference.offset(self.heap.zone_shift()) + record.header.record_len();
             }
-            if !scan.pass_hole(&mut effort) {
-                return Ok(end);
+            match scan.pass_hole(&mut effort) {
+                PastHole::Record => {}
+                PastHole::Nothing => return Ok(end),
+                PastHole::Unclear => return Ok(self.heap.space().zone_size()),
             }
             while let Some(found) = scan.advance()? {
                 if let Found::Record { reference, record } = found

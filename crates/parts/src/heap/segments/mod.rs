@@ -42,6 +42,6 @@ pub use expiry::{EXPIRY_STEPS, Expiring};
 pub(super) use header::Role;
 pub use header::{FIRST_RECORD, SegmentHeader, format_table};
 pub use log::{HeapError, LogHeap, Use};
-pub use scan::{Found, Position, Scan, ScanError, SegmentInfo};
+pub use scan::{Found, PastHole, Position, Scan, ScanError, SegmentInfo};
 pub use state::SegmentState;
 pub use usage::{Candidate, RecordBytes, Shard};

@@ -32,6 +32,17 @@ pub enum Found<'a> {
     },
 }
 
+/// What a search behind bytes that are no record has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastHole {
+    /// The walk stands before a record that proves itself.
+    Record,
+    /// Nothing proves itself up to the end of the zone.
+    Nothing,
+    /// Too much looked like records: what follows is not known.
+    Unclear,
+}
+
 /// Why a committed zone cannot be read as a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanError {
@@ -264,21 +275,33 @@ impl<'a> Scan<'a> {
         RecordView::legible(self.ahead()?).map(|record| (self.here(), record))
     }
 
-    /// Passes over bytes that are no record, up to the next record that proves itself, if there is one that this version knows. Whoever wrote
-    /// them decides how much of them looks like records: of these no more than `effort` bytes are proved, less what was before.
-    pub fn pass_hole(&mut self, effort: &mut u64) -> bool {
-        let end = self.end();
-        for offset in (self.offset() + 8..end).step_by(8) {
-            let claimed = self.bytes.get(offset as usize..end as usize).and_then(RecordView::claimed_len);
-            let Some(len) = claimed else { continue };
-            let Some(rest) = effort.checked_sub(len) else { return false };
+    /// Passes over bytes that are no record, up to the next record that proves itself, if there is one that this version knows.
+    /// Whoever wrote the bytes decides how much of them looks like records: of these no more than `effort` bytes are proved, less
+    /// what was before. When that is used up, the place where the record here says that it ends is still looked at.
+    pub fn pass_hole(&mut self, effort: &mut u64) -> PastHole {
+        let (start, end) = (self.offset(), self.end());
+        let claimed = |offset| RecordView::claimed_len(self.bytes.get(offset as usize..end as usize)?);
+        let is_record = |offset| !matches!(self.certified(offset, end), Err(RecordError::Invalid));
+        let mut found = PastHole::Nothing;
+        for offset in (start + 8..end).step_by(8) {
+            let Some(len) = claimed(offset) else { continue };
+            let Some(rest) = effort.checked_sub(len) else {
+                found = PastHole::Unclear;
+                break;
+            };
             *effort = rest;
-            if self.certified(offset, end).is_ok() {
+            if is_record(offset) {
                 self.position.next = offset;
-                return true;
+                return PastHole::Record;
             }
         }
-        false
+        if found == PastHole::Unclear
+            && let Some(behind) = claimed(start).map(|len| start + len).filter(|behind| is_record(*behind))
+        {
+            self.position.next = behind;
+            return PastHole::Record;
+        }
+        found
     }
 
     fn certified(&self, offset: u64, end: u64) -> Result<RecordView<'a>, RecordError> {

@@ -111,12 +111,12 @@ impl LogHeap {
 
 #[cfg(test)]
 mod tests {
+    use super::super::log::SHORTEST_RECORD;
     use super::super::test_heap::heap;
-    use super::super::{LastLine, Use};
+    use super::super::{LastLine, PastHole, Position, Use};
     use super::*;
     use crate::heap::Reference;
-    use crate::heap::segments::log::SHORTEST_RECORD;
-    use crate::record::{Content, Encoder};
+    use crate::record::{Content, Encoder, LENGTHS};
 
     /// A heap with a segment of so many records, taken over as a crash has left it, and where they end.
     fn crashed(records: u64) -> (LogHeap, SegmentInfo, u64) {
@@ -178,15 +178,20 @@ mod tests {
         assert!(matches!(scan.advance(), Ok(None)));
         assert_eq!(scan.legible().map(|(_, record)| record.key), Some(&b"key"[..]));
         let len = (end - FIRST_RECORD) / 3;
+        // Its own length says where to look, once nothing else may be proved.
         let mut effort = len - 1;
-        assert!(!scan.pass_hole(&mut effort));
+        assert_eq!(scan.pass_hole(&mut effort), PastHole::Record);
+        assert_eq!((scan.offset(), effort), (FIRST_RECORD + len, len - 1));
+        heap.region().store(start + FIRST_RECORD + LENGTHS.start, 0);
+        scan = scan.from(Position::START);
+        assert_eq!(scan.pass_hole(&mut effort), PastHole::Unclear);
         assert_eq!((scan.offset(), effort), (FIRST_RECORD, len - 1));
         effort = len;
-        assert!(scan.pass_hole(&mut effort));
+        assert_eq!(scan.pass_hole(&mut effort), PastHole::Record);
         assert_eq!((scan.offset(), effort), (FIRST_RECORD + len, 0));
         while scan.advance().expect("records").is_some() {}
         assert_eq!(scan.offset(), end);
-        assert!(!scan.pass_hole(&mut effort));
+        assert_eq!(scan.pass_hole(&mut effort), PastHole::Nothing);
     }
 
     #[test]
