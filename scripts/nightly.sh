@@ -93,12 +93,12 @@ for what in $STEPS; do
   crash) for design in $DESIGNS; do step "crash $design" crash "$design"; done ;;
   twins)
     step twins env QUIPU_SEED="$SEED" QUIPU_STATES="$TWIN_STATES" \
-      cargo test --release -p quipu-lab --test crash -- --ignored --nocapture search
+      cargo test --release -p quipu-lab --test it -- --ignored --nocapture crash::search
     ;;
-  model) step model env QUIPU_MODEL_SEEDS="$SEEDS" cargo test --release -p quipu-lab --test model ;;
+  model) step model env QUIPU_MODEL_SEEDS="$SEEDS" cargo test --release -p quipu-lab --test it model:: ;;
   contract)
-    step contract cargo test --release -p quipu-lab --test contract on_files -- --include-ignored
-    step costs env QUIPU_UTILIZATIONS=80,90 cargo test --release -p quipu-lab --test pacman_costs
+    step contract cargo test --release -p quipu-lab --test it on_files -- --include-ignored
+    step costs env QUIPU_UTILIZATIONS=80,90 cargo test --release -p quipu-lab --test it pacman_costs::
     ;;
   linear)
     for design in $DESIGNS; do

@@ -21,6 +21,5 @@ run() { # run PACKAGE TEST [FILTER...]
   cargo +nightly test -Zbuild-std --target "$(rustc -vV | sed -n 's/^host: //p')" -p "$package" --test "$test" -- --test-threads=1 "$@"
 }
 
-run quipu-parts epoch
-run quipu-parts index_threads
-run quipu-lab contract on_dram on_files
+run quipu-parts it epoch:: index_threads::
+run quipu-lab it on_dram on_files --skip model::

@@ -1,10 +1,10 @@
 //! Scripts of changes to small pools, which are then opened. Fastest with `TMPDIR` in memory.
 #![no_main]
 
-#[path = "../../crates/lab/tests/hostile_pools/script.rs"]
+#[path = "../../crates/lab/tests/it/hostile_pools/script.rs"]
 mod script;
 #[allow(dead_code, reason = "the tests beside it use the rest")]
-#[path = "../../crates/lab/tests/hostile_pools/victim.rs"]
+#[path = "../../crates/lab/tests/it/hostile_pools/victim.rs"]
 mod victim;
 
 use script::Ground;

@@ -1,6 +1,6 @@
 //! What keys cost in DRAM, and that the index knows what it has allocated, to the byte.
 
-#[path = "masstree/support.rs"]
+#[path = "it/masstree/support.rs"]
 mod support;
 
 use quipu_parts::epoch::Collector;

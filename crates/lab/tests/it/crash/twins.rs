@@ -1,0 +1,198 @@
+//! The broken stores that the explorer has to convict, each by three pinned seeds, or, where none are pinned,
+//! by a search with a limit.
+//!
+//! A seed is that of a run which convicts its twin by itself, by one of the twin's charges: the words for
+//! this very fault. A change of the engine or of the explorer may turn a run into another one, so that a
+//! pinned seed convicts no longer. Then look whether the twin is still convicted at all, and pin what is
+//! found:
+//!
+//! ```sh
+//! QUIPU_TWIN=name cargo test -p quipu-lab --test it -- --ignored --nocapture crash::search
+//! ```
+//!
+//! The search runs seeds from 1 (or `QUIPU_SEED`) on, tells how many states each conviction took, and prints
+//! the seeds as they are to stand here. Without `QUIPU_TWIN` it searches for all.
+
+use quipu::{Design, SlotSettings, TieBreak, Twin};
+use quipu_lab::crash::{CrashConfig, CrashReport, explore};
+use quipu_medium::sim::Fault;
+
+/// A key has a value and should, or at least may, have none.
+const CAME_BACK: &str = "possible are {None";
+
+/// The head of a large value came back, whose zones are someone else's by now.
+const HEAD_CAME_BACK: &str = "a large value";
+
+/// A write that had returned, or was read, is not there after the crash.
+const LOST: &str = "an acknowledged write is lost";
+const READ_TOO_EARLY: &str = "a read before the crash returned what the crash took away";
+
+/// What is left of a record that an index in the pool names too early.
+const NAMED_TOO_EARLY: &[&str] =
+    &["is lost", "took away", "never written", "no record of its key where the index names one"];
+
+/// What is left where an index in the pool names a record that has moved away.
+const NAMED_TOO_LATE: &[&str] = &["is lost", "took away", "not sound"];
+
+/// States after which a twin without pinned seeds has got away.
+const MOST: u64 = 60_000;
+
+const FENCE_LEFT_OUT: Broken = Broken::Medium(Fault::FenceOmitted { every: 3 });
+
+/// What is broken.
+#[derive(Clone, Copy, Debug)]
+pub enum Broken {
+    /// The store.
+    Store(Twin),
+    /// The store, with ties broken as the paper breaks them.
+    PaperTies(Twin),
+    /// The medium.
+    Medium(Fault),
+}
+
+/// A broken store and what convicts it.
+#[derive(Debug)]
+pub struct Row {
+    /// What it is called.
+    pub name: &'static str,
+    design: Design,
+    broken: Broken,
+    charges: &'static [&'static str],
+    /// Runs of pools whose records have one size.
+    fixed: bool,
+    seeds: &'static [u64],
+}
+
+/// What a run of a broken store has shown.
+pub struct Trial {
+    /// Whether the run convicts the store of its own fault.
+    pub convicts: bool,
+    /// The run.
+    pub report: CrashReport,
+}
+
+impl Row {
+    /// The store, and the run of this seed.
+    pub fn config(&self, seed: u64) -> CrashConfig {
+        let (twin, fault) = match self.broken {
+            Broken::Store(twin) | Broken::PaperTies(twin) => (Some(twin), None),
+            Broken::Medium(fault) => (None, Some(fault)),
+        };
+        let tie_break = match self.broken {
+            Broken::PaperTies(_) => TieBreak::BlockOrder,
+            _ => TieBreak::Sequence,
+        };
+        let slots = SlotSettings { tie_break, ..SlotSettings::default() };
+        let (design, runs, states) = (self.design, Some(1), u64::MAX);
+        CrashConfig { design, seed, runs, states, workers: 1, twin, fault, slots, ..CrashConfig::default() }
+    }
+
+    /// Runs one seed.
+    pub fn trial(&self, seed: u64) -> Trial {
+        let report = explore(&self.config(seed), &mut |_, _| {}).expect("settings that there are");
+        let is_charged = |what: &str| self.charges.iter().any(|charge| what.contains(charge));
+        let convicts = report.details.iter().any(|violation| is_charged(&violation.what));
+        Trial { convicts: convicts && (report.fixed > 0 || !self.fixed), report }
+    }
+
+    /// Each of its seeds must convict it, or, if none are pinned, one of those that a search comes to.
+    pub fn convict(&self) {
+        if self.seeds.is_empty() {
+            let (mut states, mut seeds) = (0, 1..);
+            while states < MOST {
+                let Trial { convicts, report } = self.trial(seeds.next().expect("there are more"));
+                if convicts {
+                    return;
+                }
+                states += report.states;
+            }
+            panic!("{} got away with {states} states", self.name);
+        }
+        for seed in self.seeds {
+            let Trial { convicts, report } = self.trial(*seed);
+            assert!(
+                convicts,
+                "{} is not convicted by seed {seed} ({} states, {:#?}); to search for others: \
+                 QUIPU_TWIN={} cargo test -p quipu-lab --test it -- --ignored --nocapture crash::search",
+                self.name, report.states, report.details, self.name
+            );
+        }
+    }
+
+    /// Its pinned seeds.
+    pub fn seeds(&self) -> &[u64] {
+        self.seeds
+    }
+}
+
+/// The table, and a test for each of its rows.
+macro_rules! twins {
+    ($($(#[$doc:meta])* $name:ident: $design:ident, $broken:expr, $charges:expr, $fixed:expr, $seeds:expr;)*) => {
+        pub const TWINS: &[Row] = &[$(Row {
+            name: stringify!($name),
+            design: Design::$design,
+            broken: $broken,
+            charges: $charges,
+            fixed: $fixed,
+            seeds: $seeds,
+        }),*];
+        $($(#[$doc])* #[test]
+        fn $name() {
+            super::convict(stringify!($name));
+        })*
+    };
+}
+
+const ANY: bool = false;
+const FIXED: bool = true;
+
+twins! {
+    fence_left_out: Quipu, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
+    publish_before_persist: Quipu, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 9, 11];
+    life_left_out: Quipu, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[4, 5, 9];
+    append_after_recovery: Quipu, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 20];
+    tombstone_dropped_early: Quipu, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
+        &[1, 4, 5];
+    freed_in_dram_only: Quipu, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 5, 7];
+    batch_in_pieces: Quipu, Broken::Store(Twin::BatchInPieces), &["an atomic batch is there in part"], ANY, &[1, 2, 3];
+    stale_checkpoint: Quipu, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
+    value_committed_late: Quipu, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 5];
+    viper_fence_left_out: Viper, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
+    /// In pools whose records have one size.
+    viper_fixed_fence_left_out: Viper, FENCE_LEFT_OUT, &["torn value"], FIXED, &[3, 4, 7];
+    viper_released_before_persist: Viper, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[1, 4, 6];
+    viper_old_not_released: Viper, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[1, 3, 6];
+    /// A writer that deletes a key whose last put was published late must not do so durably before the record
+    /// that this put has replaced is durably gone.
+    viper_key_free_before_release: Viper, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[79, 107, 108];
+    /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably
+    /// gone; sequence numbers do not. Locks see to that (`heap::slots::locks`), so the paper's way is
+    /// convicted where they let go too early.
+    viper_ties_of_the_paper: Viper, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[5, 22, 121];
+    viper_pacman_fence_left_out: ViperPacman, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
+    /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
+    viper_pacman_tombstone_dropped_early: ViperPacman, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
+        &[1, 4, 6];
+    /// The copies of a block are one fence, and that comes before the block is free.
+    viper_pacman_victim_freed_early: ViperPacman, Broken::Store(Twin::VictimFreedEarly),
+        &["is lost", "took away", "found None", "not sound"], ANY, &[1, 2, 3];
+    /// A copy whose original was superseded meanwhile must not outlive the record that superseded it.
+    viper_pacman_losing_copy_kept: ViperPacman, Broken::Store(Twin::LosingCopyKept), &[CAME_BACK, "not sound"], ANY,
+        &[29, 86, 90];
+    /// The index in the pool says what is where, and must not say so before it is there.
+    flatstore_ph_publish_before_persist: FlatstorePh, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
+        &[4, 5, 6];
+    flatstore_ff_publish_before_persist: FlatstoreFf, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
+        &[2, 5, 9];
+    mpkv_publish_before_persist: Mpkv, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
+    mpkv_baseline_publish_before_persist: MpkvBaseline, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
+        &[1, 6, 7];
+    /// The listing of PACMAN's paper (figure 4) flushes after every 32 entries and not the rest.
+    flatstore_ph_last_repointed_unflushed: FlatstorePh, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
+        &[1, 2, 3];
+    flatstore_ff_last_repointed_unflushed: FlatstoreFf, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
+        &[1, 2, 3];
+    mpkv_last_repointed_unflushed: Mpkv, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY, &[1, 2, 3];
+    mpkv_baseline_last_repointed_unflushed: MpkvBaseline, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
+        &[1, 2, 3];
+}

@@ -1,0 +1,14 @@
+//! Pools that were cut short, overwritten, flipped, lost in part, or written by someone else: opening one either refuses
+//! with the right error and leaves the file as it is, byte for byte, or shows what survived and nothing wrong.
+
+mod checkpoints;
+mod disk_full;
+mod large;
+mod lost_pages;
+mod mutations;
+mod neighbours;
+mod salvage;
+mod script;
+mod segments;
+mod superblocks;
+mod victim;

@@ -1,0 +1,116 @@
+//! The disk is full before the pool is: an error, not a fault, and work goes on when there is room again.
+
+use super::victim::options;
+use quipu::{Design, Error, ErrorKind, NodePlace, Options, Store};
+use quipu_lab::contract::{Contents, value_of, verify};
+use quipu_medium::sim::SimOptions;
+use quipu_medium::{MediumError, Region};
+use std::path::Path;
+use std::process::Command;
+
+/// Puts until that fails, and tells how.
+fn put_until_it_fails(store: &Store, contents: &mut Contents, at_most: usize) -> Option<Error> {
+    let mut client = store.client();
+    for number in contents.len()..contents.len() + at_most {
+        let key = number.to_le_bytes();
+        let value = value_of(&key, 0, 700);
+        if let Err(error) = client.put(&key, &value) {
+            return Some(error);
+        }
+        contents.insert(key.to_vec(), value);
+    }
+    None
+}
+
+#[track_caller]
+fn disk_full(error: Option<Error>) {
+    let is_full = matches!(&error, Some(Error::Medium(MediumError::DiskFull { .. })));
+    assert!(is_full, "{error:?}");
+    assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::Room));
+}
+
+fn on_the_simulator(design: Design, nodes: NodePlace) {
+    let region = Region::sim(SimOptions { len: 2 << 20, ..SimOptions::default() });
+    let sim = region.simulator().unwrap().clone();
+    let mut options = Options { design: Some(design), zone_size: Some(16 << 10), ..Options::default() };
+    options.offset_map.nodes = nodes;
+    let mut store = Store::create_on(region.clone(), &options).unwrap();
+    let mut contents = Contents::new();
+    for _ in 0..3 {
+        assert!(put_until_it_fails(&store, &mut contents, 100).is_none());
+        sim.fail_reserve_after(2);
+        disk_full(put_until_it_fails(&store, &mut contents, 1000));
+        disk_full(put_until_it_fails(&store, &mut contents, 1000));
+        verify(&mut store, &contents);
+        sim.fail_reserve_after(u64::MAX);
+    }
+    sim.fail_reserve_after(0);
+    drop(store);
+    let mut store = Store::open_on(region, &options).unwrap();
+    verify(&mut store, &contents);
+    if design == Design::Viper {
+        // A deletion is a mark and takes no room; in a log it is a record.
+        let key = contents.keys().next().unwrap().clone();
+        store.client().delete(&key).unwrap();
+        contents.remove(&key);
+        verify(&mut store, &contents);
+    }
+    sim.fail_reserve_after(u64::MAX);
+    assert!(put_until_it_fails(&store, &mut contents, 200).is_none());
+    verify(&mut store, &contents);
+}
+
+#[test]
+fn under_a_log() {
+    on_the_simulator(Design::Quipu, NodePlace::Dram);
+}
+
+#[test]
+fn under_slots() {
+    on_the_simulator(Design::Viper, NodePlace::Dram);
+    on_the_simulator(Design::Viper, NodePlace::Pm);
+    on_the_simulator(Design::ViperPacman, NodePlace::Dram);
+}
+
+/// A small file system, unmounted when dropped.
+struct SmallDisk<'a>(&'a Path);
+
+impl<'a> SmallDisk<'a> {
+    fn mount(folder: &'a Path) -> Option<SmallDisk<'a>> {
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(SmallDisk(folder))
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).output();
+    }
+}
+
+#[test]
+fn on_a_small_file_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_disk) = SmallDisk::mount(folder.path()) else {
+        println!("skipped: mounting a small file system needs root");
+        return;
+    };
+    let filler = folder.path().join("filler");
+    std::fs::write(&filler, vec![1; 1 << 20]).unwrap();
+    let path = folder.path().join("pool");
+    let options = Options { size: 16 << 20, zone_size: Some(64 << 10), ..options() };
+    let mut store = Store::create(&path, &options).unwrap();
+    let mut contents = Contents::new();
+    disk_full(put_until_it_fails(&store, &mut contents, 100_000));
+    assert!(contents.len() > 500, "there was room for {}", contents.len());
+    verify(&mut store, &contents);
+    drop(store);
+    let mut store = Store::open(&path, &options).unwrap();
+    verify(&mut store, &contents);
+    std::fs::remove_file(filler).unwrap();
+    assert!(put_until_it_fails(&store, &mut contents, 400).is_none());
+    verify(&mut store, &contents);
+    store.close().unwrap();
+    verify(&mut Store::open(&path, &options).unwrap(), &contents);
+}

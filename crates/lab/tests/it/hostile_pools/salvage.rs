@@ -1,0 +1,167 @@
+//! Salvage: all that proves itself is kept, what is lost is named, and the damaged pool stays as it was.
+
+use super::victim::{Victim, contents_of, options, without};
+use quipu::{Error, Instead, LostKey, Options, SalvageReport, Store};
+use quipu_lab::contract::{Contents, value_of, verify};
+
+/// Salvages these bytes and proves the new pool.
+fn salvaged(victim: &Victim, bytes: &[u8]) -> Result<(SalvageReport, Contents), Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, into) = (folder.path().join("damaged"), folder.path().join("new"));
+    std::fs::write(&path, bytes).unwrap();
+    let result = Store::salvage(&path, &into, &options(), &|_, _| {});
+    assert!(std::fs::read(&path).unwrap() == bytes, "the damaged pool was changed");
+    let report = result.inspect_err(|_| assert!(!into.exists(), "a new pool is left behind"))?;
+    let mut store = Store::open(&into, &options()).unwrap();
+    let contents = contents_of(&store);
+    verify(&mut store, &contents);
+    assert_eq!(report.keys, contents.len() as u64);
+    for (key, value) in &contents {
+        let known = victim.contents.get(key) == Some(value) || key.starts_with(b"old ");
+        assert!(known, "{} has a value that nobody gave it", key.escape_ascii());
+    }
+    Ok((report, contents))
+}
+
+#[test]
+fn a_sound_pool_is_copied_whole() {
+    for closed in [true, false] {
+        let victim = Victim::usual(closed);
+        let (report, contents) = salvaged(&victim, &victim.bytes).unwrap();
+        assert!(report.damage.places.is_empty() && report.lost.is_empty(), "{report:?}");
+        assert!(contents == victim.contents);
+    }
+}
+
+#[test]
+fn records_that_do_not_prove_themselves_are_named_and_the_others_kept() {
+    let victim = Victim::usual(true);
+    let segments = victim.segments();
+    let hit: Vec<_> =
+        segments.iter().flat_map(|segment| [&segment.records[3], &segment.records[9]]).collect();
+    // In the value: the key stays legible.
+    let bytes = victim.damaged(|bytes| hit.iter().for_each(|record| bytes[record.start + 60] ^= 1));
+    let (report, contents) = salvaged(&victim, &bytes).unwrap();
+    let mut keys: Vec<_> = hit.iter().map(|record| victim.key_at(record).to_vec()).collect();
+    assert!(contents == without(&victim.contents, &keys));
+    keys.sort();
+    let lost: Vec<_> = report.lost.iter().map(|lost| lost.key.clone()).collect();
+    assert_eq!(lost, keys);
+    assert!(report.lost.iter().all(|lost| lost.instead == Instead::Nothing));
+    assert_eq!(report.damage.places.len(), hit.len());
+}
+
+/// The same in place: what does not prove itself is given up, once, and the pool goes on.
+#[test]
+fn accepted_damage_names_the_keys_and_is_gone() {
+    for closed in [true, false] {
+        let victim = Victim::usual(closed);
+        let segments = victim.segments();
+        let hit = &segments[1].records[5];
+        // A record, and the end mark of another segment, which loses nothing.
+        let bytes = victim.damaged(|bytes| {
+            bytes[hit.start + 60] ^= 1;
+            bytes[segments[2].start + 40] ^= 1;
+        });
+        assert!(matches!(victim.refused(&bytes), Error::Damaged(_)));
+        let accepting = Options { accept_damage: true, ..options() };
+        let mut store = victim.open_with(&bytes, &accepting).unwrap();
+        let key = victim.key_at(hit).to_vec();
+        let lost = store.recovery().lost_keys.clone();
+        assert_eq!(lost, [LostKey { key: key.clone(), instead: Instead::Nothing }], "closed: {closed}");
+        assert!(store.recovery().lost.len() >= 2, "{:?}", store.recovery().lost);
+        let expected = without(&victim.contents, &[key]);
+        verify(&mut store, &expected);
+        drop(store);
+        for _ in 0..2 {
+            let mut store = victim.reopen();
+            assert!(store.recovery().lost.is_empty());
+            verify(&mut store, &expected);
+            store.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_segment_without_header_or_end_mark_loses_no_more_than_itself() {
+    let victim = Victim::usual(true);
+    let segment = &victim.segments()[2];
+    let keys: Vec<_> = segment.records.iter().map(|record| victim.key_at(record).to_vec()).collect();
+    let headless = victim.damaged(|bytes| bytes[segment.start + 16] ^= 1);
+    let (report, contents) = salvaged(&victim, &headless).unwrap();
+    assert!(contents == without(&victim.contents, &keys));
+    assert_eq!(report.lost.iter().map(|lost| lost.key.clone()).collect::<Vec<_>>(), keys);
+
+    let endless = victim.damaged(|bytes| bytes[segment.start + 40] ^= 1);
+    let (report, contents) = salvaged(&victim, &endless).unwrap();
+    assert!(contents == victim.contents && report.lost.is_empty());
+    assert_eq!(report.damage.places.len(), 1);
+}
+
+#[test]
+fn what_stands_for_a_lost_record_is_told() {
+    let victim = Victim::new(4 << 20, 64 << 10, true, |store| {
+        let mut client = store.client();
+        for key in [&b"old value"[..], b"old deleted", b"old superseded"] {
+            client.put(key, b"the older value").unwrap();
+        }
+        client.put(b"old value", b"the later value").unwrap();
+        client.delete(b"old deleted").unwrap();
+        client.put(b"old superseded", b"the later value").unwrap();
+        client.put(b"old superseded", b"the last value").unwrap();
+        Contents::from([(b"other".to_vec(), value_of(b"other", 0, 10))])
+    });
+    let segments = victim.segments();
+    let records: Vec<_> = segments.iter().flat_map(|segment| &segment.records).collect();
+    let bytes = victim.damaged(|bytes| {
+        for record in &records[3..6] {
+            bytes[record.start] ^= 1;
+        }
+    });
+    let (report, contents) = salvaged(&victim, &bytes).unwrap();
+    let lost: Vec<_> = report.lost.iter().map(|lost| (&lost.key[..], lost.instead)).collect();
+    assert_eq!(lost, [(&b"old deleted"[..], Instead::DeletedValue), (b"old value", Instead::OlderValue)]);
+    assert_eq!(contents[&b"old value"[..]], b"the older value");
+    assert_eq!(contents[&b"old superseded"[..]], b"the last value");
+}
+
+#[test]
+fn a_pool_cut_short_is_salvaged_up_to_there() {
+    let victim = Victim::usual(true);
+    let segments = victim.segments();
+    // A mapping takes whole pages.
+    let cut = segments[segments.len() / 2].records[20].start / 4096 * 4096;
+    let (report, contents) = salvaged(&victim, &victim.bytes[..cut]).unwrap();
+    let mut gone = Vec::new();
+    for record in segments.iter().flat_map(|segment| &segment.records) {
+        if record.end > cut {
+            gone.push(victim.key_at(record).to_vec());
+        }
+    }
+    assert!(contents == without(&victim.contents, &gone));
+    assert!(!report.damage.places.is_empty());
+    assert!(matches!(salvaged(&victim, &victim.bytes[..4096 * 2]), Err(Error::Space(_))));
+}
+
+#[test]
+fn whatever_is_hit_nothing_wrong_is_salvaged() {
+    let victim = Victim::usual(true);
+    let mut random = 0x2545_f491_4f6c_dd1du64;
+    for _ in 0..60 {
+        let bytes = victim.damaged(|bytes| {
+            for _ in 0..40 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = (random >> 20) as usize % bytes.len();
+                let len = (random >> 8) as usize % 300;
+                let end = (at + len).min(bytes.len());
+                // One superblock copy has to stay.
+                if at >= 8192 {
+                    bytes[at..end].fill(random as u8);
+                }
+            }
+        });
+        if let Err(error) = salvaged(&victim, &bytes) {
+            assert!(matches!(error, Error::Space(_)), "{error}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! What several tests have in common.
+
+pub mod cost;
+pub mod schedule;

@@ -1,0 +1,49 @@
+//! Tests of the parts through their public faces, in one program: each would link the parts anew.
+
+mod buckets {
+    pub mod crash;
+    pub mod support;
+}
+mod buckets_crash;
+mod buckets_death;
+mod buckets_pm;
+mod cceh {
+    pub mod crash;
+    pub mod support;
+}
+mod cceh_crash;
+mod cceh_model;
+mod cceh_pm;
+mod cceh_threads;
+mod crashes;
+mod epoch;
+mod fastfair {
+    pub mod crash;
+    pub mod support;
+}
+mod fastfair_crash;
+mod fastfair_model;
+mod fastfair_pm;
+mod fastfair_threads;
+mod hot_set;
+mod index_image;
+mod index_meetings;
+mod index_model;
+mod index_seam;
+mod index_threads;
+mod masstree {
+    pub mod support;
+    pub mod world;
+}
+mod masstree_hints;
+mod masstree_model;
+mod masstree_threads;
+mod record;
+mod shared;
+mod slots;
+mod space_cost;
+mod space_crash;
+mod space_lists;
+mod space_speed;
+mod space_superblock;
+mod stripes;

@@ -1,0 +1,274 @@
+//! The Masstree under several threads, real ones and those of the simulator's scheduler: what is there is found, what is not
+//! is not, a walk sees it exactly once and in order, per key reads never go back, a cleaner's words arrive or are refused,
+//! whatever nodes and layers come and go meanwhile; and in the end nothing is left of them.
+
+use crate::masstree::support;
+use crate::masstree::world;
+
+use quipu_medium::sim::sched;
+use quipu_parts::epoch::Collector;
+use quipu_parts::index::masstree::{Cursor, Masstree};
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::{Keys, Random};
+use world::World;
+
+/// Two writers, each of its own half of the keys; two readers, a cleaner and a walk.
+fn real_threads(shape: Keys, keys: u64, rounds: u64) {
+    let world = World::new(shape, keys, 1);
+    let finished = AtomicBool::new(false);
+    let (world, finished) = (&world, &finished);
+    std::thread::scope(|scope| {
+        for reader in 0..2 {
+            let participant = world.collector.register();
+            scope.spawn(move || {
+                let mut random = Random(reader << 32);
+                while !finished.load(Ordering::Relaxed) {
+                    world.read(&participant, random.below(world.len()));
+                }
+            });
+        }
+        let cleaner = world.collector.register();
+        scope.spawn(move || {
+            let mut random = Random(3 << 32);
+            while !finished.load(Ordering::Relaxed) {
+                world.move_word(&cleaner, random.below(world.len()));
+            }
+        });
+        let walker = world.collector.register();
+        scope.spawn(move || {
+            let mut random = Random(4 << 32);
+            while !finished.load(Ordering::Relaxed) {
+                world.walk(&walker, 1 + random.below(100) as usize);
+            }
+        });
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let participant = world.collector.register();
+                scope.spawn(move || {
+                    let mut random = Random(writer << 40);
+                    // The share of removals swings, so that nodes and layers fill up and go.
+                    for round in 0..rounds {
+                        let removals = [1, 9, 3, 7][round as usize % 4];
+                        for _ in 0..world.len() {
+                            let number = random.below(world.len() / 2) * 2 + writer;
+                            world.write(&participant, number, random.below(10) < removals);
+                        }
+                    }
+                })
+            })
+            .collect();
+        let results: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        finished.store(true, Ordering::Relaxed);
+        assert!(results.iter().all(Result::is_ok), "a writer failed");
+    });
+    world.check_and_clear();
+}
+
+#[test]
+fn keys_of_all_shapes() {
+    for shape in Keys::ALL {
+        real_threads(shape, 4_000, 12);
+        real_threads(shape, 60, 400);
+    }
+}
+
+/// How a schedule begins and what its writers do.
+#[derive(Clone, Copy)]
+struct Plan {
+    keys: u64,
+    /// Keys that are there from the start.
+    present: u64,
+    /// Operations of a writer.
+    steps: u64,
+    /// Removals among ten of these, in the first half and in the second.
+    removals: [u64; 2],
+}
+
+/// One schedule: two writers, a reader, a cleaner and a walk, over keys that share nodes and layers.
+fn schedule(shape: Keys, plan: Plan, seed: u64) {
+    let world = World::new(shape, plan.keys, seed);
+    let world = &world;
+    let writer = |writer: u64| {
+        let participant = world.collector.register();
+        move || {
+            let mut random = Random(seed << 32 | writer << 16);
+            for step in 0..plan.steps {
+                let number = random.below(world.len() / 2) * 2 + writer;
+                let removals = plan.removals[usize::from(step >= plan.steps / 2)];
+                world.write(&participant, number, random.below(10) < removals);
+            }
+        }
+    };
+    let other = |task: u64, steps: u64| {
+        let participant = world.collector.register();
+        move || {
+            let mut random = Random(seed << 32 | task << 16);
+            for _ in 0..steps {
+                match task {
+                    2 => world.read(&participant, random.below(world.len())),
+                    3 => world.move_word(&participant, random.below(world.len())),
+                    _ => world.walk(&participant, 1 + random.below(20) as usize),
+                }
+            }
+        }
+    };
+    let setup = world.collector.register();
+    (0..plan.present.min(world.len())).for_each(|number| world.write(&setup, number, false));
+    drop(setup);
+    let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![
+        Box::new(writer(0)),
+        Box::new(writer(1)),
+        Box::new(other(2, 2 * plan.steps)),
+        Box::new(other(3, plan.steps)),
+        Box::new(other(4, 4)),
+    ];
+    sched::run(seed, tasks).unwrap_or_else(|error| panic!("{shape:?} seed {seed}: {error}"));
+    world.check_and_clear();
+}
+
+/// Removals soon empty nodes and layers, which then come again.
+#[test]
+fn schedules_over_few_keys() {
+    for seed in 0..120 {
+        for shape in Keys::ALL {
+            let keys = [24, 40, 90][seed as usize % 3];
+            let present = if seed % 2 == 0 { keys } else { keys / 2 };
+            schedule(shape, Plan { keys, present, steps: 50, removals: [2, 8] }, seed);
+        }
+    }
+}
+
+/// Insertions soon split a full inner node.
+#[test]
+fn schedules_in_which_inner_nodes_split() {
+    for seed in 0..150 {
+        for (shape, present) in [(Keys::Random8, 155), (Keys::Ascending8, 150), (Keys::LongPrefix, 155)] {
+            schedule(shape, Plan { keys: 400, present, steps: 60, removals: [0, 1] }, seed);
+        }
+    }
+}
+
+/// Removals soon leave inner nodes without children.
+#[test]
+fn schedules_in_which_inner_nodes_go() {
+    for seed in 0..100 {
+        for shape in [Keys::Random8, Keys::LongPrefix] {
+            schedule(shape, Plan { keys: 190, present: 190, steps: 400, removals: [10, 9] }, seed);
+        }
+    }
+}
+
+/// Removals soon leave a layer without keys, of which two nodes were the last.
+#[test]
+fn schedules_in_which_layers_go() {
+    for seed in 0..1500 {
+        let keys = 16 + seed % 4;
+        let plan = Plan { keys, present: keys, steps: 3 * keys, removals: [10, 10 - seed % 2 * 3] };
+        schedule(Keys::OneLayer, plan, seed);
+    }
+}
+
+/// Nodes that change at once: the last keys of some are removed while those beside them split. In the end every key is where a
+/// walk passes, and where it is looked for; and a layer without keys has gone.
+fn neighbours(front: &[u8], nodes: u64, emptied: &[u64], split: &[u64], seed: u64) {
+    const FANOUT: u64 = 15;
+    let (index, collector) = (Masstree::new(), Collector::new());
+    let setup = collector.register();
+    let key = |number: u64| [front, &number.to_be_bytes()].concat();
+    // In ascending order they fill their nodes. Of those to be emptied the last key is left.
+    let keys_of = |node: u64| (node * FANOUT + 1..=node * FANOUT + FANOUT).map(|number| number * 100);
+    for number in (0..nodes).flat_map(keys_of) {
+        index.upsert(&setup.pin(), &key(number), number).expect("room");
+    }
+    for number in emptied.iter().flat_map(|node| keys_of(*node).take(FANOUT as usize - 1)) {
+        assert_eq!(index.take(&setup.pin(), &key(number)), Some(number));
+    }
+    let new_keys_of = |node: u64| keys_of(node).skip(3).take(3).map(|number| number + 1);
+    let change = |number: u64, is_new: bool| {
+        let (participant, index) = (collector.register(), &index);
+        move || {
+            let guard = participant.pin();
+            if is_new {
+                index.upsert(&guard, &key(number), number).expect("room");
+            } else {
+                assert_eq!(index.take(&guard, &key(number)), Some(number), "seed {seed}");
+            }
+            assert_eq!(index.get(&guard, &key(number)).is_some(), is_new, "seed {seed}");
+        }
+    };
+    let mut tasks: Vec<Box<dyn FnOnce() + '_>> = Vec::new();
+    for last in emptied.iter().filter_map(|node| keys_of(*node).next_back()) {
+        tasks.push(Box::new(change(last, false)));
+    }
+    for node in split {
+        let works: Vec<_> = new_keys_of(*node).map(|number| change(number, true)).collect();
+        tasks.push(Box::new(|| works.into_iter().for_each(|work| work())));
+    }
+    sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let kept = (0..nodes).filter(|node| !emptied.contains(node)).flat_map(keys_of);
+    let mut expected: Vec<u64> = kept.chain(split.iter().flat_map(|node| new_keys_of(*node))).collect();
+    expected.sort_unstable();
+    let mut seen = Vec::new();
+    index.next_batch(&setup.pin(), &mut Cursor::default(), usize::MAX, |_, word| seen.push(word));
+    assert_eq!(seen, expected, "seed {seed}");
+    assert!(expected.iter().all(|number| index.get(&setup.pin(), &key(*number)) == Some(*number)));
+    assert_eq!(index.stats().layers, u64::from(!front.is_empty() && !expected.is_empty()), "seed {seed}");
+}
+
+#[test]
+fn schedules_of_neighbours() {
+    for seed in 0..300 {
+        for front in [&b""[..], b"in front"] {
+            neighbours(front, 5, &[1, 3], &[0, 2], seed);
+            neighbours(front, 5, &[1, 2], &[0, 3], seed);
+            // The root of two nodes goes, or gets a third.
+            neighbours(front, 2, &[1], &[0], seed);
+            neighbours(front, 3, &[1, 2], &[0], seed);
+            // Nothing is left.
+            neighbours(front, 2, &[0, 1], &[], seed);
+            neighbours(front, 3, &[0, 1, 2], &[], seed);
+        }
+    }
+}
+
+/// The last keys of a layer below another are removed while keys come in that layer, in the one above, and in the first: the
+/// layers go if they are empty, and not else.
+#[test]
+fn schedules_of_layers_that_hang_on_each_other() {
+    let name = |slices: &[&[u8]], rest: &str| [slices.concat(), rest.as_bytes().to_vec()].concat();
+    let (outer, inner) = (&b"outer..."[..], &b"inner..."[..]);
+    let doomed = [name(&[outer, inner], "one"), name(&[outer, inner], "two")];
+    let added =
+        [name(&[outer], "a"), name(&[outer, inner], "a"), name(&[outer], "later and longer"), name(&[], "a")];
+    for seed in 0..6_000u64 {
+        let (index, collector) = (Masstree::new(), Collector::new());
+        let setup = collector.register();
+        for (key, word) in doomed.iter().zip(1..) {
+            index.upsert(&setup.pin(), key, word).expect("room");
+        }
+        assert_eq!(index.stats().layers, 2);
+        let remover = || {
+            let (participant, index, doomed) = (collector.register(), &index, &doomed);
+            move || doomed.iter().for_each(|key| assert!(index.take(&participant.pin(), key).is_some()))
+        };
+        let mut tasks: Vec<Box<dyn FnOnce() + '_>> = vec![Box::new(remover())];
+        // Which of the others come depends on the seed.
+        let comes = |number: &usize| ((seed / 8) >> number).is_multiple_of(2);
+        for number in (0..added.len()).filter(comes) {
+            let (participant, index, key) = (collector.register(), &index, &added[number]);
+            tasks.push(Box::new(move || {
+                let guard = participant.pin();
+                index.upsert(&guard, key, 10 + number as u64).expect("room");
+                assert_eq!(index.get(&guard, key), Some(10 + number as u64), "seed {seed}");
+            }));
+        }
+        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let guard = setup.pin();
+        for (number, key) in added.iter().enumerate() {
+            let expected = comes(&number).then_some(10 + number as u64);
+            assert_eq!(index.get(&guard, key), expected, "seed {seed} {number}");
+        }
+        added.iter().for_each(|key| _ = index.take(&guard, key));
+        assert_eq!((index.len(), index.stats().layers), (0, 0), "seed {seed}");
+    }
+}
