@@ -7,7 +7,7 @@
 # states each conviction took.
 #
 #   scripts/nightly.sh                                  # all of it, some hours
-#   STATES=2000 TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 scripts/nightly.sh   # a trial
+#   STATES=2000 TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
 #
 # SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, REPORT the file of the report, STEPS the
 # steps: crash twins model contract linear kill soak.
@@ -22,6 +22,7 @@ HISTORIES=${HISTORIES:-50000}
 ROUNDS=${ROUNDS:-100}
 REOPENINGS=${REOPENINGS:-100}
 SEEDS=${SEEDS:-60}
+DAMAGE_SEEDS=${DAMAGE_SEEDS:-5000}
 REPORT=${REPORT:-nightly-$night.jsonl}
 STEPS=${STEPS:-crash twins model contract linear kill soak}
 
@@ -97,8 +98,10 @@ for what in $STEPS; do
     ;;
   model) step model env QUIPU_MODEL_SEEDS="$SEEDS" cargo test --release -p quipu-lab --test it model:: ;;
   contract)
-    step contract cargo test --release -p quipu-lab --test it on_files -- --include-ignored
-    step costs env QUIPU_UTILIZATIONS=80,90 cargo test --release -p quipu-lab --test it pacman_costs::
+    step contract cargo test --release -p quipu-lab --test it on_files -- --include-ignored --skip model::
+    step damage env QUIPU_DAMAGE_SEEDS="$DAMAGE_SEEDS" \
+      cargo test --release -p quipu-lab --test it damage:: -- --skip index_damage::
+    step costs env QUIPU_UTILIZATIONS=80,90 cargo test --release -p quipu-lab --test it pacman_costs:: -- --skip viper_pacman_costs::
     ;;
   linear)
     for design in $DESIGNS; do

@@ -30,6 +30,7 @@ use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
 pub use report::RecoveryReport;
 pub(crate) use report::{Holes, changed_headers, drawn_end};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use values::FoundHead;
 
@@ -37,7 +38,7 @@ use values::FoundHead;
 const AT_ONCE: usize = 16;
 
 /// Bytes that a search behind a torn record may prove, in sizes of a segment. Values full of bytes that look like
-/// headers can use it up; what follows is then reported as lost.
+/// headers can use it up; the rest of the segment is then reported as torn.
 pub(crate) const MOST_EFFORT: u64 = 4;
 
 /// A record on its way into the index.
@@ -261,9 +262,12 @@ impl<I: Index> Spine<I> {
                 }
                 Ok(None) => {
                     let offset = scan.offset();
-                    let is_end =
-                        self.twin == Some(Twin::AppendAfterRecovery) || scan.info().sealed_end.is_some();
-                    let passed = if is_end { PastHole::Nothing } else { scan.pass_hole(&mut effort) };
+                    // Otherwise the scan passes over holes by itself.
+                    let may_be_torn = scan.info().sealed_end.is_none() && holes == Holes::AreDamage;
+                    let passed = match may_be_torn && self.twin != Some(Twin::AppendAfterRecovery) {
+                        true => scan.pass_hole(&self.drawn(), &mut effort),
+                        false => PastHole::Nothing,
+                    };
                     // The run died while it wrote several records under one fence, of which any may have arrived; or one
                     // that nobody wrote in part was damaged since. What is behind it counts in either case.
                     let end = match passed {
@@ -300,6 +304,11 @@ impl<I: Index> Spine<I> {
             findings.sealed.push(scan.info());
         }
         Ok(())
+    }
+
+    /// The numbers that records of this pool can have.
+    pub(crate) fn drawn(&self) -> Range<u64> {
+        1..drawn_end(self.heap.space().superblock().clock_ceiling.get())
     }
 
     /// Notes the head of a large value, and tells whether its zones prove that they hold it.
@@ -381,11 +390,8 @@ impl<I: Index> Spine<I> {
                     }
                 }
                 Ok(Some(Found::Frame { .. })) => {}
-                Ok(None) => match scan.pass_hole(&mut effort) {
-                    PastHole::Record => {}
-                    PastHole::Nothing => return Ok(true),
-                    PastHole::Unclear => return Ok(false),
-                },
+                Ok(None) if scan.pass_hole(&self.drawn(), &mut effort) == PastHole::Record => {}
+                Ok(None) => return Ok(true),
                 Ok(Some(Found::Gap { .. })) | Err(_) => return Ok(false),
             }
         }

@@ -127,7 +127,7 @@ impl Args {
 fn export(store: &Store, out: impl Write) -> Result<Exported, ExportError> {
     let bar = Bar::new("exporting");
     let recovery = store.recovery();
-    // What is torn is most often a write that a crash cut off: it is told, and nothing is missing for it.
+    // Most torn places are writes that a crash cut off: they are reported beside the export, which counts them as never made.
     let missing = recovery.lost.clone();
     let exported =
         transfer::export(&store.client(), missing, out, &|done, total| bar.at(done.min(total), total));

@@ -84,6 +84,7 @@ pub fn modules(folder: &str, files: &[String]) -> (Vec<Module>, Vec<String>) {
             ["src", "lib.rs" | "main.rs"] | ["build.rs"] => (true, false),
             ["src", "bin", name] => (name.ends_with(".rs"), false),
             ["tests" | "benches" | "examples", name] => (name.ends_with(".rs"), true),
+            ["tests" | "benches" | "examples", _, "main.rs"] => (true, true),
             _ => (false, false),
         };
         if is_root {

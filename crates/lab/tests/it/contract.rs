@@ -47,15 +47,15 @@ macro_rules! rooms {
 }
 
 rooms! {
-    calls, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored";
-    batches, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored";
-    expiry, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored";
+    calls, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
+    batches, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
+    expiry, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     limits;
     large;
-    concurrency, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored";
-    order, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored";
+    concurrency, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
+    order, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     space;
-    slots, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored";
+    slots, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     durability;
 }
 

@@ -4,7 +4,7 @@
 //!
 //! `cargo test -p quipu-lab --test it -- --ignored fixtures::`
 //!
-//! Those of the first form of `viper`, `flatstore-ff` and `mpkv` were made by the command line, with `put` of
+//! Those of earlier forms were made by the command line, with `put` of
 //! "llama", "alpaca", "gone" and "vicuna" and `del` of "gone".
 
 use quipu::{Design, Error, ErrorKind, MediumKind, Options, Store, Testing, WriteBatch};
@@ -102,10 +102,11 @@ fn pools_of_every_format_open() {
     }
 }
 
-/// Pools of the first form of a design, and what the refusal names.
-const FIRST_FORMS: [(&str, &str); 3] = [
+/// Pools of earlier forms of a design, and what the refusal names.
+const FIRST_FORMS: [(&str, &str); 4] = [
     ("viper", "chunk headers without a check of their count of used blocks"),
     ("flatstore-ff", "nodes of FAST&FAIR in which an end is a zero"),
+    ("flatstore-ff-2", "separators of FAST&FAIR without a check"),
     ("mpkv", "buckets in which a free slot is a zero"),
 ];
 

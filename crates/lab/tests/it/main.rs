@@ -1,4 +1,6 @@
-//! Tests of whole stores, of what explores and measures them, and of damage, in one program: each would compile the engine anew.
+//! Tests of whole stores, of what explores and measures them, and of damage, in one program.
+//!
+//! A program for each file would compile the engine once for each.
 
 mod batches;
 mod believed;

@@ -24,9 +24,12 @@ fn what_is_deleted_stays_away_and_nothing_else_does() {
 /// The fault that this is for: tombstones go while older values of their keys remain.
 #[test]
 fn tombstones_that_go_early_are_convicted() {
-    let report = short(SoakConfig { twin: Some(Twin::TombstoneDroppedEarly), ..SoakConfig::default() });
-    assert_eq!(report.violations, 1, "{report:?}");
+    // Real threads: nothing says in which run a tombstone goes too early.
+    let twin = Some(Twin::TombstoneDroppedEarly);
+    let run = |seed| (seed, short(SoakConfig { seed, twin, ..SoakConfig::default() }));
+    let convicted = (1..=8).map(run).find(|(_, report)| report.violations > 0);
+    let (seed, report) = convicted.expect("one of eight runs convicts it");
     let conviction = &report.details[0];
     assert!(conviction.what.contains("returned after it was deleted"), "{conviction:?}");
-    assert!(conviction.replay.ends_with("--seed 1"), "{conviction:?}");
+    assert!(conviction.replay.ends_with(&format!("--seed {seed}")), "{conviction:?}");
 }

@@ -114,8 +114,14 @@ impl<'a> RecordView<'a> {
     /// [`LENGTHS`](super::LENGTHS) are read.
     #[inline]
     pub fn claimed_len(bytes: &[u8]) -> Option<u64> {
-        let header = split(bytes).filter(|header| is_known(header))?;
-        Some(header.record_len()).filter(|len| *len <= bytes.len() as u64)
+        RecordView::claimed(bytes).map(Header::record_len)
+    }
+
+    /// The header of what looks like a record at the start of `bytes`, and reaches no further than these, though nothing
+    /// proves it.
+    #[inline]
+    pub fn claimed(bytes: &[u8]) -> Option<&Header> {
+        split(bytes).filter(|header| is_known(header) && header.record_len() <= bytes.len() as u64)
     }
 
     /// How long a record whose header these bytes are says that it is. Nothing proves it.

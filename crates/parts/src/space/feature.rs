@@ -34,8 +34,13 @@ impl Feature {
     /// Slots of the bucket index that are free are not zero, and its links prove themselves.
     pub const MARKED_BUCKETS: Feature = Feature { bit: 2, before: "buckets in which a free slot is a zero" };
 
+    /// Separators of FAST&FAIR prove themselves, and so do the words that name a root or a leftmost child.
+    pub const CHECKED_CHILDREN: Feature =
+        Feature { bit: 3, before: "separators of FAST&FAIR without a check" };
+
     /// All that this release knows, in the order of their bits.
-    pub const ALL: &[Feature] = &[Feature::CHECKED_USED, Feature::MARKED_NODES, Feature::MARKED_BUCKETS];
+    pub const ALL: &[Feature] =
+        &[Feature::CHECKED_USED, Feature::MARKED_NODES, Feature::MARKED_BUCKETS, Feature::CHECKED_CHILDREN];
 
     /// Its bit in the incompatible word.
     pub const fn word(self) -> u64 {

@@ -220,16 +220,16 @@ fn hints_do_not_lead_to_what_is_not_in_the_tree() {
     let participant = participant();
     let space = format(256 << 10, ZONE, 1);
     let (index, root) = create(&space);
+    let (region, zone) = (space.region().clone(), space.zone_offset(root.zone()));
+    let first_root = region.load(zone + 40);
     fill(&index, &participant.pin(), Keys::Rising, 0..40);
     drop(index);
-    let region = space.region().clone();
     // The second node of the first zone, unlinked by hand: what the link of the first one says goes.
-    let zone = space.zone_offset(root.zone());
     let first = zone + 512;
     assert_ne!(region.load(first + 24), 0, "it is linked");
     let space = reopen(space);
     region.store(first + 24, NO_LINK);
-    region.store(zone + 40, 1);
+    region.store(zone + 40, first_root);
     let index = FastFairIndex::open(space, root, 0).expect("the index");
     for node in 0..8u64 {
         for slot in 0..29u64 {

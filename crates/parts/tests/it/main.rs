@@ -1,26 +1,19 @@
-//! Tests of the parts through their public faces, in one program: each would link the parts anew.
+//! Tests of the parts through their public faces, in one program.
+//!
+//! A program for each file would compile the parts once for each.
 
-mod buckets {
-    pub mod crash;
-    pub mod support;
-}
+mod buckets;
 mod buckets_crash;
 mod buckets_death;
 mod buckets_pm;
-mod cceh {
-    pub mod crash;
-    pub mod support;
-}
+mod cceh;
 mod cceh_crash;
 mod cceh_model;
 mod cceh_pm;
 mod cceh_threads;
 mod crashes;
 mod epoch;
-mod fastfair {
-    pub mod crash;
-    pub mod support;
-}
+mod fastfair;
 mod fastfair_crash;
 mod fastfair_model;
 mod fastfair_pm;
@@ -31,10 +24,7 @@ mod index_meetings;
 mod index_model;
 mod index_seam;
 mod index_threads;
-mod masstree {
-    pub mod support;
-    pub mod world;
-}
+mod masstree;
 mod masstree_hints;
 mod masstree_model;
 mod masstree_threads;

@@ -133,6 +133,6 @@ pub static FF: Description = Description {
         CACHED,
     ],
     ordered: true,
-    features: &[Feature::MARKED_NODES],
+    features: &[Feature::MARKED_NODES, Feature::CHECKED_CHILDREN],
     ..IN_POOL
 };

@@ -27,7 +27,9 @@ pub struct RecoveryReport {
     /// Keys whose latest record was in these places, in order, as far as they are legible.
     pub lost_keys: Vec<LostKey>,
     /// Places in segments that the last run left open where nothing proves itself, although records behind them do. The run
-    /// died before it had written them, so that nobody was told of them; or they were damaged since. Nothing tells which.
+    /// died before it had written them, so that nobody was told of them; or they were damaged since. Nothing tells which. If too much
+    /// behind a place looks like records, the search for more is given up, and the place reaches to the end of the segment: then
+    /// records in it may be missing.
     pub torn: Vec<DamagedPlace>,
 }
 

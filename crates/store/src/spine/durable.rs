@@ -12,7 +12,7 @@
 //! What is dead in segments of an earlier run is found out later, by whoever would compact: see
 //! [`LogHeap::take_over`] and the module behind it, which has the argument.
 
-use super::{Session, Spine, Writer};
+use super::{Session, Spine, Writer, reference_of};
 use crate::error::Error;
 use crate::recovery::MOST_EFFORT;
 use quipu_parts::epoch::Guard;
@@ -159,9 +159,8 @@ impl<I: Index> Spine<I> {
     }
 
     /// Where the records end of a segment that a crash has left open, at the first place where nothing proves itself: there, unless the index
-    /// names what stood there, or something behind it. Then the place is damaged, and the end is behind the last that is named, or the
-    /// zone's own if a search cannot tell; the segment's survey will meet the damage, and leave it as it is. What a damaged index does
-    /// not tell may be named.
+    /// names what stood there, or something behind it. Then the place is damaged, and the end is behind the last that is named; the segment's
+    /// survey will meet the damage, and leave it as it is. What a damaged index does not tell may be named.
     fn end_of_named(&self, guard: &Guard<'_>, mut scan: Scan<'_>) -> Result<u64, ScanError> {
         let is_named = |reference, record: &RecordView<'_>| {
             let word = self.word(reference, record.kind(), record.header.record_len());
@@ -172,10 +171,10 @@ impl<I: Index> Spine<I> {
             if let Some((reference, record)) = scan.legible().filter(|(at, record)| is_named(*at, record)) {
                 end = reference.offset(self.heap.zone_shift()) + record.header.record_len();
             }
-            match scan.pass_hole(&mut effort) {
+            match scan.pass_hole(&self.drawn(), &mut effort) {
                 PastHole::Record => {}
                 PastHole::Nothing => return Ok(end),
-                PastHole::Unclear => return Ok(self.heap.space().zone_size()),
+                PastHole::Unclear => return Ok(self.end_by_index(guard, scan.info().zone, end)),
             }
             while let Some(found) = scan.advance()? {
                 if let Found::Record { reference, record } = found
@@ -183,6 +182,23 @@ impl<I: Index> Spine<I> {
                 {
                     end = scan.offset();
                 }
+            }
+        }
+    }
+
+    /// Where the records of a segment end at the least, and behind the last of them that the index names, from the index alone. It names
+    /// nothing there anew meanwhile. Of a damaged index, nothing is left out.
+    fn end_by_index(&self, guard: &Guard<'_>, zone: ZoneId, least: u64) -> u64 {
+        let (shift, zone_size) = (self.heap.zone_shift(), self.heap.space().zone_size());
+        let (mut end, mut cursor, mut words) = (least, I::Cursor::default(), Vec::new());
+        loop {
+            let Ok(more) = self.index.next_batch(guard, &mut cursor, &mut words) else { return zone_size };
+            for word in words.drain(..).filter(|word| reference_of(*word).zone(shift) == zone) {
+                let len = self.record_of(guard, word).map_or(zone_size, |record| record.header.record_len());
+                end = end.max(reference_of(word).offset(shift).saturating_add(len).min(zone_size));
+            }
+            if !more {
+                return end;
             }
         }
     }

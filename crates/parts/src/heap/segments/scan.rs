@@ -5,6 +5,7 @@ use super::log::LogHeap;
 use crate::heap::Reference;
 use crate::record::{Content, Encoder, HEADER, Kind, LENGTHS, LifeKey, RecordError, RecordView};
 use crate::space::ZoneId;
+use std::ops::Range;
 use zerocopy::FromBytes;
 
 /// What stands at one place of a segment.
@@ -276,11 +277,15 @@ impl<'a> Scan<'a> {
     }
 
     /// Passes over bytes that are no record, up to the next record that proves itself, if there is one that this version knows.
-    /// Whoever wrote the bytes decides how much of them looks like records: of these no more than `effort` bytes are proved, less
-    /// what was before. When that is used up, the place where the record here says that it ends is still looked at.
-    pub fn pass_hole(&mut self, effort: &mut u64) -> PastHole {
+    /// Whoever wrote the bytes decides how much of them looks like records with numbers of `drawn`: of these no more than `effort`
+    /// bytes are proved, less what was before. When that is used up, the place where the record here says that it ends is still
+    /// looked at.
+    pub fn pass_hole(&mut self, drawn: &Range<u64>, effort: &mut u64) -> PastHole {
         let (start, end) = (self.offset(), self.end());
-        let claimed = |offset| RecordView::claimed_len(self.bytes.get(offset as usize..end as usize)?);
+        let claimed = |offset| {
+            let header = RecordView::claimed(self.bytes.get(offset as usize..end as usize)?)?;
+            drawn.contains(&header.sequence.get()).then(|| header.record_len())
+        };
         let is_record = |offset| !matches!(self.certified(offset, end), Err(RecordError::Invalid));
         let mut found = PastHole::Nothing;
         for offset in (start + 8..end).step_by(8) {

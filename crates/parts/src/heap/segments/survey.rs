@@ -177,21 +177,22 @@ mod tests {
         let mut scan = unsafe { heap.scan(info.zone) }.expect("a header");
         assert!(matches!(scan.advance(), Ok(None)));
         assert_eq!(scan.legible().map(|(_, record)| record.key), Some(&b"key"[..]));
+        const ANY: Range<u64> = 1..u64::MAX;
         let len = (end - FIRST_RECORD) / 3;
         // Its own length says where to look, once nothing else may be proved.
         let mut effort = len - 1;
-        assert_eq!(scan.pass_hole(&mut effort), PastHole::Record);
+        assert_eq!(scan.pass_hole(&ANY, &mut effort), PastHole::Record);
         assert_eq!((scan.offset(), effort), (FIRST_RECORD + len, len - 1));
         heap.region().store(start + FIRST_RECORD + LENGTHS.start, 0);
         scan = scan.from(Position::START);
-        assert_eq!(scan.pass_hole(&mut effort), PastHole::Unclear);
+        assert_eq!(scan.pass_hole(&ANY, &mut effort), PastHole::Unclear);
         assert_eq!((scan.offset(), effort), (FIRST_RECORD, len - 1));
         effort = len;
-        assert_eq!(scan.pass_hole(&mut effort), PastHole::Record);
+        assert_eq!(scan.pass_hole(&ANY, &mut effort), PastHole::Record);
         assert_eq!((scan.offset(), effort), (FIRST_RECORD + len, 0));
         while scan.advance().expect("records").is_some() {}
         assert_eq!(scan.offset(), end);
-        assert_eq!(scan.pass_hole(&mut effort), PastHole::Nothing);
+        assert_eq!(scan.pass_hole(&ANY, &mut effort), PastHole::Nothing);
     }
 
     #[test]

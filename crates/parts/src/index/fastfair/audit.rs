@@ -85,10 +85,10 @@ impl<W: Words> FastFairIndex<W> {
         if level == 0 {
             audit.keys += entries.len() as u64;
         } else {
-            let leftmost = (start.clone(), node.leftmost());
+            let leftmost = (start.clone(), node.leftmost()?);
             let mut children = vec![leftmost];
             for entry in &entries {
-                children.push((Some(self.arena.key(entry.key)?), entry.value));
+                children.push((Some(self.arena.key(entry.key)?), node.child_of(*entry)?));
             }
             for (start, child) in children {
                 self.arena.node(child, node.place)?.of_level(level - 1)?;

@@ -10,11 +10,9 @@
 //!              8    56 bytes of the key
 //! ```
 //!
-//! Such a key costs 64 bytes of PM for each 56 begun, one more fence when it is added, and one read line for each
-//! comparison that the fingerprint does not settle.
-//!
-//! A damaged separator would lead to the wrong node, where other keys seem absent. So a comparison counts only with a
-//! key that its fingerprint proves.
+//! Such a key costs 64 bytes of PM for each 56 begun, and one more fence when it is added. A damaged separator would lead to
+//! the wrong node, where other keys seem absent. So a comparison that counts reads all lines of the key, and proves them by
+//! the fingerprint; others read lines until the order is known.
 
 use super::arena::{Arena, Kind};
 use super::key::{CHUNK_BITS, Key, KeyBuf, Stored};
@@ -102,6 +100,22 @@ impl<W: Words> Arena<W> {
         Ok(if order == Ordering::Equal && !rest.is_empty() { Ordering::Greater } else { order })
     }
 
+    /// The order of two keys in nodes as they stand there.
+    pub(super) fn order(&self, left: Stored, right: Stored) -> Result<Ordering> {
+        let mut bytes = Vec::new();
+        match left.is_kept {
+            false => bytes.extend(left.word.to_be_bytes()),
+            true => self.parts(left, |_, part| {
+                bytes.extend_from_slice(part);
+                true
+            })?,
+        }
+        match right.is_kept {
+            false => Ok(bytes[..].cmp(&right.word.to_be_bytes()[..])),
+            true => self.compare_kept(&bytes, right),
+        }
+    }
+
     /// Proves a key that stands in a node by its fingerprint, if it is kept in chunks.
     #[inline]
     pub(super) fn prove(&self, stored: Stored) -> Result<()> {
@@ -137,9 +151,10 @@ impl<W: Words> Arena<W> {
         if stored.may_be(&bytes) { Ok(KeyBuf::Bytes(bytes)) } else { self.no_key(stored) }
     }
 
-    /// The chunks of a key that stands in a node.
+    /// The chunks of a key that stands in a node, which is proved: nobody else's are among them.
     pub(super) fn chunks_of(&self, stored: Stored) -> Result<Vec<u64>> {
         let mut chunks = Vec::new();
+        self.prove(stored)?;
         if stored.is_kept {
             self.parts(stored, |number, _| {
                 chunks.push(number);

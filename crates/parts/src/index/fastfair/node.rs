@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! node         0    meta 8         bits 0..=7 level, from 0 at the leaves; bits 8..=63 a constant
-//!              8    leftmost 8     of an inner node, the child for keys below the first separator
+//!              8    leftmost 8     of an inner node, the child for keys below the first separator: number and check
 //!              16   link           the lowest key that is not the node's, then the sibling that has it
 //!              32   next link      the same; unless its second word is a hole's, it counts instead
 //!              48   29 entries     key word, then value word or child
 //! second word  bit 63              whether the key word before it names chunks
 //!              bit 62              set if there is no value or number: then the word is one of two constants
-//!              bits 0..=61         value, or number of a node; of a link, number in 0..=42, check in 43..=61
+//!              bits 0..=61         value; of a separator and of a link, number of a node in 0..=42, check in 43..=61
 //! ```
 //!
 //! Entries stand in order, with holes among them. An entry that holds nothing and whose second word is the
@@ -16,7 +16,8 @@
 //!
 //! A hole, an end, a value and a zero differ in many bits each. So a bit that flips makes none of them into
 //! another, and a line or a page of zeros is no end either: whoever comes upon such a word is told that the
-//! node is damaged.
+//! node is damaged. Separators and links, which lead to many keys, have a check over key word and number. An entry of a leaf
+//! has no room for one, so a lookup that finds no key where the order would have it looks at all entries.
 //!
 //! # Reading without a lock
 //!
@@ -66,6 +67,8 @@ pub(super) const END: u64 = 0x5A46_95C3_2DEB_806C;
 /// Where a link's check stands.
 const CHECK_SHIFT: u32 = NUMBER_BITS;
 const CHECK_MASK: u64 = VACANT - (1 << CHECK_SHIFT);
+/// The key word in a check where there is no key.
+const NO_KEY: Stored = Stored { word: !0, is_kept: false };
 
 /// What the upper bits of a meta word are.
 const TAG: u64 = u64::from_le_bytes(*b"\0QFFNODE");
@@ -128,7 +131,7 @@ impl Link {
     /// The key word and the second word of a link, or of none.
     pub(super) fn words(link: Option<Link>) -> (u64, u64) {
         match link {
-            Some(link) => (link.key.word, second_word(link.key, link.node | link.check())),
+            Some(link) => (link.key.word, second_word(link.key, link.number())),
             None => (0, END),
         }
     }
@@ -143,6 +146,11 @@ impl Link {
         (Link::words(Some(link)).1 == second).then_some(Some(link))
     }
 
+    /// The number of the node with the check, as it stands beside the key word of a link and of a separator.
+    pub(super) fn number(&self) -> u64 {
+        self.node | self.check()
+    }
+
     /// Changes with every single bit of the link: the factor has no long runs of equal bits.
     fn check(&self) -> u64 {
         let both = self.key.word ^ self.node.rotate_left(21) ^ u64::from(self.key.is_kept);
@@ -150,12 +158,14 @@ impl Link {
     }
 }
 
-/// What a search in a node has found.
-#[derive(Clone, Copy)]
-pub(super) struct Search {
-    pub(super) entry: Option<Entry>,
-    /// A higher key stands in the node, so this key is its own if it is anybody's.
-    pub(super) is_bounded: bool,
+/// The number of a node with a check, as it stands where no key leads to it: the root, the leftmost child.
+pub(super) fn marked(node: u64) -> u64 {
+    Link { key: NO_KEY, node }.number()
+}
+
+/// The number of a node without its check, which is not looked at.
+pub(super) fn unmarked(number: u64) -> u64 {
+    number & !CHECK_MASK
 }
 
 /// How far a look at the entries has come.
@@ -164,10 +174,8 @@ struct Passed {
     at: Option<usize>,
     /// The last one before that whose key word is lower.
     last: Option<usize>,
-    /// Whether there are keys in chunks before that.
+    /// Whether there are keys in chunks before that, or words that no run of the index leaves.
     is_mixed: bool,
-    /// Whether there is what no run of the index leaves before that.
-    is_broken: bool,
 }
 
 /// What stands in one position.
@@ -224,8 +232,25 @@ impl<'a, W: Words> Node<'a, W> {
         if self.load(META) == meta(level) { Ok(self) } else { damaged("a node of the index", self.place) }
     }
 
-    pub(super) fn leftmost(&self) -> u64 {
-        self.load(LEFTMOST)
+    /// Of an inner node, the child for keys below the first separator.
+    #[inline]
+    pub(super) fn leftmost(&self) -> Result<u64> {
+        let number = self.load(LEFTMOST);
+        let node = unmarked(number);
+        let is_proved = marked(node) == number;
+        if is_proved { Ok(node) } else { damaged("the leftmost child of a node of the index", self.place) }
+    }
+
+    /// The child to which a separator of this node leads.
+    #[inline]
+    pub(super) fn child_of(&self, separator: Entry) -> Result<u64> {
+        let node = unmarked(separator.value);
+        let is_proved = Link { key: separator.key, node }.number() == separator.value;
+        if is_proved {
+            Ok(node)
+        } else {
+            damaged("a separator of the index", self.place + Self::at(separator.slot))
+        }
     }
 
     /// Takes the lock.
@@ -303,7 +328,7 @@ impl<'a, W: Words> Node<'a, W> {
     /// can tell.
     #[inline]
     fn pass(&self, word: u64) -> Passed {
-        let mut passed = Passed { at: None, last: None, is_mixed: false, is_broken: false };
+        let mut passed = Passed { at: None, last: None, is_mixed: false };
         for slot in 0..SLOTS {
             let second = self.load(Self::at(slot) + WORD);
             // One test for all that is not a value beside a key word; zero is none either.
@@ -312,7 +337,6 @@ impl<'a, W: Words> Node<'a, W> {
                     break;
                 }
                 passed.is_mixed |= second != HOLE;
-                passed.is_broken |= is_broken(second);
                 continue;
             }
             if self.load(Self::at(slot)) >= word {
@@ -326,47 +350,33 @@ impl<'a, W: Words> Node<'a, W> {
 
     /// Looks for a key.
     #[inline]
-    pub(super) fn search(&self, key: &Key<'_>, seen: Seen) -> Result<Search> {
-        let mut search = Search { entry: None, is_bounded: false };
+    pub(super) fn search(&self, key: &Key<'_>, seen: Seen) -> Result<Option<Entry>> {
         let is_left = seen.is_left();
         if let (Key::Word(word), false) = (key, is_left) {
             // What was passed was lower, be it what stood there before or what came from the left and was passed there too. Only
             // the entry at which this ends is looked at with care.
-            let passed = self.pass(*word);
-            match passed.at.map(|slot| self.entry(slot)) {
-                _ if passed.is_broken => {}
-                None => return Ok(search),
-                Some(Some(entry)) if !entry.key.is_kept && entry.key.word >= *word => {
-                    search.is_bounded = entry.key.word > *word;
-                    search.entry = (!search.is_bounded).then_some(entry);
-                    return Ok(search);
-                }
-                // It is being changed, or damaged: with more care.
-                Some(_) => {}
+            let at = self.pass(*word).at.and_then(|slot| self.entry(slot));
+            if let Some(entry) = at.filter(|entry| key.is_likely(entry.key)) {
+                return Ok(Some(entry));
             }
         }
+        // It is not where the order would have it: if it is nowhere else either, no damaged neighbour hides it.
+        let mut found = None;
         self.walk(is_left, |entry| {
             if key.is_likely(entry.key) {
-                let order = self.arena.compare_unproved(key, entry.key)?;
-                let is_equal = order == Ordering::Equal;
-                if !is_equal {
-                    self.arena.prove(entry.key)?;
+                match self.arena.compare_unproved(key, entry.key)? {
+                    Ordering::Equal => found = Some(entry),
+                    _ => self.arena.prove(entry.key)?,
                 }
-                search.entry = is_equal.then_some(entry);
-                return Ok(!is_equal);
             }
-            // Keys in chunks are not read for this: they would cost more than they save.
-            if let (Key::Word(word), false) = (key, entry.key.is_kept) {
-                search.is_bounded |= entry.key.word > *word;
-                return Ok(is_left || !search.is_bounded);
-            }
-            Ok(true)
+            Ok(found.is_none())
         })?;
-        Ok(search)
+        Ok(found)
     }
 
     /// Of an inner node, the child for a key, and whether there is a separator above it. What is read while the node changes
-    /// may be a child further to the left, from which links lead on.
+    /// may be a child further to the left, from which links lead on. A damaged separator that leads astray is the last one that
+    /// is not above the key, or the first one that is: these are proved.
     #[inline]
     pub(super) fn route(&self, key: &Key<'_>) -> Result<(u64, bool)> {
         if let Key::Word(word) = key
@@ -376,25 +386,30 @@ impl<'a, W: Words> Node<'a, W> {
         }
         let entries = self.entries()?;
         let behind = self.rank(&entries, key)?;
-        let child = behind.checked_sub(1).map_or_else(|| self.leftmost(), |last| entries[last].value);
-        Ok((child, behind < entries.len()))
+        let child =
+            behind.checked_sub(1).map_or_else(|| self.leftmost(), |last| self.child_of(entries[last]))?;
+        let above = entries.get(behind).map(|entry| self.child_of(*entry)).transpose()?;
+        Ok((child, above.is_some()))
     }
 
-    /// The same among separators that are not kept in chunks, unless somebody changes one of those that count.
+    /// The same among separators that are not kept in chunks, unless somebody changes one of those that count, or it is damaged.
     #[inline]
     fn route_word(&self, word: u64) -> Option<(u64, bool)> {
         // What is broken is mixed.
-        let Passed { at, last, is_mixed: false, .. } = self.pass(word) else { return None };
-        let careful = |slot| self.entry(slot).filter(|entry| !entry.key.is_kept);
-        if let Some(entry) = at.map(careful) {
-            let entry = entry.filter(|entry| entry.key.word >= word)?;
-            if entry.key.word == word {
-                return Some((entry.value, false));
+        let Passed { at, last, is_mixed: false } = self.pass(word) else { return None };
+        let proved = |slot| {
+            let entry = self.entry(slot).filter(|entry| !entry.key.is_kept)?;
+            Some((entry.key.word, self.child_of(entry).ok()?))
+        };
+        if let Some(slot) = at {
+            let (found, child) = proved(slot).filter(|(found, _)| *found >= word)?;
+            if found == word {
+                return Some((child, false));
             }
         }
         let child = match last {
-            Some(slot) => careful(slot).filter(|entry| entry.key.word < word)?.value,
-            None => self.leftmost(),
+            Some(slot) => proved(slot).filter(|(found, _)| *found < word)?.1,
+            None => self.leftmost().ok()?,
         };
         Some((child, at.is_some()))
     }

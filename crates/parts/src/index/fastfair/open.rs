@@ -1,6 +1,7 @@
 //! Creating an index in PM, and finding it again after whatever has happened.
 
 use super::arena::{Arena, Kind, numbers_fit};
+use super::node::{marked, unmarked};
 use super::settings::{FastFairError, Result, damaged};
 use super::split::Draft;
 use super::sweep::Sweep;
@@ -35,12 +36,12 @@ impl FastFairIndex<PmWords> {
         let arena = new_arena(words, chain)?;
         let zone = arena.chain.take_zone()?;
         let zone = zone.ok_or(FastFairError::Full { zones: space.zone_count() })?;
-        let header = arena.chain.header(zone, 0, Kind::Nodes.shape(), FIRST_NODE);
+        let header = arena.chain.header(zone, 0, Kind::Nodes.shape(), marked(FIRST_NODE));
         arena.words.write(space.zone_offset(zone), &header);
         arena.add(zone, Kind::Nodes, true);
         let root = arena.take(Kind::Nodes).ok_or(FastFairError::ZoneTooSmall { zone: space.zone_size() })?;
         let node = arena.node(root, space.zone_offset(zone))?;
-        arena.words.write(node.place, &Draft::new(0, 0, None).to_bytes());
+        arena.words.write(node.place, &Draft::new(0, None, None).to_bytes());
         arena.words.fence();
         node.state.settle();
         keep(FastFairRoot::new(zone, arena.chain.nonce));
@@ -99,7 +100,11 @@ impl<W: Words> FastFairIndex<W> {
         let head = arena.first_zone() + HEAD;
         // A crash of the process alone may have left the word in a cache.
         arena.words.persist(head, WORD);
-        let top = arena.words.load(head);
+        let number = arena.words.load(head);
+        let top = unmarked(number);
+        if marked(top) != number {
+            return damaged("the root of the index", head);
+        }
         arena.node(top, head)?.level()?;
         let index = FastFairIndex::over(arena, top, Sweep::new(false));
         *index.dangling.lock() = dangling;

@@ -14,7 +14,7 @@
 
 use super::arena::Kind;
 use super::key::{Key, KeyBuf};
-use super::node::{Entry, Node};
+use super::node::{Entry, Node, unmarked};
 use super::settings::Result;
 use super::shift::Locked;
 use super::tree::{FastFairIndex, Hops};
@@ -64,7 +64,7 @@ impl<W: Words> FastFairIndex<W> {
             }
             let parent = self.lock(guard, key, level + 1)?;
             let entries = parent.entries()?;
-            if parent.leftmost() != number {
+            if parent.leftmost()? != number {
                 let removed = self.absorb(guard, &parent, &entries, level, number, key)?;
                 drop(parent);
                 if let (Removal::No, Some((separator, child))) = (&removed, orphan) {
@@ -94,12 +94,13 @@ impl<W: Words> FastFairIndex<W> {
         number: u64,
         key: &Key<'_>,
     ) -> Result<Removal> {
-        let pointer = entries.iter().position(|entry| entry.value == number);
+        let pointer = entries.iter().position(|entry| unmarked(entry.value) == number);
         let before = match pointer {
             Some(position) => position,
             None => parent.rank(entries, key)?,
         };
-        let start = before.checked_sub(1).map_or_else(|| parent.leftmost(), |last| entries[last].value);
+        let start =
+            before.checked_sub(1).map_or_else(|| parent.leftmost(), |last| parent.child_of(entries[last]))?;
         let start = self.arena.node(start, parent.place)?.of_level(level)?;
         let Some(left) = self.lock_left_of(start, level, number, key)? else { return Ok(Removal::No) };
         let node = self.arena.node(number, parent.place)?.of_level(level)?.lock();
@@ -108,6 +109,7 @@ impl<W: Words> FastFairIndex<W> {
             return Ok(Removal::No);
         }
         // All that can fail is done before the first change.
+        let leftmost = if level > 0 { Some(node.leftmost()?) } else { None };
         let Some(old_link) = left.link()? else { return Ok(Removal::No) };
         let new_link = node.link()?;
         let mut chunks = self.arena.chunks_of(old_link.key)?;
@@ -117,7 +119,7 @@ impl<W: Words> FastFairIndex<W> {
             parent.vacate(entries[position].slot);
         }
         left.set_link(new_link);
-        let orphan = (level > 0).then(|| (low, node.leftmost()));
+        let orphan = leftmost.map(|child| (low, child));
         node.retire();
         drop(left);
         self.removals.fetch_add(1, Atomic::Relaxed);

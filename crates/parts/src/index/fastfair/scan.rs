@@ -3,9 +3,9 @@
 //! A leaf is copied at one moment, and the walk goes on from where its keys end, which it remembers as a key. So a key that is
 //! present from the first call to the last is seen exactly once, whatever splits and removals happen in between.
 
-use super::key::{Key, KeyBuf};
+use super::key::{Key, KeyBuf, Stored};
 use super::node::{Entry, Link};
-use super::settings::Result;
+use super::settings::{Result, damaged};
 use super::tree::FastFairIndex;
 use crate::epoch::Guard;
 use crate::index::words::Words;
@@ -113,7 +113,7 @@ impl<W: Words> FastFairIndex<W> {
 
     /// The entries of the leaf of a key, and where the keys behind them are; durable, and all there at one moment.
     fn read_leaf(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<(Vec<Entry>, Option<Link>)> {
-        let (_, (mut entries, link)) = self.read::<true, _>(guard, key, |node, seen| {
+        let (leaf, (mut entries, link)) = self.read::<true, _>(guard, key, |node, seen| {
             let entries = node.entries_seen(seen)?;
             let link = node.link()?;
             let is_behind = match link {
@@ -122,6 +122,11 @@ impl<W: Words> FastFairIndex<W> {
             };
             Ok((link.filter(|_| is_behind), (entries, link)))
         })?;
+        // Keys in chunks prove themselves when they are compared; one that is a word can only be told by its neighbours.
+        let in_order = |left: Stored, right: Stored| left.is_kept || right.is_kept || left.word < right.word;
+        if !entries.windows(2).all(|pair| in_order(pair[0].key, pair[1].key)) {
+            return damaged("the order of the keys of a node of the index", leaf.place);
+        }
         if let Some(link) = link {
             let high = self.arena.key(link.key)?;
             let mut own = 0;

@@ -11,7 +11,8 @@ use super::blob::chunks_for;
 use super::key::{Key, KeyBuf, Stored};
 use super::kit::Kit;
 use super::node::{
-    END, Entry, HOLE, LEFTMOST, LINK, Link, NEXT_LINK, NODE_WORDS, SLOTS, entry_word, meta, second_word,
+    END, Entry, HOLE, LEFTMOST, LINK, Link, NEXT_LINK, NODE_WORDS, SLOTS, entry_word, marked, meta,
+    second_word,
 };
 use super::settings::Result;
 use super::shift::Locked;
@@ -36,10 +37,11 @@ pub(super) enum Split {
 pub(super) struct Draft([u64; NODE_WORDS]);
 
 impl Draft {
-    pub(super) fn new(level: u32, leftmost: u64, link: Option<Link>) -> Draft {
+    /// A leaf, or an inner node with this leftmost child.
+    pub(super) fn new(level: u32, leftmost: Option<u64>, link: Option<Link>) -> Draft {
         let mut words = [0; NODE_WORDS];
         words[0] = meta(level);
-        words[(LEFTMOST / WORD) as usize] = leftmost;
+        words[(LEFTMOST / WORD) as usize] = leftmost.map_or(0, marked);
         let (word, second) = Link::words(link);
         words[(LINK / WORD) as usize] = word;
         words[(LINK / WORD) as usize + 1] = second;
@@ -106,8 +108,8 @@ impl<W: Words> FastFairIndex<W> {
         };
         let Some(right) = kit.take_node() else { return Ok(Split::Needs { chunks }) };
         let (leftmost, moving) = match level {
-            0 => (0, &entries[middle..]),
-            _ => (first.value, &entries[middle + 1..]),
+            0 => (None, &entries[middle..]),
+            _ => (Some(node.child_of(first)?), &entries[middle + 1..]),
         };
         let moving = moving.iter().map(|entry| (entry.key, entry.value));
         self.place(right, Draft::new(level, leftmost, link).with(moving))?;
@@ -170,7 +172,7 @@ impl<W: Words> FastFairIndex<W> {
             let before = behind.checked_sub(1).map(|last| entries[last]);
             let is_known = match before {
                 Some(entry) => self.arena.compare(separator, entry.key)? == cmp::Ordering::Equal,
-                None => parent.leftmost() == child,
+                None => parent.leftmost()? == child,
             };
             if is_gone || is_known {
                 return Ok(());
@@ -181,7 +183,8 @@ impl<W: Words> FastFairIndex<W> {
                 continue;
             };
             if parent.has_room() {
-                parent.add(before.map_or(0, |entry| entry.slot + 1), stored, child);
+                let separator = Link { key: stored, node: child };
+                parent.add(before.map_or(0, |entry| entry.slot + 1), stored, separator.number());
                 kit.use_key();
                 return Ok(());
             }
@@ -206,9 +209,10 @@ impl<W: Words> FastFairIndex<W> {
         }
         let (Some(stored), Some(root)) = (kit.key(separator), kit.take_node()) else { return Ok(false) };
         let old = self.top.load(Ordering::Relaxed);
-        self.place(root, Draft::new(level, old, None).with([(stored, child)]))?;
+        let separator = Link { key: stored, node: child };
+        self.place(root, Draft::new(level, Some(old), None).with([(stored, separator.number())]))?;
         let head = self.arena.first_zone() + HEAD;
-        self.arena.words.store(head, root);
+        self.arena.words.store(head, marked(root));
         self.arena.words.persist(head, WORD);
         self.arena.node(root, head)?.state.settle();
         self.top.store(root, Ordering::Release);

@@ -110,12 +110,13 @@ impl<W: Words> FastFairIndex<W> {
             if let Some(number) = self.arena.take(kind) {
                 return Ok(number);
             }
-            let is_swept = self.sweep_some(guard, STEPS)?;
+            // A damaged node ends the walk, so that nothing unknown is ever taken for free; the index grows all the same.
+            let swept = self.sweep_some(guard, STEPS);
             if self.arena.has(kind, 1) {
                 continue;
             }
             match self.arena.extend(kind) {
-                Err(error) if error.is_full() && !is_swept => self.sweep(guard)?,
+                Err(error) if error.is_full() && !matches!(swept, Ok(true)) => self.sweep(guard)?,
                 result => result?,
             }
         }

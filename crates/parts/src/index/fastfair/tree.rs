@@ -208,11 +208,11 @@ impl<W: Words> FastFairIndex<W> {
         key: &Key<'_>,
     ) -> Result<(Node<'_, W>, Option<Entry>)> {
         let (leaf, entry) = self.read::<DURABLE, _>(guard, key, |node, seen| {
-            let search = node.search(key, seen)?;
-            let is_own = seen.is_quiet() && (search.entry.is_some() || search.is_bounded);
+            let entry = node.search(key, seen)?;
+            let is_own = seen.is_quiet() && entry.is_some();
             // The link is read last: what a split takes away is gone from here only after the link has changed.
             let link = if is_own { None } else { node.sibling_for(key)? };
-            Ok((link, search.entry))
+            Ok((link, entry))
         })?;
         Ok((leaf, entry))
     }

@@ -34,7 +34,7 @@ impl<W: Words> FastFairIndex<W> {
         let mut kit = Kit::new(self, guard);
         loop {
             let leaf = self.lock(guard, &key, 0)?;
-            if let Some(entry) = leaf.search(&key, leaf.state.before())?.entry {
+            if let Some(entry) = leaf.search(&key, leaf.state.before())? {
                 leaf.set_value(entry, value);
                 return Ok(Upserted { old: Some(entry.value), hint: Hint::new(leaf.number, entry.slot) });
             }
@@ -80,7 +80,7 @@ impl<W: Words> FastFairIndex<W> {
         let at = leaf.entry(hint.slot()).filter(|entry| !entry.key.is_kept && key.is_likely(entry.key));
         let found = match at {
             Some(entry) => Some(entry),
-            None => leaf.search(&key, leaf.state.before())?.entry,
+            None => leaf.search(&key, leaf.state.before())?,
         };
         let Some(entry) = found else { return Ok(None) };
         leaf.set_value(entry, value);
@@ -167,7 +167,7 @@ impl<W: Words> FastFairIndex<W> {
     ) -> Result<Option<(Locked<'_, W>, Entry)>> {
         let key = Key::new(key)?;
         let leaf = self.lock(guard, &key, 0)?;
-        let found = leaf.search(&key, leaf.state.before())?.entry;
+        let found = leaf.search(&key, leaf.state.before())?;
         Ok(found.filter(|entry| matches(entry.value)).map(|entry| (leaf, entry)))
     }
 

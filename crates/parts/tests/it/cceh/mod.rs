@@ -1,0 +1,4 @@
+//! CCEH: what its tests share, and the oracle of its crashes.
+
+pub mod crash;
+pub mod support;

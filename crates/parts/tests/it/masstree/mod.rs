@@ -1,0 +1,4 @@
+//! Masstree: what its tests share, and the world that they run in.
+
+pub mod support;
+pub mod world;
