@@ -1,5 +1,8 @@
 //! What keys cost in DRAM, and that the index knows what it has allocated, to the byte.
 
+#[path = "it/shared/mod.rs"]
+#[expect(dead_code, reason = "shared with tests that need more")]
+mod shared;
 #[path = "it/masstree/support.rs"]
 mod support;
 

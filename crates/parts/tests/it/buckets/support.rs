@@ -1,9 +1,7 @@
 //! What the tests of the bucket index share: pools, hashes that crowd, and an index broken on purpose.
 
-#[path = "../shared/mix.rs"]
-mod numbers;
-#[path = "../shared/pool.rs"]
-mod pool;
+use crate::shared::mix as numbers;
+use crate::shared::pool;
 
 pub use numbers::mix;
 use quipu_parts::epoch::Guard;

@@ -1,9 +1,7 @@
 //! What the tests of the CCEH index share: hashes, and indexes in every memory.
 
-#[path = "../shared/mix.rs"]
-mod numbers;
-#[path = "../shared/pool.rs"]
-mod pool;
+use crate::shared::mix as numbers;
+use crate::shared::pool;
 
 pub use numbers::mix;
 use quipu_parts::index::cceh::{CcehIndex, CcehRoot, CcehSettings, PmNodes};

@@ -1,9 +1,7 @@
 //! What the tests of the FAST&FAIR index share: pools, and keys of every kind.
 
-#[path = "../shared/mix.rs"]
-mod numbers;
-#[path = "../shared/pool.rs"]
-mod pool;
+use crate::shared::mix as numbers;
+use crate::shared::pool;
 
 pub use numbers::mix;
 pub use pool::format;

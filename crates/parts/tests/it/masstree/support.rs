@@ -1,7 +1,6 @@
 //! What the tests of the Masstree share: numbers that look random, and keys of awkward shapes.
 
-#[path = "../shared/mix.rs"]
-mod numbers;
+use crate::shared::mix as numbers;
 
 pub use numbers::mix;
 
