@@ -453,3 +453,55 @@ fn damaged_words_are_refused_or_harmless() {
         assert_eq!(index.len(&participant().pin()).expect("sound"), 200);
     }
 }
+
+/// One bit is no larger damage than that of one entry: any other key is found as it was, or its reader is told.
+#[test]
+fn a_flipped_bit_hides_no_other_key() {
+    const KEYS: u64 = 90;
+    for keys in [Keys::Words, Keys::Long, Keys::Mixed] {
+        let (participant, space) = (participant(), quick(128 << 10, ZONE));
+        let (index, _) = create(&space);
+        fill(&index, &participant.pin(), keys, 0..KEYS);
+        assert!(index.stats().levels > 1 && index.stats().splits > 2);
+        let (region, guard) = (space.region(), participant.pin());
+        // Keys that are absent or have other values, without a word.
+        let wrong = || {
+            (0..KEYS).filter(|number| {
+                matches!(index.get(&guard, &keys.of(*number)), Ok(found) if found != Some(number + 1))
+            })
+        };
+        let (mut cursor, mut hidden, mut noticed) = (ScanCursor::default(), 0, 0);
+        let left_out = |cursor: &mut ScanCursor| {
+            let mut seen = 0;
+            let end = loop {
+                match index.next_batch(&guard, cursor, 100, |_, _| seen += 1) {
+                    Ok(true) => {}
+                    end => break end,
+                }
+            };
+            end.map_or(0, |_| KEYS.abs_diff(seen))
+        };
+        assert_eq!((wrong().count(), left_out(&mut cursor)), (0, 0));
+        for word in index.zones().into_iter().flat_map(|zone| {
+            let start = space.zone_offset(zone);
+            (start + 64..start + ZONE).step_by(8)
+        }) {
+            let was = region.load(word);
+            // Bits of the words of a node in turn, so that each is some word's.
+            for bit in (word / 8 % 4..64).step_by(4) {
+                region.store(word, was ^ 1 << bit);
+                let (count, walked) = (wrong().count() as u64, left_out(&mut ScanCursor::default()));
+                assert!(
+                    count <= 1 && walked <= 1,
+                    "{keys:?}, byte {word}, bit {bit}, {was:x} before {:x}: {count}, {walked}",
+                    region.load(word + 8)
+                );
+                hidden += count;
+                noticed += u64::from((0..KEYS).any(|number| index.get(&guard, &keys.of(number)).is_err()));
+            }
+            region.store(word, was);
+        }
+        assert!(hidden > 0 && noticed > 100, "{keys:?}: {hidden} hidden, {noticed} noticed");
+        assert_eq!(index.audit(&guard).expect("sound again").keys, KEYS);
+    }
+}

@@ -1,8 +1,9 @@
 //! Damage to segments and to the zone table.
 
 use super::victim::{Segment, Victim, contents_of, patch_superblock, without};
-use quipu::{Damage, Error, ErrorKind};
-use quipu_lab::contract::verify;
+use crate::shared::misleading::like_records;
+use quipu::{Damage, Error, ErrorKind, Store};
+use quipu_lab::contract::{Contents, verify};
 use quipu_parts::space::SpaceError;
 
 /// Insists that the error is damage of which a place covers the byte.
@@ -189,6 +190,33 @@ fn in_an_open_segment_damage_takes_one_record_and_is_told() {
         drop(store);
         verify(&mut victim.reopen(), &expected);
     }
+}
+
+/// Whoever wrote a value decides how much of it looks like records.
+#[test]
+fn a_search_behind_damage_that_takes_too_long_is_given_up_and_told() {
+    const ZONE: usize = 64 << 10;
+    let victim = Victim::new(4 << 20, ZONE as u64, false, |store| {
+        let mut client = store.client();
+        client.put(b"misleads", &like_records(ZONE as u64)).unwrap();
+        (0..10u8).for_each(|number| client.put(&[number], b"value").unwrap());
+        Contents::new()
+    });
+    let segments = victim.segments();
+    let [open] = &segments[..] else { panic!("one client leaves one segment") };
+    let record = open.records[0].clone();
+    assert_eq!(victim.key_at(&record), b"misleads");
+    // The check alone: its length says where to go on.
+    let store = victim.open(&flipped(&victim, record.start)).unwrap();
+    let places = |store: &Store| -> Vec<_> {
+        store.recovery().torn.iter().map(|place| (place.offset as usize, place.len as usize)).collect()
+    };
+    assert_eq!(places(&store), [(record.start, record.len())]);
+    assert_eq!(store.client().get(&[9]).unwrap().as_deref(), Some(&b"value"[..]));
+    drop(store);
+    let store = victim.open(&victim.damaged(|bytes| bytes[record.start..][..24].fill(0))).unwrap();
+    assert_eq!(places(&store), [(record.start, open.start + ZONE - record.start)]);
+    assert_eq!(store.client().get(&[9]).unwrap(), None);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! What several tests have in common.
 
 pub mod cost;
+pub mod misleading;
 pub mod schedule;

@@ -71,11 +71,44 @@ impl<W: Words> Arena<W> {
         }
     }
 
+    /// Calls `act` with a key that is kept in chunks, as it stands there.
+    #[inline]
+    fn with_kept<T>(&self, stored: Stored, act: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let (mut act, mut result, mut long) = (Some(act), None, Vec::new());
+        self.parts(stored, |_, part| {
+            // Nearly every key has one part, and needs no room here.
+            match act.take_if(|_| part.len() < PAYLOAD && long.is_empty()) {
+                Some(act) => result = Some(act(part)),
+                None => long.extend_from_slice(part),
+            }
+            true
+        })?;
+        Ok(result.or_else(|| act.map(|act| act(&long))).expect("the key is given once"))
+    }
+
+    /// The same with a key that its fingerprint proves.
+    #[inline]
+    fn with_proved<T>(&self, stored: Stored, act: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        match self.with_kept(stored, |bytes| stored.may_be(bytes).then(|| act(bytes)))? {
+            Some(result) => Ok(result),
+            None => damaged("a key of the index", self.chunk(stored.chunk())?),
+        }
+    }
+
+    /// Proves a key that stands in a node by its fingerprint, if it is kept in chunks.
+    #[inline]
+    pub(super) fn prove(&self, stored: Stored) -> Result<()> {
+        if stored.is_kept { self.with_proved(stored, |_| ()) } else { Ok(()) }
+    }
+
     /// The order of a key and one in a node, which is proved.
     #[inline]
     pub(super) fn compare(&self, key: &Key<'_>, stored: Stored) -> Result<Ordering> {
-        self.prove(stored)?;
-        self.compare_unproved(key, stored)
+        match (key, stored.is_kept) {
+            (_, false) => self.compare_unproved(key, stored),
+            (Key::Word(word), true) => self.with_proved(stored, |bytes| word.to_be_bytes()[..].cmp(bytes)),
+            (Key::Bytes(ours, _), true) => self.with_proved(stored, |bytes| (*ours).cmp(bytes)),
+        }
     }
 
     /// The order of a key and one in a node as it stands there.
@@ -102,53 +135,19 @@ impl<W: Words> Arena<W> {
 
     /// The order of two keys in nodes as they stand there.
     pub(super) fn order(&self, left: Stored, right: Stored) -> Result<Ordering> {
-        let mut bytes = Vec::new();
         match left.is_kept {
-            false => bytes.extend(left.word.to_be_bytes()),
-            true => self.parts(left, |_, part| {
-                bytes.extend_from_slice(part);
-                true
-            })?,
+            false => self.compare_unproved(&Key::Word(left.word), right),
+            // The fingerprint is not looked at.
+            true => self.with_kept(left, |bytes| self.compare_unproved(&Key::Bytes(bytes, 0), right))?,
         }
-        match right.is_kept {
-            false => Ok(bytes[..].cmp(&right.word.to_be_bytes()[..])),
-            true => self.compare_kept(&bytes, right),
-        }
-    }
-
-    /// Proves a key that stands in a node by its fingerprint, if it is kept in chunks.
-    #[inline]
-    pub(super) fn prove(&self, stored: Stored) -> Result<()> {
-        if !stored.is_kept {
-            return Ok(());
-        }
-        let (mut is_proved, mut long) = (false, Vec::new());
-        self.parts(stored, |_, part| {
-            // Nearly every key has one part, and needs no room here.
-            match part.len() < PAYLOAD && long.is_empty() {
-                true => is_proved = stored.may_be(part),
-                false => long.extend_from_slice(part),
-            }
-            true
-        })?;
-        if is_proved || !long.is_empty() && stored.may_be(&long) { Ok(()) } else { self.no_key(stored) }
-    }
-
-    fn no_key<T>(&self, stored: Stored) -> Result<T> {
-        damaged("a key of the index", self.chunk(stored.chunk())?)
     }
 
     /// A key that stands in a node, as one's own, proved.
     pub(super) fn key(&self, stored: Stored) -> Result<KeyBuf> {
-        if !stored.is_kept {
-            return Ok(KeyBuf::Word(stored.word));
+        match stored.is_kept {
+            false => Ok(KeyBuf::Word(stored.word)),
+            true => self.with_proved(stored, |bytes| KeyBuf::Bytes(bytes.to_vec())),
         }
-        let mut bytes = Vec::new();
-        self.parts(stored, |_, part| {
-            bytes.extend_from_slice(part);
-            true
-        })?;
-        if stored.may_be(&bytes) { Ok(KeyBuf::Bytes(bytes)) } else { self.no_key(stored) }
     }
 
     /// The chunks of a key that stands in a node, which is proved: nobody else's are among them.

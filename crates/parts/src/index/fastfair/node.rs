@@ -215,12 +215,14 @@ impl<'a, W: Words> Node<'a, W> {
         FIRST + slot as u64 * ENTRY
     }
 
-    /// The level.
+    /// The level. Levels are one bit apart; but a root that has become a leaf has a leftmost child, and below any other that has
+    /// changed, no node is of the level that it should be of.
     #[inline]
     pub(super) fn level(&self) -> Result<u32> {
         let meta = self.load(META);
         let level = (meta & LEVEL_MASK) as u32;
-        if meta & !LEVEL_MASK != TAG || level > LEVEL_MAX {
+        let is_mistaken = level == 0 && self.load(LEFTMOST) != 0;
+        if meta & !LEVEL_MASK != TAG || level > LEVEL_MAX || is_mistaken {
             return damaged("a node of the index", self.place);
         }
         Ok(level)
@@ -348,6 +350,23 @@ impl<'a, W: Words> Node<'a, W> {
         passed
     }
 
+    /// Whether no entry from this position on has this key word, and none is broken, as far as a look without care can tell. Entries
+    /// that move to the right are not missed: each is in its new position before it leaves the old one.
+    #[inline]
+    fn is_nowhere(&self, from: usize, word: u64) -> bool {
+        for slot in from..SLOTS {
+            let second = self.load(Self::at(slot) + WORD);
+            if second == END {
+                return true;
+            }
+            let is_it = second & (KEPT | VACANT) == 0 && self.load(Self::at(slot)) == word;
+            if is_it || is_broken(second) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Looks for a key.
     #[inline]
     pub(super) fn search(&self, key: &Key<'_>, seen: Seen) -> Result<Option<Entry>> {
@@ -355,12 +374,16 @@ impl<'a, W: Words> Node<'a, W> {
         if let (Key::Word(word), false) = (key, is_left) {
             // What was passed was lower, be it what stood there before or what came from the left and was passed there too. Only
             // the entry at which this ends is looked at with care.
-            let at = self.pass(*word).at.and_then(|slot| self.entry(slot));
-            if let Some(entry) = at.filter(|entry| key.is_likely(entry.key)) {
-                return Ok(Some(entry));
+            let Passed { at, is_mixed, .. } = self.pass(*word);
+            let entry = at.and_then(|slot| self.entry(slot)).filter(|entry| key.is_likely(entry.key));
+            if entry.is_some() {
+                return Ok(entry);
+            }
+            // It is not where the order would have it: if it is nowhere behind either, no damaged neighbour hides it.
+            if !is_mixed && self.is_nowhere(at.unwrap_or(SLOTS), *word) {
+                return Ok(None);
             }
         }
-        // It is not where the order would have it: if it is nowhere else either, no damaged neighbour hides it.
         let mut found = None;
         self.walk(is_left, |entry| {
             if key.is_likely(entry.key) {
@@ -415,14 +438,20 @@ impl<'a, W: Words> Node<'a, W> {
     }
 
     /// How many of the entries have keys up to this one; each of those before the last was in order with it when it was read.
-    /// A damaged key that has misled the search is one of the two beside its end, which are proved.
     pub(super) fn rank(&self, entries: &[Entry], key: &Key<'_>) -> Result<usize> {
+        self.rank_of(entries, key, true)
+    }
+
+    /// How many of the entries have lower keys, or this one, if it counts. A damaged key that has misled the search is one of
+    /// the two beside its end, which are proved.
+    pub(super) fn rank_of(&self, entries: &[Entry], key: &Key<'_>, counts: bool) -> Result<usize> {
         let (mut low, mut high) = (0, entries.len());
         while low < high {
             let middle = low + (high - low) / 2;
             match self.arena.compare_unproved(key, entries[middle].key)? {
-                Ordering::Less => high = middle,
-                Ordering::Equal | Ordering::Greater => low = middle + 1,
+                Ordering::Greater => low = middle + 1,
+                Ordering::Equal if counts => low = middle + 1,
+                Ordering::Equal | Ordering::Less => high = middle,
             }
         }
         for entry in &entries[low.saturating_sub(1)..entries.len().min(low + 1)] {

@@ -106,11 +106,12 @@ impl<W: Words> FastFairIndex<W> {
             KeyBuf::Bytes(bytes) if level == 0 => kit.keep_copy(bytes)?,
             _ => first.key,
         };
-        let Some(right) = kit.take_node() else { return Ok(Split::Needs { chunks }) };
+        // All that can fail is done before the node is taken.
         let (leftmost, moving) = match level {
             0 => (None, &entries[middle..]),
             _ => (Some(node.child_of(first)?), &entries[middle + 1..]),
         };
+        let Some(right) = kit.take_node() else { return Ok(Split::Needs { chunks }) };
         let moving = moving.iter().map(|entry| (entry.key, entry.value));
         self.place(right, Draft::new(level, leftmost, link).with(moving))?;
         point();
