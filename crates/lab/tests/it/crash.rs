@@ -37,9 +37,13 @@ fn explored(config: CrashConfig) -> (CrashReport, impl Fn(&str, u64, u64)) {
 fn survives(design: Design) {
     let description = design.description();
     let is_ordered_in_pool = description.index_in_pool && description.ordered;
-    // Splits of such an index are short: the runs of this seed have enough of them.
-    let seed = if is_ordered_in_pool { 9 } else { 1 };
-    let (report, of_states) = explored(CrashConfig { design, seed, ..CrashConfig::default() });
+    // Such an index splits in few steps, and few runs take nodes out of it: more states, of a seed with both.
+    let config = if is_ordered_in_pool {
+        CrashConfig { design, seed: 7, states: 10_000, ..CrashConfig::default() }
+    } else {
+        CrashConfig { design, ..CrashConfig::default() }
+    };
+    let (report, of_states) = explored(config);
     of_states("nested", report.nested, 20);
     of_states("during compaction", report.during_compaction, 20);
     of_states("during recovery", report.during_recovery, 20);
@@ -52,14 +56,11 @@ fn survives(design: Design) {
     }
     if description.index_in_pool {
         of_states("during a survey", report.during_survey, 20);
-        of_states("during a split of the index", report.during_index_split, 100);
+        of_states("during a split of the index", report.during_index_split, 150);
         of_states("during a link of the index's zones", report.during_index_zone, 500);
         of_states("after a link of the index's zones", report.after_index_zone, 20);
     }
     if is_ordered_in_pool {
-        // Few runs take nodes out of such an index; some of these do.
-        let config = CrashConfig { design, seed: 21, states: 7000, ..CrashConfig::default() };
-        let (report, of_states) = explored(config);
         of_states("after a removal from the index", report.after_index_removal, 200);
     }
     if design != Design::Viper {

@@ -15,6 +15,7 @@ mod crashes;
 mod epoch;
 mod fastfair;
 mod fastfair_crash;
+mod fastfair_damage;
 mod fastfair_model;
 mod fastfair_pm;
 mod fastfair_threads;

@@ -183,7 +183,7 @@ twins! {
     flatstore_ph_publish_before_persist: FlatstorePh, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[4, 5, 6];
     flatstore_ff_publish_before_persist: FlatstoreFf, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
-        &[2, 3, 5];
+        &[2, 4, 5];
     mpkv_publish_before_persist: Mpkv, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
     mpkv_baseline_publish_before_persist: MpkvBaseline, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[1, 6, 7];

@@ -85,6 +85,7 @@ mod audit;
 mod blob;
 mod key;
 mod kit;
+mod link;
 mod node;
 mod offer;
 mod open;

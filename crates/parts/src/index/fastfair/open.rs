@@ -1,7 +1,7 @@
 //! Creating an index in PM, and finding it again after whatever has happened.
 
 use super::arena::{Arena, Kind, numbers_fit};
-use super::node::{marked, unmarked};
+use super::link::{marked, unmarked};
 use super::settings::{FastFairError, Result, damaged};
 use super::split::Draft;
 use super::sweep::Sweep;

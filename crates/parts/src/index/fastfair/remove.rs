@@ -14,7 +14,8 @@
 
 use super::arena::Kind;
 use super::key::{Key, KeyBuf};
-use super::node::{Entry, Node, unmarked};
+use super::link::unmarked;
+use super::node::{Entry, Node};
 use super::settings::Result;
 use super::shift::Locked;
 use super::tree::{FastFairIndex, Hops};

@@ -4,7 +4,8 @@
 //! present from the first call to the last is seen exactly once, whatever splits and removals happen in between.
 
 use super::key::{Key, KeyBuf};
-use super::node::{Entry, Link, Node};
+use super::link::Link;
+use super::node::{Entry, Node};
 use super::settings::{Result, damaged};
 use super::tree::FastFairIndex;
 use crate::epoch::Guard;

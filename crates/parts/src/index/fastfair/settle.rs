@@ -8,7 +8,8 @@
 //! Whatever else there is is damage, and stays as it is.
 
 use super::key::Stored;
-use super::node::{END, HOLE, Link, NEXT_LINK, NODE, Node, Position, SLOTS, unmarked};
+use super::link::{END, HOLE, Link, unmarked};
+use super::node::{NEXT_LINK, NODE, Node, Position, SLOTS};
 use super::settings::{Result, damaged};
 use super::shift::Locked;
 use crate::index::words::Words;

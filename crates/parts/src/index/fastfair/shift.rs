@@ -21,7 +21,8 @@
 //! the node again.
 
 use super::key::Stored;
-use super::node::{END, ENTRY, Entry, HOLE, LINK, Link, NEXT_LINK, NODE, Node, SLOTS, VACANT, second_word};
+use super::link::{END, HOLE, Link, VACANT, second_word};
+use super::node::{ENTRY, Entry, LINK, NEXT_LINK, NODE, Node, SLOTS};
 use crate::index::words::Words;
 use quipu_medium::{LINE, WORD};
 use std::ops::Deref;

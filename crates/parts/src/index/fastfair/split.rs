@@ -10,10 +10,8 @@
 use super::blob::chunks_for;
 use super::key::{Key, KeyBuf, Stored};
 use super::kit::Kit;
-use super::node::{
-    END, Entry, HOLE, LEFTMOST, LINK, Link, NEXT_LINK, NODE_WORDS, SLOTS, entry_word, marked, meta,
-    second_word,
-};
+use super::link::{END, HOLE, Link, marked, second_word};
+use super::node::{Entry, LEFTMOST, LINK, NEXT_LINK, NODE_WORDS, SLOTS, entry_word, meta};
 use super::settings::Result;
 use super::shift::Locked;
 use super::tree::FastFairIndex;

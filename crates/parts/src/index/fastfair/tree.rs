@@ -2,7 +2,8 @@
 
 use super::arena::Arena;
 use super::key::Key;
-use super::node::{Entry, Link, Node};
+use super::link::Link;
+use super::node::{Entry, Node};
 use super::settings::{FastFairStats, Hint, Located, Result, damaged};
 use super::shift::Locked;
 use super::sweep::Sweep;

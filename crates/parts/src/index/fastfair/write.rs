@@ -3,7 +3,8 @@
 use super::blob::chunks_for;
 use super::key::Key;
 use super::kit::Kit;
-use super::node::{Entry, Link};
+use super::link::Link;
+use super::node::Entry;
 use super::settings::{FastFairError, Hint, Result, VALUE_BITS};
 use super::shift::Locked;
 use super::split::Split;

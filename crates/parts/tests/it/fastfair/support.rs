@@ -7,6 +7,7 @@ pub use numbers::mix;
 pub use pool::format;
 use pool::format_in;
 use quipu_medium::{Pages, Region};
+use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::fastfair::{FastFairIndex, FastFairRoot};
 use quipu_parts::space::Space;
 use std::sync::Arc;
@@ -61,4 +62,13 @@ pub fn create(space: &Arc<Space>) -> (FastFairIndex, FastFairRoot) {
     let mut root = None;
     let index = FastFairIndex::create(space.clone(), 0, |made| root = Some(made)).expect("room");
     (index, root.expect("the root is given before the index is"))
+}
+
+/// Inserts keys, each with the number above its own.
+pub fn fill(index: &FastFairIndex, guard: &Guard<'_>, keys: Keys, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| _ = index.insert(guard, &keys.of(number), number + 1).expect("room"));
+}
+
+pub fn participant() -> Participant {
+    Collector::new().register()
 }
