@@ -2,7 +2,7 @@
 
 use crate::commands::{
     bench, check, compact, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
-    scan, soak,
+    scan, soak, sync,
 };
 use crate::failure::{Failure, Outcome};
 use clap::builder::styling::Styles;
@@ -61,6 +61,7 @@ pub enum Command {
     Info(info::Args),
     Check(check::Args),
     Compact(compact::Args),
+    Sync(sync::Args),
     Probe(probe::Args),
     Bench(bench::Args),
     Crash(crash::Args),
@@ -86,6 +87,7 @@ impl Command {
             Command::Info(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Compact(args) => args.run(),
+            Command::Sync(args) => args.run(),
             Command::Probe(args) => args.run(),
             Command::Bench(args) => args.run(),
             Command::Crash(args) => args.run(),

@@ -24,9 +24,9 @@ pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
 
 /// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
 /// the work counts more than one of the close.
-pub fn with<T>(path: &Path, work: impl FnOnce(&Store) -> Result<T, Failure>) -> Result<T, Failure> {
-    let store = open(path)?;
-    let result = work(&store);
+pub fn with<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    let mut store = open(path)?;
+    let result = work(&mut store);
     let closed = store.close();
     let value = result?;
     closed?;

@@ -2,6 +2,8 @@
 
 #[path = "cli/damage.rs"]
 mod damage;
+#[path = "cli/disk.rs"]
+mod disk;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/help.rs"]

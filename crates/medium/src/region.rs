@@ -404,6 +404,22 @@ impl Region {
         self.mapping.reserve(offset, len)
     }
 
+    /// Whether this is an ordinary file, which has storage only where some was [reserved](Region::reserve). A file on persistent
+    /// memory is better reserved in large pieces, which huge pages can map.
+    pub fn is_sparse(&self) -> bool {
+        self.sim.is_none() && self.mapping.is_sparse()
+    }
+
+    /// Gives the storage of a range back to the file system, in whole pages, where this [is sparse](Region::is_sparse). Nobody uses
+    /// the range, which is filled with zeros where that is done.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`] if the system could not. A file system that knows no holes is none.
+    pub fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.at(offset, len);
+        if self.is_sparse() { self.mapping.discard(offset, len) } else { Ok(()) }
+    }
+
     /// Whether anything may have been written to a range. Where a sparse file has a hole there is nothing but zeros,
     /// and even to read them may ask the file system for a page that it does not have.
     pub fn has_data(&self, offset: u64, len: u64) -> bool {

@@ -133,6 +133,13 @@ impl Engine {
         }
     }
 
+    /// Gives the storage of free zones back to the file system. The caller has the store for itself.
+    pub(crate) fn trim(&self) -> Result<u64, Error> {
+        // What says that they are free must not be lost to a crash of the system that leaves them without their headers.
+        self.sync()?;
+        Ok(self.space().discard_free_zones()?)
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         match self {
             Engine::Log(logs) => with_logs!(logs, spine => spine.stats()),
@@ -170,7 +177,7 @@ impl Engine {
                 Engine::Log(Logs::Quipu(spine)) => checkpoint::save(spine).unwrap_or_default(),
                 _ => Default::default(),
             };
-            self.write_back()?;
+            self.sync()?;
             let boot_id = self.region().boot_id();
             space.update_superblock(|superblock| {
                 superblock.set_clean(true);
@@ -178,11 +185,11 @@ impl Engine {
                 superblock.checkpoint = checkpoint;
             });
         }
-        self.write_back()
+        self.sync()
     }
 
     /// Writes a file back to its device. What a persistent module or the simulator holds is durable when it is fenced.
-    fn write_back(&self) -> Result<(), Error> {
+    pub(crate) fn sync(&self) -> Result<(), Error> {
         if self.region().kind() == MediumKind::File { Ok(self.region().sync()?) } else { Ok(()) }
     }
 }

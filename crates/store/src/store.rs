@@ -303,6 +303,48 @@ impl Store {
         self.engine.compact()
     }
 
+    /// Gives the storage of free zones back to the file system, but for what deletions and compaction need on a full disk. Returns the
+    /// bytes of these zones; on media other than files there is nothing to give back.
+    ///
+    /// # Errors
+    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// # use quipu::{Options, Store};
+    /// let mut store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// store.compact()?;
+    /// store.trim()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&mut self) -> Result<u64, Error> {
+        self.alone(|store| store.engine.trim())
+    }
+
+    /// Writes a file back to its device: everything that was acknowledged before the call is there when it returns, and a crash of
+    /// the system right after it takes none of that. What is written *after* it may reach the device in any order, so a later
+    /// crash of the system can take older records as well, until the next call or [`close`](Store::close). On media other than
+    /// files an acknowledged write needs no more, and nothing happens; see [`statement`](Store::statement).
+    ///
+    /// It takes as long as the device needs for what was written since the last time. Clients go on meanwhile.
+    ///
+    /// # Errors
+    /// A failure of the medium.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// # use quipu::{Options, Store};
+    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// store.client().put(b"llama", b"wool")?;
+    /// store.sync()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sync(&self) -> Result<(), Error> {
+        self.engine.sync()
+    }
+
     /// Whether compaction is at work at this moment.
     #[doc(hidden)]
     pub fn compacting(&self) -> bool {
@@ -320,12 +362,16 @@ impl Store {
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive. What does not hold is in the report, not an error.
     pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        let unproved = self.design.description().unproved;
+        self.alone(|store| store.engine.check(progress).map(|report| CheckReport { unproved, ..report }))
+    }
+
+    /// Work that needs the store for itself: refused while clients are alive, and the cleaner has left.
+    fn alone<T>(&mut self, work: impl FnOnce(&Store) -> Result<T, Error>) -> Result<T, Error> {
         let has_cleaner = self.cleaner.take().is_some();
-        let report = self.exclusive().and_then(|()| self.engine.check(progress));
-        let report =
-            report.map(|report| CheckReport { unproved: self.design.description().unproved, ..report });
+        let done = self.exclusive().and_then(|()| work(self));
         self.cleaner = has_cleaner.then(|| Cleaner::start(&self.engine)).flatten();
-        report
+        done
     }
 
     /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file back to its

@@ -17,7 +17,8 @@ free_zones.";
 /// Give the space of superseded and deleted records back.
 ///
 /// Writers do this by themselves when space becomes short; this is for a quiet hour, or before a pool is copied.
-/// Every segment that holds something superseded or deleted is cleaned: what is live moves, and the zone is free.
+/// Every segment that holds something superseded or deleted is cleaned: what is live moves, and the zone is free. Of
+/// a pool in a file, the disk space of free zones goes back to the file system.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,8 +32,11 @@ pub struct Args {
 impl Args {
     /// Compacts the pool.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let ((segments, moved), stats) =
-            pool::with(&self.pool, |store| Ok((store.compact()?, store.stats())))?;
+        let ((segments, moved), stats) = pool::with(&self.pool, |store| {
+            let compacted = store.compact()?;
+            store.trim()?;
+            Ok((compacted, store.stats()))
+        })?;
         if self.json {
             output::json_line(&json!({
                 "pool": self.pool.display().to_string(),

@@ -17,3 +17,4 @@ pub mod probe;
 pub mod put;
 pub mod scan;
 pub mod soak;
+pub mod sync;

@@ -1,6 +1,7 @@
 //! [`Mapping`]: bytes of a medium mapped into this process, and the system calls on them.
 
 use super::device::PmDevice;
+use super::kind::MediumKind;
 use super::kind::Pages;
 use crate::durability::Statement;
 use crate::error::MediumError;
@@ -210,6 +211,21 @@ impl Mapping {
                  use one that has fallocate, such as ext4, xfs, btrfs or tmpfs",
             )),
             Err(error) => Err(MediumError::io("reserve storage for", path, error)),
+        }
+    }
+
+    /// See [`crate::Region::is_sparse`].
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(self.backing, Backing::File { .. }) && self.statement.medium != MediumKind::Dax
+    }
+
+    /// See [`crate::Region::discard`].
+    pub(crate) fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match retry_on_intr(|| fallocate(file, flags, offset, len)) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(error) => Err(MediumError::io("give storage back of", path, error)),
         }
     }
 

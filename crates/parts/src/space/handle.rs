@@ -44,7 +44,8 @@ impl Space {
             plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
         region.reserve(0, first_extent)?;
         for extent in plan.extents() {
-            region.reserve(extent.start.get(), extent.zones.get() - extent.start.get())?;
+            // Not what lies between the table and the first zone, which is only there to align that.
+            region.reserve(extent.start.get(), zone_pool::table_len(extent))?;
         }
         superblock::erase(&region);
         for entry in plan.pools() {
@@ -55,7 +56,9 @@ impl Space {
         }
         superblock::write_first(&region, &plan);
         drop(claim);
-        Ok(Space::open(region)?.0)
+        let space = Space::open(region)?.0;
+        space.zones.keep_storage(u32::MAX)?;
+        Ok(space)
     }
 
     /// The superblock of the pool in a region, without opening or changing anything.
@@ -281,14 +284,47 @@ impl Space {
     }
 
     /// Get: takes a free zone, one of the node's if it has any, with storage behind it. `None` if no more than `leave`
-    /// zones are free, which are then still there for whom they are kept. Nothing is durable yet; a zone that is
+    /// zones are free, which are then still there for whom they are kept, on a full disk too. Nothing is durable yet; a zone that is
     /// not committed is free again after the next open.
     ///
     /// # Errors
     /// [`SpaceError::Medium`] if the disk is full (the zone stays free); [`SpaceError::Damaged`] if the list on the
     /// medium has changed since it was verified.
     pub fn get_zone(&self, node: Option<Node>, leave: u32) -> Result<Option<ZoneId>, SpaceError> {
-        self.zones.get(node, leave)
+        self.get_zone_with(node, leave, self.zone_size())
+    }
+
+    /// The same, with storage behind the first `len` bytes only: [`back_zone`](Space::back_zone) adds to it.
+    ///
+    /// # Errors
+    /// As for [`get_zone`](Space::get_zone).
+    pub fn get_zone_with(
+        &self,
+        node: Option<Node>,
+        leave: u32,
+        len: u64,
+    ) -> Result<Option<ZoneId>, SpaceError> {
+        self.zones.get(node, leave, len)
+    }
+
+    /// Makes sure of storage behind bytes `from..to` of a zone that the caller has.
+    ///
+    /// # Errors
+    /// [`SpaceError::Medium`] if the disk is full.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn back_zone(&self, zone: ZoneId, from: u64, to: u64) -> Result<(), SpaceError> {
+        self.zones.back(zone, from, to)
+    }
+
+    /// Gives the storage of free zones back to the file system, but for what deletions and compaction need on a full disk. Nobody
+    /// takes or releases zones meanwhile, and what says that they are free is on the device. Returns the bytes of these zones.
+    ///
+    /// # Errors
+    /// [`SpaceError::Medium`] if the system could not.
+    pub fn discard_free_zones(&self) -> Result<u64, SpaceError> {
+        self.zones.discard_free()
     }
 
     /// Get of several zones: all of them or, without a change, none.

@@ -66,6 +66,7 @@ mod error;
 mod feature;
 mod free_list;
 mod handle;
+mod kept_storage;
 mod layout;
 mod object_pool;
 mod pool_header;

@@ -8,6 +8,7 @@
 
 use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind, Words};
+use super::kept_storage::{KeptStorage, MOST_PASSED};
 use super::pool_header::{HEAD_AT, HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
 use super::superblock::{ExtentEntry, Superblock};
@@ -35,13 +36,14 @@ pub(super) struct ZoneExtent {
 
 /// All zones.
 pub(super) struct ZonePool {
-    region: Region,
+    pub(super) region: Region,
     zone_size: u64,
     pub(super) extents: Vec<ZoneExtent>,
     /// First byte of each zone.
     offsets: Box<[u64]>,
     /// Zones that are on a list and not promised to a Get that is under way. At most the sum of the lists.
     free: AtomicU32,
+    pub(super) storage: KeptStorage,
 }
 
 impl ZonePool {
@@ -82,6 +84,7 @@ impl ZonePool {
             extents,
             offsets: offsets.into(),
             free: AtomicU32::new(free),
+            storage: KeptStorage::default(),
         }
     }
 
@@ -115,8 +118,13 @@ impl ZonePool {
     }
 
     /// Get: see [`super::Space::get_zone`].
-    pub(super) fn get(&self, node: Option<Node>, leave: u32) -> Result<Option<ZoneId>, SpaceError> {
-        if self.claim(1, leave) { self.take_claimed(node).map(Some) } else { Ok(None) }
+    pub(super) fn get(&self, node: Option<Node>, leave: u32, len: u64) -> Result<Option<ZoneId>, SpaceError> {
+        if !self.claim(1, leave) {
+            return Ok(None);
+        }
+        self.take_claimed(node, leave, len).map(Some).inspect_err(|_| {
+            self.free.fetch_add(1, Ordering::AcqRel);
+        })
     }
 
     /// Get of several: see [`super::Space::get_zones`].
@@ -130,8 +138,8 @@ impl ZonePool {
             return Ok(None);
         }
         let mut zones = Vec::with_capacity(count as usize);
-        for taken in 1..=count {
-            match self.take_claimed(node) {
+        for taken in 0..count {
+            match self.take_claimed(node, leave, self.zone_size) {
                 Ok(zone) => zones.push(zone),
                 Err(error) => {
                     self.free.fetch_add(count - taken, Ordering::AcqRel);
@@ -149,41 +157,78 @@ impl ZonePool {
         self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_ok()
     }
 
-    /// A zone that has been claimed, with storage behind it. On an error it is free again.
-    fn take_claimed(&self, node: Option<Node>) -> Result<ZoneId, SpaceError> {
-        let zone = match self.take(node) {
-            Ok(zone) => zone,
-            Err(error) => {
-                self.free.fetch_add(1, Ordering::AcqRel);
-                return Err(error);
-            }
-        };
-        let reserved = self.offset(zone).map(|offset| self.region.reserve(offset, self.zone_size));
-        if let Some(Err(error)) = reserved {
-            self.release(zone);
-            return Err(error.into());
+    /// A zone that has been claimed, with storage behind its first bytes: of the node's extents, if they have one, and one of those
+    /// that are [kept](KeptStorage) only if no zones are to be left. On an error none is taken.
+    fn take_claimed(&self, node: Option<Node>, leave: u32, len: u64) -> Result<ZoneId, SpaceError> {
+        let keeps = self.keep_storage(leave)?;
+        let mut passed = Vec::new();
+        let taken = self.take_passing(node, keeps, len, &mut passed);
+        // These were not counted as taken.
+        for zone in passed.into_iter().rev() {
+            let (extent, index) = self.home(zone).expect("it was taken from a list");
+            extent.list.release(index);
         }
-        Ok(zone)
+        taken
     }
 
-    /// Takes a zone that has been claimed, from the node's extents first. It exists somewhere; another thread may
-    /// take one ahead of the search and leave its own behind it, so the search is repeated until it finds one.
-    fn take(&self, node: Option<Node>) -> Result<ZoneId, SpaceError> {
-        let is_near = |extent: &&ZoneExtent| node.as_ref().is_some_and(|node| node.0 == extent.node);
-        let near = || self.extents.iter().filter(is_near);
-        let far = || self.extents.iter().filter(|extent| !is_near(extent));
+    fn take_passing(
+        &self,
+        node: Option<Node>,
+        keeps: usize,
+        len: u64,
+        passed: &mut Vec<ZoneId>,
+    ) -> Result<ZoneId, SpaceError> {
         let mut waiter = Waiter::default();
-        // The count said that a zone is free, so a list has it or is about to: whoever releases one is between the two.
+        let mut lacks_storage = None;
+        // The count said that a zone is free, so a list has it or is about to: whoever releases one is between the two, and another
+        // thread may take one ahead of the search and leave its own behind it.
         for _ in 0..PATIENCE {
-            for extent in near().chain(far()) {
-                if let Some(index) = extent.list.get()? {
-                    return Ok(ZoneId(extent.first_zone + index));
-                }
+            match self.pop(node)? {
+                Some(zone) if self.storage.has(zone, keeps) => passed.push(zone),
+                Some(zone) => match self.back(zone, 0, len) {
+                    Ok(()) => return Ok(zone),
+                    Err(error) => {
+                        passed.push(zone);
+                        if !self.region.is_sparse() || passed.len() > MOST_PASSED {
+                            return Err(error);
+                        }
+                        // Another one may have storage on a disk that is full.
+                        lacks_storage = Some(error);
+                    }
+                },
+                None => match (lacks_storage.take(), passed.pop()) {
+                    (Some(error), zone) => {
+                        passed.extend(zone);
+                        return Err(error);
+                    }
+                    // Only those are left that are kept, since deletions have taken the others meanwhile.
+                    (None, Some(zone)) => {
+                        return self.back(zone, 0, len).map(|()| zone).inspect_err(|_| passed.push(zone));
+                    }
+                    (None, None) => waiter.wait(),
+                },
             }
-            waiter.wait();
         }
         let offset = self.extents.first().map_or(0, |extent| extent.list.words.head);
         Err(SpaceError::Damaged { what: "the free list of the zones, which ends too early,", offset })
+    }
+
+    /// Makes sure of storage behind bytes of a zone.
+    pub(super) fn back(&self, zone: ZoneId, from: u64, to: u64) -> Result<(), SpaceError> {
+        let start = self.offset(zone).expect("the zone belongs to this pool");
+        Ok(self.region.reserve(start + from, to - from)?)
+    }
+
+    /// The next zone of the lists, the node's first.
+    pub(super) fn pop(&self, node: Option<Node>) -> Result<Option<ZoneId>, SpaceError> {
+        let is_near = |extent: &&ZoneExtent| node.as_ref().is_some_and(|node| node.0 == extent.node);
+        let near = self.extents.iter().filter(is_near);
+        for extent in near.chain(self.extents.iter().filter(|extent| !is_near(extent))) {
+            if let Some(index) = extent.list.get()? {
+                return Ok(Some(ZoneId(extent.first_zone + index)));
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn commit(&self, zone: ZoneId) {
@@ -215,8 +260,8 @@ impl ZonePool {
         }
         let free = (0..self.count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone));
         let zones: Vec<ZoneId> = free.take(count as usize).collect();
-        for offset in zones.iter().filter_map(|zone| self.offset(*zone)) {
-            self.region.reserve(offset, self.zone_size)?;
+        for zone in &zones {
+            self.back(*zone, 0, self.zone_size)?;
         }
         Ok((zones.len() as u64 == count).then_some(zones))
     }
@@ -245,6 +290,11 @@ impl ZonePool {
 
 /// Bytes at the start of a zone in which each of its owners has its header.
 const ZONE_HEADER: u64 = 64;
+
+/// Bytes of the zone table of an extent.
+pub(super) fn table_len(entry: &ExtentEntry) -> u64 {
+    HEADER_LEN + u64::from(entry.zone_count.get()) * size_of::<ZoneEntry>() as u64
+}
 
 /// Where the list words of an extent lie.
 fn table_words(region: &Region, entry: &ExtentEntry) -> Words {

@@ -221,19 +221,27 @@ impl<I: Index> Spine<I> {
     }
 
     /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value are not looked at.
+    #[inline]
     pub(super) fn record_for_pair<'g>(
         &'g self,
         guard: &'g Guard<'_>,
         word: u64,
     ) -> Result<RecordView<'g>, Error> {
         let record = if self.verifies { self.proved(guard, word) } else { self.published(guard, word) };
-        record.ok_or_else(|| {
-            let legible = self.record_of(guard, word);
-            self.unproved(word, legible.map_or(b"", |record| record.key))
-        })
+        match record {
+            Some(record) => Ok(record),
+            None => Err(self.no_pair(guard, word)),
+        }
+    }
+
+    #[cold]
+    fn no_pair(&self, guard: &Guard<'_>, word: u64) -> Error {
+        let legible = self.record_of(guard, word);
+        self.unproved(word, legible.map_or(b"", |record| record.key))
     }
 
     /// The pair of a [record](Spine::record_for_pair), unless it has expired.
+    #[inline]
     pub(super) fn pair_of<'g>(
         &'g self,
         guard: &'g Guard<'_>,
@@ -250,6 +258,7 @@ impl<I: Index> Spine<I> {
     }
 
     /// The whole record that a word of the index names, without proof. `None` if it leaves the pool.
+    #[inline]
     fn published<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
         let offset = self.place_of(word)?;
         // SAFETY: as in `named`; the guard has been pinned since before the index was asked.

@@ -70,25 +70,33 @@ impl<I: OrderedIndex> Spine<I> {
     }
 
     /// The word of the next key in their order.
+    #[inline]
     fn next_in_order(&self, guard: &Guard<'_>, walk: &mut Walk<I>) -> Result<Option<u64>, Error> {
         loop {
             if let Some(word) = walk.words.get(walk.next) {
                 walk.next += 1;
                 return Ok(Some(*word));
             }
-            walk.words.clear();
-            walk.next = 0;
-            let words = &mut walk.words;
-            if !self.index.next_in_order(guard, &mut walk.scan, AT_ONCE, |_, word| words.push(word))? {
+            if !self.next_words(guard, walk)? {
                 return Ok(None);
             }
-            for word in words {
-                if let Some(offset) = self.place_of(*word) {
-                    self.region().prefetch(offset);
-                    self.region().prefetch(offset + LINE);
-                }
+        }
+    }
+
+    /// The words of the next keys, with their records on the way; false at the end.
+    #[inline(never)]
+    fn next_words(&self, guard: &Guard<'_>, walk: &mut Walk<I>) -> Result<bool, Error> {
+        let Walk { scan, words, next } = walk;
+        words.clear();
+        *next = 0;
+        let more = self.index.next_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))?;
+        for word in words {
+            if let Some(offset) = self.place_of(*word) {
+                self.region().prefetch(offset);
+                self.region().prefetch(offset + LINE);
             }
         }
+        Ok(more)
     }
 }
 

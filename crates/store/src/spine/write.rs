@@ -5,7 +5,7 @@ use super::lag::Noted;
 use super::{Located, Placed, Session, Spine, Writer, reference_of};
 use crate::error::Error;
 use crate::options::Twin;
-use quipu_medium::Node;
+use quipu_medium::{MediumError, Node};
 use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
@@ -246,9 +246,14 @@ impl<I: Index> Spine<I> {
         wanted: (u64, u32),
         purpose: Use,
     ) -> Result<(), Error> {
-        let is_full = matches!(error, Error::PoolFull { .. });
-        let make_space = || self.make_space(writer, wanted, purpose);
-        let made = is_full && self.compactor.stalls().waiting(self.region(), make_space)?;
+        let made = match error {
+            Error::PoolFull { .. } => {
+                let make_space = || self.make_space(writer, wanted, purpose);
+                self.compactor.stalls().waiting(self.region(), make_space)?
+            }
+            Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back(writer)?,
+            _ => false,
+        };
         if made { Ok(()) } else { Err(error) }
     }
 

@@ -23,14 +23,23 @@ pub struct OpenSegment {
     pub(super) written: u64,
     /// The line of `next`, filled up to there.
     pub(super) last_line: [u8; LINE as usize],
+    /// Up to where there is storage: at most the end of the zone.
+    pub(super) limit: u64,
     /// Its zone came from the reserve, so it is not for puts.
     pub(super) reserved: bool,
 }
 
 impl OpenSegment {
-    pub(super) fn new(zone: ZoneId, start: u64, life_number: u64, life: LifeKey, next: u64) -> OpenSegment {
+    pub(super) fn new(
+        zone: ZoneId,
+        start: u64,
+        life_number: u64,
+        life: LifeKey,
+        next: u64,
+        limit: u64,
+    ) -> OpenSegment {
         let last_line = [0; LINE as usize];
-        OpenSegment { zone, start, life_number, life, next, written: next, last_line, reserved: false }
+        OpenSegment { zone, start, life_number, life, next, written: next, last_line, limit, reserved: false }
     }
 }
 

@@ -212,6 +212,13 @@ impl LogHeap {
         if len > self.longest_record() {
             return Err(HeapError::TooLong { len, limit: self.longest_record() });
         }
+        // There may be room already, and no storage behind it.
+        let has_room = |own: &&mut OpenSegment| self.may_go_on(own, len, purpose);
+        if let Some(own) = segment.as_mut().filter(has_room)
+            && self.back(own, len).is_ok()
+        {
+            return Ok(());
+        }
         let taking = self.taking();
         let left = {
             let mut idle = self.idle.lock();
@@ -231,11 +238,14 @@ impl LogHeap {
                 OpenSegment { reserved, ..left }
             })
         };
-        let fresh = match left {
-            Some(left) => left,
-            None => {
+        let fresh = match left.map(|mut left| (self.back(&mut left, len).is_ok(), left)) {
+            Some((true, left)) => left,
+            without_storage => {
+                if let Some((_, left)) = without_storage {
+                    self.leave(left);
+                }
                 self.opening.fetch_add(1, Ordering::Relaxed);
-                let opened = self.open_segment(node, purpose);
+                let opened = self.open_segment(node, len, purpose);
                 let reserved = opened.as_ref().is_ok_and(|opened| opened.reserved);
                 self.lent.fetch_add(u32::from(reserved), Ordering::Relaxed);
                 self.opening.fetch_sub(1, Ordering::Relaxed);
@@ -257,6 +267,11 @@ impl LogHeap {
     /// Whether `len` more bytes fit, for this use.
     #[inline]
     pub fn has_room(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
+        segment.next + len <= segment.limit && (!segment.reserved || purpose != Use::Put)
+    }
+
+    /// The same, whether there is storage or not.
+    fn may_go_on(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
         segment.next + len <= self.space.zone_size() && (!segment.reserved || purpose != Use::Put)
     }
 
@@ -311,12 +326,13 @@ impl LogHeap {
         }
     }
 
-    fn open_segment(&self, node: Option<Node>, purpose: Use) -> Result<OpenSegment, HeapError> {
+    fn open_segment(&self, node: Option<Node>, len: u64, purpose: Use) -> Result<OpenSegment, HeapError> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life = self.draw();
         let leave = self.leave_free(purpose);
-        let zone =
-            self.space.get_zone(node, leave)?.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
+        let limit = self.storage_for(FIRST_RECORD + len);
+        let zone = self.space.get_zone_with(node, leave, limit)?;
+        let zone = zone.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
         let start = self.space.zone_offset(zone);
         let run = self.space.superblock().run.get();
         let header = SegmentHeader::open(&self.certifier, Role::Segment, zone, life, self.nonce(), run);
@@ -330,7 +346,7 @@ impl LogHeap {
         }
         let reserved = purpose != Use::Put && self.space.free_zones() < self.reserve;
         let key = header.life_key(&self.certifier);
-        Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD) })
+        Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD, limit) })
     }
 
     /// Random bits, which make a life differ from every other of its number.
@@ -412,7 +428,8 @@ impl LogHeap {
     #[doc(hidden)]
     pub fn reopen(&self, info: &SegmentInfo, end: u64) {
         let start = self.space.zone_offset(info.zone);
-        let mut segment = OpenSegment::new(info.zone, start, info.life_number, info.life, end);
+        let limit = self.storage_for(end);
+        let mut segment = OpenSegment::new(info.zone, start, info.life_number, info.life, end, limit);
         self.lives.begin(info.zone, info.life_number);
         let in_line = end % LINE;
         self.region().read_racing(start + end - in_line, &mut segment.last_line[..in_line as usize]);

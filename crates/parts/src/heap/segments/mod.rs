@@ -32,6 +32,7 @@ mod log;
 mod prove;
 mod scan;
 mod state;
+mod storage;
 mod survey;
 #[cfg(test)]
 mod test_heap;

@@ -141,6 +141,27 @@ impl<I: Index> Spine<I> {
         Ok(true)
     }
 
+    /// On a full disk, compacts until a zone is free that has storage, since it was in use; `false` if nothing can be cleaned. The
+    /// caller holds no lock.
+    #[cold]
+    pub(in crate::spine) fn win_storage_back(&self, writer: &mut Writer) -> Result<bool, Error> {
+        let participant = self.epochs.register();
+        self.settle_all(&participant.pin())?;
+        if let Some(segment) = writer.segment.take() {
+            self.heap.leave(segment);
+        }
+        let demand = self.demand(self.heap.draw(), 1);
+        let free = self.heap.space().free_zones();
+        self.free_all_ripe();
+        while self.heap.space().free_zones() <= free {
+            if !self.step_of_writer(&demand)? {
+                self.free_all_ripe();
+                return Ok(self.heap.space().free_zones() > free);
+            }
+        }
+        Ok(true)
+    }
+
     /// Takes their segments away from all clients, which may rest; `false` if the compactor has one, since it does not look
     /// for that. It takes none meanwhile: the caller has all its workers.
     fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {

@@ -1,0 +1,47 @@
+//! `quipu sync`: writes a pool back to its device.
+
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::pool;
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu sync animals.pool
+  quipu sync animals.pool --json
+
+Fields of the JSON object: pool, medium, survives (process_crash, os_crash, power_loss: of what is acknowledged later).";
+
+/// Write a pool back to its device, so that a crash of the system takes nothing of what it holds now.
+///
+/// Commands that change a pool do this by themselves before they end. It is for a pool in a file whose process was
+/// killed, or left it without closing it: what that process wrote may still be in the memory of the system alone. On
+/// persistent memory there is nothing to do.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The pool.
+    pool: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Recovers the pool, if that is due, and writes it back.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let statement = pool::with(&self.pool, |store| {
+            store.sync()?;
+            Ok(store.statement())
+        })?;
+        if self.json {
+            output::json_line(&json!({
+                "pool": self.pool.display().to_string(),
+                "medium": statement.medium.name(),
+                "survives": output::statement_json(&statement),
+            }))?;
+        }
+        Ok(Outcome::Fine)
+    }
+}

@@ -1,0 +1,44 @@
+//! Storage behind a segment of a file: it is set aside in few steps, so that a run that writes little takes little of the disk.
+
+use super::append::OpenSegment;
+use super::log::LogHeap;
+use crate::space::{SpaceError, ZoneId};
+
+/// Bytes of a segment that have storage when it is opened.
+const FIRST: u64 = 4 << 10;
+/// How many times as much there is after each time that it runs out.
+const FACTOR: u64 = 4;
+
+impl LogHeap {
+    /// Makes sure of storage behind the next `len` bytes of a segment that has room for them.
+    pub(super) fn back(&self, segment: &mut OpenSegment, len: u64) -> Result<(), SpaceError> {
+        let wanted = segment.next + len;
+        if wanted > segment.limit {
+            let limit = self.storage_for(wanted);
+            self.space.back_zone(segment.zone, segment.limit, limit)?;
+            segment.limit = limit;
+        }
+        Ok(())
+    }
+
+    /// Bytes of a segment, from its start, that have storage if so many are wanted.
+    pub(super) fn storage_for(&self, wanted: u64) -> u64 {
+        self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
+    }
+
+    /// The bytes of a segment that may have been written; all others have no storage. Even to read those may ask a file system
+    /// for a page that it does not have.
+    pub(super) fn written_part<'a>(&self, zone: ZoneId, bytes: &'a [u8]) -> &'a [u8] {
+        let (start, all) = (self.space.zone_offset(zone), bytes.len() as u64);
+        let is_end = |len: &u64| *len < all && !self.region().has_data(start + len, all - len);
+        let end = self.steps().find(is_end).unwrap_or(all);
+        &bytes[..end as usize]
+    }
+
+    /// Where storage may end: nowhere but at the end of the zone, unless the pool is a file.
+    fn steps(&self) -> impl Iterator<Item = u64> {
+        let all = self.space.zone_size();
+        let first = if self.region().is_sparse() { FIRST } else { all };
+        std::iter::successors(Some(first), |len| Some(len * FACTOR)).take_while(move |len| *len < all)
+    }
+}

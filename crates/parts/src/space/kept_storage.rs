@@ -1,0 +1,85 @@
+//! Storage that stays set aside for deletions and compaction, so that a full disk is no worse than a full pool.
+//!
+//! A file takes storage as it fills, and a disk may be full long before the pool is. Then no zone can be taken that has no storage
+//! behind it, so a few free zones have some at all times: one for compaction, which then frees others with theirs, and the
+//! beginning of another one for deletions. Zones keep their storage when they are released. Which zones have some is not written
+//! down: the file system is asked, and setting aside what is there already succeeds on a full disk too.
+
+use super::error::SpaceError;
+use super::zone_pool::{ZoneId, ZonePool};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// No zone.
+const NONE: u32 = u32::MAX;
+/// Bytes of the zone that is kept for a deletion: some thousands of tombstones.
+const FOR_DELETIONS: u64 = 64 << 10;
+/// Zones that a deletion leaves.
+const FOR_A_DELETION: u32 = 1;
+/// Zones that are asked for storage on a full disk, before that is told.
+pub(super) const MOST_PASSED: usize = 256;
+
+/// Free zones with storage behind them: the first has it behind all of it, for compaction, the second at its beginning.
+pub(super) struct KeptStorage([AtomicU32; 2]);
+
+impl Default for KeptStorage {
+    fn default() -> KeptStorage {
+        KeptStorage([const { AtomicU32::new(NONE) }; 2])
+    }
+}
+
+impl KeptStorage {
+    /// Whether a zone is one of the first so many that are kept.
+    pub(super) fn has(&self, zone: ZoneId, keeps: usize) -> bool {
+        self.0[..keeps].iter().any(|kept| kept.load(Ordering::Relaxed) == zone.0)
+    }
+}
+
+impl ZonePool {
+    /// Sees to it that, of so many zones that are to be left, those that are kept have storage, and returns how many these are.
+    ///
+    /// Another thread may take one of them meanwhile, as the first to need it; then the next one who leaves zones sees to another.
+    pub(super) fn keep_storage(&self, leave: u32) -> Result<usize, SpaceError> {
+        if !self.region.is_sparse() {
+            return Ok(0);
+        }
+        let keeps = self.storage.0.len().min(leave as usize);
+        for (number, kept) in self.storage.0[..keeps].iter().enumerate() {
+            if self.is_free(ZoneId(kept.load(Ordering::Relaxed))) {
+                continue;
+            }
+            let len = if number == 0 { self.zone_size() } else { FOR_DELETIONS.min(self.zone_size()) };
+            // The last ones, which are taken last.
+            let free = (0..self.count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone));
+            let mut outcome = Ok(());
+            for zone in free.filter(|zone| !self.storage.has(*zone, self.storage.0.len())).take(MOST_PASSED) {
+                outcome = self.back(zone, 0, len);
+                if outcome.is_ok() {
+                    kept.store(zone.0, Ordering::Relaxed);
+                    break;
+                }
+            }
+            match outcome {
+                // A deletion may have what is left: it makes room in the long run.
+                Err(_) if leave == FOR_A_DELETION => return Ok(0),
+                outcome => outcome?,
+            }
+        }
+        Ok(keeps)
+    }
+
+    /// See [`super::Space::discard_free_zones`].
+    pub(super) fn discard_free(&self) -> Result<u64, SpaceError> {
+        if !self.region.is_sparse() {
+            return Ok(0);
+        }
+        let keeps = self.keep_storage(u32::MAX)?;
+        let free = (0..self.count()).map(ZoneId).filter(|zone| self.is_free(*zone));
+        let mut discarded = 0;
+        for zone in free.filter(|zone| !self.storage.has(*zone, keeps)) {
+            let start = self.offset(zone).expect("the zone belongs to this pool");
+            self.region.discard(start, self.zone_size())?;
+            discarded += self.zone_size();
+        }
+        Ok(discarded)
+    }
+}
