@@ -72,7 +72,8 @@ impl ZonePool {
         if !self.region.is_sparse() {
             return Ok(0);
         }
-        let keeps = self.keep_storage(u32::MAX)?;
+        // A full disk may not have enough for them; then it has in a moment.
+        let keeps = self.keep_storage(u32::MAX).unwrap_or(0);
         let free = (0..self.count()).map(ZoneId).filter(|zone| self.is_free(*zone));
         let mut discarded = 0;
         for zone in free.filter(|zone| !self.storage.has(*zone, keeps)) {
@@ -80,6 +81,8 @@ impl ZonePool {
             self.region.discard(start, self.zone_size())?;
             discarded += self.zone_size();
         }
+        // If the disk is full of something else by now, the next put sees to it.
+        let _ = self.keep_storage(u32::MAX);
         Ok(discarded)
     }
 }
