@@ -57,14 +57,14 @@ pub struct Entry<'v> {
 pub enum Change<'v> {
     /// It stays as it is.
     Keep,
-    /// It gets this value, until it expires. The value may be a part of the old one.
+    /// It gets this value, until it expires. The value is a part of the old one, or a vector.
     Put(Cow<'v, [u8]>, Expiry),
     /// It is deleted.
     Delete,
 }
 
 impl<'v> Change<'v> {
-    /// A value that never expires: borrowed bytes, or a vector.
+    /// A value that never expires: a part of the old one, or a vector.
     pub fn put(value: impl Into<Cow<'v, [u8]>>) -> Change<'v> {
         Change::Put(value.into(), Expiry::Never)
     }

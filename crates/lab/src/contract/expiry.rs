@@ -46,13 +46,13 @@ pub(super) fn an_update_sees_and_sets_the_time(fixture: &Fixture) -> Outcome {
         })?;
         assert_eq!(seen, Some((value.to_vec(), Expiry::At(NEVER))));
         assert_eq!(client.expiry(b"key")?, Some(Expiry::At(NEVER)), "it was kept");
-        client.update_with(b"key", |_| Change::put(value))?;
+        client.update_with(b"key", |_| Change::put(value.to_vec()))?;
         assert_eq!(client.expiry(b"key")?, Some(Expiry::Never));
-        client.update_with(b"key", |_| Change::put_until(value, NEVER - 1))?;
+        client.update_with(b"key", |_| Change::put_until(value.to_vec(), NEVER - 1))?;
         assert_eq!(client.expiry(b"key")?, Some(Expiry::At(NEVER - 1)));
         client.update(b"key", |old| old.map(<[u8]>::to_vec))?;
         assert_eq!(client.expiry(b"key")?, Some(Expiry::Never), "an update sets none");
-        client.update_with(b"key", |_| Change::put_until(value, PASSED))?;
+        client.update_with(b"key", |_| Change::put_until(value.to_vec(), PASSED))?;
         assert_absent(&mut client, b"key")?;
     }
     Ok(())

@@ -88,7 +88,8 @@ impl Client {
     }
 
     /// Shows what `key` has, its expiry and version too, and carries out the [`Change`] that is made of it, with no other write of that
-    /// key in between. Otherwise as [`update`](Client::update). A value that is borrowed, from the old one perhaps, is copied once more.
+    /// key in between. Otherwise as [`update`](Client::update). A new value may be
+    /// a part of the old one, which is copied once more; bytes from elsewhere are given as a vector.
     ///
     /// # Errors
     /// As for [`put`](Client::put), and [`Error::Unsupported`] if the design has no expiry and the value is to expire.
