@@ -57,8 +57,8 @@ fn times_of_expiry_go_out_and_in() {
     let text = String::from_utf8(file.clone()).unwrap();
     assert!(text.contains(&format!("\nsession\topen\t{far}\nstays\there\nend 2 ")), "{text}");
     import(&mut to.client(), &mut TextReader::new(&file[..], 25_000), &|_| {}).unwrap();
-    assert_eq!(to.client().expiry(b"session").unwrap(), Some(Some(far)));
-    assert_eq!(to.client().expiry(b"stays").unwrap(), Some(None));
+    assert_eq!(to.client().expiry(b"session").unwrap(), Some(quipu::Expiry::At(far)));
+    assert_eq!(to.client().expiry(b"stays").unwrap(), Some(quipu::Expiry::Never));
     assert_eq!(exported(&to), file);
     for wrong in ["", "-5", "1.5", "5 ", "99999999999999999999", "5\t5"] {
         let file = format!("quipu-export 1\nkey\tvalue\t{wrong}\n");

@@ -1,11 +1,14 @@
-//! [`Client`]: one thread's access to a store.
+//! [`Client`]: one thread's access to a store. Writes that look at the old value first are in `decide`.
+
+mod decide;
 
 use crate::batch::WriteBatch;
+use crate::change::Expiry;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::slotted::{SlotSession, Slots, with_slots};
-use crate::spine::{Change, Logs, Session, with_logs};
+use crate::spine::{Logs, Session, with_logs};
 use quipu_medium::Region;
 use quipu_parts::record::Content;
 use std::time::Duration;
@@ -110,18 +113,63 @@ impl Client {
         self.put_until(key, value, self.region().now().saturating_add(milliseconds))
     }
 
-    /// When the value of `key` expires, in milliseconds since 1970: `Some(None)` if never, `None` if there is no value.
+    /// When the value of `key` expires; `None` if there is no value.
     ///
     /// # Errors
     /// As for [`get`](Client::get).
-    pub fn expiry(&self, key: &[u8]) -> Result<Option<Option<u64>>, Error> {
-        match &self.access {
-            Access::Log { logs, session } => {
-                let expires = with_logs!(logs, spine => spine.expiry(&session.pin(), key))?;
-                Ok(expires.map(|time| (time != 0).then_some(time)))
-            }
-            Access::Slots { .. } => Ok(self.get(key)?.map(|_| None)),
-        }
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// use quipu::Expiry;
+    /// client.put_until(b"session", b"open", 4_000_000_000_000)?;
+    /// client.put(b"knot", b"7")?;
+    /// assert_eq!(client.expiry(b"session")?, Some(Expiry::At(4_000_000_000_000)));
+    /// assert_eq!(client.expiry(b"knot")?, Some(Expiry::Never));
+    /// assert_eq!(client.expiry(b"missing")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn expiry(&self, key: &[u8]) -> Result<Option<Expiry>, Error> {
+        self.pin().expiry(key)
+    }
+
+    /// Whether there is a value of `key`; see [`Guard::contains_key`].
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// assert!(client.contains_key(b"knot")? && !client.contains_key(b"cord")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
+        self.pin().contains_key(key)
+    }
+
+    /// The version of `key`: a number that every write of the key makes higher, across deletions, crashes and openings too. `None` if
+    /// there is no value. Compaction leaves it as it is. Writes of other keys raise it by nothing, but the next write of this key may
+    /// raise it by any amount.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the design has no versions (those that write in place); as for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// let seen = client.version(b"knot")?;
+    /// assert!(client.put_if_version(b"knot", seen, b"8")?);
+    /// assert!(!client.put_if_version(b"knot", seen, b"9")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn version(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        self.pin().version(key)
     }
 
     /// The value of `key`, copied.
@@ -253,146 +301,6 @@ impl Client {
             }
             Access::Slots { slots, session } => {
                 with_slots!(slots, spine => spine.remove(session, key).map(drop))
-            }
-        }
-    }
-
-    /// Deletes `key`, and tells whether it was there. An absent key costs nothing in the pool.
-    ///
-    /// # Errors
-    /// As for [`delete`](Client::delete).
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
-    /// # let mut client = store.client();
-    /// client.put(b"knot", b"7")?;
-    /// assert!(client.remove(b"knot")?);
-    /// assert!(!client.remove(b"knot")?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => {
-                let decide = |old: Option<&[u8]>| (Change::Delete, old.is_some());
-                with_logs!(logs, spine => spine.modify::<false, &[u8], _>(session, key, decide))
-            }
-            Access::Slots { slots, session } => with_slots!(slots, spine => spine.remove(session, key)),
-        }
-    }
-
-    /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
-    /// `None` stands for "absent", before and after. The key is locked meanwhile: keep `change` short, and do not
-    /// use other clients in it. It is called again, on what the key has then, if room had to be made for what it gave.
-    ///
-    /// # Errors
-    /// As for [`put`](Client::put).
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
-    /// # let mut client = store.client();
-    /// for _ in 0..3 {
-    ///     client.update(b"count", |old| {
-    ///         let count = old.map_or(0, |old| u64::from_le_bytes(old.try_into().unwrap()));
-    ///         Some((count + 1).to_le_bytes())
-    ///     })?;
-    /// }
-    /// assert_eq!(client.get(b"count")?, Some(3u64.to_le_bytes().to_vec()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn update<V: AsRef<[u8]>>(
-        &mut self,
-        key: &[u8],
-        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
-    ) -> Result<(), Error> {
-        self.modify::<true, _, _>(key, |old| (change(old).map_or(Change::Delete, Change::Put), ()))
-    }
-
-    /// Puts `value` if `key` is absent, and tells whether it did.
-    ///
-    /// # Errors
-    /// As for [`put`](Client::put).
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
-    /// # let mut client = store.client();
-    /// assert!(client.put_if_absent(b"owner", b"me")?);
-    /// assert!(!client.put_if_absent(b"owner", b"you")?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let decide = |old: Option<&[u8]>| match old {
-            Some(_) => (Change::Keep, false),
-            None => (Change::Put(value), true),
-        };
-        self.modify::<false, _, _>(key, decide)
-    }
-
-    /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for "absent".
-    ///
-    /// # Errors
-    /// As for [`put`](Client::put).
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
-    /// # let mut client = store.client();
-    /// client.put(b"turn", b"a")?;
-    /// assert!(client.compare_and_swap(b"turn", Some(b"a"), Some(b"b"))?);
-    /// assert!(!client.compare_and_swap(b"turn", Some(b"a"), None)?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn compare_and_swap(
-        &mut self,
-        key: &[u8],
-        expected: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<bool, Error> {
-        self.modify::<true, _, _>(key, |old| {
-            if old != expected {
-                return (Change::Keep, false);
-            }
-            (new.map_or(Change::Delete, Change::Put), true)
-        })
-    }
-
-    /// Changes eight bytes of a value in place, durably and atomically: `at` bytes into it, as a little-endian number. Returns
-    /// what stood there, or `None` if there is no such key. Cheaper than [`update`](Client::update) by all that it does not
-    /// copy. Key and page are locked meanwhile: keep `change` short, and do not use the store in it.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if the design changes nothing in place; [`Error::NotInPlace`] if the records of the pool have no
-    /// fixed size, or the bytes are not inside the value, or not on a multiple of eight of their page; as for
-    /// [`delete`](Client::delete).
-    pub fn update_in_place(
-        &mut self,
-        key: &[u8],
-        at: u64,
-        change: impl Fn(u64) -> u64,
-    ) -> Result<Option<u64>, Error> {
-        match &mut self.access {
-            Access::Log { .. } => Err(Error::Unsupported { what: "updates in place" }),
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.update_in_place(session, key, at, change))
-            }
-        }
-    }
-
-    /// Carries out what is decided on the value of a key. Without `WHOLE` that may be empty.
-    fn modify<const WHOLE: bool, V: AsRef<[u8]>, T>(
-        &mut self,
-        key: &[u8],
-        decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
-    ) -> Result<T, Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => {
-                with_logs!(logs, spine => spine.modify::<WHOLE, V, T>(session, key, decide))
-            }
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.modify(session, key, decide))
             }
         }
     }

@@ -172,6 +172,11 @@ fn salvaged() -> String {
     if others.is_empty() { last.to_owned() } else { format!("{} or {last}", others.join(", ")) }
 }
 
+/// An error that tells these damaged places, if there are any.
+pub(crate) fn damaged_at(places: Vec<DamagedPlace>) -> Result<(), Error> {
+    if places.is_empty() { Ok(()) } else { Err(Error::Damaged(Box::new(Damage { places }))) }
+}
+
 impl Error {
     /// One damaged place.
     pub(crate) fn damaged(what: impl Into<String>, offset: u64, len: u64) -> Error {

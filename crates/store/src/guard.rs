@@ -1,8 +1,10 @@
-//! [`Guard`]: reads of a store that is pinned, in place where the design allows it, and [`Iter`]: all of it.
+//! [`Guard`]: reads of a store that is pinned, in place where the design allows it.
 
-use crate::error::{Damage, DamagedPlace, Error};
+use crate::change::Expiry;
+use crate::error::Error;
 use crate::slotted::{SlotBatch, Slots, with_slots};
 use crate::spine::{Logs, Pair, with_logs};
+use crate::walks::{BoxedKeys, Iter, Keys, Range};
 use quipu_parts::epoch;
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -52,6 +54,48 @@ impl Guard<'_> {
         }
     }
 
+    /// Whether there is a value of `key`. Designs that keep values as they are do not look at it; others copy it.
+    ///
+    /// # Errors
+    /// As for [`Client::get`](crate::Client::get).
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
+        self.pinned.see_own_writes();
+        match self.spine {
+            Pinned::Log(logs) => with_logs!(logs, spine => Ok(spine.head(&self.pinned, key)?.is_some())),
+            Pinned::Slots(_) => Ok(self.get(key)?.is_some()),
+        }
+    }
+
+    /// When the value of `key` expires; `None` if there is no value.
+    ///
+    /// # Errors
+    /// As for [`Client::get`](crate::Client::get).
+    pub fn expiry(&self, key: &[u8]) -> Result<Option<Expiry>, Error> {
+        self.pinned.see_own_writes();
+        match self.spine {
+            Pinned::Log(logs) => with_logs!(logs, spine => {
+                let record = spine.head(&self.pinned, key)?;
+                Ok(record.map(|record| Expiry::of_field(record.expires)))
+            }),
+            Pinned::Slots(_) => Ok(self.get(key)?.map(|_| Expiry::Never)),
+        }
+    }
+
+    /// The version of `key`; `None` if there is no value. See [`Client::version`](crate::Client::version).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the design has no versions; as for [`Client::get`](crate::Client::get).
+    pub fn version(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        self.pinned.see_own_writes();
+        match self.spine {
+            Pinned::Log(logs) => with_logs!(logs, spine => {
+                let record = spine.head(&self.pinned, key)?;
+                Ok(record.map(|record| record.header.sequence.get()))
+            }),
+            Pinned::Slots(_) => Err(Error::Unsupported { what: "versions" }),
+        }
+    }
+
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
     /// written meanwhile appears at most once, with a value that it had. A damaged record is left out, and a damaged index ends
     /// it early; see [`Iter::ended`].
@@ -73,12 +117,48 @@ impl Guard<'_> {
                 Box::new(std::iter::from_fn(next))
             }
         };
-        Iter { pairs, damage: Vec::new(), outcome: settled.map_err(Error::from) }
+        Iter::new(pairs, settled.map_err(Error::from))
     }
 
-    /// The keys within these bounds with their values, in the order of their bytes. A key that is present throughout appears exactly
-    /// once; one that is written meanwhile appears at most once, with a value that it had. A damaged record is an error in its place, and
-    /// the walk goes on behind it; any other error ends it.
+    /// Every key, in no order, each as often as [`iter`](Guard::iter) would tell it. Values are not looked at, where the design keeps
+    /// them as they are.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// let guard = client.pin();
+    /// let mut keys = guard.keys();
+    /// assert_eq!(keys.next().as_deref(), Some(&b"knot"[..]));
+    /// assert_eq!(keys.next(), None);
+    /// keys.ended()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keys(&self) -> Keys<'_> {
+        self.pinned.see_own_writes();
+        match self.spine {
+            Pinned::Log(logs) => with_logs!(logs, spine => {
+                let settled = spine.settle_all(&self.pinned);
+                Keys::new(Box::new(spine.keys(&self.pinned)), settled.map_err(Error::from))
+            }),
+            Pinned::Slots(slots) => {
+                let settled = with_slots!(slots, spine => spine.settle_all(&self.pinned));
+                let mut batch = SlotBatch::default();
+                let next = move || {
+                    let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));
+                    found.map(|found| found.map(|(key, _)| key.into()))
+                };
+                let keys: BoxedKeys<'_> = Box::new(std::iter::from_fn(next));
+                Keys::new(keys, settled.map_err(Error::from))
+            }
+        }
+    }
+
+    /// The keys within these bounds with their values, in the order of their bytes; with [`rev`](Iterator::rev) or
+    /// [`next_back`](DoubleEndedIterator::next_back) against it, and from both ends until they meet. A key that is present throughout
+    /// appears exactly once; one that is written meanwhile appears at most once, with a value that it had. A damaged record is an error
+    /// in its place, and the walk goes on behind it; any other error ends it.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the design keeps its keys in no order; and within, as for [`Client::get`](crate::Client::get).
@@ -94,83 +174,89 @@ impl Guard<'_> {
     /// let guard = client.pin();
     /// let keys: Vec<_> = guard.range(Included(b"d"), Excluded(b"m"))?.map(|pair| pair.unwrap().0).collect();
     /// assert_eq!(keys, [&b"knot"[..], b"llama"]);
+    /// let last = guard.range(Included(b"d"), Excluded(b"m"))?.next_back();
+    /// assert_eq!(last.unwrap()?.0, &b"llama"[..]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn range<'g>(&'g self, from: Bound<&'g [u8]>, to: Bound<&'g [u8]>) -> Result<Range<'g>, Error> {
-        let unordered = Error::Unsupported { what: "range scans" };
-        let Pinned::Log(logs) = self.spine else { return Err(unordered) };
-        self.pinned.see_own_writes();
-        let pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g> = match logs {
-            Logs::FlatstoreM(spine) => Box::new(spine.range(&self.pinned, from, to)),
-            Logs::FlatstoreFf(spine) => Box::new(spine.range(&self.pinned, from, to)),
-            _ => return Err(unordered),
-        };
-        Ok(Range { pairs })
+        self.ordered(from.map(Cow::Borrowed), to.map(Cow::Borrowed))
     }
-}
 
-/// Keys with their values in order; see [`Guard::range`].
-pub struct Range<'g> {
-    pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g>,
-}
-
-impl<'g> Iterator for Range<'g> {
-    type Item = Result<(Cow<'g, [u8]>, Cow<'g, [u8]>), Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.pairs.next()
-    }
-}
-
-/// Iteration over a pinned store; see [`Guard::iter`].
-pub struct Iter<'g> {
-    pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g>,
-    /// Records that were left out.
-    damage: Vec<DamagedPlace>,
-    outcome: Result<(), Error>,
-}
-
-impl Iter<'_> {
-    /// Once it has given its last pair, whether it has given all that there are.
+    /// The keys that begin with these bytes, as [`range`](Guard::range); of no bytes, all keys.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the records that were left out, since they do not prove themselves
-    /// ([`Options::verify_reads`](crate::Options::verify_reads)) or cannot be read; that or a failure of the
-    /// allocator, if an index in the pool does not say how to go on; [`Error::BackgroundFailed`], with no pair at
-    /// all, if a write can be neither shown nor left out.
+    /// As for [`range`](Guard::range).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
-    /// let client = store.client();
+    /// # use quipu::{Design, Options, Store};
+    /// # let options = Options { design: Some(Design::FlatstoreM), size: 4 << 20, ..Options::default() };
+    /// # let store = Store::create(dir.path().join("p"), &options)?;
+    /// let mut client = store.client();
+    /// client.put_many(&[("job/1", "weave"), ("job/2", "dye"), ("joke", "!")])?;
     /// let guard = client.pin();
-    /// let mut pairs = guard.iter();
-    /// assert_eq!(pairs.by_ref().count(), 0);
-    /// pairs.ended()?;
+    /// assert_eq!(guard.prefix(b"job/")?.count(), 2);
+    /// let newest = guard.prefix(b"job/")?.next_back();
+    /// assert_eq!(newest.unwrap()?.0, &b"job/2"[..]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ended(self) -> Result<(), Error> {
-        self.outcome?;
-        match self.damage {
-            places if places.is_empty() => Ok(()),
-            places => Err(Error::Damaged(Box::new(Damage { places }))),
+    pub fn prefix<'g>(&'g self, prefix: &'g [u8]) -> Result<Range<'g>, Error> {
+        let end = end_of_prefix(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Cow::Owned(end)));
+        self.ordered(Bound::Included(Cow::Borrowed(prefix)), end)
+    }
+
+    /// The lowest key with its value.
+    ///
+    /// # Errors
+    /// As for [`range`](Guard::range).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # use quipu::{Design, Options, Store};
+    /// # let options = Options { design: Some(Design::FlatstoreM), size: 4 << 20, ..Options::default() };
+    /// # let store = Store::create(dir.path().join("p"), &options)?;
+    /// let mut client = store.client();
+    /// client.put_many(&[("cord", "1"), ("knot", "2")])?;
+    /// let guard = client.pin();
+    /// let (first, last) = (guard.first()?, guard.last()?);
+    /// assert_eq!(first.unwrap().0, &b"cord"[..]);
+    /// assert_eq!(last.unwrap().0, &b"knot"[..]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn first(&self) -> Result<Option<(Cow<'_, [u8]>, Cow<'_, [u8]>)>, Error> {
+        self.range(Bound::Unbounded, Bound::Unbounded)?.next().transpose()
+    }
+
+    /// The highest key with its value; see [`first`](Guard::first).
+    ///
+    /// # Errors
+    /// As for [`range`](Guard::range).
+    pub fn last(&self) -> Result<Option<(Cow<'_, [u8]>, Cow<'_, [u8]>)>, Error> {
+        self.range(Bound::Unbounded, Bound::Unbounded)?.next_back().transpose()
+    }
+
+    fn ordered<'g>(
+        &'g self,
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Result<Range<'g>, Error> {
+        let unordered = Error::Unsupported { what: "range scans" };
+        let Pinned::Log(logs) = self.spine else { return Err(unordered) };
+        self.pinned.see_own_writes();
+        match logs {
+            Logs::FlatstoreM(spine) => Ok(Range::new(Box::new(spine.range(&self.pinned, from, to)))),
+            Logs::FlatstoreFf(spine) => Ok(Range::new(Box::new(spine.range(&self.pinned, from, to)))),
+            _ => Err(unordered),
         }
     }
 }
 
-impl<'g> Iterator for Iter<'g> {
-    type Item = (Cow<'g, [u8]>, Cow<'g, [u8]>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.outcome.is_ok() {
-            match self.pairs.next()? {
-                Ok(pair) => return Some(pair),
-                Err(Error::Damaged(damage)) => self.damage.extend(damage.places),
-                Err(error) => self.outcome = Err(error),
-            }
-        }
-        None
-    }
+/// The lowest key behind all that begin with these bytes; `None` if no key is.
+fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
 }
 
 impl<'g> IntoIterator for &'g Guard<'g> {

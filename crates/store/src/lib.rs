@@ -35,6 +35,7 @@
 mod background;
 mod batch;
 mod bucket_table;
+mod change;
 mod check;
 mod checkpoint;
 mod client;
@@ -54,17 +55,19 @@ mod spine;
 mod stats;
 mod store;
 mod techniques;
+mod walks;
 
 pub use batch::WriteBatch;
 #[doc(hidden)]
 pub use bucket_table::mpkv_table;
+pub use change::{Change, Entry, Expiry};
 pub use check::CheckReport;
 #[doc(hidden)]
 pub use checkpoint::checkpoint_tables;
 pub use client::Client;
 pub use designs::Design;
 pub use error::{Damage, DamagedPlace, Error, ErrorKind};
-pub use guard::{Guard, Iter, Range};
+pub use guard::Guard;
 #[doc(hidden)]
 pub use offset_map::offset_map_table;
 pub use offset_map::{NodePlace, OffsetMap};
@@ -83,3 +86,4 @@ pub use store::Store;
 #[doc(hidden)]
 pub use techniques::flat_table;
 pub use techniques::{Shortcut, Techniques};
+pub use walks::{Iter, Keys, Range};

@@ -151,7 +151,8 @@ pub fn export(
         }
         let mut is_proved = expiries.iter().map(Option::is_some);
         wanted.retain(|_| is_proved.next() == Some(true));
-        let expiries: Vec<_> = expiries.into_iter().flatten().map(Option::flatten).collect();
+        let expiries: Vec<_> =
+            expiries.into_iter().flatten().map(|expiry| expiry.and_then(quipu::Expiry::time)).collect();
         let (mut done, mut written) = (0, Ok(()));
         // Those before the damaged key of a call have been told.
         while done < wanted.len() {

@@ -1,8 +1,9 @@
 //! What each call of a client does, as one thread sees it.
 
 use super::contents::{Contents, value_of, verify};
-use super::fixture::{Fixture, Outcome};
-use quipu::{Client, Error, Store};
+use super::fixture::{Ending, Fixture, Outcome};
+use quipu::{Change, Client, Error, Store, WriteBatch};
+use std::collections::BTreeSet;
 
 /// Puts, gets and deletes.
 pub(super) fn the_last_write_of_a_key_counts(fixture: &Fixture) -> Outcome {
@@ -93,6 +94,119 @@ fn set(client: &mut Client, key: &[u8], value: Option<&[u8]>) -> Result<(), Erro
         Some(value) => client.put(key, value),
         None => client.delete(key),
     }
+}
+
+/// An update says what becomes of a key, and may give a part of what is there.
+pub(super) fn update_with_keeps_puts_or_deletes(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    client.update_with(b"key", |old| {
+        assert_eq!(old, None);
+        Change::put(b"value".to_vec())
+    })?;
+    client.update_with(b"key", |old| Change::put(&old.expect("it was put").value[1..]))?;
+    assert_eq!(client.get(b"key")?.as_deref(), Some(&b"alue"[..]));
+    client.update_with(b"key", |_| Change::Keep)?;
+    assert_eq!(client.get(b"key")?.as_deref(), Some(&b"alue"[..]));
+    client.update_with(b"key", |_| Change::Delete)?;
+    assert_eq!(client.get(b"key")?, None);
+    client.update_with(b"key", |_| Change::Delete)?;
+    assert_eq!(store.stats().records, 0);
+    Ok(())
+}
+
+/// A key alone is asked for and told like its pair.
+pub(super) fn keys_alone_are_those_of_the_pairs(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    let mut expected = BTreeSet::new();
+    let key = |number: usize| format!("key {number}").into_bytes();
+    for number in 0..fixture.scaled(600, 60) {
+        client.put(&key(number), b"")?;
+        assert!(client.contains_key(&key(number))?);
+        expected.insert(key(number));
+        if number % 3 == 2 {
+            client.delete(&key(number / 2))?;
+            assert!(!client.contains_key(&key(number / 2))?);
+            expected.remove(&key(number / 2));
+        }
+    }
+    let guard = client.pin();
+    assert!(guard.contains_key(&key(1))? == expected.contains(&key(1)) && !guard.contains_key(b"missing")?);
+    let mut keys = guard.keys();
+    let found: Vec<Vec<u8>> = keys.by_ref().map(|key| key.into_owned()).collect();
+    keys.ended()?;
+    assert_eq!(found.len(), expected.len(), "a key was told twice, or not");
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected);
+    Ok(())
+}
+
+/// A store that was cleared has no key, and takes as many again, as often as one likes.
+pub(super) fn clear_deletes_every_key(fixture: &Fixture) -> Outcome {
+    let mut store = fixture.create()?;
+    for round in 0..3 {
+        let mut client = store.client();
+        // Half a pool of them.
+        for number in 0..fixture.scaled(8_000, 200) as u64 {
+            client.put(&number.to_be_bytes(), &value_of(&number.to_be_bytes(), round, 200))?;
+        }
+        client.clear()?;
+        assert_eq!((store.stats().records, client.pin().iter().count()), (0, 0), "round {round}");
+        client.clear()?;
+        drop(client);
+        store = fixture.reopen(store, Ending::ALL[round as usize % 2])?;
+        assert_eq!(store.stats().records, 0, "round {round}");
+    }
+    Ok(())
+}
+
+/// The version of a key rises with every write of it, whatever happens between, and nobody else puts where it is compared.
+pub(super) fn versions_rise_and_are_compared(fixture: &Fixture) -> Outcome {
+    let mut store = fixture.create()?;
+    let mut last = 0;
+    for round in 0..4 {
+        let mut client = store.client();
+        let mut rises = |client: &Client, what: &str| -> Outcome {
+            let version = client.version(b"key")?.expect("a version");
+            assert!(version > last, "{what}: {version} after {last}");
+            assert_eq!(client.pin().version(b"key")?, Some(version));
+            last = version;
+            Ok(())
+        };
+        assert_eq!(client.version(b"missing")?, None);
+        assert!(client.put_if_version(b"key", None, b"first")?);
+        rises(&client, "put_if_version")?;
+        assert!(!client.put_if_version(b"key", None, b"again")?);
+        client.put(b"key", b"second")?;
+        rises(&client, "put")?;
+        client.put_many(&[(b"key", b"third")])?;
+        rises(&client, "put_many")?;
+        if store.design().description().batches {
+            client.write(WriteBatch::new().put(b"key", b"no").put(b"other", b"").put(b"key", b"fourth"))?;
+            rises(&client, "write")?;
+        }
+        let seen = client.version(b"key")?;
+        client.update_with(b"key", |old| {
+            assert_eq!(old.expect("it was put").version, seen);
+            Change::Keep
+        })?;
+        assert!(!client.put_if_version(b"key", seen.map(|seen| seen - 1), b"no")?);
+        assert!(!client.put_if_version(b"missing", seen, b"no")? && !client.contains_key(b"missing")?);
+        assert!(client.put_if_version(b"key", seen, b"last")?);
+        assert!(!client.put_if_version(b"key", seen, b"no")?);
+        assert_eq!(client.get(b"key")?.as_deref(), Some(&b"last"[..]));
+        rises(&client, "put_if_version")?;
+        // Compaction and opening again leave it as it is.
+        let before = client.version(b"key")?;
+        drop(client);
+        store.compact()?;
+        store = fixture.reopen(store, Ending::ALL[round % 2])?;
+        let mut client = store.client();
+        assert_eq!(client.version(b"key")?, before);
+        client.delete(b"key")?;
+        assert_eq!(client.version(b"key")?, None);
+    }
+    Ok(())
 }
 
 /// Whatever a store leaves to later, no client may notice: every kind of access comes first after every kind of blind

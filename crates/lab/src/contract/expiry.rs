@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
-use quipu::{Client, WriteBatch};
+use quipu::{Change, Client, Entry, Expiry, WriteBatch};
 use std::time::Duration;
 
 const PASSED: u64 = 1;
@@ -14,13 +14,47 @@ fn assert_absent(client: &mut Client, key: &[u8]) -> Outcome {
     assert!(!client.get_into(key, &mut Vec::new())?, "get_into");
     client.get_many(&[key], |_, value| assert_eq!(value, None, "get_many"))?;
     assert_eq!(client.expiry(key)?, None, "expiry");
+    assert!(!client.contains_key(key)?, "contains_key");
+    assert_eq!(client.version(key)?, None, "version");
     assert!(!client.remove(key)?, "remove");
     assert!(!client.compare_and_swap(key, Some(b"value"), None)?, "compare_and_swap");
     client.update(key, |old| {
         assert_eq!(old, None, "update");
         None::<Vec<u8>>
     })?;
+    client.update_with(key, |old| {
+        assert_eq!(old, None, "update_with");
+        Change::Keep
+    })?;
     assert!(client.pin().iter().all(|(other, _)| other != key), "iteration");
+    assert!(client.pin().keys().all(|other| other != key), "keys");
+    Ok(())
+}
+
+/// An update sees when the value expires, and says when the new one does.
+pub(super) fn an_update_sees_and_sets_the_time(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    let large = vec![7; store.limits().1.min(100_000) as usize];
+    for value in [&b"value"[..], b"", &large] {
+        client.put_until(b"key", value, NEVER)?;
+        let keep = |old: Option<Entry<'_>>| old.map(|old| (old.value.to_vec(), old.expiry));
+        let mut seen = None;
+        client.update_with(b"key", |old| {
+            seen = keep(old);
+            old.map_or(Change::Keep, |old| Change::Put(old.value.into(), old.expiry))
+        })?;
+        assert_eq!(seen, Some((value.to_vec(), Expiry::At(NEVER))));
+        assert_eq!(client.expiry(b"key")?, Some(Expiry::At(NEVER)), "it was kept");
+        client.update_with(b"key", |_| Change::put(value.to_vec()))?;
+        assert_eq!(client.expiry(b"key")?, Some(Expiry::Never));
+        client.update_with(b"key", |_| Change::put_until(value.to_vec(), NEVER - 1))?;
+        assert_eq!(client.expiry(b"key")?, Some(Expiry::At(NEVER - 1)));
+        client.update(b"key", |old| old.map(<[u8]>::to_vec))?;
+        assert_eq!(client.expiry(b"key")?, Some(Expiry::Never), "an update sets none");
+        client.update_with(b"key", |_| Change::put_until(value.to_vec(), PASSED))?;
+        assert_absent(&mut client, b"key")?;
+    }
     Ok(())
 }
 
@@ -40,10 +74,10 @@ pub(super) fn what_has_expired_is_absent(fixture: &Fixture) -> Outcome {
         assert_absent(&mut client, key)?;
         assert!(client.put_if_absent(key, b"again")?);
         assert_eq!(client.get(key)?.as_deref(), Some(&b"again"[..]));
-        assert_eq!(client.expiry(key)?, Some(None));
+        assert_eq!(client.expiry(key)?, Some(Expiry::Never));
         client.put_until(key, b"value", NEVER)?;
         assert_eq!(client.get(key)?.as_deref(), Some(&b"value"[..]));
-        assert_eq!(client.expiry(key)?, Some(Some(NEVER)));
+        assert_eq!(client.expiry(key)?, Some(Expiry::At(NEVER)));
         client.put_until(key, b"value", PASSED)?;
     }
     client.put(b"stays", b"value")?;

@@ -3,6 +3,7 @@
 use super::contents::value_of;
 use super::fixture::{Fixture, Outcome};
 use quipu::{Client, Error};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +24,11 @@ pub(super) fn ranges_are_those_of_a_sorted_map(fixture: &Fixture) -> Outcome {
             expected.remove(&gone);
         }
     }
-    assert_eq!(
-        range(&client, Bound::Unbounded, Bound::Unbounded)?,
-        expected.clone().into_iter().collect::<Vec<_>>()
-    );
+    let all: Vec<_> = expected.clone().into_iter().collect();
+    assert_eq!(range(&client, Bound::Unbounded, Bound::Unbounded)?, all);
+    for pattern in [!0, 0, 0b10, 0b0111] {
+        assert_eq!(from_both_ends(&client, Bound::Unbounded, Bound::Unbounded, pattern)?, all);
+    }
     for number in 0..40 {
         let (one, other) = (key(number * 31), key(number * 57 + 1));
         let (low, high) = (one.as_slice().min(&other), one.as_slice().max(&other));
@@ -39,10 +41,16 @@ pub(super) fn ranges_are_those_of_a_sorted_map(fixture: &Fixture) -> Outcome {
             let wanted = expected.range::<[u8], _>((from, to));
             let wanted: Vec<_> = wanted.map(|(key, value)| (key.clone(), value.clone())).collect();
             assert_eq!(range(&client, from, to)?, wanted, "from {from:?} to {to:?}");
+            for pattern in [0, 0b110 << (number % 8)] {
+                let found = from_both_ends(&client, from, to, pattern)?;
+                assert_eq!(found, wanted, "from {from:?} to {to:?}, ends {pattern:b}");
+            }
         }
         // Bounds that leave nothing in between, the wrong way round too.
         assert_eq!(range(&client, Bound::Excluded(low), Bound::Excluded(low))?, []);
         assert_eq!(range(&client, Bound::Excluded(high), Bound::Excluded(low))?, []);
+        assert_eq!(from_both_ends(&client, Bound::Excluded(low), Bound::Excluded(low), 0)?, []);
+        assert_eq!(from_both_ends(&client, Bound::Excluded(high), Bound::Excluded(low), 0)?, []);
     }
     Ok(())
 }
@@ -63,10 +71,17 @@ pub(super) fn a_range_is_exact_under_writers(fixture: &Fixture) -> Outcome {
         if thread == 0 {
             loop {
                 let last = writing.load(Ordering::Acquire) == 0;
-                let found = range(&client, Bound::Unbounded, Bound::Unbounded)?;
-                assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0), "not in order, or twice");
-                let kept = found.iter().filter(|(key, _)| key.ends_with(b"stable")).count();
-                assert_eq!(kept as u64, stable, "a key that was there all the time is missing");
+                // In order, against it, and from both ends.
+                for pattern in [!0, 0, 0b01101] {
+                    let found = from_both_ends(&client, Bound::Unbounded, Bound::Unbounded, pattern)?;
+                    let in_order = found.windows(2).all(|pair| pair[0].0 < pair[1].0);
+                    assert!(in_order, "not in order, or twice, ends {pattern:b}");
+                    let kept = found.iter().filter(|(key, _)| key.ends_with(b"stable")).count();
+                    assert_eq!(
+                        kept as u64, stable,
+                        "a key is missing that was there all the time, ends {pattern:b}"
+                    );
+                }
                 if last {
                     return Ok(());
                 }
@@ -85,12 +100,51 @@ pub(super) fn a_range_is_exact_under_writers(fixture: &Fixture) -> Outcome {
     })
 }
 
+/// Keys with a prefix are those that begin with it, whatever its bytes; and the first and the last key are at the ends.
+pub(super) fn prefixes_and_ends_are_those_of_a_sorted_map(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let mut client = store.client();
+    assert!(client.pin().first()?.is_none() && client.pin().last()?.is_none());
+    let bytes = [0, 1, b'a', 0xFE, 0xFF];
+    let keys = (1..=4u32).flat_map(|len| (0..5usize.pow(len)).map(move |number| (len, number)));
+    let mut expected: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for (len, number) in keys.step_by(fixture.scaled(1, 7)) {
+        let key: Vec<u8> = (0..len).map(|place| bytes[number / 5usize.pow(place) % 5]).collect();
+        // All beginnings at all places of the eight bytes that an index may look at together.
+        for front in [&b""[..], &[0xFF; 7], &[0xFF; 8], b"sixteen bytes ..", b"1234567"] {
+            let key = [front, &key].concat();
+            client.put(&key, &key)?;
+            expected.insert(key.clone(), key);
+        }
+    }
+    let guard = client.pin();
+    let owned = |(key, value): (Cow<'_, [u8]>, Cow<'_, [u8]>)| (key.into_owned(), value.into_owned());
+    assert_eq!(guard.first()?.map(owned), expected.clone().into_iter().next());
+    assert_eq!(guard.last()?.map(owned), expected.clone().into_iter().next_back());
+    for front in [&b""[..], &[0xFF; 6], &[0xFF; 8], &[0xFF; 13], b"sixteen bytes ..", b"1234567", b"2"] {
+        for rest in [&[][..], &[0], &[0xFF], &[0xFE, 0xFF], &[b'a', 0xFF, 0xFF], &[0xFF; 4], &[1, 2]] {
+            let prefix = [front, rest].concat();
+            let mut wanted: Vec<_> = expected.keys().filter(|key| key.starts_with(&prefix)).collect();
+            let keys = |pair: Result<(Cow<'_, [u8]>, _), Error>| pair.map(|(key, _)| key.into_owned());
+            let found: Vec<Vec<u8>> = guard.prefix(&prefix)?.map(keys).collect::<Result<_, _>>()?;
+            assert!(found.iter().eq(wanted.iter().copied()), "{prefix:?}: {} keys", found.len());
+            let found: Vec<Vec<u8>> = guard.prefix(&prefix)?.rev().map(keys).collect::<Result<_, _>>()?;
+            wanted.reverse();
+            assert!(found.iter().eq(wanted), "{prefix:?} back: {} keys", found.len());
+        }
+    }
+    Ok(())
+}
+
 /// A design without order says so.
 pub(super) fn without_order_a_range_is_refused(fixture: &Fixture) -> Outcome {
     let store = fixture.create()?;
     let client = store.client();
-    let refused = client.pin().range(Bound::Unbounded, Bound::Unbounded).err();
-    assert!(matches!(refused, Some(Error::Unsupported { what: "range scans" })), "{refused:?}");
+    let guard = client.pin();
+    let range = guard.range(Bound::Unbounded, Bound::Unbounded).err();
+    for refused in [range, guard.prefix(b"key").err(), guard.first().err(), guard.last().err()] {
+        assert!(matches!(refused, Some(Error::Unsupported { what: "range scans" })), "{refused:?}");
+    }
     Ok(())
 }
 
@@ -111,4 +165,29 @@ fn range(client: &Client, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Pairs,
     let guard = client.pin();
     let pairs = guard.range(from, to)?;
     pairs.map(|pair| pair.map(|(key, value)| (key.into_owned(), value.into_owned()))).collect()
+}
+
+/// The same, each pair from the end that the next bit of a pattern says, put in order: the front for one, the back for zero. When one
+/// end has no more, the other has none either.
+fn from_both_ends(
+    client: &Client,
+    from: Bound<&[u8]>,
+    to: Bound<&[u8]>,
+    mut pattern: u32,
+) -> Result<Pairs, Error> {
+    let guard = client.pin();
+    let mut pairs = guard.range(from, to)?;
+    let (mut front, mut back) = (Vec::new(), Vec::new());
+    loop {
+        let is_front = pattern & 1 == 1;
+        pattern = pattern.rotate_right(1);
+        let pair = if is_front { pairs.next() } else { pairs.next_back() };
+        let Some((key, value)) = pair.transpose()? else { break };
+        let told = if is_front { &mut front } else { &mut back };
+        told.push((key.into_owned(), value.into_owned()));
+    }
+    assert!(pairs.next().is_none() && pairs.next_back().is_none(), "it goes on behind the end");
+    back.reverse();
+    front.append(&mut back);
+    Ok(front)
 }

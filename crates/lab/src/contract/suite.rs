@@ -59,6 +59,8 @@ macro_rules! checks {
 }
 
 const BATCHES: fn(&Description) -> bool = |design| design.batches;
+/// Of what is written in place, no record says how often.
+const VERSIONS: fn(&Description) -> bool = |design| !design.updates_in_place;
 const EXPIRY: fn(&Description) -> bool = |design| design.expiry;
 const ORDERED: fn(&Description) -> bool = |design| design.ordered;
 const UNORDERED: fn(&Description) -> bool = |design| !design.ordered;
@@ -73,6 +75,10 @@ pub const CHECKS: &[Check] = checks! {
     calls::update_sees_the_value_and_decides on 4 * MIB, 64 * KIB;
     calls::put_if_absent_puts_once on 4 * MIB, 64 * KIB;
     calls::compare_and_swap_swaps_only_what_it_expects on 4 * MIB, 64 * KIB;
+    calls::update_with_keeps_puts_or_deletes on 4 * MIB, 64 * KIB;
+    calls::keys_alone_are_those_of_the_pairs on 4 * MIB, 64 * KIB;
+    calls::clear_deletes_every_key on 4 * MIB, 64 * KIB;
+    calls::versions_rise_and_are_compared on 4 * MIB, 64 * KIB, if VERSIONS;
     calls::a_write_is_seen_by_all_at_once on 4 * MIB, 64 * KIB;
     calls::a_leaked_client_leaves_nothing_unseen on 4 * MIB, 64 * KIB;
     calls::get_into_reuses_its_buffer on 4 * MIB, 64 * KIB;
@@ -86,6 +92,7 @@ pub const CHECKS: &[Check] = checks! {
     batches::a_full_pool_takes_batches_that_delete on MIB, 16 * KIB, if BATCHES;
     batches::batches_do_not_mix on 4 * MIB, 64 * KIB, if BATCHES;
     expiry::what_has_expired_is_absent on 4 * MIB, 64 * KIB, if EXPIRY;
+    expiry::an_update_sees_and_sets_the_time on 4 * MIB, 64 * KIB, if EXPIRY;
     expiry::space_of_what_expires_comes_back on 4 * MIB, 64 * KIB, if EXPIRY;
     limits::sizes_up_to_the_limits_are_kept on 8 * MIB, 64 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_small_zones on 4 * MIB, 16 * KIB;
@@ -106,6 +113,7 @@ pub const CHECKS: &[Check] = checks! {
     concurrency::iteration_is_exact_under_writers on 16 * MIB, 64 * KIB;
     order::ranges_are_those_of_a_sorted_map on 16 * MIB, 64 * KIB, if ORDERED;
     order::a_range_is_exact_under_writers on 16 * MIB, 64 * KIB, if ORDERED;
+    order::prefixes_and_ends_are_those_of_a_sorted_map on 4 * MIB, 64 * KIB, if ORDERED;
     order::without_order_a_range_is_refused on 4 * MIB, 64 * KIB, if UNORDERED;
     space::a_pool_is_written_to_for_ever on 4 * MIB, 64 * KIB;
     space::deleted_keys_stay_away_and_their_space_comes_back on 4 * MIB, 64 * KIB;

@@ -91,7 +91,7 @@ fn pools_of_every_format_open() {
                 );
                 assert!(store.recovery().lost.is_empty());
                 verify_beside(&mut store, &contents, EXPIRED);
-                assert_eq!(store.client().expiry(b"expires").unwrap(), Some(Some(FAR)));
+                assert_eq!(store.client().expiry(b"expires").unwrap(), Some(quipu::Expiry::At(FAR)));
                 if !verify {
                     store.client().put(b"new", b"value").unwrap();
                     contents.insert(b"new".to_vec(), b"value".to_vec());

@@ -115,7 +115,13 @@ fn what_cannot_be_done_is_refused() {
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert_eq!(error.kind(), ErrorKind::Argument);
     }
-    assert_eq!(client.expiry(&[1; 8]).expect("a read"), Some(None));
+    let changed = client.update_with(&[1; 8], |_| quipu::Change::put_until(&[3; 24][..], 5));
+    let refusals =
+        [changed, client.version(&[1; 8]).map(drop), client.put_if_version(&[1; 8], None, b"").map(drop)];
+    for error in refusals.into_iter().map(|refused| refused.expect_err("not in this design")) {
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    }
+    assert_eq!(client.expiry(&[1; 8]).expect("a read"), Some(quipu::Expiry::Never));
     assert_eq!(client.get(&[1; 8]).expect("a read"), Some(vec![2; 24]));
 
     let store = Store::create_on(region(), &options(RecordForm::Variable)).expect("a new pool");

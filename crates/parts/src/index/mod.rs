@@ -18,5 +18,5 @@ mod words;
 
 pub use chain::{Fields, IndexRoot};
 pub use cursor::Cursor;
-pub use seam::{Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
+pub use seam::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
 pub use words::{PmWords, Words};

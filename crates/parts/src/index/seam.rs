@@ -17,6 +17,7 @@
 use crate::epoch::Guard;
 use crate::record::Certifier;
 use crate::space::{SpaceError, ZoneId};
+use std::ops::Bound;
 
 /// A key as indexes look for it: by its hash, or by its bytes in their order.
 #[derive(Clone, Copy, Debug)]
@@ -270,6 +271,28 @@ pub trait OrderedIndex: Index {
         &self,
         guard: &Guard<'_>,
         scan: &mut Self::Scan,
+        limit: usize,
+        each: impl FnMut(&[u8], u64),
+    ) -> Result<bool, IndexError>;
+}
+
+/// An ordered index that can be walked against the order as well.
+pub trait BothWays: OrderedIndex {
+    /// How far a walk against the order has come.
+    type ScanBack: Send;
+
+    /// A walk against the order that begins with the last key below this bound, or at it if it is included.
+    fn scan_back_from(&self, bound: Bound<&[u8]>) -> Self::ScanBack;
+
+    /// Tells the next keys with their words, the highest first, at most `limit`; `false`, without a call, at the end. A key that is
+    /// there from the first call to the last is told exactly once, as by [`next_in_order`](OrderedIndex::next_in_order).
+    ///
+    /// # Errors
+    /// As for [`Index::get`].
+    fn prev_in_order(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut Self::ScanBack,
         limit: usize,
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError>;

@@ -3,8 +3,9 @@
 use crate::fastfair::support;
 
 use quipu_parts::epoch::Participant;
-use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, ScanCursor};
+use quipu_parts::index::fastfair::{BackCursor, FastFairError, FastFairIndex, ScanCursor};
 use quipu_parts::space::SpaceError;
+use std::ops::Bound;
 use support::{Keys, create, fill, mix, participant, quick};
 
 const ZONE: u64 = 4 << 10;
@@ -15,6 +16,17 @@ fn use_it(index: &FastFairIndex, participant: &Participant, keys: Keys) -> bool 
     let mut note = |is_error: bool| is_damaged |= is_error;
     loop {
         match index.next_batch(&participant.pin(), &mut cursor, 100, |_, _| walked += 1) {
+            Ok(true) if walked < 10_000 => {}
+            Ok(_) => break,
+            Err(_) => {
+                note(true);
+                break;
+            }
+        }
+    }
+    let (mut back, mut walked) = (BackCursor::from(Bound::Unbounded), 0);
+    loop {
+        match index.prev_batch(&participant.pin(), &mut back, 100, |_, _| walked += 1) {
             Ok(true) if walked < 10_000 => {}
             Ok(_) => break,
             Err(_) => {

@@ -5,8 +5,9 @@ use crate::fastfair::support;
 
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, Hint, ScanCursor};
+use quipu_parts::index::fastfair::{BackCursor, FastFairError, FastFairIndex, Hint, ScanCursor};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use support::{Keys, create, format, mix, quick};
 
 /// An index and the map that it should equal.
@@ -99,6 +100,15 @@ impl<'a> Pair<'a> {
         assert!(seen.len() >= at_most || seen.len() == self.map.range(from.to_vec()..).count());
     }
 
+    fn scan_back(&self, bound: Bound<&[u8]>, limit: usize) {
+        let guard = self.guard();
+        let (mut cursor, mut seen) = (BackCursor::from(bound), Vec::new());
+        let mut each = |key: &[u8], value| seen.push((key.to_vec(), value));
+        while self.index.prev_batch(&guard, &mut cursor, limit, &mut each).expect("sound") {}
+        let expected = self.map.range::<[u8], _>((Bound::Unbounded, bound)).rev();
+        assert_eq!(seen, expected.map(|(key, value)| (key.clone(), *value)).collect::<Vec<_>>());
+    }
+
     fn check(&self) {
         let guard = self.guard();
         for (key, value) in &self.map {
@@ -107,6 +117,7 @@ impl<'a> Pair<'a> {
         }
         assert_eq!(self.index.len(&guard).expect("sound"), self.map.len() as u64);
         self.scan(&[], usize::MAX, usize::MAX);
+        self.scan_back(Bound::Unbounded, usize::MAX);
     }
 
     fn nodes(&self) -> u64 {
@@ -214,6 +225,10 @@ fn keys_at_the_limits() {
     pair.scan(&[7], 2, usize::MAX);
     pair.scan(&long, 1, usize::MAX);
     pair.scan(&vec![7u8; 70_000], 1, usize::MAX);
+    for key in [&[7][..], &long, &vec![7u8; 70_000]] {
+        pair.scan_back(Bound::Included(key), 2);
+        pair.scan_back(Bound::Excluded(key), 1);
+    }
     let too_long = vec![7u8; 65_536];
     let refused = pair.index.upsert(&participant.pin(), &too_long, 1);
     assert!(matches!(refused, Err(FastFairError::KeyTooLong { len: 65_536 })));
@@ -254,7 +269,11 @@ proptest! {
                 Action::Put(key, value) => drop(pair.put(&keys.of(key), value)),
                 Action::Change(key, value) => pair.change(&keys.of(key), value, step as u64),
                 Action::Remove(key) => pair.remove(&keys.of(key), step as u64),
-                Action::Scan(key, limit) => pair.scan(&keys.of(key), limit, 3 * limit),
+                Action::Scan(key, limit) => {
+                    pair.scan(&keys.of(key), limit, 3 * limit);
+                    pair.scan_back(Bound::Included(&keys.of(key)), limit);
+                    pair.scan_back(Bound::Excluded(&keys.of(key)), limit);
+                }
             }
         }
         pair.check();

@@ -6,8 +6,9 @@ use crate::fastfair::support;
 
 use quipu_medium::sim::sched;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::fastfair::{FastFairIndex, Hint, ScanCursor};
+use quipu_parts::index::fastfair::{BackCursor, FastFairIndex, Hint, ScanCursor};
 use std::cell::Cell;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use support::{Keys, create, format, mix, quick};
 
@@ -30,7 +31,7 @@ const RESIDENTS: u64 = 200;
 /// Residents have numbers that are multiples of this, so that visitors stand between them.
 const STRIDE: u64 = 50;
 
-/// Every resident stands in a walk exactly once, and all keys in order.
+/// Every resident stands in a walk exactly once, and all keys in order, and so against it.
 fn walk(index: &FastFairIndex, guard: &Guard<'_>, residents: u64) {
     let (mut cursor, mut last, mut seen) = (ScanCursor::default(), None::<Vec<u8>>, 0);
     let each = |key: &[u8], value: u64| {
@@ -42,6 +43,17 @@ fn walk(index: &FastFairIndex, guard: &Guard<'_>, residents: u64) {
     let mut each = each;
     while index.next_batch(guard, &mut cursor, 10, &mut each).expect("sound") {}
     assert_eq!(seen, residents, "a walk missed a key");
+
+    let (mut cursor, mut last, mut seen) = (BackCursor::from(Bound::Unbounded), None::<Vec<u8>>, 0);
+    let each = |key: &[u8], value: u64| {
+        assert!(last.as_ref().is_none_or(|last| &last[..] > key), "a walk back is not in order");
+        last = Some(key.to_vec());
+        let number = value / VERSIONS;
+        seen += u64::from(number.is_multiple_of(STRIDE) && number / STRIDE < residents);
+    };
+    let mut each = each;
+    while index.prev_batch(guard, &mut cursor, 10, &mut each).expect("sound") {}
+    assert_eq!(seen, residents, "a walk back missed a key");
 }
 
 /// Residents stay (one writer replaces them with rising versions, and a compactor by the batch) while visitors come and go, which

@@ -13,10 +13,11 @@ use quipu_parts::index::cceh::{CcehIndex, CcehSettings, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
-use quipu_parts::index::{Index, IndexError, Key, OrderedIndex, PmWords};
+use quipu_parts::index::{BothWays, Index, IndexError, Key, PmWords};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::Space;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -335,8 +336,8 @@ fn no_word_is_lost_beside_a_cleaner<I: Index>(index: I) {
     assert_eq!(subject.walk(&guard).len() as u64, subject.index.len(&guard).expect("sound"));
 }
 
-/// An ordered index walks from any key on.
-fn walks_are_in_order<I: OrderedIndex>(index: I) {
+/// An ordered index walks from any key on, and from any bound back.
+fn walks_are_in_order<I: BothWays>(index: I) {
     let subject = Subject::new(index);
     let participant = subject.collector.register();
     let mut model = BTreeMap::new();
@@ -359,6 +360,28 @@ fn walks_are_in_order<I: OrderedIndex>(index: I) {
         assert!(!next(), "the end is the end");
         let expected: Vec<_> = model.range(from..).map(|(key, word)| (key.clone(), *word)).collect();
         assert_eq!(found, expected);
+    }
+    for (number, limit) in (0..40).zip([1, 7, 1_000, 0].into_iter().cycle()) {
+        let key = match number % 4 {
+            // Longer than any key of an index.
+            0 => vec![b'k'; 1 << 17],
+            1 => mix(number).to_be_bytes().to_vec(),
+            _ => key_of(number * 9),
+        };
+        for bound in [Bound::Included(&key[..]), Bound::Excluded(&key), Bound::Unbounded] {
+            let (mut scan, mut found) = (subject.index.scan_back_from(bound), Vec::new());
+            let mut next = || {
+                let before = found.len();
+                let each = |key: &[u8], word| found.push((key.to_vec(), word));
+                let more = subject.index.prev_in_order(&participant.pin(), &mut scan, limit, each);
+                assert!(found.len() - before <= limit.max(1));
+                more.expect("sound")
+            };
+            while next() {}
+            assert!(!next(), "the end is the end");
+            let expected = model.range::<[u8], _>((Bound::Unbounded, bound)).rev();
+            assert_eq!(found, expected.map(|(key, word)| (key.clone(), *word)).collect::<Vec<_>>());
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::masstree::support;
 
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::index::masstree::{Cursor, Hint, Masstree, MasstreeError, Upserted};
+use quipu_parts::index::masstree::{BackCursor, Cursor, Hint, Masstree, MasstreeError, Upserted};
 use std::collections::BTreeMap;
 use support::{Keys, Random, mix};
 
@@ -100,6 +100,30 @@ impl Pair {
         }
     }
 
+    /// The walk back from a cursor, in batches of `limit`, equals the map from there on, for at least so many keys.
+    fn check_walk_back<'m>(
+        &self,
+        guard: &Guard<'_>,
+        mut cursor: BackCursor,
+        limit: usize,
+        keys: usize,
+        mut expected: impl Iterator<Item = (&'m Vec<u8>, &'m u64)>,
+    ) {
+        let mut seen = 0;
+        while seen < keys {
+            let visited = self.index.prev_batch(guard, &mut cursor, limit, |key, word| {
+                let expected = expected.next().map(|(key, word)| (key.as_slice(), *word));
+                assert_eq!(Some((key, word)), expected);
+            });
+            seen += visited;
+            if visited < limit {
+                assert!(expected.next().is_none(), "the walk ends too early");
+                assert_eq!(self.index.prev_batch(guard, &mut cursor, 1, |_, _| panic!("behind the end")), 0);
+                return;
+            }
+        }
+    }
+
     fn check(&self, guard: &Guard<'_>) {
         for (key, word) in &self.map {
             assert_eq!(self.index.get(guard, key), Some(*word), "{key:?}");
@@ -108,6 +132,7 @@ impl Pair {
         assert_eq!(self.index.is_empty(), self.map.is_empty());
         for limit in [1, 7, usize::MAX] {
             self.check_walk(guard, Cursor::default(), limit, usize::MAX, self.map.iter());
+            self.check_walk_back(guard, BackCursor::default(), limit, usize::MAX, self.map.iter().rev());
         }
     }
 
@@ -117,6 +142,9 @@ impl Pair {
         let from = |bound| self.map.range::<[u8], _>((bound, Unbounded));
         self.check_walk(guard, Cursor::at(key), 3, 20, from(Included(key)));
         self.check_walk(guard, Cursor::behind(key), 4, 20, from(Excluded(key)));
+        let to = |bound| self.map.range::<[u8], _>((Unbounded, bound)).rev();
+        self.check_walk_back(guard, BackCursor::at(key), 5, 20, to(Included(key)));
+        self.check_walk_back(guard, BackCursor::before(key), 6, 20, to(Excluded(key)));
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use support::{Keys, Random};
 use world::World;
 
-/// Two writers, each of its own half of the keys; two readers, a cleaner and a walk.
+/// Two writers, each of its own half of the keys; two readers, a cleaner and walks both ways.
 fn real_threads(shape: Keys, keys: u64, rounds: u64) {
     let world = World::new(shape, keys, 1);
     let finished = AtomicBool::new(false);
@@ -39,6 +39,7 @@ fn real_threads(shape: Keys, keys: u64, rounds: u64) {
             let mut random = Random(4 << 32);
             while !finished.load(Ordering::Relaxed) {
                 world.walk(&walker, 1 + random.below(100) as usize);
+                world.walk_back(&walker, 1 + random.below(100) as usize);
             }
         });
         let writers: Vec<_> = (0..2)
@@ -84,7 +85,7 @@ struct Plan {
     removals: [u64; 2],
 }
 
-/// One schedule: two writers, a reader, a cleaner and a walk, over keys that share nodes and layers.
+/// One schedule: two writers, a reader, a cleaner and a walk each way, over keys that share nodes and layers.
 fn schedule(shape: Keys, plan: Plan, seed: u64) {
     let world = World::new(shape, plan.keys, seed);
     let world = &world;
@@ -107,7 +108,8 @@ fn schedule(shape: Keys, plan: Plan, seed: u64) {
                 match task {
                     2 => world.read(&participant, random.below(world.len())),
                     3 => world.move_word(&participant, random.below(world.len())),
-                    _ => world.walk(&participant, 1 + random.below(20) as usize),
+                    4 => world.walk(&participant, 1 + random.below(20) as usize),
+                    _ => world.walk_back(&participant, 1 + random.below(20) as usize),
                 }
             }
         }
@@ -121,6 +123,7 @@ fn schedule(shape: Keys, plan: Plan, seed: u64) {
         Box::new(other(2, 2 * plan.steps)),
         Box::new(other(3, plan.steps)),
         Box::new(other(4, 4)),
+        Box::new(other(5, 4)),
     ];
     sched::run(seed, tasks).unwrap_or_else(|error| panic!("{shape:?} seed {seed}: {error}"));
     world.check_and_clear();

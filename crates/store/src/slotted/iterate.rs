@@ -1,7 +1,7 @@
 //! Walking over all records, in no order.
 
-use super::SlotSpine;
-use crate::error::Error;
+use super::{SlotSession, SlotSpine};
+use crate::error::{Error, damaged_at};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Cursor;
 use quipu_parts::index::cceh::NodeMemory;
@@ -35,6 +35,32 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             }
             if !self.index.next_batch(guard, &mut batch.cursor, &mut batch.entries) {
                 return None;
+            }
+        }
+    }
+
+    /// Deletes every key that there is when this begins; as [`crate::Client::clear`].
+    pub(crate) fn clear(&self, session: &mut SlotSession) -> Result<(), Error> {
+        let (mut batch, mut damage) = (SlotBatch::default(), Vec::new());
+        self.settle_all(&session.pin())?;
+        loop {
+            // Copies, so that nothing is pinned while a delete waits for room; of the words none is left for another epoch.
+            let mut keys = Vec::new();
+            {
+                let guard = session.pin();
+                if !self.index.next_batch(&guard, &mut batch.cursor, &mut batch.entries) {
+                    return damaged_at(damage);
+                }
+                for (hash, word) in batch.entries.drain(..) {
+                    match self.record_of(&guard, hash, word) {
+                        Ok(record) => keys.extend(record.map(|(key, _)| key)),
+                        Err(Error::Damaged(found)) => damage.extend(found.places),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            for key in keys {
+                self.remove(session, &key)?;
             }
         }
     }

@@ -37,7 +37,7 @@ pub(crate) use recovery::check;
 use crate::background::Bell;
 use crate::error::Error;
 use crate::options::Twin;
-use crate::spine::Change;
+use crate::spine::Decision;
 use crate::spine::Hot;
 use crate::stats::Stats;
 use hot::HotSide;

@@ -3,7 +3,8 @@
 use super::hot::owner_for;
 use super::late::{Finishing, Late};
 use super::reclaim::LEAST_PERCENT;
-use super::{Change, EXACT, Misses, SlotSession, SlotSpine, exact};
+use super::{Decision, EXACT, Misses, SlotSession, SlotSpine, exact};
+use crate::change::{Entry, Expiry};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
@@ -55,7 +56,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         &self,
         session: &mut SlotSession,
         key: &[u8],
-        decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
+        decide: impl FnOnce(Option<Entry<'_>>) -> (Decision<V>, T),
     ) -> Result<T, Error> {
         self.check_key(key)?;
         let hash = self.hash(key);
@@ -65,18 +66,20 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let stripe = self.lock(&session.participant, hash);
         let SlotSession { participant, buffer, .. } = &mut *session;
         let existed = self.read(&participant.pin(), hash, key, buffer)?;
-        let (change, outcome) = decide(existed.then_some(&buffer[..]));
-        match change {
-            Change::Keep => {}
-            Change::Put(value) => {
+        let entry = Entry { value: buffer, expiry: Expiry::Never, version: None };
+        let (decision, outcome) = decide(existed.then_some(entry));
+        match decision {
+            Decision::Keep => {}
+            Decision::Put(_, Expiry::At(_)) => return Err(Error::Unsupported { what: "expiry" }),
+            Decision::Put(value, Expiry::Never) => {
                 let value = value.as_ref();
                 self.check_sizes(key, value)?;
                 self.write(session, stripe, hash, key, value)?;
             }
-            Change::Delete if existed => {
+            Decision::Delete if existed => {
                 self.delete(session, &stripe, hash, key)?;
             }
-            Change::Delete => {}
+            Decision::Delete => {}
         }
         Ok(outcome)
     }

@@ -13,6 +13,7 @@
 
 mod batch;
 mod build;
+mod clear;
 mod compact;
 mod durable;
 mod eliminate;
@@ -35,7 +36,7 @@ pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;
 pub(crate) use rooted::{Remembered, Rooted};
 pub(crate) use scan::Pair;
-pub(crate) use write::Change;
+pub(crate) use write::Decision;
 
 use crate::error::Error;
 use crate::options::Twin;

@@ -119,7 +119,18 @@ impl<I: Index> Spine<I> {
     ) -> Result<Option<RecordView<'g>>, Error> {
         let key = self.key(key);
         self.settle(guard, key.hash)?;
-        self.find(guard, key)
+        self.find::<true>(guard, key)
+    }
+
+    /// The record of `key`, but for its value.
+    pub(crate) fn head<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: &[u8],
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        let key = self.key(key);
+        self.settle(guard, key.hash)?;
+        self.find::<false>(guard, key)
     }
 
     /// Copies the value of `key` into `out`, replacing what was there; whether there is one.
@@ -134,11 +145,15 @@ impl<I: Index> Spine<I> {
         Ok(true)
     }
 
-    /// The record of a key whose stripe is settled, unless it has expired.
+    /// The record of a key whose stripe is settled, unless it has expired: whole, or the header and the key alone.
     #[inline(always)]
-    fn find<'g>(&'g self, guard: &'g Guard<'_>, key: Key<'_>) -> Result<Option<RecordView<'g>>, Error> {
+    fn find<'g, const WHOLE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: Key<'_>,
+    ) -> Result<Option<RecordView<'g>>, Error> {
         let located =
-            if self.verifies { self.find_proved(guard, key)? } else { self.locate::<true>(guard, key)? };
+            if self.verifies { self.find_proved(guard, key)? } else { self.locate::<WHOLE>(guard, key)? };
         let record = located.map(|located| located.record);
         Ok(record.filter(|record| !self.has_expired(record)))
     }
@@ -152,13 +167,6 @@ impl<I: Index> Spine<I> {
     #[cold]
     fn has_passed(&self, time: u64) -> bool {
         time <= self.region().now()
-    }
-
-    /// When the value of `key` expires, in milliseconds since 1970, or 0 for never; `None` if there is no value.
-    pub(crate) fn expiry(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>, Error> {
-        let key = self.key(key);
-        self.settle(guard, key.hash)?;
-        Ok(self.find(guard, key)?.map(|record| record.expires))
     }
 
     /// Values of many keys, whose cache misses overlap; `each` sees them in order.
@@ -184,7 +192,7 @@ impl<I: Index> Spine<I> {
             for (i, key) in wanted[..keys.len()].iter().enumerate() {
                 self.settle(guard, key.hash)?;
                 let position = batch * BATCH + i;
-                match self.find(guard, *key)? {
+                match self.find::<true>(guard, *key)? {
                     Some(record) if record.is_large() => {
                         each(position, Some(&self.assemble(guard, &record)?));
                     }
@@ -195,20 +203,37 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// All keys with their values, in no order; as [`crate::Guard::iter`]. A record that is damaged is an error in its place; an index
-    /// that does not say how to go on is the last one.
+    /// All keys with their values, in no order; as [`crate::Guard::iter`].
     pub(crate) fn pairs<'g>(&'g self, guard: &'g Guard<'g>) -> impl Iterator<Item = Pair<'g>> {
+        self.each(guard, move |word| {
+            let record = self.record_for_pair(guard, word)?;
+            self.pair_of(guard, word, &record)
+        })
+    }
+
+    /// All keys, in no order; as [`crate::Guard::keys`].
+    pub(crate) fn keys<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+    ) -> impl Iterator<Item = Result<Cow<'g, [u8]>, Error>> {
+        self.each(guard, move |word| Ok(self.key_of(guard, word)?.map(Cow::Borrowed)))
+    }
+
+    /// What `of` makes of every word of the index. A record that is damaged is an error in its place; an index that does not say how
+    /// to go on is the last one.
+    fn each<'g, T>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        of: impl Fn(u64) -> Result<Option<T>, Error>,
+    ) -> impl Iterator<Item = Result<T, Error>> {
         let (mut batch, mut ended) = (Batch::default(), false);
         std::iter::from_fn(move || {
             while !ended {
                 match self.next_word(guard, &mut batch) {
-                    Ok(Some(word)) => {
-                        let record = self.record_for_pair(guard, word);
-                        match record.and_then(|record| self.pair_of(guard, word, &record)) {
-                            Ok(None) => {}
-                            pair => return pair.transpose(),
-                        }
-                    }
+                    Ok(Some(word)) => match of(word) {
+                        Ok(None) => {}
+                        item => return item.transpose(),
+                    },
                     Ok(None) => break,
                     Err(error) => {
                         ended = true;
@@ -218,6 +243,16 @@ impl<I: Index> Spine<I> {
             }
             None
         })
+    }
+
+    /// The key of a record that a word of the index names, unless it has expired. Where reads are proved the record is, with its
+    /// value, but for the zones of a large one.
+    pub(super) fn key_of<'g>(&'g self, guard: &'g Guard<'_>, word: u64) -> Result<Option<&'g [u8]>, Error> {
+        let record = match self.verifies {
+            true => self.record_for_pair(guard, word)?,
+            false => self.record_of(guard, word).ok_or_else(|| self.unproved(word, b""))?,
+        };
+        Ok((!self.has_expired(&record)).then_some(record.key))
     }
 
     /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value are not looked at.

@@ -1,10 +1,10 @@
-//! Keys in their order, where the index keeps them so.
+//! Keys in their order and against it, where the index keeps them so.
 
 use super::Spine;
 use crate::error::Error;
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
-use quipu_parts::index::OrderedIndex;
+use quipu_parts::index::{BothWays, Index, IndexError};
 use std::borrow::Cow;
 use std::ops::Bound;
 
@@ -17,92 +17,184 @@ pub(crate) type Pair<'g> = Result<KeyAndValue<'g>, Error>;
 /// Both where they lie, or copies.
 pub(super) type KeyAndValue<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
 
-impl<I: OrderedIndex> Spine<I> {
+impl<I: BothWays> Spine<I> {
     /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].
     pub(crate) fn range<'g>(
         &'g self,
         guard: &'g Guard<'g>,
-        from: Bound<&'g [u8]>,
-        to: Bound<&'g [u8]>,
-    ) -> impl Iterator<Item = Pair<'g>> {
-        let start = match from {
-            Bound::Included(key) | Bound::Excluded(key) => key,
-            Bound::Unbounded => &[],
-        };
-        let mut walk =
-            Walk { scan: self.index.scan_from(start), words: Vec::with_capacity(AT_ONCE), next: 0 };
-        let mut ended = false;
-        std::iter::from_fn(move || {
-            while !ended {
-                let word = match self.next_in_order(guard, &mut walk) {
-                    Ok(Some(word)) => word,
-                    Ok(None) => break,
-                    Err(error) => {
-                        ended = true;
-                        return Some(Err(error));
-                    }
-                };
-                let record = match self.record_for_pair(guard, word) {
-                    Ok(record) => record,
-                    // It may lie behind the end, since its key proves nothing.
-                    Err(error) => return Some(Err(error)),
-                };
-                // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
-                if from == Bound::Excluded(record.key) {
-                    continue;
-                }
-                let is_behind = match to {
-                    Bound::Included(last) => record.key > last,
-                    Bound::Excluded(end) => record.key >= end,
-                    Bound::Unbounded => false,
-                };
-                if is_behind {
-                    break;
-                }
-                match self.pair_of(guard, word, &record) {
-                    Ok(None) => {}
-                    pair => return pair.transpose(),
-                }
-            }
-            ended = true;
-            None
-        })
-    }
-
-    /// The word of the next key in their order.
-    #[inline]
-    fn next_in_order(&self, guard: &Guard<'_>, walk: &mut Walk<I>) -> Result<Option<u64>, Error> {
-        loop {
-            if let Some(word) = walk.words.get(walk.next) {
-                walk.next += 1;
-                return Ok(Some(*word));
-            }
-            if !self.next_words(guard, walk)? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// The words of the next keys, with their records on the way; false at the end.
-    #[inline(never)]
-    fn next_words(&self, guard: &Guard<'_>, walk: &mut Walk<I>) -> Result<bool, Error> {
-        let Walk { scan, words, next } = walk;
-        words.clear();
-        *next = 0;
-        let more = self.index.next_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))?;
-        for word in words {
-            if let Some(offset) = self.place_of(*word) {
-                self.region().prefetch(offset);
-                self.region().prefetch(offset + LINE);
-            }
-        }
-        Ok(more)
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Ordered<'g, I> {
+        Ordered { spine: self, guard, from, to, front: None, back: None, damaged: Vec::new(), ended: false }
     }
 }
 
-/// How far a walk in order has come, and the words that it is about to look at.
-struct Walk<I: OrderedIndex> {
-    scan: I::Scan,
+/// A scan from both ends. What an end has told becomes its bound, so the ends meet where nothing is left between the bounds.
+pub(crate) struct Ordered<'g, I: BothWays> {
+    spine: &'g Spine<I>,
+    guard: &'g Guard<'g>,
+    from: Bound<Cow<'g, [u8]>>,
+    to: Bound<Cow<'g, [u8]>>,
+    front: Option<Walk<I::Scan>>,
+    back: Option<Walk<I::ScanBack>>,
+    /// Words of records that were told to be damaged, which the other end is not to tell again: their keys prove nothing.
+    damaged: Vec<u64>,
+    ended: bool,
+}
+
+/// What comes of a word of a scan.
+enum Step<'g> {
+    Tell(Pair<'g>),
+    Pass,
+    /// It is beyond the other bound.
+    End,
+}
+
+impl<'g, I: BothWays> Ordered<'g, I> {
+    #[inline]
+    fn step<const BACK: bool>(&mut self, word: u64) -> Step<'g> {
+        let record = match self.spine.record_for_pair(self.guard, word) {
+            Ok(record) => record,
+            // It may lie behind the end, since its key proves nothing.
+            Err(error) => return self.tell_damage(word, error),
+        };
+        // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
+        match (is_above(&self.from, record.key), is_below(&self.to, record.key)) {
+            (true, true) => {}
+            (_, false) if !BACK => return Step::End,
+            (false, _) if BACK => return Step::End,
+            _ => return Step::Pass,
+        }
+        match self.spine.pair_of(self.guard, word, &record) {
+            Ok(None) => Step::Pass,
+            Ok(Some(pair)) => {
+                let end = if BACK { &mut self.to } else { &mut self.from };
+                *end = Bound::Excluded(Cow::Borrowed(record.key));
+                Step::Tell(Ok(pair))
+            }
+            Err(error) => self.tell_damage(word, error),
+        }
+    }
+
+    #[cold]
+    fn tell_damage(&mut self, word: u64, error: Error) -> Step<'g> {
+        if self.damaged.contains(&word) {
+            return Step::Pass;
+        }
+        self.damaged.push(word);
+        Step::Tell(Err(error))
+    }
+
+    /// The next pair from one of the ends.
+    #[inline]
+    fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {
+        while !self.ended {
+            let step = match if BACK { self.back_word() } else { self.front_word() } {
+                Ok(Some(word)) => self.step::<BACK>(word),
+                Ok(None) => Step::End,
+                Err(error) => {
+                    self.ended = true;
+                    Step::Tell(Err(error))
+                }
+            };
+            match step {
+                Step::Tell(pair) => return Some(pair),
+                Step::Pass => {}
+                Step::End => self.ended = true,
+            }
+        }
+        None
+    }
+
+    fn front_word(&mut self) -> Result<Option<u64>, Error> {
+        let Ordered { spine, guard, from, .. } = self;
+        let walk = self.front.get_or_insert_with(|| {
+            let start = match from {
+                Bound::Included(key) | Bound::Excluded(key) => key,
+                Bound::Unbounded => &[][..],
+            };
+            Walk::new(spine.index.scan_from(start))
+        });
+        walk.next(spine, |scan, words| {
+            spine.index.next_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))
+        })
+    }
+
+    fn back_word(&mut self) -> Result<Option<u64>, Error> {
+        let Ordered { spine, guard, to, .. } = self;
+        let walk = self
+            .back
+            .get_or_insert_with(|| Walk::new(spine.index.scan_back_from(to.as_ref().map(|key| &**key))));
+        walk.next(spine, |scan, words| {
+            spine.index.prev_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))
+        })
+    }
+}
+
+impl<'g, I: BothWays> Iterator for Ordered<'g, I> {
+    type Item = Pair<'g>;
+
+    fn next(&mut self) -> Option<Pair<'g>> {
+        self.advance::<false>()
+    }
+}
+
+impl<I: BothWays> DoubleEndedIterator for Ordered<'_, I> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.advance::<true>()
+    }
+}
+
+fn is_above(from: &Bound<Cow<'_, [u8]>>, key: &[u8]) -> bool {
+    match from {
+        Bound::Included(first) => key >= &**first,
+        Bound::Excluded(before) => key > &**before,
+        Bound::Unbounded => true,
+    }
+}
+
+fn is_below(to: &Bound<Cow<'_, [u8]>>, key: &[u8]) -> bool {
+    match to {
+        Bound::Included(last) => key <= &**last,
+        Bound::Excluded(end) => key < &**end,
+        Bound::Unbounded => true,
+    }
+}
+
+/// How far a walk of the index has come, and the words that the scan is about to look at.
+struct Walk<S> {
+    scan: S,
     words: Vec<u64>,
     next: usize,
+}
+
+impl<S> Walk<S> {
+    fn new(scan: S) -> Walk<S> {
+        Walk { scan, words: Vec::with_capacity(AT_ONCE), next: 0 }
+    }
+
+    /// The word of the next key; `more` adds words, or says that there are none.
+    #[inline]
+    fn next<I: Index>(
+        &mut self,
+        spine: &Spine<I>,
+        more: impl Fn(&mut S, &mut Vec<u64>) -> Result<bool, IndexError>,
+    ) -> Result<Option<u64>, Error> {
+        while self.next == self.words.len() {
+            self.words.clear();
+            self.next = 0;
+            if !more(&mut self.scan, &mut self.words)? {
+                return Ok(None);
+            }
+            for word in &self.words {
+                if let Some(offset) = spine.place_of(*word) {
+                    spine.region().prefetch(offset);
+                    spine.region().prefetch(offset + LINE);
+                }
+            }
+        }
+        let word = self.words[self.next];
+        self.next += 1;
+        Ok(Some(word))
+    }
 }

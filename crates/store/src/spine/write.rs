@@ -3,6 +3,7 @@
 use super::hot::writer_for;
 use super::lag::Noted;
 use super::{Located, Placed, Session, Spine, Writer, reference_of};
+use crate::change::{Entry, Expiry};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_medium::{MediumError, Node};
@@ -14,11 +15,11 @@ use quipu_parts::record::{Content, Kind};
 use quipu_parts::stripes::StripeGuard;
 
 /// What a write decided.
-pub(crate) enum Change<V> {
+pub(crate) enum Decision<V> {
     /// Leave the key as it is.
     Keep,
-    /// Give it this value.
-    Put(V),
+    /// Give it this value, until it expires.
+    Put(V, Expiry),
     /// Delete it.
     Delete,
 }
@@ -130,7 +131,7 @@ impl<I: Index> Spine<I> {
         &self,
         session: &mut Session,
         key: &[u8],
-        mut decide: impl FnMut(Option<&[u8]>) -> (Change<V>, T),
+        mut decide: impl FnMut(Option<Entry<'_>>) -> (Decision<V>, T),
     ) -> Result<T, Error> {
         self.check_key(key)?;
         loop {
@@ -151,7 +152,7 @@ impl<I: Index> Spine<I> {
         &self,
         session: &mut Session,
         key: &[u8],
-        decide: impl FnOnce(Option<&[u8]>) -> (Change<V>, T),
+        decide: impl FnOnce(Option<Entry<'_>>) -> (Decision<V>, T),
     ) -> Result<T, Refusal> {
         let Session { participant, writer: cold, hot, .. } = session;
         let key = self.key(key);
@@ -163,19 +164,28 @@ impl<I: Index> Spine<I> {
             self.heap.prefetch_dead(reference_of(old.word));
         }
         let seen = old.as_ref().map(|located| &located.record).filter(|record| !self.has_expired(record));
-        let (change, outcome) = match seen {
-            Some(record) if WHOLE && record.is_large() => decide(Some(&self.assemble(&guard, record)?)),
-            _ => decide(seen.map(|record| record.value)),
+        let entry = seen.map(|record| Entry {
+            value: record.value,
+            expiry: Expiry::of_field(record.expires),
+            version: Some(record.header.sequence.get()),
+        });
+        let (decision, outcome) = match (seen, entry) {
+            (Some(record), Some(entry)) if WHOLE && record.is_large() => {
+                decide(Some(Entry { value: &self.assemble(&guard, record)?, ..entry }))
+            }
+            _ => decide(entry),
         };
-        let content = match &change {
-            Change::Keep => return Ok(outcome),
-            Change::Put(value) => Content::value(key.bytes, value.as_ref()),
-            Change::Delete if seen.is_none() => return Ok(outcome),
-            Change::Delete if I::DURABLE => {
+        let content = match &decision {
+            Decision::Keep => return Ok(outcome),
+            Decision::Put(value, expiry) => {
+                Content { expires: expiry.field(), ..Content::value(key.bytes, value.as_ref()) }
+            }
+            Decision::Delete if seen.is_none() => return Ok(outcome),
+            Decision::Delete if I::DURABLE => {
                 self.erase(&guard, cold, key)?;
                 return Ok(outcome);
             }
-            Change::Delete => Content::tombstone(key.bytes),
+            Decision::Delete => Content::tombstone(key.bytes),
         };
         let (kind, purpose) = (content.kind, purpose_of(content.kind));
         let is_hot = self.is_hot(hot, participant, kind, key.hash);

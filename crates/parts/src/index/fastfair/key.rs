@@ -101,6 +101,11 @@ pub(super) enum KeyBuf {
 }
 
 impl KeyBuf {
+    /// A copy of these bytes, which are no more than a key has.
+    pub(super) fn of(bytes: &[u8]) -> KeyBuf {
+        Key::of(bytes).to_buf()
+    }
+
     pub(super) fn as_key(&self) -> Key<'_> {
         match self {
             KeyBuf::Word(word) => Key::Word(*word),

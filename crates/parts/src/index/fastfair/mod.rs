@@ -82,6 +82,7 @@
 
 mod arena;
 mod audit;
+mod back;
 mod blob;
 mod key;
 mod kit;
@@ -103,6 +104,7 @@ mod write;
 
 pub use crate::index::words::{PmWords, Words};
 pub use audit::FastFairAudit;
+pub use back::BackCursor;
 pub use open::{FastFairRoot, format_tables};
 pub use scan::ScanCursor;
 pub use settings::{FastFairError, FastFairStats, HINT_BITS, Hint, KEY_MAX, Located, VALUE_BITS};

@@ -1,13 +1,15 @@
 //! What a FAST&FAIR index offers a store over logs: it has the keys, so it asks nobody, and answers what is durable.
 
+use super::back::BackCursor;
 use super::scan::ScanCursor;
 use super::settings::{FastFairError, Hint, KEY_MAX};
 use super::tree::FastFairIndex;
 use super::unflushed::Unflushed;
 use crate::epoch::Guard;
 use crate::index::words::Words;
-use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
+use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
 use crate::space::ZoneId;
+use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
 impl From<FastFairError> for IndexError {
@@ -179,5 +181,23 @@ impl<W: Words> OrderedIndex for FastFairIndex<W> {
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError> {
         Ok(self.next_batch(guard, scan, limit, each)?)
+    }
+}
+
+impl<W: Words> BothWays for FastFairIndex<W> {
+    type ScanBack = BackCursor;
+
+    fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
+        BackCursor::from(bound)
+    }
+
+    fn prev_in_order(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut BackCursor,
+        limit: usize,
+        each: impl FnMut(&[u8], u64),
+    ) -> Result<bool, IndexError> {
+        Ok(self.prev_batch(guard, scan, limit, each)?)
     }
 }

@@ -102,7 +102,11 @@ impl<W: Words> FastFairIndex<W> {
     }
 
     /// The entries of the leaf of a key, and where the keys behind them are; durable, and all there at one moment.
-    fn read_leaf(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<(Node<'_, W>, Vec<Entry>, Option<Link>)> {
+    pub(super) fn read_leaf(
+        &self,
+        guard: &Guard<'_>,
+        key: &Key<'_>,
+    ) -> Result<(Node<'_, W>, Vec<Entry>, Option<Link>)> {
         let (leaf, (mut entries, link)) = self.read::<true, _>(guard, key, |node, seen| {
             let entries = node.entries_seen(seen)?;
             let link = node.link()?;

@@ -44,6 +44,7 @@
 //!   goes when it is empty.
 
 mod arena;
+mod back;
 mod border;
 mod descend;
 mod hint;
@@ -61,6 +62,7 @@ mod tree;
 mod version;
 mod write;
 
+pub use back::BackCursor;
 pub use descend::inner_nodes_visited;
 pub use hint::Hint;
 pub use scan::Cursor;

@@ -1,12 +1,14 @@
 //! What a Masstree offers a store over logs: it has the keys, so it asks nobody; its words are whole, and its hints right.
 
+use super::back::BackCursor;
 use super::hint::Hint;
 use super::scan::Cursor;
 use super::tree::{Masstree, MasstreeError};
 use crate::epoch::Guard;
-use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
+use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
 use crate::space::ZoneId;
 use crate::sync::atomic::Ordering;
+use std::ops::Bound;
 
 /// Words that a walk tells at a time: enough to be worth the way down to where it goes on.
 const BATCH: usize = 128;
@@ -163,5 +165,27 @@ impl OrderedIndex for Masstree {
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError> {
         Ok(self.next_batch(guard, scan, limit.max(1), each) > 0)
+    }
+}
+
+impl BothWays for Masstree {
+    type ScanBack = BackCursor;
+
+    fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
+        match bound {
+            Bound::Included(key) => BackCursor::at(key),
+            Bound::Excluded(key) => BackCursor::before(key),
+            Bound::Unbounded => BackCursor::default(),
+        }
+    }
+
+    fn prev_in_order(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut BackCursor,
+        limit: usize,
+        each: impl FnMut(&[u8], u64),
+    ) -> Result<bool, IndexError> {
+        Ok(self.prev_batch(guard, scan, limit.max(1), each) > 0)
     }
 }

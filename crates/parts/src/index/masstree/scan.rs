@@ -82,16 +82,16 @@ impl Cursor {
 
 /// A border node at which a walk is.
 #[derive(Clone, Copy, Debug)]
-struct Stop {
-    number: u32,
-    seen: Seen,
-    offset: usize,
+pub(super) struct Stop {
+    pub(super) number: u32,
+    pub(super) seen: Seen,
+    pub(super) offset: usize,
 }
 
 /// What a border node had at one moment.
-struct Snapshot<'g> {
-    entries: [Option<Entry<'g>>; SLOTS],
-    next: u32,
+pub(super) struct Snapshot<'g> {
+    pub(super) entries: [Option<Entry<'g>>; SLOTS],
+    pub(super) next: u32,
 }
 
 impl Masstree {
@@ -183,7 +183,7 @@ impl Masstree {
     }
 
     /// What a node has, if it is still as it was seen.
-    fn snapshot<'g>(&self, guard: &'g Guard<'_>, stop: &Stop) -> Option<Snapshot<'g>> {
+    pub(super) fn snapshot<'g>(&self, guard: &'g Guard<'_>, stop: &Stop) -> Option<Snapshot<'g>> {
         let border = self.nodes.border(stop.number);
         let slots = border.permutation();
         let mut entries = [None; SLOTS];

@@ -5,7 +5,7 @@
 
 use super::support::{Keys, Random};
 use quipu_parts::epoch::{Collector, Participant};
-use quipu_parts::index::masstree::{Cursor, Hint, Masstree};
+use quipu_parts::index::masstree::{BackCursor, Cursor, Hint, Masstree};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -120,6 +120,29 @@ impl World {
         }
     }
 
+    /// Goes over all keys against their order, in batches, unpinned between them.
+    pub fn walk_back(&self, participant: &Participant, limit: usize) {
+        let before: Vec<u64> = self.states.iter().map(|state| state.load(Ordering::Acquire)).collect();
+        let mut words: HashMap<usize, u64> = HashMap::new();
+        let (mut cursor, mut last) = (BackCursor::default(), None::<Vec<u8>>);
+        loop {
+            let visited = self.index.prev_batch(&participant.pin(), &mut cursor, limit, |key, word| {
+                let number = *self.numbers.get(key).unwrap_or_else(|| panic!("{key:?} is no key"));
+                assert_eq!(key_of(word), number);
+                let is_lower = last.as_deref().is_none_or(|last| key < last);
+                assert!(is_lower, "{:?} {last:?} behind {key:?}", self.shape);
+                last = Some(key.to_vec());
+                words.insert(number, word);
+            });
+            if visited < limit {
+                break;
+            }
+        }
+        for (number, before) in before.into_iter().enumerate() {
+            self.expect(number as u64, before, words.get(&number).copied());
+        }
+    }
+
     /// Goes over all keys, in batches, unpinned between them.
     pub fn walk(&self, participant: &Participant, limit: usize) {
         let before: Vec<u64> = self.states.iter().map(|state| state.load(Ordering::Acquire)).collect();
@@ -147,6 +170,7 @@ impl World {
     pub fn check_and_clear(&self) {
         let participant = self.collector.register();
         self.walk(&participant, usize::MAX);
+        self.walk_back(&participant, 3);
         let is_present = |state: &&AtomicU64| state.load(Ordering::Relaxed) & PRESENT != 0;
         assert_eq!(self.index.len(), self.states.iter().filter(is_present).count() as u64);
         for number in 0..self.len() {
