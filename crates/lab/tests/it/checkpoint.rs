@@ -9,7 +9,13 @@ use std::path::Path;
 /// Zones are small and so is the index, so that its image is shorter than the segments.
 fn options(design: Design) -> Options {
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    Options { design, zone_size: Some(16 << 10), recovery_threads: 2, testing, ..Options::default() }
+    Options {
+        design: Some(design),
+        zone_size: Some(16 << 10),
+        recovery_threads: 2,
+        testing,
+        ..Options::default()
+    }
 }
 
 /// Calls a test for each design whose close leaves a checkpoint.

@@ -52,7 +52,7 @@ impl Victim {
     ) -> Victim {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
-        let options = Options { design, size, zone_size: Some(zone), ..options() };
+        let options = Options { design: Some(design), size, zone_size: Some(zone), ..options() };
         let store = Store::create(&path, &options).unwrap();
         let contents = work(&store);
         if closed {
