@@ -174,9 +174,11 @@ impl Engine {
                 Engine::Slots(slots) => with_slots!(slots, spine => spine.retire())?,
             }
             let checkpoint = match self {
-                Engine::Log(Logs::Quipu(spine)) => checkpoint::save(spine).unwrap_or_default(),
-                _ => Default::default(),
-            };
+                Engine::Log(Logs::Quipu(spine)) => checkpoint::save(spine),
+                Engine::Log(Logs::FlatstoreM(spine)) => checkpoint::save(spine),
+                _ => None,
+            }
+            .unwrap_or_default();
             self.sync()?;
             let boot_id = self.region().boot_id();
             space.update_superblock(|superblock| {

@@ -23,8 +23,7 @@ pub(crate) use findings::Findings;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, PastHole, ScanError, SegmentInfo, Shard};
-use quipu_parts::index::hash::HashIndex;
-use quipu_parts::index::{Index, Key};
+use quipu_parts::index::{Imaged, Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
@@ -51,9 +50,9 @@ struct Pending<'a> {
 }
 
 /// Opens a pool that was closed from what its checkpoint told.
-pub(crate) fn resume(
-    spine: &mut Spine<HashIndex>,
-    loaded: Loaded,
+pub(crate) fn resume<I: Imaged>(
+    spine: &mut Spine<I>,
+    loaded: Loaded<I>,
     mut space: SpaceRecovery,
 ) -> RecoveryReport {
     let segments = loaded.adopt(spine);

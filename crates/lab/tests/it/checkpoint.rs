@@ -1,15 +1,26 @@
 //! The checkpoint of a clean close: when there is one, when it counts, and when it must not.
 
-use quipu::{Durability, MediumKind, Options, Store, Testing};
+use quipu::{Design, Durability, MediumKind, Options, Store, Testing};
 use quipu_lab::contract::{Contents, verify};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{Pages, Region};
 use std::path::Path;
 
 /// Zones are small and so is the index, so that its image is shorter than the segments.
-fn options() -> Options {
+fn options(design: Design) -> Options {
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    Options { zone_size: Some(16 << 10), recovery_threads: 2, testing, ..Options::default() }
+    Options {
+        design: Some(design),
+        zone_size: Some(16 << 10),
+        recovery_threads: 2,
+        testing,
+        ..Options::default()
+    }
+}
+
+/// Calls a test for each design whose close leaves a checkpoint.
+fn each_design(test: impl Fn(Design)) {
+    Design::ALL.iter().filter(|design| design.description().checkpoints).for_each(|design| test(*design));
 }
 
 fn dram(bytes: u64) -> Region {
@@ -34,9 +45,13 @@ fn work(store: &Store, round: u64, expected: &mut Contents) {
 
 #[test]
 fn rounds_of_work_between_closes_are_all_there() {
+    each_design(rounds_of_work);
+}
+
+fn rounds_of_work(design: Design) {
     let region = dram(4 << 20);
     let mut expected = Contents::new();
-    let mut store = Store::create_on(region.clone(), &options()).expect("a new pool");
+    let mut store = Store::create_on(region.clone(), &options(design)).expect("a new pool");
     for round in 0..12 {
         work(&store, round, &mut expected);
         // Every third time the store is not closed, every fourth time compacted before.
@@ -49,23 +64,23 @@ fn rounds_of_work_between_closes_are_all_there() {
         } else {
             drop(store);
         }
-        store = Store::open_on(region.clone(), &options()).expect("opened");
+        store = Store::open_on(region.clone(), &options(design)).expect("opened");
         assert_eq!(
             (store.recovery().was_clean, store.recovery().from_checkpoint),
             (closed, closed),
-            "{round}"
+            "{design} {round}"
         );
         let stats = store.stats();
         verify(&mut store, &expected);
         drop(store);
         // The same pool, scanned: nothing was changed, so it is still clean, and the counters are the same.
-        let verifying = Options { verify: true, ..options() };
+        let verifying = Options { verify: true, ..options(design) };
         store = Store::open_on(region.clone(), &verifying).expect("opened");
         let scanned = store.stats();
         assert!(!store.recovery().from_checkpoint);
         if closed {
             let counted = |stats: &quipu::Stats| (stats.records, stats.record_bytes, stats.garbage_bytes);
-            assert_eq!(counted(&stats), counted(&scanned), "round {round}");
+            assert_eq!(counted(&stats), counted(&scanned), "{design}, round {round}");
         }
         verify(&mut store, &expected);
     }
@@ -74,9 +89,13 @@ fn rounds_of_work_between_closes_are_all_there() {
 /// What a kill after one put leaves, on a file.
 #[test]
 fn after_one_put_the_checkpoint_counts_no_more() {
+    each_design(after_one_put);
+}
+
+fn after_one_put(design: Design) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pool");
-    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options() };
+    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options(design) };
     let mut expected = Contents::new();
     let store = Store::create(&path, &options).expect("a new pool");
     work(&store, 0, &mut expected);
@@ -106,9 +125,13 @@ fn bytes_of(path: &Path) -> Vec<u8> {
 
 #[test]
 fn closing_a_store_that_changed_nothing_changes_nothing() {
+    each_design(closing_unchanged);
+}
+
+fn closing_unchanged(design: Design) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pool");
-    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options() };
+    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options(design) };
     let mut expected = Contents::new();
     let store = Store::create(&path, &options).expect("a new pool");
     work(&store, 0, &mut expected);
@@ -128,8 +151,12 @@ fn closing_a_store_that_changed_nothing_changes_nothing() {
 /// A pool without room for a checkpoint is closed all the same, and scanned at the next open.
 #[test]
 fn a_full_pool_closes_without_a_checkpoint() {
+    each_design(a_full_pool);
+}
+
+fn a_full_pool(design: Design) {
     let region = dram(1 << 20);
-    let store = Store::create_on(region.clone(), &options()).expect("a new pool");
+    let store = Store::create_on(region.clone(), &options(design)).expect("a new pool");
     let mut client = store.client();
     let mut expected = Contents::new();
     // Many records, so that the index takes more than the two zones that are kept in reserve.
@@ -141,7 +168,7 @@ fn a_full_pool_closes_without_a_checkpoint() {
     }
     drop(client);
     store.close().expect("closed");
-    let mut store = Store::open_on(region.clone(), &options()).expect("opened");
+    let mut store = Store::open_on(region.clone(), &options(design)).expect("opened");
     assert!(store.recovery().was_clean && !store.recovery().from_checkpoint);
     verify(&mut store, &expected);
     // Once there is room, there is one.
@@ -153,15 +180,19 @@ fn a_full_pool_closes_without_a_checkpoint() {
     drop(client);
     store.compact().expect("room");
     store.close().expect("closed");
-    let mut store = Store::open_on(region, &options()).expect("opened");
+    let mut store = Store::open_on(region, &options(design)).expect("opened");
     assert!(store.recovery().from_checkpoint);
     verify(&mut store, &expected);
 }
 
 #[test]
 fn a_full_disk_means_no_checkpoint() {
+    each_design(a_full_disk);
+}
+
+fn a_full_disk(design: Design) {
     let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
-    let options = Options { recovery_threads: 1, ..options() };
+    let options = Options { recovery_threads: 1, ..options(design) };
     let store = Store::create_on(region.clone(), &options).expect("a new pool");
     let mut expected = Contents::new();
     let mut client = store.client();

@@ -12,11 +12,13 @@ mod cursor;
 mod directory;
 pub mod fastfair;
 pub mod hash;
+mod image;
 pub mod masstree;
 mod seam;
 mod words;
 
 pub use chain::{Fields, IndexRoot};
 pub use cursor::Cursor;
+pub use image::{Image, ImageError, ImageSource, Imaged};
 pub use seam::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
 pub use words::{PmWords, Words};

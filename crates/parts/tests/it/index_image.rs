@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use quipu_parts::epoch::Collector;
-use quipu_parts::index::hash::{Cursor, HashIndex, HashIndexSettings, ImageError, ImageShape, Loader};
+use quipu_parts::index::ImageError;
+use quipu_parts::index::hash::{Cursor, HashIndex, HashIndexSettings, ImageShape, Loader};
 use std::collections::BTreeSet;
 
 /// Scatters a number over 64 bits, one to one.

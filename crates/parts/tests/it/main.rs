@@ -27,6 +27,7 @@ mod index_seam;
 mod index_threads;
 mod masstree;
 mod masstree_hints;
+mod masstree_image;
 mod masstree_model;
 mod masstree_threads;
 mod record;

@@ -1,7 +1,7 @@
 //! The bytes of a checkpoint, apart from those of the index's image.
 
 use quipu_parts::heap::segments::{EXPIRY_STEPS, Expiring, RecordBytes, SegmentState};
-use quipu_parts::index::hash::{Fields, image_tables};
+use quipu_parts::index::{Fields, hash, masstree};
 use quipu_parts::record::{Certifier, LifeKey};
 use quipu_parts::space::ZoneId;
 use zerocopy::little_endian::{U32, U64};
@@ -224,7 +224,8 @@ pub fn checkpoint_tables() -> Vec<(&'static str, Fields)> {
             ],
         ),
     ];
-    tables.extend(image_tables());
+    tables.extend(hash::image_tables());
+    tables.extend(masstree::image_tables());
     tables
 }
 

@@ -6,23 +6,23 @@ use crate::background;
 use crate::options::Twin;
 use crate::recovery::drawn_end;
 use crate::spine::Spine;
-use quipu_parts::heap::Reference;
+use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::segments::{FIRST_RECORD, LogHeap, SegmentState};
-use quipu_parts::index::hash::{HashIndex, ImageShape, Loader};
+use quipu_parts::index::{ImageSource, Imaged};
 use quipu_parts::record::HEADER;
 use quipu_parts::space::ZoneId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
 /// What a checkpoint told. Nothing of the store has changed yet.
-pub(crate) struct Loaded {
-    index: HashIndex,
+pub(crate) struct Loaded<I> {
+    index: I,
     states: Vec<SegmentState>,
 }
 
-impl Loaded {
+impl<I: Imaged> Loaded<I> {
     /// Makes it the state of the store, and returns the number of segments.
-    pub(crate) fn adopt(self, spine: &mut Spine<HashIndex>) -> usize {
+    pub(crate) fn adopt(self, spine: &mut Spine<I>) -> usize {
         spine.index = self.index;
         for state in &self.states {
             let forgets = spine.twin == Some(Twin::HoldsForgotten);
@@ -34,7 +34,7 @@ impl Loaded {
 }
 
 /// Reads the checkpoint of a pool that is being opened. `None` if there is none to be believed.
-pub(crate) fn load(spine: &Spine<HashIndex>, threads: usize) -> Option<Loaded> {
+pub(crate) fn load<I: Imaged>(spine: &Spine<I>, threads: usize) -> Option<Loaded<I>> {
     let superblock = spine.heap.space().superblock();
     let believes_all = spine.twin == Some(Twin::StaleCheckpoint);
     if !believes_all && !spine.heap.space().has_headers_of_close() {
@@ -50,40 +50,51 @@ pub(crate) fn load(spine: &Spine<HashIndex>, threads: usize) -> Option<Loaded> {
     let zone_size = spine.heap.space().zone_size();
     let states: Vec<_> = entries.iter().map(|entry| entry.state(zone_size)).collect::<Option<_>>()?;
     let places = Places::of(&spine.heap, &states, threads, believes_all)?;
-    let index = load_index(&chain, chain.len() - index, index, &places, threads)?;
+    let from = chain.len() - index;
+    let index = I::of_image(&ChainedImage { chain, from, places, threads }).ok()?;
     Some(Loaded { index, states })
 }
 
-fn load_index(chain: &Chain<'_>, from: u64, len: u64, places: &Places, threads: usize) -> Option<HashIndex> {
-    let shape = ImageShape::read(&chain.copy(from, ImageShape::LEN as u64)?).ok()?;
-    if shape.len() != len {
-        return None;
-    }
-    let loader = Loader::new(&chain.copy(from, shape.head_len())?, |word| places.has(word)).ok()?;
-    let fill = |number: usize| {
-        let at = from + shape.head_len() + number as u64 * shape.segment_len();
-        let pieces = chain.pieces(at, shape.segment_len());
-        loader.fill(number, pieces, |word| places.has(word)).is_ok()
-    };
-    if !background::all(threads, shape.segments() as usize, fill) {
-        return None;
-    }
-    loader.finish().ok()
+/// The image of the index, behind all else in a chain.
+struct ChainedImage<'a> {
+    chain: Chain<'a>,
+    from: u64,
+    places: Places,
+    threads: usize,
 }
 
-/// Where a record can begin.
+impl ImageSource for ChainedImage<'_> {
+    fn len(&self) -> u64 {
+        self.chain.len() - self.from
+    }
+
+    fn pieces(&self, from: u64, len: u64) -> impl Iterator<Item = &[u8]> {
+        self.chain.pieces(self.from.saturating_add(from), len)
+    }
+
+    #[inline]
+    fn is_word(&self, word: u64) -> bool {
+        self.places.has(word)
+    }
+
+    fn all(&self, jobs: usize, job: impl Fn(usize) -> bool + Sync) -> bool {
+        background::all(self.threads, jobs, job)
+    }
+}
+
+/// Where records can be.
 struct Places {
     zone_shift: u32,
-    /// For each zone the last offset at which one can; 0 if it holds none.
-    last: Vec<AtomicU64>,
+    /// For each zone where its records end; 0 if it holds none.
+    ends: Vec<AtomicU64>,
 }
 
 impl Places {
     /// The places in these segments, if they are those of the pool.
     fn of(heap: &LogHeap, states: &[SegmentState], threads: usize, believes_all: bool) -> Option<Places> {
         let space = heap.space();
-        let last = (0..space.zone_count()).map(|_| AtomicU64::new(0)).collect();
-        let places = Places { zone_shift: heap.zone_shift(), last };
+        let ends = (0..space.zone_count()).map(|_| AtomicU64::new(0)).collect();
+        let places = Places { zone_shift: heap.zone_shift(), ends };
         let zones: Vec<ZoneId> = states.iter().map(|state| state.zone).collect();
         let drawn_end = drawn_end(space.superblock().clock_ceiling.get());
         if !believes_all && !are_all(heap, &zones, drawn_end) {
@@ -91,9 +102,9 @@ impl Places {
         }
         let bears_out = |number: usize| {
             let state = &states[number];
-            let Some(last) = places.last.get(state.zone.0 as usize) else { return false };
+            let Some(place) = places.ends.get(state.zone.0 as usize) else { return false };
             let end = if believes_all { Some(space.zone_size()) } else { sealed_end(heap, state, drawn_end) };
-            last.store(end.unwrap_or_default().saturating_sub(HEADER), Ordering::Relaxed);
+            place.store(end.unwrap_or_default(), Ordering::Relaxed);
             end.is_some()
         };
         background::all(threads, states.len(), bears_out).then_some(places)
@@ -102,10 +113,16 @@ impl Places {
     /// Whether a word of the index can name a record.
     #[inline]
     fn has(&self, word: u64) -> bool {
-        let reference = Reference::from_word(word);
+        let sized = SizedReference::from_word(word);
+        let reference = sized.reference();
         let zone = reference.zone(self.zone_shift).0 as usize;
-        let last = self.last.get(zone).map_or(0, |last| last.load(Ordering::Relaxed));
-        reference.tag() == 0 && (FIRST_RECORD..=last).contains(&reference.offset(self.zone_shift))
+        let end = self.ends.get(zone).map_or(0, |end| end.load(Ordering::Relaxed));
+        let offset = reference.offset(self.zone_shift);
+        let len = sized.record_len().unwrap_or_default().max(HEADER);
+        word >> SizedReference::BITS == 0
+            && reference.tag() == 0
+            && offset >= FIRST_RECORD
+            && offset + len <= end
     }
 }
 

@@ -76,6 +76,7 @@ pub static M: Description = Description {
         CACHED,
     ],
     ordered: true,
+    checkpoints: true,
     ..BASE
 };
 

@@ -16,7 +16,7 @@ use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
-use quipu_parts::index::{Index, IndexRoot};
+use quipu_parts::index::{Imaged, Index, IndexRoot};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{Space, SpaceError, SpaceRecovery};
 use quipu_parts::stripes::Stripes;
@@ -78,20 +78,28 @@ impl Plan<'_> {
     ) -> Result<(Logs, RecoveryReport), Error> {
         let threads = self.options.recovery_threads;
         let mut logs = self.build(space)?;
-        // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
-        if !self.options.verify
-            && !self.options.accept_damage
-            && !self.copy_lost
-            && let Logs::Quipu(spine) = &mut logs
-            && let Some(loaded) = checkpoint::load(spine, threads)
-        {
-            let spine = Arc::get_mut(spine).expect("nobody else has it yet");
-            let report = recovery::resume(spine, loaded, found);
+        let resumed = match &mut logs {
+            Logs::Quipu(spine) => self.resume(spine, &found),
+            Logs::FlatstoreM(spine) => self.resume(spine, &found),
+            _ => None,
+        };
+        if let Some(report) = resumed {
             return Ok((logs, report));
         }
         let report =
             super::with_logs!(&logs, spine => recovery::recover(spine, threads, holes, found, progress))?;
         Ok((logs, report))
+    }
+
+    /// Lets a store go on from what the last close has left for it, if that is to be believed.
+    fn resume<I: Imaged>(&self, spine: &mut Arc<Spine<I>>, found: &SpaceRecovery) -> Option<RecoveryReport> {
+        // If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
+        if self.options.verify || self.options.accept_damage || self.copy_lost {
+            return None;
+        }
+        let loaded = checkpoint::load(spine, self.options.recovery_threads)?;
+        let spine = Arc::get_mut(spine).expect("nobody else has it yet");
+        Some(recovery::resume(spine, loaded, found.clone()))
     }
 
     /// A new pool's store, whose index is in the pool.

@@ -2,7 +2,7 @@
 //! follows does without panics and never leaves the pool's bytes.
 
 use super::victim::{COPY, Victim, contents_of, patch_superblock, superblock_field, trusting};
-use quipu::Store;
+use quipu::{Design, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -20,9 +20,14 @@ struct Ground {
 }
 
 impl Ground {
-    /// A pool of these many keys, in zones of 16 KiB.
-    fn new(keys: u64) -> Ground {
-        let victim = Victim::new(2 << 20, 16 << 10, true, |store| {
+    /// A pool of these many keys for each design that leaves checkpoints, in zones of 16 KiB.
+    fn each(keys: u64) -> impl Iterator<Item = (Design, Ground)> {
+        let designs = Design::ALL.iter().filter(|design| design.description().checkpoints);
+        designs.map(move |design| (*design, Ground::new(*design, keys)))
+    }
+
+    fn new(design: Design, keys: u64) -> Ground {
+        let victim = Victim::of(design, 2 << 20, 16 << 10, true, |store| {
             let mut client = store.client();
             let pair = |number: u64| {
                 let key = format!("key {number:05}").into_bytes();
@@ -77,6 +82,29 @@ impl Ground {
         self.zones[at / room].0 + HEAD + at % room
     }
 
+    /// Where the image of the index begins in the contents, behind the summary and the segments.
+    fn image_at(&self) -> usize {
+        32 + ENTRY * self.victim.segments().len()
+    }
+
+    /// Where the words of the index stand in the contents, or may stand, each within one zone.
+    fn words(&self, design: Design) -> Vec<usize> {
+        let (mut at, mut words) = (self.image_at() + 32, Vec::new());
+        while at < self.contents_len() {
+            words.push(at);
+            at += match design {
+                Design::Quipu => 8,
+                _ => {
+                    let rest = [10, 11].map(|byte| self.victim.bytes[self.contents_at(at + byte)]);
+                    12 + usize::from(u16::from_le_bytes(rest))
+                }
+            };
+        }
+        let room = self.victim.superblock.zone_size() as usize - HEAD;
+        words.retain(|at| at % room + 8 <= room);
+        words
+    }
+
     fn contents_len(&self) -> usize {
         self.zones.iter().map(|(_, used)| used - HEAD).sum()
     }
@@ -109,153 +137,176 @@ fn live_through(mut store: Store, keys: &Contents, more: u64) {
 
 #[test]
 fn a_checkpoint_is_believed_and_says_what_a_scan_says() {
-    let ground = Ground::new(3000);
-    assert!(ground.zones.len() > 2, "the checkpoint has several zones");
-    let mut store = ground.victim.open_with(&ground.victim.bytes, &trusting()).unwrap();
-    assert!(store.recovery().from_checkpoint && store.recovery().was_clean);
-    let believed = store.stats();
-    verify(&mut store, &ground.victim.contents);
-    drop(store);
-    let mut store = ground.victim.open(&ground.victim.bytes).unwrap();
-    assert!(!store.recovery().from_checkpoint && store.recovery().was_clean);
-    let scanned = store.stats();
-    verify(&mut store, &ground.victim.contents);
-    assert_eq!(
-        (believed.records, believed.record_bytes, believed.garbage_bytes, believed.free_zones),
-        (scanned.records, scanned.record_bytes, scanned.garbage_bytes, scanned.free_zones)
-    );
+    for (design, ground) in Ground::each(3000) {
+        assert!(ground.zones.len() > 2, "{design}: the checkpoint has several zones");
+        let mut store = ground.victim.open_with(&ground.victim.bytes, &trusting()).unwrap();
+        assert!(store.recovery().from_checkpoint && store.recovery().was_clean);
+        let believed = store.stats();
+        verify(&mut store, &ground.victim.contents);
+        drop(store);
+        let mut store = ground.victim.open(&ground.victim.bytes).unwrap();
+        assert!(!store.recovery().from_checkpoint && store.recovery().was_clean);
+        let scanned = store.stats();
+        verify(&mut store, &ground.victim.contents);
+        assert_eq!(
+            (believed.records, believed.record_bytes, believed.garbage_bytes, believed.free_zones),
+            (scanned.records, scanned.record_bytes, scanned.garbage_bytes, scanned.free_zones),
+            "{design}"
+        );
+    }
 }
 
 #[test]
 fn a_damaged_checkpoint_is_passed_over() {
-    let ground = Ground::new(1000);
-    let mut random = SmallRng::seed_from_u64(1);
-    let mut places: Vec<usize> = ground.zones.iter().flat_map(|(start, _)| *start..start + HEAD).collect();
-    places.extend((0..200).map(|_| ground.contents_at(random.random_range(0..ground.contents_len()))));
-    for at in places {
-        let bytes = ground.victim.damaged(|bytes| bytes[at] ^= 0x10);
-        let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
-        assert!(!store.recovery().from_checkpoint, "byte {at}");
-        assert!(contents_of(&store) == ground.victim.contents, "byte {at}");
+    for (design, ground) in Ground::each(1000) {
+        let mut random = SmallRng::seed_from_u64(1);
+        let mut places: Vec<usize> =
+            ground.zones.iter().flat_map(|(start, _)| *start..start + HEAD).collect();
+        places.extend((0..200).map(|_| ground.contents_at(random.random_range(0..ground.contents_len()))));
+        for at in places {
+            let bytes = ground.victim.damaged(|bytes| bytes[at] ^= 0x10);
+            let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
+            assert!(!store.recovery().from_checkpoint, "{design}, byte {at}");
+            assert!(contents_of(&store) == ground.victim.contents, "{design}, byte {at}");
+        }
+    }
+}
+
+/// Each bit of a small one.
+#[test]
+fn a_checkpoint_with_a_flipped_bit_is_passed_over() {
+    for (design, ground) in Ground::each(6) {
+        for bit in 8 * ground.image_at()..8 * ground.contents_len() {
+            let at = ground.contents_at(bit / 8);
+            let bytes = ground.victim.damaged(|bytes| bytes[at] ^= 1 << (bit % 8));
+            let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
+            assert!(!store.recovery().from_checkpoint, "{design}, bit {bit}");
+            assert!(contents_of(&store) == ground.victim.contents, "{design}, bit {bit}");
+        }
     }
 }
 
 /// What the superblock says of a checkpoint is protected by a check that anyone can compute.
 #[test]
 fn a_superblock_that_names_anything_is_passed_over() {
-    let ground = Ground::new(1000);
-    let at = superblock_field("checkpoint");
-    let entry = ground.victim.bytes[at..at + 32].to_vec();
-    let mut random = SmallRng::seed_from_u64(2);
-    for round in 0..300 {
-        let mut forged = entry.clone();
-        let field = random.random_range(0..7) * 4;
-        match round % 3 {
-            0 => forged[field..field + 4].copy_from_slice(&random.random::<[u8; 4]>()),
-            1 => forged[field] = forged[field].wrapping_add(random.random_range(1..3)),
-            _ => random.fill_bytes(&mut forged[field..28]),
+    for (design, ground) in Ground::each(1000) {
+        let at = superblock_field("checkpoint");
+        let entry = ground.victim.bytes[at..at + 32].to_vec();
+        let mut random = SmallRng::seed_from_u64(2);
+        for round in 0..300 {
+            let mut forged = entry.clone();
+            let field = random.random_range(0..7) * 4;
+            match round % 3 {
+                0 => forged[field..field + 4].copy_from_slice(&random.random::<[u8; 4]>()),
+                1 => forged[field] = forged[field].wrapping_add(random.random_range(1..3)),
+                _ => random.fill_bytes(&mut forged[field..28]),
+            }
+            if forged == entry {
+                continue;
+            }
+            let bytes =
+                ground.victim.damaged(|bytes| patch_superblock(bytes, &[0, 1], "checkpoint", &forged));
+            let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
+            assert!(!store.recovery().from_checkpoint, "{design}, round {round}: {forged:?}");
+            assert!(contents_of(&store) == ground.victim.contents, "{design}, round {round}");
         }
-        if forged == entry {
-            continue;
-        }
-        let bytes = ground.victim.damaged(|bytes| patch_superblock(bytes, &[0, 1], "checkpoint", &forged));
+        // As pools were before there were checkpoints.
+        let bytes = ground.victim.damaged(|bytes| patch_superblock(bytes, &[0, 1], "checkpoint", &[0; 32]));
         let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
-        assert!(!store.recovery().from_checkpoint, "round {round}: {forged:?}");
-        assert!(contents_of(&store) == ground.victim.contents, "round {round}");
+        assert!(!store.recovery().from_checkpoint && store.recovery().was_clean);
     }
-    // As pools were before there were checkpoints.
-    let bytes = ground.victim.damaged(|bytes| patch_superblock(bytes, &[0, 1], "checkpoint", &[0; 32]));
-    let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
-    assert!(!store.recovery().from_checkpoint && store.recovery().was_clean);
 }
 
 #[test]
 fn a_later_version_is_passed_over() {
-    let ground = Ground::new(1000);
-    for (version, expected) in [(2, true), (1, true), (0, false), (3, false)] {
+    for (design, ground) in Ground::each(1000) {
+        for (version, expected) in [(2, true), (1, true), (0, false), (3, false)] {
+            let bytes = ground.victim.damaged(|bytes| {
+                ground.zones.iter().for_each(|(start, _)| bytes[start + 12] = version);
+                ground.certify(bytes);
+            });
+            let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
+            assert_eq!(
+                store.recovery().from_checkpoint,
+                expected,
+                "{design}: certifying works, and version {version} counts"
+            );
+        }
+        // That of the index's image, behind the summary and the segments.
+        let behind = if design == Design::Quipu { 0 } else { b"SORT".len() };
+        let at = ground.contents_at(ground.image_at() + behind);
         let bytes = ground.victim.damaged(|bytes| {
-            ground.zones.iter().for_each(|(start, _)| bytes[start + 12] = version);
+            assert_eq!(bytes[at], 1);
+            bytes[at] = 2;
             ground.certify(bytes);
         });
-        let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
-        assert_eq!(
-            store.recovery().from_checkpoint,
-            expected,
-            "certifying works, and version {version} counts"
-        );
+        assert!(!ground.victim.open_with(&bytes, &trusting()).unwrap().recovery().from_checkpoint);
     }
-    // That of the index's image, behind the summary and the segments.
-    let at = ground.contents_at(32 + ENTRY * ground.victim.segments().len());
-    let bytes = ground.victim.damaged(|bytes| {
-        bytes[at] = 2;
-        ground.certify(bytes);
-    });
-    assert!(!ground.victim.open_with(&bytes, &trusting()).unwrap().recovery().from_checkpoint);
 }
 
 /// The worst that someone can write who knows the secret: every check holds, and nothing else is as it should be.
 #[test]
 fn a_forged_checkpoint_brings_no_panic() {
-    let ground = Ground::new(400);
-    let segments = ground.victim.segments().len();
-    let head = 32 + ENTRY * segments + 32;
-    let image = ground.contents_len();
-    let mut believed = 0;
-    for seed in 0..600u64 {
-        let mut random = SmallRng::seed_from_u64(seed);
-        let bytes = ground.victim.damaged(|bytes| {
-            for _ in 0..[1, 2, 40][seed as usize % 3] {
-                let range = match random.random_range(0..4) {
-                    0 => 0..head,
-                    1 => head..(head + 8 * 40).min(image),
-                    _ => head..image,
-                };
-                let at = ground.contents_at(random.random_range(range) / 8 * 8);
-                let word = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-                let word = match random.random_range(0..5) {
-                    0 => random.random(),
-                    1 => 0,
-                    2 => word ^ 1 << random.random_range(0..64),
-                    // Another place that may hold a record, or the middle of one.
-                    3 => word & !0xffff_ffff | random.random_range(0..(segments as u64 + 1) << 11),
-                    _ => word.wrapping_add(random.random_range(0..9)).wrapping_sub(4),
-                };
-                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
-            }
-            ground.certify(bytes);
-        });
-        let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
-        believed += u64::from(store.recovery().from_checkpoint);
-        live_through(store, &ground.victim.contents, 0);
-        // What such a store leaves is a pool again.
-        drop(Store::open(ground.victim.path(), &trusting()).unwrap());
+    for (design, ground) in Ground::each(400) {
+        let (segments, words) = (ground.victim.segments().len(), ground.words(design));
+        let mut believed = 0;
+        for seed in 0..200u64 {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let bytes = ground.victim.damaged(|bytes| {
+                for _ in 0..[1, 2, 40][seed as usize % 3] {
+                    let at = match random.random_range(0..4) {
+                        0 => random.random_range(0..ground.image_at() + 32) / 8 * 8,
+                        1 => words[random.random_range(0..40)],
+                        _ => words[random.random_range(0..words.len())],
+                    };
+                    let at = ground.contents_at(at);
+                    let word = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+                    let word = match random.random_range(0..5) {
+                        0 => random.random(),
+                        1 => 0,
+                        2 => word ^ 1 << random.random_range(0..64),
+                        // Another place that may hold a record, or the middle of one.
+                        3 => word & !0xffff_ffff | random.random_range(0..(segments as u64 + 1) << 11),
+                        _ => word.wrapping_add(random.random_range(0..9)).wrapping_sub(4),
+                    };
+                    bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+                }
+                ground.certify(bytes);
+            });
+            let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
+            believed += u64::from(store.recovery().from_checkpoint);
+            live_through(store, &ground.victim.contents, 0);
+            // What such a store leaves is a pool again.
+            drop(Store::open(ground.victim.path(), &trusting()).unwrap());
+        }
+        assert!((30..180).contains(&believed), "{design}: {believed} of 200 were believed");
     }
-    assert!((100..550).contains(&believed), "{believed} of 600 were believed");
 }
 
 /// With a checkpoint no record is proved at open. Whatever has become of them, there are no panics, a check finds it, and so
 /// does an open that was told to.
 #[test]
 fn damaged_records_bring_no_panic() {
-    let ground = Ground::new(1500);
-    let segments = ground.victim.segments();
-    for seed in 0..150u64 {
-        let mut random = SmallRng::seed_from_u64(seed);
-        let bytes = ground.victim.damaged(|bytes| {
-            for _ in 0..[1, 5, 100][seed as usize % 3] {
-                let segment = &segments[random.random_range(0..segments.len())];
-                let record = segment.records[random.random_range(0..segment.records.len())].clone();
-                match random.random_range(0..3) {
-                    0 => bytes[record.start + random.random_range(0..record.len())] ^= 0x10,
-                    1 => random.fill_bytes(&mut bytes[record.start..record.start + 24]),
-                    _ => random.fill_bytes(&mut bytes[record]),
+    for (design, ground) in Ground::each(1500) {
+        let segments = ground.victim.segments();
+        for seed in 0..80u64 {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let bytes = ground.victim.damaged(|bytes| {
+                for _ in 0..[1, 5, 100][seed as usize % 3] {
+                    let segment = &segments[random.random_range(0..segments.len())];
+                    let record = segment.records[random.random_range(0..segment.records.len())].clone();
+                    match random.random_range(0..3) {
+                        0 => bytes[record.start + random.random_range(0..record.len())] ^= 0x10,
+                        1 => random.fill_bytes(&mut bytes[record.start..record.start + 24]),
+                        _ => random.fill_bytes(&mut bytes[record]),
+                    }
                 }
-            }
-        });
-        assert!(ground.victim.open(&bytes).is_err(), "seed {seed}: asked for, every record is proved");
-        let mut store = ground.victim.open_with(&bytes, &trusting()).unwrap();
-        assert!(store.recovery().from_checkpoint);
-        assert!(!store.check(&|_, _| {}).unwrap().is_sound(), "seed {seed}");
-        live_through(store, &ground.victim.contents, if seed.is_multiple_of(10) { 12_000 } else { 0 });
+            });
+            assert!(ground.victim.open(&bytes).is_err(), "{design}, seed {seed}: every record is proved");
+            let mut store = ground.victim.open_with(&bytes, &trusting()).unwrap();
+            assert!(store.recovery().from_checkpoint, "{design}, seed {seed}");
+            assert!(!store.check(&|_, _| {}).unwrap().is_sound(), "{design}, seed {seed}");
+            live_through(store, &ground.victim.contents, if seed.is_multiple_of(10) { 12_000 } else { 0 });
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A pool file to damage, with a map of what lies where in it.
 
-use quipu::{Error, MediumKind, Options, Store, Testing};
+use quipu::{Design, Error, MediumKind, Options, Store, Testing};
 use quipu_lab::contract::{Contents, value_of};
 use quipu_medium::{Durability, Region};
 use quipu_parts::heap::segments::{self, FIRST_RECORD};
@@ -39,9 +39,20 @@ pub struct Segment {
 impl Victim {
     /// A pool of `size` bytes with zones of `zone`, worked on by `work`, then closed, or dropped with its client.
     pub fn new(size: u64, zone: u64, closed: bool, work: impl FnOnce(&Store) -> Contents) -> Victim {
+        Victim::of(Design::Quipu, size, zone, closed, work)
+    }
+
+    /// The same, of any design over logs.
+    pub fn of(
+        design: Design,
+        size: u64,
+        zone: u64,
+        closed: bool,
+        work: impl FnOnce(&Store) -> Contents,
+    ) -> Victim {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
-        let options = Options { size, zone_size: Some(zone), ..options() };
+        let options = Options { design: Some(design), size, zone_size: Some(zone), ..options() };
         let store = Store::create(&path, &options).unwrap();
         let contents = work(&store);
         if closed {

@@ -20,7 +20,9 @@ use super::slab::Slabs;
 use super::slot::{EMPTY, REFERENCE_MASK, reference_of};
 use super::split::WINDOW_LAG;
 use super::table::HashIndex;
+use crate::epoch::Guard;
 use crate::index::directory::{Directory, deepest, following, prefix};
+use crate::index::{Image, ImageError, ImageSource, Imaged};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -58,10 +60,6 @@ struct OverflowImage {
     hash: U64,
     reference: U64,
 }
-
-/// The bytes are no image of an index, or not of one that this release knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImageError;
 
 impl ImageShape {
     /// Bytes of a shape.
@@ -108,7 +106,7 @@ impl ImageShape {
 }
 
 /// An index as it is being saved. Nobody changes it meanwhile.
-pub struct Image<'a> {
+pub struct HashImage<'a> {
     index: &'a HashIndex,
     entries: Vec<EntryWord>,
     shape: ImageShape,
@@ -117,7 +115,7 @@ pub struct Image<'a> {
 
 impl HashIndex {
     /// The index as bytes. Nobody may change it while the image lives; else the image is not of any one moment.
-    pub fn image(&self) -> Image<'_> {
+    pub fn image(&self) -> HashImage<'_> {
         let (mut entries, mut segments, mut overflow) = (Vec::new(), Vec::new(), Vec::new());
         let mut next = 0;
         loop {
@@ -148,11 +146,11 @@ impl HashIndex {
             reserved: [0; 8],
         };
         let head = [shape.as_bytes(), segments.as_bytes(), overflow.as_bytes()].concat();
-        Image { index: self, entries, shape, head }
+        HashImage { index: self, entries, shape, head }
     }
 }
 
-impl Image<'_> {
+impl HashImage<'_> {
     /// What the image begins with.
     pub fn shape(&self) -> ImageShape {
         self.shape
@@ -287,6 +285,33 @@ impl Loader {
         // A line of the directory may have room for more entries than there are; no hash leads to those.
         let directory = Directory::new(depth, |i| entries[i % entries.len()]);
         Ok(HashIndex::of(directory, slabs, parts.len() as u64))
+    }
+}
+
+impl Imaged for HashIndex {
+    fn image<'a>(&'a self, _guard: &'a Guard<'_>) -> Option<Image<'a>> {
+        if self.stats().strays > 0 {
+            return None;
+        }
+        let image = self.image();
+        Some(Image::new(image.shape().len(), move |sink| image.write(sink)))
+    }
+
+    fn of_image(source: &impl ImageSource) -> Result<HashIndex, ImageError> {
+        let shape = ImageShape::read(&source.copy(0, ImageShape::LEN as u64)?)?;
+        if shape.len() != source.len() {
+            return Err(ImageError);
+        }
+        let loader = Loader::new(&source.copy(0, shape.head_len())?, |word| source.is_word(word))?;
+        let fill = |number: usize| {
+            let at = shape.head_len() + number as u64 * shape.segment_len();
+            let pieces = source.pieces(at, shape.segment_len());
+            loader.fill(number, pieces, |word| source.is_word(word)).is_ok()
+        };
+        if !source.all(shape.segments() as usize, fill) {
+            return Err(ImageError);
+        }
+        loader.finish()
     }
 }
 

@@ -32,6 +32,11 @@
 //! That is what a [`Hint`] is made of: with it, a cleaner replaces a word without looking for its key (`hint.rs`, ATC'22
 //! section 3.1). A node that has been taken out of the tree is used again after all who were pinned then have gone.
 //!
+//! # Images
+//!
+//! The keys in their order, with their words, are all that it takes to make the index again (`image.rs`). Keys that come in
+//! order need no search: they fill one node after another, and the nodes above are made last (`load.rs`).
+//!
 //! # Deviations from the paper
 //!
 //! - Who meets a split begins again at the root of the layer, instead of going to the right along the border nodes. So a
@@ -48,9 +53,11 @@ mod back;
 mod border;
 mod descend;
 mod hint;
+mod image;
 mod inner;
 mod key;
 mod layer;
+mod load;
 mod nodes;
 mod offer;
 mod permutation;
@@ -65,6 +72,7 @@ mod write;
 pub use back::BackCursor;
 pub use descend::inner_nodes_visited;
 pub use hint::Hint;
+pub use image::image_tables;
 pub use scan::Cursor;
 pub use tree::{Masstree, MasstreeError, MasstreeStats};
 pub use write::Upserted;

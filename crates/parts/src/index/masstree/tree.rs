@@ -74,16 +74,23 @@ impl Masstree {
 
     /// An empty index.
     pub fn new() -> Masstree {
-        let nodes = Arc::new(Nodes::new());
+        let nodes = Nodes::new();
         let (number, root) = nodes.new_border();
         root.version.set_root(true);
         root.version.unlock();
+        Masstree::of(nodes, Link::border(number), 0, 0)
+    }
+
+    /// An index of these nodes, with so many layers below the first and so many keys.
+    pub(super) fn of(nodes: Nodes, root: Link, layers: u64, keys: u64) -> Masstree {
+        let counters: Box<[Counter; COUNTERS]> = Default::default();
+        counters[0].0.store(keys, Ordering::Relaxed);
         Masstree {
-            nodes,
-            root: AtomicU32::new(Link::border(number).bits()),
-            layers: AtomicU64::new(0),
+            nodes: Arc::new(nodes),
+            root: AtomicU32::new(root.bits()),
+            layers: AtomicU64::new(layers),
             splits: AtomicU64::new(0),
-            counters: Default::default(),
+            counters,
         }
     }
 

@@ -1,0 +1,87 @@
+//! Images: an index in DRAM as bytes and back, for a checkpoint. What an image holds is the index's own affair; it is there
+//! so that an open reads no record and looks for no key.
+//!
+//! A reader of an image believes nothing: whatever the bytes are, what comes out is a sound index whose words all satisfied
+//! the source, or an error. That the bytes are those that were written is for the source to prove.
+
+use super::seam::Index;
+use crate::epoch::Guard;
+
+/// The bytes are no image of an index, or not of one that this release knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageError;
+
+/// An index as it is being written down. Nobody changes it meanwhile.
+pub struct Image<'a> {
+    len: u64,
+    write: Box<Write<'a>>,
+}
+
+/// Hands bytes to a sink, piece after piece.
+type Write<'a> = dyn Fn(&mut dyn FnMut(&[u8])) + 'a;
+
+impl<'a> Image<'a> {
+    /// An image of `len` bytes, which `write` hands to a sink.
+    pub fn new(len: u64, write: impl Fn(&mut dyn FnMut(&[u8])) + 'a) -> Image<'a> {
+        Image { len, write: Box::new(write) }
+    }
+
+    /// Bytes of the image.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the image has no bytes: never.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Hands the bytes to `sink`, piece after piece.
+    pub fn write(&self, sink: &mut dyn FnMut(&[u8])) {
+        (self.write)(sink);
+    }
+}
+
+/// The bytes of an image, and the one who knows what its words may be.
+pub trait ImageSource: Sync {
+    /// Bytes of the image.
+    fn len(&self) -> u64;
+
+    /// Whether the image has no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pieces that make up `len` bytes of it from `from` on; fewer if it ends before. Each begins at a multiple of 8 in the image.
+    fn pieces(&self, from: u64, len: u64) -> impl Iterator<Item = &[u8]>;
+
+    /// Whether an index of this store may have a word.
+    fn is_word(&self, word: u64) -> bool;
+
+    /// Does the jobs `0..jobs`, perhaps several at a time, and tells whether all said yes. After a no the rest may be left out.
+    fn all(&self, jobs: usize, job: impl Fn(usize) -> bool + Sync) -> bool;
+
+    /// A range, copied.
+    ///
+    /// # Errors
+    /// [`ImageError`] if the image ends before it does.
+    fn copy(&self, from: u64, len: u64) -> Result<Vec<u8>, ImageError> {
+        if from.checked_add(len).is_none_or(|end| end > self.len()) {
+            return Err(ImageError);
+        }
+        Ok(self.pieces(from, len).collect::<Vec<_>>().concat())
+    }
+}
+
+/// An index in DRAM that can be written down and made again of what was written.
+pub trait Imaged: Index + Sized {
+    /// The index as bytes. Nobody changes it while the image lives. `None` if it has met records that changed by themselves,
+    /// so that the next open should look at them all.
+    fn image<'a>(&'a self, guard: &'a Guard<'_>) -> Option<Image<'a>>;
+
+    /// The index that an image was made of.
+    ///
+    /// # Errors
+    /// [`ImageError`] if the bytes are none, or have a word that the source does not know.
+    fn of_image(source: &impl ImageSource) -> Result<Self, ImageError>;
+}

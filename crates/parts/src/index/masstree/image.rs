@@ -1,0 +1,162 @@
+//! The whole index as bytes and back, for a checkpoint: its keys in their order, so that loading them is no search.
+//!
+//! ```text
+//! image  SortedShape (32 bytes) | SortedEntry (12 bytes) and what is new of its key | the next one | ...
+//! ```
+//!
+//! All integers are little-endian. Of each key there is what it does not have in common with the key before. The image says
+//! nothing of nodes and layers: they follow from the keys, so that no image can make an index that is not sound.
+
+use super::load::Loader;
+use super::scan::Cursor;
+use super::tree::Masstree;
+use crate::epoch::Guard;
+use crate::index::{Fields, Image, ImageError, ImageSource, Imaged};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// No image of another kind of index begins so.
+const MAGIC: [u8; 4] = *b"SORT";
+/// Version of the image that this release writes, and the only one that it loads.
+const VERSION: u32 = 1;
+
+/// What an image begins with.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct SortedShape {
+    magic: [u8; 4],
+    version: U32,
+    keys: U64,
+    reserved: [u8; 16],
+}
+
+/// What stands before each key.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct SortedEntry {
+    word: U64,
+    common: U16,
+    rest: U16,
+}
+
+const _: () = assert!(size_of::<SortedShape>() == 32);
+const _: () = assert!(size_of::<SortedEntry>() == 12);
+
+impl Masstree {
+    /// Tells each entry of the image with what is new of its key.
+    fn each_entry(&self, guard: &Guard<'_>, mut each: impl FnMut(SortedEntry, &[u8])) {
+        let mut before = Vec::new();
+        self.next_batch(guard, &mut Cursor::default(), usize::MAX, |key, word| {
+            let common = before.iter().zip(key).take_while(|(one, other)| one == other).count();
+            let rest = key.get(common..).unwrap_or_default();
+            // No key is longer than 16 bits can say.
+            let (of_common, of_rest) = (common as u16, rest.len() as u16);
+            each(SortedEntry { word: word.into(), common: of_common.into(), rest: of_rest.into() }, rest);
+            before.truncate(common);
+            before.extend_from_slice(rest);
+        });
+    }
+}
+
+impl Imaged for Masstree {
+    fn image<'a>(&'a self, guard: &'a Guard<'_>) -> Option<Image<'a>> {
+        let (mut keys, mut len) = (0u64, size_of::<SortedShape>());
+        self.each_entry(guard, |entry, rest| {
+            keys += 1;
+            len += size_of_val(&entry) + rest.len();
+        });
+        let shape =
+            SortedShape { magic: MAGIC, version: VERSION.into(), keys: keys.into(), reserved: [0; 16] };
+        Some(Image::new(len as u64, move |sink| {
+            sink(shape.as_bytes());
+            self.each_entry(guard, |entry, rest| {
+                sink(entry.as_bytes());
+                sink(rest);
+            });
+        }))
+    }
+
+    fn of_image(source: &impl ImageSource) -> Result<Masstree, ImageError> {
+        let mut bytes = Bytes { pieces: source.pieces(0, source.len()), piece: &[] };
+        let shape: SortedShape = bytes.read()?;
+        if shape.magic != MAGIC || shape.version != VERSION || shape.reserved != [0; 16] {
+            return Err(ImageError);
+        }
+        let mut loader = Loader::new();
+        let mut rest = Vec::new();
+        for _ in 0..shape.keys.get() {
+            let entry: SortedEntry = bytes.read()?;
+            rest.resize(usize::from(entry.rest.get()), 0);
+            bytes.fill(&mut rest)?;
+            if !source.is_word(entry.word.get()) {
+                return Err(ImageError);
+            }
+            loader.push(usize::from(entry.common.get()), &rest, entry.word.get())?;
+        }
+        if !bytes.are_over() {
+            return Err(ImageError);
+        }
+        loader.finish()
+    }
+}
+
+/// The bytes of an image, one after the other.
+struct Bytes<'b, I> {
+    pieces: I,
+    /// What is left of the present one.
+    piece: &'b [u8],
+}
+
+impl<'b, I: Iterator<Item = &'b [u8]>> Bytes<'b, I> {
+    /// The next bytes, as many as there is room for.
+    #[inline]
+    fn fill(&mut self, mut out: &mut [u8]) -> Result<(), ImageError> {
+        while !out.is_empty() {
+            if self.piece.is_empty() {
+                self.piece = self.pieces.next().ok_or(ImageError)?;
+            }
+            let (now, later) = out.split_at_mut(out.len().min(self.piece.len()));
+            let (taken, left) = self.piece.split_at(now.len());
+            now.copy_from_slice(taken);
+            (out, self.piece) = (later, left);
+        }
+        Ok(())
+    }
+
+    /// The next structure.
+    #[inline]
+    fn read<T: FromBytes + FromZeros + IntoBytes>(&mut self) -> Result<T, ImageError> {
+        let mut value = T::new_zeroed();
+        self.fill(value.as_mut_bytes())?;
+        Ok(value)
+    }
+
+    /// Whether there are no more.
+    fn are_over(&mut self) -> bool {
+        self.piece.is_empty() && self.pieces.all(<[u8]>::is_empty)
+    }
+}
+
+/// The image's structures with their fields, for the check of `docs/FORMAT.md` against the code.
+pub fn image_tables() -> Vec<(&'static str, Fields)> {
+    use std::mem::offset_of;
+    vec![
+        (
+            "SortedShape",
+            vec![
+                ("magic", offset_of!(SortedShape, magic), 4),
+                ("version", offset_of!(SortedShape, version), 4),
+                ("keys", offset_of!(SortedShape, keys), 8),
+                ("reserved", offset_of!(SortedShape, reserved), 16),
+            ],
+        ),
+        (
+            "SortedEntry",
+            vec![
+                ("word", offset_of!(SortedEntry, word), 8),
+                ("common", offset_of!(SortedEntry, common), 2),
+                ("rest", offset_of!(SortedEntry, rest), 2),
+            ],
+        ),
+    ]
+}
