@@ -26,7 +26,7 @@ fn a_pool_goes_through_a_file_and_a_pipe() {
 
     let file = folder.path().join("file");
     let exported = &objects(&succeed(args(["export"], &pool, [name(&file), "--json"])))[0];
-    assert_eq!(names(exported), words("pool file records bytes checksum seconds complete damage"));
+    assert_eq!(names(exported), words("pool file form records bytes checksum without_expiry seconds complete damage"));
     let text = fs::read(&file).unwrap();
     assert_eq!(
         (exported["records"].as_u64(), exported["bytes"].as_u64()),
