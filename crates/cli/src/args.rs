@@ -5,10 +5,10 @@ use crate::commands::{
     scan, soak,
 };
 use crate::failure::{Failure, Outcome, tell};
+use crate::suggest::{nearest, with_nearest};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use crate::suggest::{nearest, with_nearest};
 use quipu::{Design, MediumKind, Setting};
 use std::fmt;
 use std::io::{self, Write};
@@ -114,8 +114,8 @@ pub fn parse() -> Result<Command, ExitCode> {
                 let text = error.render().to_string();
                 let text = text.strip_prefix("error: ").unwrap_or(&text);
                 if wants_json() {
-                    let (what, rest) = text.split_once('\n').unwrap_or((text, ""));
-                    tell(what, Some(rest.trim()).filter(|rest| !rest.is_empty()), error.exit_code() as u8);
+                    let (what, rest) = text.trim().split_once("\n\n").unwrap_or((text, ""));
+                    tell(what, Some(rest).filter(|rest| !rest.is_empty()), error.exit_code() as u8);
                 } else {
                     // Nobody can be told that standard error does not work.
                     let _ = write!(io::stderr(), "quipu: {text}");

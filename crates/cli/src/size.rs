@@ -70,7 +70,9 @@ pub fn pool(text: &str) -> Result<u64, String> {
     let below = size / UNIT * UNIT;
     match size.is_multiple_of(UNIT) {
         true => Ok(size),
-        false => Err(format!("it must be a multiple of {UNIT}; the nearest are {below} and {}", below + UNIT)),
+        false => {
+            Err(format!("it must be a multiple of {UNIT}; the nearest are {below} and {}", below + UNIT))
+        }
     }
 }
 
@@ -150,7 +152,21 @@ mod tests {
         for (text, seconds) in cases {
             assert_eq!(time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
         }
-        for text in ["", "h", "-1", "1 h", "1y", "1h30", "30 1h", ".", "1..5s", "1H", "1e99w", "inf", "99999999999999999999w"] {
+        for text in [
+            "",
+            "h",
+            "-1",
+            "1 h",
+            "1y",
+            "1h30",
+            "30 1h",
+            ".",
+            "1..5s",
+            "1H",
+            "1e99w",
+            "inf",
+            "99999999999999999999w",
+        ] {
             assert!(time(text).is_err(), "{text}");
         }
     }

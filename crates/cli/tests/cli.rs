@@ -4,8 +4,12 @@
 mod damage;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/forms.rs"]
+mod forms;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/leftovers.rs"]
+mod leftovers;
 #[path = "cli/measuring.rs"]
 mod measuring;
 #[path = "cli/pools.rs"]
@@ -14,5 +18,7 @@ mod pools;
 mod proving;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/scripts.rs"]
+mod scripts;
 #[path = "cli/support.rs"]
 mod support;

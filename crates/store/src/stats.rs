@@ -82,11 +82,7 @@ impl Stats {
     /// Bytes of live records and of zones of large values over bytes of all zones in use, 0 to 1.
     pub fn utilization(&self) -> f64 {
         let used = (self.zones - self.free_zones) * self.zone_bytes;
-        if used == 0 {
-            0.0
-        } else {
-            self.live_bytes() as f64 / used as f64
-        }
+        if used == 0 { 0.0 } else { self.live_bytes() as f64 / used as f64 }
     }
 }
 

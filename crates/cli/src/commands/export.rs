@@ -78,7 +78,7 @@ impl Args {
     fn judge(&self, exported: &Exported) -> Result<Outcome, Failure> {
         if exported.without_expiry > 0 && !self.json {
             let records = counted(exported.without_expiry, "record");
-            output::aside(format!("the time when {records} expire is left out; --form jsonl keeps it"));
+            output::aside(format!("the time of expiry of {records} is left out; --form jsonl keeps it"));
         }
         if exported.damage.is_empty() {
             return Ok(Outcome::Fine);

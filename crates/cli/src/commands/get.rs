@@ -42,7 +42,9 @@ impl Args {
         let found = pool::with(&self.pool, |store| {
             let client = store.client();
             let value = client.get(&key)?;
-            Ok(value.map(|value| Ok::<_, quipu::Error>((value, client.expiry(&key)?.flatten()))).transpose()?)
+            Ok(value
+                .map(|value| Ok::<_, quipu::Error>((value, client.expiry(&key)?.flatten())))
+                .transpose()?)
         })?;
         let Some((value, expires)) = found else { return Err(absent(&self.key)) };
         if self.json {

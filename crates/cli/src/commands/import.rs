@@ -125,14 +125,16 @@ impl Args {
             _ => error.to_string(),
         };
         let (what, hint) = text.split_once("; ").unwrap_or((&text, "mend that"));
-        let file = self.file.display();
+        let (file, pool) = (self.file.display(), self.pool.display());
         let usage = matches!(&error.cause, ImportCause::Form(error) if error.is_foreign());
         if usage {
-            return Failure::Usage(format!("cannot import {file}: {what} (nothing was put); {hint}"));
+            return Failure::Usage(format!(
+                "cannot import {file} into {pool}: {what}; {hint}. Nothing was put"
+            ));
         }
         let kept = counted(error.imported, "record");
         Failure::Problem(format!(
-            "cannot import {file}: {what} ({kept} before it kept); {hint}. Importing the whole file again does no harm"
+            "cannot import {file} into {pool}: {what} ({kept} before it kept); {hint}. Importing the whole file again does no harm"
         ))
     }
 

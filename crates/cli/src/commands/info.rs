@@ -39,7 +39,9 @@ fn compaction(stats: &Stats) -> String {
     match (stats.goal_zones, stats.owed_zones) {
         (0, _) => "begins when few blocks are free".to_owned(),
         (_, 0) => format!("rests: it wants {wanted} free for puts"),
-        (_, owed) => format!("works: it wants {wanted} free for puts, {} more", human(owed * stats.zone_bytes)),
+        (_, owed) => {
+            format!("works: it wants {wanted} free for puts, {} more", human(owed * stats.zone_bytes))
+        }
     }
 }
 

@@ -81,7 +81,7 @@ impl Args {
             put.map_err(|error| match error {
                 Error::PoolFull { .. } => {
                     Failure::Problem(pool::full(store, (key.len() + value.len()) as u64))
-                },
+                }
                 error => error.into(),
             })
         })?;

@@ -227,3 +227,16 @@ impl Keys {
         &self.bytes[start..end]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_says_how_many_records_a_batch_has() {
+        let page = include_str!("../../../../docs/EXPORT.md");
+        let batch = format!("batches of up to {},{:03} records", BATCH_RECORDS / 1000, BATCH_RECORDS % 1000);
+        assert!(page.contains(&batch), "{batch}");
+        assert!(page.contains(&format!("or {} MiB", BATCH_BYTES >> 20)));
+    }
+}

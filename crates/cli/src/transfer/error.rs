@@ -50,7 +50,9 @@ pub enum FormError {
         line: u64,
     },
     /// A line is no object, or not one of a record.
-    #[error("line {line}: {what}; each line is an object with key or key_hex, value or value_hex, and perhaps expires")]
+    #[error(
+        "line {line}: {what}; each line is an object with key or key_hex, value or value_hex, and perhaps expires"
+    )]
     Object {
         /// The line.
         line: u64,

@@ -96,12 +96,7 @@ pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit> {
 }
 
 /// The same for a part of a line, which begins `before` bytes behind the line's start.
-pub(super) fn unescape_at(
-    text: &[u8],
-    line: u64,
-    before: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), FormError> {
+pub(super) fn unescape_at(text: &[u8], line: u64, before: usize, out: &mut Vec<u8>) -> Result<(), FormError> {
     unescape(text, out).map_err(|misfit| match misfit {
         Misfit::Control(at, found) => FormError::Control { line, column: before + at + 1, found },
         Misfit::Escape(at) => FormError::Escape { line, column: before + at + 1 },

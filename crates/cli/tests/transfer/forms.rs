@@ -22,13 +22,8 @@ fn each_form_has_one_way_to_write_a_record() {
     client.put(b"\"quoted\"", b"\xfe").unwrap();
     client.put_until(b"session", b"open", 1 << 50).unwrap();
     let lines = |form| String::from_utf8(exported_as(&store, form)).unwrap();
-    let expected = [
-        r"\x00\xff	",
-        r#""quoted"	\xfe"#,
-        r"llama	wool",
-        r"session	open",
-        r"tab\there	羽毛\r\n\\",
-    ];
+    let expected =
+        [r"\x00\xff	", r#""quoted"	\xfe"#, r"llama	wool", r"session	open", r"tab\there	羽毛\r\n\\"];
     assert_eq!(lines(Form::Tsv).lines().collect::<Vec<_>>(), expected);
     let expected = [
         r#"{"key_hex":"00ff","value":""}"#,
@@ -86,7 +81,8 @@ fn other_programs_may_write_them_in_their_own_way() {
 #[test]
 fn mistakes_are_told_with_their_line() {
     let second = |line: &str| {
-        let error = read(jsonl(format!("{{\"key\":\"a\",\"value\":\"b\"}}\n{line}\n").as_bytes())).unwrap_err();
+        let error =
+            read(jsonl(format!("{{\"key\":\"a\",\"value\":\"b\"}}\n{line}\n").as_bytes())).unwrap_err();
         let FormError::Object { line: 2, what } = error else { panic!("{line}: {error}") };
         what
     };
