@@ -15,7 +15,8 @@ Examples:
 
 Fields of the JSON object: pool, design, settings (of the design, an object), medium, durability, survives (process_crash, os_crash, power_loss: \
 yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, \
-garbage_bytes, value_bytes (zones of large values), free_bytes (for puts), usable_bytes (what puts may fill at most), reserved_bytes \
+garbage_bytes, garbage_is_known (false while the garbage of earlier runs is still counted, where the \
+index is in the pool), value_bytes (zones of large values), free_bytes (for puts), usable_bytes (what puts may fill at most), reserved_bytes \
 (what puts leave to deletes and compaction), live_bytes, wanted_bytes (free for puts when compaction rests), utilization (live of usable, 0 \
 to 1), goal_zones (as wanted_bytes), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
 from_checkpoint.";
@@ -60,6 +61,8 @@ fn utilization(stats: &Stats) -> f64 {
 
 /// What there is to say of a pool, for programs.
 pub fn object(pool: &Path, store: &Store) -> Value {
+    // Asked first, so that what is counted afterwards is not called known too early.
+    let garbage_is_known = !store.surveying();
     let (statement, stats, (key, value)) = (store.statement(), store.stats(), store.limits());
     json!({
         "pool": pool.to_string_lossy(),
@@ -75,6 +78,7 @@ pub fn object(pool: &Path, store: &Store) -> Value {
         "records": stats.records,
         "record_bytes": stats.record_bytes,
         "garbage_bytes": stats.garbage_bytes,
+        "garbage_is_known": garbage_is_known,
         "value_bytes": stats.value_bytes,
         "free_bytes": stats.free_bytes,
         "usable_bytes": stats.usable_bytes(),
@@ -104,6 +108,7 @@ impl Args {
     }
 
     fn text(&self, store: &Store) -> String {
+        let garbage = if store.surveying() { "at least " } else { "" };
         let (stats, (key, value), recovery) = (store.stats(), store.limits(), store.recovery());
         let segments = output::counted(recovery.segments as u64, "segment");
         let closed = match (recovery.was_clean, recovery.from_checkpoint) {
@@ -142,7 +147,7 @@ impl Args {
             (
                 "used",
                 format!(
-                    "{} live ({:.1} % of what puts may fill), {} garbage; of the live, {} in large values",
+                    "{} live ({:.1} % of what puts may fill), {garbage}{} garbage; of the live, {} in large values",
                     human(stats.live_bytes()),
                     utilization(&stats) * 100.0,
                     human(stats.garbage_bytes),
