@@ -1,7 +1,7 @@
 //! Files that a command makes for itself, and removes, but not if it is killed: Ctrl-C ends it on the spot.
 //!
-//! Their names have the number of the process, so that a file whose process is gone is known to be of no use; the
-//! next command that makes such a file removes it.
+//! Their names have the number of the process, so that a file whose process is gone is known to be of no use;
+//! the next command that makes such a file removes it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
             process == std::process::id() || !Path::new("/proc").join(process.to_string()).exists()
         };
         if process.is_some_and(is_gone) {
-            // Whoever may not remove it has a name of its own all the same.
+            // A process that may not remove it has another name for its own file.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -27,8 +27,8 @@ pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
     folder.join(OsString::from_vec([before, number.as_bytes(), behind].concat()))
 }
 
-/// A file that gets its name when it is whole. Before, it stands beside it under another, which is gone when this
-/// value is dropped.
+/// A file that gets its name when it is whole. Before, it stands beside it under another, which is gone when
+/// this value is dropped.
 pub struct Unnamed {
     path: PathBuf,
     folder: PathBuf,
@@ -60,7 +60,8 @@ impl Unnamed {
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] if another file got that name meanwhile; those of the file system.
     pub fn name(self) -> io::Result<()> {
-        // A link is refused if the name is taken, where a rename replaces the file; not all file systems have links.
+        // A link is refused if the name is taken, where a rename replaces the file; not all file systems have
+        // links.
         match fs::hard_link(&self.path, &self.name) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 fs::rename(&self.path, &self.name)?;

@@ -19,10 +19,11 @@ pub struct Stats {
     pub free_zones: u64,
     /// Zones that puts leave free: for deletes, and for compaction to move records to.
     pub reserve_zones: u64,
-    /// Bytes that puts leave free: those zones, or the blocks that designs with blocks keep for their cleaners.
+    /// Bytes that puts leave free: those zones, or the blocks that designs with blocks keep for their
+    /// cleaners.
     pub reserved_bytes: u64,
-    /// Bytes that puts can have beside what their open segments still hold: free zones, or free blocks, beyond the
-    /// reserve.
+    /// Bytes that puts can have beside what their open segments still hold: free zones, or free blocks,
+    /// beyond the reserve.
     pub free_bytes: u64,
     /// Segments that puts may fill at most: zones beyond the reserve that the index does not take, or blocks in designs with blocks.
     pub segments: u64,

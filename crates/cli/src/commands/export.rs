@@ -33,9 +33,9 @@ damage (list of what, offset, len).";
 
 /// Write all records of a pool into a file, as text.
 ///
-/// Every record is a line of its own, in order of the keys, so that equal contents give equal files; docs/EXPORT.md
-/// describes the forms. A file that is there already is not overwritten, and the new one has its name only when it
-/// is whole. Every record is proved before it is written.
+/// Every record is a line of its own, in order of the keys, so that equal contents give equal files;
+/// docs/EXPORT.md describes the forms. A file that is there already is not overwritten, and the new one has
+/// its name only when it is whole. Every record is proved before it is written.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -147,8 +147,8 @@ impl Args {
 
     fn export(&self, store: &Store, out: impl Write) -> Result<Exported, ExportError> {
         let bar = Bar::new("exporting");
-        // Most torn places are writes that a crash cut off: they are reported beside the export, which counts them as
-        // never made.
+        // Most torn places are writes that a crash cut off: they are reported beside the export, which counts
+        // them as never made.
         let missing = store.recovery().lost.clone();
         let progress = |done: u64, total| bar.at(done.min(total), total);
         let exported = transfer::export(&store.client(), missing, self.form, out, &progress);

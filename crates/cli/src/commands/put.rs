@@ -32,8 +32,8 @@ pub struct Args {
     key: OsString,
     /// The value; `-` reads it from standard input, to its end.
     value: OsString,
-    /// How long the key has the value, such as 90s, 30m, 1h, 7d or 1h30m; a bare number is seconds. Then the key
-    /// is absent, and its space comes back.
+    /// How long the key has the value, such as 90s, 30m, 1h, 7d or 1h30m; a bare number is seconds. Then the
+    /// key is absent, and its space comes back.
     #[arg(long = "for", value_name = "TIME", value_parser = size::time)]
     time: Option<Duration>,
     /// Key and value, standard input too, are hexadecimal digits.

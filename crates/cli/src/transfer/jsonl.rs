@@ -1,7 +1,8 @@
 //! The form `jsonl`: one JSON object a line, for programs.
 //!
-//! An object has the key and the value as strings, or as hexadecimal digits where they are not UTF-8; so any bytes
-//! go out and come back as they were. There is no last line: a file that was cut between two lines is not noticed.
+//! An object has the key and the value as strings, or as hexadecimal digits where they are not UTF-8; so any
+//! bytes go out and come back as they were. There is no last line: a file that was cut between two lines is
+//! not noticed.
 
 use super::Records;
 use super::error::FormError;
@@ -98,8 +99,8 @@ pub struct JsonlReader<R> {
 }
 
 impl<R: BufRead> JsonlReader<R> {
-    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes six when it is
-    /// escaped.
+    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes six
+    /// when it is escaped.
     pub fn new(input: R, longest: u64) -> JsonlReader<R> {
         let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(6).saturating_add(MARGIN);
         JsonlReader { lines: Lines::new(input, longest), expires: None }

@@ -1,4 +1,5 @@
-//! The form `quipu`: its lines, and a reader. `docs/EXPORT.md` says what it is, and a test holds its example against this.
+//! The form `quipu`: its lines, and a reader. `docs/EXPORT.md` says what it is, and a test holds its example
+//! against this.
 
 use super::error::FormError;
 use super::escape::unescape_at;

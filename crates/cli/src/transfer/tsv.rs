@@ -1,8 +1,8 @@
 //! The form `tsv`: key, tab, value, one record a line, for spreadsheets, `cut`, `awk` and `join`.
 //!
-//! Key and value are escaped as in the form `quipu`, which has a tab and a line feed for nothing else. The form has
-//! neither a first nor a last line, so a file that was cut between two lines is not noticed; nor has it a place for
-//! the time when a record expires.
+//! Key and value are escaped as in the form `quipu`, which has a tab and a line feed for nothing else. The
+//! form has neither a first nor a last line, so a file that was cut between two lines is not noticed; nor has
+//! it a place for the time when a record expires.
 
 use super::Records;
 use super::error::FormError;
@@ -25,8 +25,8 @@ pub(super) fn line(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
 pub struct TsvReader<R>(Lines<R>);
 
 impl<R: BufRead> TsvReader<R> {
-    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes four when it is
-    /// escaped.
+    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes four
+    /// when it is escaped.
     pub fn new(input: R, longest: u64) -> TsvReader<R> {
         let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(4).saturating_add(MARGIN);
         TsvReader(Lines::new(input, longest))

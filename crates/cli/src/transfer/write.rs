@@ -20,8 +20,8 @@ pub enum Form {
 
 /// Writes records.
 ///
-/// They gather until they are [drained](Writer::drain), so that they can be taken from a store that is pinned, and
-/// written when it is not.
+/// They gather until they are [drained](Writer::drain), so that they can be taken from a store that is
+/// pinned, and written when it is not.
 pub struct Writer<W> {
     form: Form,
     out: W,
@@ -87,7 +87,8 @@ impl<W: Write> Writer<W> {
         written
     }
 
-    /// Writes the last line, if the form has one. It says whether records are missing, since the pool was damaged.
+    /// Writes the last line, if the form has one. It says whether records are missing, since the pool was
+    /// damaged.
     ///
     /// # Errors
     /// As for [`drain`](Writer::drain).

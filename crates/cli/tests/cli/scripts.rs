@@ -66,7 +66,7 @@ fn text_for_people_is_wrapped() {
     }
 }
 
-/// Of a pool that is empty nothing is used; whatever is put, what is free and live changes by about as much.
+/// An empty pool uses nothing; what is free and what is live change by about as much as is put.
 #[test]
 fn the_bytes_of_a_pool_add_up() {
     for design in objects(&succeed(["designs", "--json"])) {
@@ -96,7 +96,8 @@ fn the_bytes_of_a_pool_add_up() {
 
         succeed(args(["del"], &pool, ["k0000"]));
         let less = info();
-        // Where the index is in the pool, what an earlier run has superseded is found out while the pool is in use.
+        // Where the index is in the pool, what an earlier run has superseded is found out while the pool is
+        // in use.
         let more = of(&less, "garbage_bytes") > of(&filled, "garbage_bytes");
         assert!(more && of(&less, "live_bytes") < live || less["garbage_is_known"] == false, "{less}");
         let in_pool = quipu::Design::ALL

@@ -1,4 +1,5 @@
-//! The forms `tsv` and `jsonl`: what they look like, any bytes out and in again, and mistakes with their lines.
+//! The forms `tsv` and `jsonl`: what they look like, any bytes out and in again, and mistakes with their
+//! lines.
 
 use super::{exported, exported_as, read, store};
 use quipu_cli::transfer::{Form, FormError, ImportCause, JsonlReader, Records, TsvReader, import};

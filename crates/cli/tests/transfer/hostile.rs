@@ -44,8 +44,8 @@ fn survive_as(form: Form, data: &[u8]) -> (Pairs, Option<FormError>) {
     (pairs, error)
 }
 
-/// Reads bytes as files of all forms, as they are and with the proof that a text form needs; then writes parts of them
-/// as records, and reads that.
+/// Reads bytes as files of all forms, as they are and with the proof that a text form needs; then writes
+/// parts of them as records, and reads that.
 pub fn survive(data: &[u8]) {
     text(data, LONGEST);
     let mut body = b"quipu-export 1\n".to_vec();
