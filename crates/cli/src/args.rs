@@ -4,11 +4,12 @@ use crate::commands::{
     bench, check, compact, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
     scan, soak, sync,
 };
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, tell};
+use crate::suggest::{nearest, with_nearest};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use quipu::{Design, MediumKind};
+use quipu::{Design, MediumKind, Setting};
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -18,10 +19,12 @@ use std::str::FromStr;
 const EVERYWHERE: &str = "\
 Exit codes:
   0  all is well
-  1  a problem was found: a key that is absent, damage, a violation, or a failure on the way
+  1  a problem was found: damage, a violation, or a failure on the way
   2  the command was misused, or the file is not a pool
+  3  the key is absent
 
-Results go to standard output, with --json as one object a line; errors and progress go to standard error.
+Results go to standard output, with --json as one object a line; errors and progress go to standard error. With
+--json a failure is an object there too: error, hint (or null) and exit (the code).
 
 Examples:
   quipu create animals.pool --size 256M
@@ -111,12 +114,23 @@ pub fn parse() -> Result<Command, ExitCode> {
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => drop(error.print()),
             _ => {
                 let text = error.render().to_string();
-                // Nobody can be told that standard error does not work.
-                let _ = write!(io::stderr(), "quipu: {}", text.strip_prefix("error: ").unwrap_or(&text));
+                let text = text.strip_prefix("error: ").unwrap_or(&text);
+                if wants_json() {
+                    let (what, rest) = text.trim().split_once("\n\n").unwrap_or((text, ""));
+                    tell(what, Some(rest).filter(|rest| !rest.is_empty()), error.exit_code() as u8);
+                } else {
+                    // Nobody can be told that standard error does not work.
+                    let _ = write!(io::stderr(), "quipu: {text}");
+                }
             }
         }
         ExitCode::from(error.exit_code() as u8)
     })
+}
+
+/// Whether the command line has `--json`, also if it cannot be read.
+pub fn wants_json() -> bool {
+    std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 /// What `--set` takes: a setting of a design and its value.
@@ -135,6 +149,10 @@ impl FromStr for Assignment {
         let (name, value) = text.split_once('=').ok_or(
             "write a setting and its value as NAME=VALUE; `quipu designs` lists what each design has",
         )?;
+        let known = || Setting::ALL.iter().map(|setting| setting.name);
+        if !known().any(|setting| setting == name) && nearest(name, known()).is_some() {
+            return Err(with_nearest(format!("no setting is called {name:?}"), name, known()));
+        }
         Ok(Assignment { name: name.to_owned(), value: value.to_owned() })
     }
 }
@@ -158,8 +176,14 @@ impl FromStr for DesignChoice {
     type Err = String;
 
     fn from_str(name: &str) -> Result<DesignChoice, String> {
-        if name == "all" { Ok(DesignChoice::All) } else { name.parse().map(DesignChoice::One) }
+        if name == "all" { Ok(DesignChoice::All) } else { design(name).map(DesignChoice::One) }
     }
+}
+
+/// Reads the name of a design.
+pub fn design(name: &str) -> Result<Design, String> {
+    let names = Design::ALL.iter().map(|design| design.name());
+    name.parse().map_err(|refusal| with_nearest(refusal, name, names))
 }
 
 /// The designs that the choices name, each once, in the order they were named.

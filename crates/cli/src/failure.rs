@@ -1,12 +1,15 @@
 //! How a command ends: its exit code, and what it says when it fails.
 
+use crate::args;
 use quipu::{Error, ErrorKind};
 use quipu_lab::bench::BenchError;
 use quipu_lab::kill::KillError;
 use quipu_lab::linear::LinearError;
 use quipu_lab::soak::SoakError;
 use quipu_medium::MediumError;
+use serde_json::json;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// How a command ended that did what it was asked to.
@@ -25,34 +28,36 @@ pub enum Failure {
     Usage(String),
     /// Something failed on the way.
     Problem(String),
+    /// The key that was asked for is not there.
+    Absent(String),
     /// Whoever read standard output has gone away, so there is no one to tell and nothing left to do.
     ReaderGone,
 }
 
 /// The exit code of a command, after its failure has been told.
 pub fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
-    match result {
-        Ok(Outcome::Fine) => ExitCode::SUCCESS,
-        Ok(Outcome::Problem) | Err(Failure::ReaderGone) => ExitCode::from(1),
-        Err(Failure::Problem(text)) => {
-            tell(&text);
-            ExitCode::from(1)
-        }
-        Err(Failure::Usage(text)) => {
-            tell(&text);
-            ExitCode::from(2)
-        }
-    }
+    let (code, text) = match result {
+        Ok(Outcome::Fine) => return ExitCode::SUCCESS,
+        Ok(Outcome::Problem) | Err(Failure::ReaderGone) => return ExitCode::from(1),
+        Err(Failure::Problem(text)) => (1, text),
+        Err(Failure::Usage(text)) => (2, text),
+        Err(Failure::Absent(text)) => (3, text),
+    };
+    let (what, hint) = text.split_once("; ").map_or((&*text, None), |(what, hint)| (what, Some(hint)));
+    tell(what, hint, code);
+    ExitCode::from(code)
 }
 
-/// Says what failed, and on a line of its own what would help. Errors are worded that way, with a semicolon
-/// between.
-pub fn tell(text: &str) {
-    // Nobody can be told that standard error does not work.
-    let _ = match text.split_once("; ") {
-        Some((what, hint)) => writeln!(io::stderr(), "quipu: {what}\nhint: {hint}"),
-        None => writeln!(io::stderr(), "quipu: {text}"),
+/// Says what failed, and on a line of its own what would help: errors are worded that way, with a semicolon
+/// between. A program that wants JSON gets an object.
+pub fn tell(what: &str, hint: Option<&str>, code: u8) {
+    let told = match hint {
+        _ if args::wants_json() => json!({ "error": what, "hint": hint, "exit": code }).to_string(),
+        Some(hint) => format!("quipu: {what}\nhint: {hint}"),
+        None => format!("quipu: {what}"),
     };
+    // Nobody can be told that standard error does not work.
+    let _ = writeln!(io::stderr(), "{told}");
 }
 
 impl From<Error> for Failure {
@@ -125,6 +130,17 @@ impl From<SoakError> for Failure {
 impl Failure {
     fn new(usage: bool, text: String) -> Failure {
         if usage { Failure::Usage(text) } else { Failure::Problem(text) }
+    }
+
+    /// The same with the file in front, unless the text says which.
+    pub fn naming(self, path: &Path) -> Failure {
+        let name = path.display().to_string();
+        let named = |text: String| if text.contains(&name) { text } else { format!("{name}: {text}") };
+        match self {
+            Failure::Usage(text) => Failure::Usage(named(text)),
+            Failure::Problem(text) => Failure::Problem(named(text)),
+            other => other,
+        }
     }
 
     /// A failure to write to standard output.

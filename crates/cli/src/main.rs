@@ -2,15 +2,17 @@
 //!
 //! Scripts rely on it, so three things are promised. Results go to standard output and nothing else does;
 //! with `--json` they are one object a line. The exit code is 0 if all is well, 1 if a problem was found, 2
-//! if the command was misused or the file is no pool. Whatever takes long shows its progress on standard
-//! error, where a person would see it: on a terminal.
+//! if the command was misused or the file is no pool, 3 if the key is absent. Whatever takes long shows its
+//! progress on standard error, where a person would see it: on a terminal.
 
 mod args;
 mod commands;
 mod failure;
+mod leftover;
 mod output;
 mod pool;
 mod size;
+mod suggest;
 mod text;
 
 use quipu_lab::bench::alloc::Counting;

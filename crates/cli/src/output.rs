@@ -2,6 +2,7 @@
 //!
 //! Nothing here panics when the reader of a pipe goes away: the command ends quietly instead.
 
+use crate::args;
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu::Statement;
@@ -25,7 +26,10 @@ pub fn line(text: impl Display) -> Result<(), Failure> {
 
 /// Prints a line on standard error, which a command does not fail over.
 pub fn aside(text: impl Display) {
-    let _ = writeln!(io::stderr(), "quipu: {text}");
+    let _ = match args::wants_json() {
+        true => writeln!(io::stderr(), "{}", json!({ "note": text.to_string() })),
+        false => writeln!(io::stderr(), "quipu: {text}"),
+    };
 }
 
 /// Prints an object as one line of JSON.
@@ -39,6 +43,33 @@ pub fn json_line(object: &impl Serialize) -> Result<(), Failure> {
 pub fn value(bytes: &[u8]) -> Result<(), Failure> {
     raw(bytes)?;
     if io::stdout().is_terminal() { raw(b"\n") } else { Ok(()) }
+}
+
+/// Columns that text for people has, at most.
+const WIDTH: usize = 100;
+
+/// Lines of text behind `before`, which further lines have as many spaces for. Words are not cut.
+pub fn wrapped(before: &str, text: &str) -> String {
+    let indent = " ".repeat(before.chars().count());
+    let mut lines = vec![before.to_owned()];
+    for (i, paragraph) in text.lines().enumerate() {
+        if i > 0 {
+            lines.push(indent.clone());
+        }
+        let mut is_first = true;
+        for word in paragraph.split_whitespace() {
+            let line = lines.last_mut().expect("there is one");
+            if is_first {
+                line.push_str(word);
+            } else if line.chars().count() + 1 + word.chars().count() <= WIDTH {
+                line.push_str(&format!(" {word}"));
+            } else {
+                lines.push(format!("{indent}{word}"));
+            }
+            is_first = false;
+        }
+    }
+    lines.join("\n")
 }
 
 /// A number of things, in words that fit the number.
@@ -119,5 +150,24 @@ impl Progress for Bar {
 
     fn end(&self) {
         self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrapped("  name  ", "short"), "  name  short");
+        let long = "word ".repeat(40);
+        let lines = wrapped("  name  ", &long);
+        assert_eq!(lines.lines().count(), 3);
+        assert!(lines.lines().skip(1).all(|line| line.starts_with("        word")), "{lines}");
+        assert!(lines.lines().all(|line| line.len() <= WIDTH), "{lines}");
+        assert_eq!(lines.matches("word").count(), 40);
+        assert_eq!(wrapped("> ", "one\ntwo"), "> one\n  two");
+        let unbroken = "x".repeat(2 * WIDTH);
+        assert_eq!(wrapped("", &unbroken), unbroken);
     }
 }

@@ -3,11 +3,12 @@
 use crate::commands::check::missed;
 use crate::failure::Failure;
 use crate::output::{self, Bar};
-use quipu::{Error, Options, Store};
+use crate::size;
+use quipu::{Error, Options, Stats, Store};
 use std::path::Path;
 
-/// Opens a pool of whatever design, with a bar while it is recovered. Every record that a command reads is proved. What recovery did
-/// not find is told on standard error: the next open knows nothing of it.
+/// Opens a pool of whatever design, with a bar while it is recovered. Every record that a command reads is
+/// proved. What recovery did not find is told on standard error: the next open knows nothing of it.
 pub fn open(path: &Path) -> Result<Store, Error> {
     let store = open_with(path, &Options { verify_reads: true, ..Options::default() })?;
     missed(store.recovery()).iter().for_each(output::aside);
@@ -23,12 +24,27 @@ pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
 }
 
 /// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
-/// the work counts more than one of the close.
+/// the work counts more than one of the close. Every failure names the pool.
 pub fn with<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
-    let mut store = open(path)?;
-    let result = work(&mut store);
-    let closed = store.close();
-    let value = result?;
-    closed?;
-    Ok(value)
+    let run = || {
+        let mut store = open(path)?;
+        let result = work(&mut store);
+        let closed = store.close();
+        let value = result?;
+        closed?;
+        Ok(value)
+    };
+    run().map_err(|failure: Failure| failure.naming(path))
+}
+
+/// What is said of a pool that has no room for so many bytes.
+pub fn full(store: &Store, wanted: u64) -> String {
+    let Stats { free_bytes, garbage_bytes, .. } = store.stats();
+    format!(
+        "the pool is full: {} are wanted and {} free for puts, {} are garbage; delete something, or export the pool \
+         into a larger one",
+        size::human(wanted),
+        size::human(free_bytes),
+        size::human(garbage_bytes),
+    )
 }

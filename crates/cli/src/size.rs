@@ -3,6 +3,8 @@
 //! Sizes are binary, `4G` is 4 times 2 to the power of 30; counts are decimal, `5M` is five million. `GB`
 //! means the one to some and the other to others, so it is refused.
 
+use std::time::Duration;
+
 /// Reads a number of bytes: `4096`, `64K`, `512MiB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u32); 10] = [
@@ -39,6 +41,39 @@ pub fn count(text: &str) -> Result<u64, String> {
         .and_then(|(number, (_, factor))| number.checked_mul(*factor))
         .filter(|count| *count > 0)
         .ok_or_else(|| "write a count from 1, like 1000, 200k or 5M".to_owned())
+}
+
+/// Reads a length of time: `90s`, `1h`, `1h30m`, `0.5`; without a unit it is seconds.
+pub fn time(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 6] =
+        [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)];
+    let wrong = || "write a time such as 90s, 30m, 1h, 7d, 1h30m or 0.5".to_owned();
+    let (mut rest, mut seconds) = (text, 0.0);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(end);
+        let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+        let (unit, next) = behind.split_at(end);
+        let is_bare = unit.is_empty() && number == text;
+        let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+        let factor = factor.or(is_bare.then_some(1.0)).ok_or_else(wrong)?;
+        seconds += number.parse::<f64>().map_err(|_| wrong())? * factor;
+        rest = next;
+    }
+    if text.is_empty() { Err(wrong()) } else { Duration::try_from_secs_f64(seconds).map_err(|_| wrong()) }
+}
+
+/// Reads the bytes of a pool: a multiple of 4096.
+pub fn pool(text: &str) -> Result<u64, String> {
+    const UNIT: u64 = 4096;
+    let size = bytes(text)?;
+    let below = size / UNIT * UNIT;
+    match size.is_multiple_of(UNIT) {
+        true => Ok(size),
+        false => {
+            Err(format!("it must be a multiple of {UNIT}; the nearest are {below} and {}", below + UNIT))
+        }
+    }
 }
 
 /// A number of bytes in the largest unit that divides it well enough to be read.
@@ -99,6 +134,49 @@ mod tests {
         {
             assert!(count(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn times_have_units() {
+        let cases = [
+            ("3600", 3600.0),
+            ("0", 0.0),
+            ("0.5", 0.5),
+            ("250ms", 0.25),
+            ("90s", 90.0),
+            ("1.5h", 5400.0),
+            ("1h30m", 5400.0),
+            ("7d", 604_800.0),
+            ("2w", 1_209_600.0),
+        ];
+        for (text, seconds) in cases {
+            assert_eq!(time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in [
+            "",
+            "h",
+            "-1",
+            "1 h",
+            "1y",
+            "1h30",
+            "30 1h",
+            ".",
+            "1..5s",
+            "1H",
+            "1e99w",
+            "inf",
+            "99999999999999999999w",
+        ] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_pool_has_are_answered_with_those_beside_them() {
+        assert_eq!(pool("4M"), Ok(4 << 20));
+        let error = pool("5000000").unwrap_err();
+        assert!(error.contains("4997120 and 5001216"), "{error}");
+        assert!(pool("5G5").is_err());
     }
 
     #[test]

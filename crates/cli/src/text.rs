@@ -10,6 +10,15 @@ pub fn bytes_of(argument: &OsStr, what: &str, hex: bool) -> Result<Vec<u8>, Fail
     if hex { decode(bytes, what) } else { Ok(bytes.to_vec()) }
 }
 
+/// The bytes of a key, of which there is at least one.
+pub fn key(argument: &OsStr, hex: bool) -> Result<Vec<u8>, Failure> {
+    let key = bytes_of(argument, "key", hex)?;
+    if key.is_empty() {
+        return Err(Failure::Usage("the key is empty; a key has at least one byte".to_owned()));
+    }
+    Ok(key)
+}
+
 /// The bytes that hexadecimal digits name. White space around the digits does not count, so that a line can
 /// be piped in.
 pub fn decode(digits: &[u8], what: &str) -> Result<Vec<u8>, Failure> {

@@ -6,8 +6,12 @@ mod damage;
 mod disk;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/forms.rs"]
+mod forms;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/leftovers.rs"]
+mod leftovers;
 #[path = "cli/measuring.rs"]
 mod measuring;
 #[path = "cli/pools.rs"]
@@ -16,5 +20,7 @@ mod pools;
 mod proving;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/scripts.rs"]
+mod scripts;
 #[path = "cli/support.rs"]
 mod support;

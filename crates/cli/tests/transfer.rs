@@ -1,12 +1,14 @@
 //! Records out of pools and in again, through the library: the document's example, mistakes in files, and what an
 //! import keeps when it fails.
 
+#[path = "transfer/forms.rs"]
+mod forms;
 #[path = "transfer/hostile.rs"]
 mod hostile;
 
 use quipu::{Options, Store};
 use quipu_cli::transfer::{
-    DebianReader, FormError, ImportCause, Records, TextReader, TextWriter, export, import,
+    DebianReader, Form, FormError, ImportCause, Records, TextReader, Writer, export, import,
 };
 use std::collections::BTreeMap;
 
@@ -21,15 +23,19 @@ fn store(folder: &tempfile::TempDir, name: &str) -> Store {
 }
 
 fn exported(store: &Store) -> Vec<u8> {
+    exported_as(store, Form::Quipu)
+}
+
+fn exported_as(store: &Store, form: Form) -> Vec<u8> {
     let mut out = Vec::new();
-    export(&store.client(), Vec::new(), &mut out, &|_, _| {}).unwrap();
+    export(&store.client(), Vec::new(), form, &mut out, &|_, _| {}).unwrap();
     out
 }
 
 fn written(pairs: &Pairs) -> Vec<u8> {
-    let mut writer = TextWriter::new(Vec::new());
+    let mut writer = Writer::new(Vec::new(), Form::Quipu);
     pairs.iter().for_each(|(key, value)| writer.record(key, value, None));
-    writer.finish().unwrap().0
+    writer.finish(true).unwrap().out
 }
 
 fn read(mut records: impl Records) -> Read {
@@ -92,7 +98,7 @@ fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
 
     let from = store_of(true);
     let mut file = Vec::new();
-    let done = export(&from.client(), Vec::new(), &mut file, &|_, _| {}).unwrap();
+    let done = export(&from.client(), Vec::new(), Form::Quipu, &mut file, &|_, _| {}).unwrap();
     let named: Vec<_> = done.damage.iter().map(|place| place.what.as_str()).collect();
     assert_eq!((done.records, named.len()), (698, 2), "{named:?}");
     assert!(named.iter().any(|what| what.ends_with("the key key 123")), "{named:?}");
@@ -112,6 +118,10 @@ fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
     assert_eq!(client.get(b"key 124").unwrap().unwrap(), [124; 100]);
 }
 
+fn page() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/EXPORT.md")).unwrap()
+}
+
 /// The example of docs/EXPORT.md.
 fn example() -> (Pairs, Vec<u8>) {
     let pairs: [(&str, &str); 4] = [
@@ -122,23 +132,29 @@ fn example() -> (Pairs, Vec<u8>) {
     ];
     let mut pairs: Pairs = pairs.map(|(key, value)| (key.into(), value.into())).into();
     pairs.insert(vec![0, 0xff], Vec::new());
-    let page = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/EXPORT.md")).unwrap();
-    let page = String::from_utf8(page).unwrap();
-    let block = page.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
-    (pairs, block.as_bytes().to_vec())
+    let page = page();
+    (pairs, block(&page, "text").as_bytes().to_vec())
+}
+
+/// The first block of a page that is of this kind.
+fn block<'p>(page: &'p str, kind: &str) -> &'p str {
+    page.split(&format!("```{kind}\n")).nth(1).unwrap().split("```").next().unwrap()
 }
 
 #[test]
 fn the_document_shows_what_the_program_writes_and_reads() {
-    let (pairs, page) = example();
+    let (pairs, whole) = example();
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder, "pool");
     let mut client = store.client();
     pairs.iter().for_each(|(key, value)| client.put(key, value).unwrap());
-    let shown = String::from_utf8(page.clone()).unwrap();
+    for (kind, form) in [("tsv", Form::Tsv), ("json", Form::Jsonl)] {
+        assert_eq!(String::from_utf8(exported_as(&store, form)).unwrap(), block(&page(), kind));
+    }
+    let shown = String::from_utf8(whole.clone()).unwrap();
     assert_eq!(shown.lines().count(), 7);
     assert_eq!(String::from_utf8(exported(&store)).unwrap(), shown);
-    let found: Pairs = read(text(&page)).unwrap().into_iter().map(|(key, value, _)| (key, value)).collect();
+    let found: Pairs = read(text(&whole)).unwrap().into_iter().map(|(key, value, _)| (key, value)).collect();
     assert_eq!(found, pairs);
 }
 
@@ -253,7 +269,10 @@ fn what_stands_before_a_mistake_is_kept() {
     // An empty key is for the store to refuse; the records before it in its batch are put.
     let broken = whole.replace("k04500\tv", "\tv");
     let error = import(&mut store.client(), &mut text(broken.as_bytes()), &|_| {}).unwrap_err();
-    assert!(matches!(error.cause, ImportCause::Store { line: 4502, source: quipu::Error::KeyEmpty { .. } }));
+    assert!(matches!(
+        error.cause,
+        ImportCause::Store { line: 4502, source: quipu::Error::KeyEmpty { .. }, .. }
+    ));
     assert_eq!((error.imported, store.stats().records), (4500, 4500));
     import(&mut store.client(), &mut text(whole.as_bytes()), &|_| {}).unwrap();
     assert_eq!(exported(&store), whole.as_bytes());
@@ -266,7 +285,7 @@ fn a_full_pool_keeps_the_first_records() {
     let records: Pairs = (0..1000u32).map(|n| (format!("k{n:05}").into_bytes(), vec![b'v'; 8000])).collect();
     let file = written(&records);
     let error = import(&mut store.client(), &mut text(&file), &|_| {}).unwrap_err();
-    let ImportCause::Store { line, source: quipu::Error::PoolFull { .. } } = error.cause else {
+    let ImportCause::Store { line, source: quipu::Error::PoolFull { .. }, .. } = error.cause else {
         panic!("{error:?}");
     };
     assert!((200..600).contains(&error.imported) && line == error.imported + 2, "{error:?}");

@@ -65,7 +65,10 @@ pub enum Error {
         limit: u64,
     },
     /// No room is left. Reads still work, and so do deletes as long as the reserve lasts.
-    #[error("the pool is full: all {zones} zones are in use; export what you need into a larger pool")]
+    #[error(
+        "the pool is full: its {zones} zones have no room for this beyond the reserve; delete something, or export the pool into a \
+         larger one"
+    )]
     PoolFull {
         /// Zones of the pool.
         zones: u32,

@@ -19,6 +19,12 @@ pub struct Stats {
     pub free_zones: u64,
     /// Zones that puts leave free: for deletes, and for compaction to move records to.
     pub reserve_zones: u64,
+    /// Bytes that puts leave free: those zones, or the blocks that designs with blocks keep for their
+    /// cleaners.
+    pub reserved_bytes: u64,
+    /// Bytes that puts can have beside what their open segments still hold: free zones, or free blocks,
+    /// beyond the reserve.
+    pub free_bytes: u64,
     /// Segments that puts may fill at most: zones beyond the reserve that the index does not take, or blocks in designs with blocks.
     pub segments: u64,
     /// Bytes of a segment; of a block those that serve records.
@@ -64,15 +70,20 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Bytes of records that count, and of zones of large values.
+    pub fn live_bytes(&self) -> u64 {
+        self.record_bytes.saturating_sub(self.garbage_bytes) + self.value_bytes
+    }
+
+    /// Bytes that puts may fill at most.
+    pub fn usable_bytes(&self) -> u64 {
+        self.segments * self.segment_bytes
+    }
+
     /// Bytes of live records and of zones of large values over bytes of all zones in use, 0 to 1.
     pub fn utilization(&self) -> f64 {
         let used = (self.zones - self.free_zones) * self.zone_bytes;
-        if used == 0 {
-            0.0
-        } else {
-            let live = self.record_bytes.saturating_sub(self.garbage_bytes);
-            (live + self.value_bytes) as f64 / used as f64
-        }
+        if used == 0 { 0.0 } else { self.live_bytes() as f64 / used as f64 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `quipu check`: proves a pool.
 
 use crate::failure::{Failure, Outcome};
+use crate::leftover::Unnamed;
 use crate::output::{self, Bar, counted};
 use crate::pool;
 use quipu::{
@@ -84,9 +85,18 @@ impl Args {
 
     fn rescue(&self, into: &Path) -> Result<Outcome, Failure> {
         let bar = Bar::new("reading");
-        let report = Store::salvage(&self.pool, into, &Options::default(), &|done, total| {
-            bar.at(done as u64, total as u64)
-        });
+        let progress = |done, total| bar.at(done as u64, total as u64);
+        let salvage = |into: &Path| Store::salvage(&self.pool, into, &Options::default(), &progress);
+        let wrong = |error| Failure::Problem(format!("cannot make {}: {error}", into.display()));
+        let report = if into.exists() {
+            // A device; the name of a file is taken.
+            salvage(into).map_err(|error| Failure::from(error).naming(&self.pool))
+        } else {
+            // What a salvage that was killed has copied is not to be taken for all that there was.
+            let unnamed = Unnamed::of(into).map_err(wrong)?;
+            let report = salvage(unnamed.path()).map_err(|error| Failure::from(error).naming(&self.pool));
+            report.and_then(|report| unnamed.name().map_err(wrong).map(|()| report))
+        };
         bar.clear();
         let report = report?;
         let whole = report.damage.places.is_empty() && report.lost.is_empty();
@@ -134,7 +144,7 @@ impl Args {
             Err(error) if error.kind() == ErrorKind::Damaged => {
                 return damaged(vec![DamagedPlace { what: error.to_string(), offset: 0, len: 0 }]);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Failure::from(error).naming(&self.pool)),
         };
         let bar = Bar::new("checking");
         let report = store.check(&|done, total| bar.at(done as u64, total as u64));

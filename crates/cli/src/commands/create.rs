@@ -1,6 +1,7 @@
 //! `quipu create`: makes a pool, and says what it is good for.
 
-use crate::args::{Assignment, PoolMedium, pool_medium};
+use super::info;
+use crate::args::{self, Assignment, PoolMedium, pool_medium};
 use crate::failure::{Failure, Outcome};
 use crate::{output, size};
 use clap::ValueEnum;
@@ -12,7 +13,9 @@ Examples:
   quipu create animals.pool --size 4G
   quipu create /mnt/pmem/animals.pool --size 64G --medium dax
   quipu create small.pool --size 16M --zone-size 16K --free-list volatile
-  quipu create slots.pool --size 1G --design viper --set form=fixed:16:200 --set offset-map=pm";
+  quipu create slots.pool --size 1G --design viper --set form=fixed:16:200 --set offset-map=pm
+
+Fields of the JSON object: those of `quipu info`.";
 
 /// Make a new pool.
 ///
@@ -24,16 +27,16 @@ pub struct Args {
     /// The file to make, which must not exist, or a devdax device.
     pool: PathBuf,
     /// Bytes of the pool, such as 512M or 4G.
-    #[arg(long, value_parser = size::bytes)]
+    #[arg(long, value_parser = size::pool)]
     size: u64,
     /// The design; `quipu designs` lists them.
-    #[arg(long, value_name = "NAME", default_value_t)]
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = args::design)]
     design: Design,
     /// A setting of the design; may be repeated. `quipu designs` lists them with their values.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<Assignment>,
-    /// Bytes of a zone, a power of two from 16K to 4M. A value may have a quarter of it. [default: a 256th of
-    /// the pool, from 64K to 4M]
+    /// Bytes of a zone, a power of two from 16K to 4M. A value above a quarter of it takes zones of its own.
+    /// [default: a 256th of the pool, from 64K to 4M]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     zone_size: Option<u64>,
     /// What the pool lies on: auto, dax, dram or file. `auto` finds out.
@@ -45,6 +48,9 @@ pub struct Args {
     /// How free space is remembered.
     #[arg(long, value_enum, default_value_t)]
     free_list: FreeListChoice,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -76,14 +82,20 @@ impl Args {
         }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());
+        let described = self.json.then(|| info::object(&self.pool, &store));
         store.close()?;
+        if let Some(object) = described {
+            output::json_line(&object)?;
+            return Ok(Outcome::Fine);
+        }
         output::line(format!(
-            "Created {}: {} in {} zones of {}, design {}.\n{statement}",
+            "Created {}: {} in {} zones of {}, design {}.\n{}",
             self.pool.display(),
             size::human(stats.pool_bytes),
             stats.zones,
             size::human(stats.zone_bytes),
             self.design,
+            output::wrapped("", &statement.to_string()),
         ))?;
         Ok(Outcome::Fine)
     }

@@ -1,19 +1,22 @@
 //! `quipu del`: deletes a key.
 
 use super::get::absent;
+use super::put::Done;
 use crate::failure::{Failure, Outcome};
-use crate::{pool, text};
+use crate::{output, pool, text};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   quipu del animals.pool llama
-  quipu del animals.pool 00ff --hex";
+  quipu del animals.pool 00ff --hex
+
+Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8).";
 
 /// Delete a key.
 ///
-/// A key that is absent is exit code 1.
+/// A key that is absent is exit code 3.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -24,16 +27,21 @@ pub struct Args {
     /// The key is hexadecimal digits.
     #[arg(long)]
     hex: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
     /// Deletes the key.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let key = text::bytes_of(&self.key, "key", self.hex)?;
-        if pool::with(&self.pool, |store| Ok(store.client().remove(&key)?))? {
-            Ok(Outcome::Fine)
-        } else {
-            Err(absent(&self.key))
+        let key = text::key(&self.key, self.hex)?;
+        if !pool::with(&self.pool, |store| Ok(store.client().remove(&key)?))? {
+            return Err(absent(&self.key));
         }
+        if self.json {
+            output::json_line(&Done::new(&self.pool, &key, self.hex))?;
+        }
+        Ok(Outcome::Fine)
     }
 }

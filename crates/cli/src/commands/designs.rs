@@ -1,7 +1,7 @@
 //! `quipu designs`: what a pool can be.
 
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, wrapped};
 use quipu::designs::Description;
 use quipu::{Design, Options, Setting};
 use serde_json::{Map, Value, json};
@@ -68,14 +68,15 @@ fn text(design: Design, description: &Description) -> String {
     let settings: String = Setting::of(design)
         .map(|setting| {
             let Setting { name, values, help, .. } = setting;
-            format!("    {name}={}\n      {help}\n      values: {values}\n", setting.value(&defaults))
+            let [help, values] = [*help, &format!("values: {values}")].map(|text| wrapped("      ", text));
+            format!("    {name}={}\n{help}\n{values}\n", setting.value(&defaults))
         })
         .collect();
     let settings = if settings.is_empty() { settings } else { format!("  settings:\n{settings}") };
     let pairs = |title: &str, pairs: &[(&str, &str)]| -> String {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        let lines: String =
-            pairs.iter().map(|(name, what)| format!("    {name:<width$}  {what}\n")).collect();
+        let line = |(name, what): &(&str, &str)| wrapped(&format!("    {name:<width$}  "), what) + "\n";
+        let lines: String = pairs.iter().map(line).collect();
         format!("  {title}:\n{lines}")
     };
     format!(
@@ -84,6 +85,6 @@ fn text(design: Design, description: &Description) -> String {
         description.paper,
         pairs("parts", description.parts),
         pairs("switches", description.switches),
-        description.limits.iter().map(|limit| format!("    {limit}\n")).collect::<String>(),
+        description.limits.iter().map(|limit| wrapped("    ", limit) + "\n").collect::<String>(),
     )
 }

@@ -2,14 +2,17 @@
 
 use super::check::{listed, objects};
 use crate::failure::{Failure, Outcome};
+use crate::leftover::Unnamed;
 use crate::output::{self, Bar, counted};
 use crate::pool;
 use crate::size::human;
+use clap::ValueEnum;
 use quipu::Store;
-use quipu_cli::transfer::{self, ExportError, Exported};
+use quipu_cli::transfer::{self, ExportError, Exported, Form};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -18,17 +21,21 @@ Examples:
   quipu export animals.pool animals.txt
   quipu export animals.pool - | gzip > animals.txt.gz
   quipu export small.pool - | quipu import larger.pool -
+  quipu export animals.pool - --form tsv | cut -f 1
+  quipu export animals.pool animals.jsonl --form jsonl
 
-Exit code 1 if the pool is damaged, or if opening it after a crash did not find all records: then the file has the records that prove themselves, and says in its last line that it \
-is incomplete.
+Exit code 1 if the pool is damaged, or if opening it after a crash did not find all records: then the file has the \
+records that prove themselves, and in the form quipu it says in its last line that it is incomplete.
 
-Fields of the JSON object: pool, file, records, bytes, checksum (as in the last line of the file), seconds, complete, damage \
-(list of what, offset, len).";
+Fields of the JSON object: pool, file, form, records, bytes, checksum (as in the last line of the file; of the whole \
+file where the form has none), without_expiry (records that expire, where the form cannot say so), seconds, complete, \
+damage (list of what, offset, len).";
 
 /// Write all records of a pool into a file, as text.
 ///
-/// Every record is a line of its own, in order of the keys, so that equal contents give equal files; docs/EXPORT.md
-/// describes them. A file that is there already is not overwritten. Every record is proved before it is written.
+/// Every record is a line of its own, in order of the keys, so that equal contents give equal files;
+/// docs/EXPORT.md describes the forms. A file that is there already is not overwritten, and the new one has
+/// its name only when it is whole. Every record is proved before it is written.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -36,6 +43,9 @@ pub struct Args {
     pool: PathBuf,
     /// The file, which must not exist; `-` is standard output.
     file: PathBuf,
+    /// What the file is to be.
+    #[arg(long, value_enum, default_value_t)]
+    form: Form,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -52,7 +62,7 @@ impl Args {
         let begun = Instant::now();
         if piped {
             let exported = pool::with(&self.pool, |store| {
-                export(store, io::stdout().lock()).map_err(|error| match error {
+                self.export(store, io::stdout().lock()).map_err(|error| match error {
                     ExportError::Store(error) => error.into(),
                     ExportError::Write(error) => Failure::output(&error),
                 })
@@ -66,6 +76,10 @@ impl Args {
 
     /// Refuses to end with success if records are missing.
     fn judge(&self, exported: &Exported) -> Result<Outcome, Failure> {
+        if exported.without_expiry > 0 && !self.json {
+            let records = counted(exported.without_expiry, "record");
+            output::aside(format!("the time of expiry of {records} is left out; --form jsonl keeps it"));
+        }
         if exported.damage.is_empty() {
             return Ok(Outcome::Fine);
         }
@@ -81,39 +95,47 @@ impl Args {
         )))
     }
 
-    /// Exports into a new file, which is on its device when this returns, or is gone.
+    /// Exports into a new file, which is on its device when this returns, or is not there.
     fn export_to_file(&self, store: &Store) -> Result<Exported, Failure> {
-        let wrong = |error: io::Error| format!("cannot write {}: {error}", self.file.display());
-        // A pool is never overwritten by an export of itself, nor an export by one that fails.
-        let mut file = File::create_new(&self.file).map_err(|error| match error.kind() {
+        let wrong = |error: io::Error| match error.kind() {
+            // A pool is never overwritten by an export of itself, nor an export by one that fails.
             io::ErrorKind::AlreadyExists => {
                 Failure::Usage(format!("{} exists already; choose another name", self.file.display()))
             }
-            _ => Failure::Usage(wrong(error)),
+            _ => Failure::Problem(format!("cannot write {}: {error}", self.file.display())),
+        };
+        let begin = || {
+            let unnamed = Unnamed::of(&self.file)?;
+            // For those who may read the pool, and no others.
+            let file = File::options().write(true).create_new(true).mode(0o600).open(unnamed.path())?;
+            Ok((unnamed, file))
+        };
+        let (unnamed, mut file) = begin().map_err(|error| match wrong(error) {
+            Failure::Problem(text) => Failure::Usage(text),
+            failure => failure,
         })?;
-        let exported = export(store, &mut file).and_then(|exported| {
+        let exported = self.export(store, &mut file).and_then(|exported| {
             file.sync_all()?;
+            unnamed.name()?;
             Ok(exported)
         });
-        exported.map_err(|error| {
-            // Without its last line it would be refused by every import; it is of no use.
-            let _ = std::fs::remove_file(&self.file);
-            match error {
-                ExportError::Store(error) => error.into(),
-                ExportError::Write(error) => Failure::Problem(wrong(error)),
-            }
+        exported.map_err(|error| match error {
+            ExportError::Store(error) => error.into(),
+            ExportError::Write(error) => wrong(error),
         })
     }
 
     fn report(&self, exported: &Exported, seconds: f64) -> Result<(), Failure> {
-        let Exported { records, bytes, checksum, ref damage } = *exported;
+        let Exported { records, bytes, checksum, without_expiry, ref damage } = *exported;
         if self.json {
             return output::json_line(&json!({
                 "pool": self.pool.to_string_lossy(),
                 "file": self.file.to_string_lossy(),
+                "form": self.form.to_possible_value().map(|form| form.get_name().to_owned()),
                 "records": records,
                 "bytes": bytes,
                 "checksum": format!("{checksum:016x}"),
+                "without_expiry": without_expiry,
                 "seconds": seconds,
                 "complete": damage.is_empty(),
                 "damage": objects(damage),
@@ -122,15 +144,15 @@ impl Args {
         let (records, bytes) = (counted(records, "record"), human(bytes));
         output::line(format!("Exported {records}, {bytes} in {seconds:.1} s."))
     }
-}
 
-fn export(store: &Store, out: impl Write) -> Result<Exported, ExportError> {
-    let bar = Bar::new("exporting");
-    let recovery = store.recovery();
-    // Most torn places are writes that a crash cut off: they are reported beside the export, which counts them as never made.
-    let missing = recovery.lost.clone();
-    let exported =
-        transfer::export(&store.client(), missing, out, &|done, total| bar.at(done.min(total), total));
-    bar.clear();
-    exported
+    fn export(&self, store: &Store, out: impl Write) -> Result<Exported, ExportError> {
+        let bar = Bar::new("exporting");
+        // Most torn places are writes that a crash cut off: they are reported beside the export, which counts
+        // them as never made.
+        let missing = store.recovery().lost.clone();
+        let progress = |done: u64, total| bar.at(done.min(total), total);
+        let exported = transfer::export(&store.client(), missing, self.form, out, &progress);
+        bar.clear();
+        exported
+    }
 }

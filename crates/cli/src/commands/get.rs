@@ -2,6 +2,8 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
+use quipu::Expiry;
+use quipu_cli::transfer::JsonRecord;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -9,12 +11,16 @@ const EXAMPLES: &str = "\
 Examples:
   quipu get animals.pool llama
   quipu get animals.pool picture > llama.png
-  quipu get animals.pool 00ff --hex";
+  quipu get animals.pool llama || test $? -eq 3   # absent, and nothing worse
+  quipu get animals.pool 00ff --hex
+
+Fields of the JSON object, as in an export of the form jsonl: key, value (key_hex, value_hex with --hex, or if they are not UTF-8), \
+expires (milliseconds since 1970, if it does).";
 
 /// Print the value of a key.
 ///
 /// Into a file or a pipe the value goes byte for byte; at a terminal an end of line follows it. A key that is
-/// absent is exit code 1, and so is one whose record does not prove itself.
+/// absent is exit code 3, one whose record does not prove itself 1.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -25,16 +31,30 @@ pub struct Args {
     /// The key is hexadecimal digits, and so will the value be.
     #[arg(long)]
     hex: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
     /// Prints the value.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let key = text::bytes_of(&self.key, "key", self.hex)?;
-        match pool::with(&self.pool, |store| Ok(store.client().get(&key)?))? {
-            Some(value) if self.hex => output::value(text::encode(&value).as_bytes())?,
-            Some(value) => output::value(&value)?,
-            None => return Err(absent(&self.key)),
+        let key = text::key(&self.key, self.hex)?;
+        let found = pool::with(&self.pool, |store| {
+            let client = store.client();
+            let value = client.get(&key)?;
+            Ok(value
+                .map(|value| Ok::<_, quipu::Error>((value, client.expiry(&key)?.and_then(Expiry::time))))
+                .transpose()?)
+        })?;
+        let Some((value, expires)) = found else { return Err(absent(&self.key)) };
+        if self.json {
+            let record = JsonRecord::new(&key, &value, expires);
+            output::json_line(&if self.hex { record.in_hex() } else { record })?;
+        } else if self.hex {
+            output::value(text::encode(&value).as_bytes())?;
+        } else {
+            output::value(&value)?;
         }
         Ok(Outcome::Fine)
     }
@@ -42,5 +62,5 @@ impl Args {
 
 /// What is said of a key that is not there, in the form in which it was asked for.
 pub fn absent(key: &OsString) -> Failure {
-    Failure::Problem(format!("the key {} is absent", key.display()))
+    Failure::Absent(format!("the key {} is absent", key.display()))
 }

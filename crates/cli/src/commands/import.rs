@@ -4,8 +4,11 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
 use crate::size::human;
-use quipu::Store;
-use quipu_cli::transfer::{self, DebianReader, ImportCause, ImportError, Imported, TextReader};
+use clap::ValueEnum;
+use quipu::{Error, Store};
+use quipu_cli::transfer::{
+    self, DebianReader, ImportCause, ImportError, Imported, JsonlReader, Records, TextReader, TsvReader,
+};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -19,6 +22,8 @@ const EXAMPLES: &str = "\
 Examples:
   quipu import animals.pool animals.txt
   zcat animals.txt.gz | quipu import animals.pool -
+  printf 'llama\\twool\\n' | quipu import animals.pool - --form tsv
+  quipu import animals.pool animals.jsonl --form jsonl
   quipu import packages.pool /var/lib/dpkg/status --form debian --key Package
 
 Fields of the JSON object: pool, file, form, records, replaced (records whose key was in the pool, or earlier in \
@@ -35,9 +40,8 @@ pub struct Args {
     pool: PathBuf,
     /// The file; `-` is standard input.
     file: PathBuf,
-    /// What the file is: `text` as `quipu export` writes it, or `debian` for the package index of a Debian
-    /// installation, of which every stanza becomes a record.
-    #[arg(long, value_enum, default_value_t = Form::Text)]
+    /// What the file is.
+    #[arg(long, value_enum, default_value_t = Form::Quipu)]
     form: Form,
     /// With `--form debian`: the fields that make the key, with colons between.
     #[arg(
@@ -54,7 +58,14 @@ pub struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Form {
-    Text,
+    /// What `quipu export` writes if it is asked for nothing else.
+    #[value(alias = "text")]
+    Quipu,
+    /// Key, tab and value, escaped as `quipu export --form tsv` does.
+    Tsv,
+    /// A JSON object a line, with key and value, and perhaps expires.
+    Jsonl,
+    /// The package index of a Debian installation, of which every stanza becomes a record.
     Debian,
 }
 
@@ -71,7 +82,7 @@ impl Args {
         let begun = Instant::now();
         let (imported, replaced) = pool::with(&self.pool, |store| {
             let before = store.stats().records;
-            let imported = self.import(store, input).map_err(|error| self.failure(&error))?;
+            let imported = self.import(store, input).map_err(|error| self.failure(store, error))?;
             let fresh = store.stats().records.saturating_sub(before);
             Ok((imported, imported.records.saturating_sub(fresh)))
         })?;
@@ -95,31 +106,35 @@ impl Args {
         let mut client = store.client();
         let bar = Bar::bytes("importing", input.len);
         let progress = |bytes| bar.reached(bytes);
-        let imported = match self.form {
-            Form::Text => {
-                let mut records = TextReader::new(input.reader, key + value);
-                transfer::import(&mut client, &mut records, &progress)
-            }
-            Form::Debian => {
-                let mut records = DebianReader::new(input.reader, value, self.key.clone());
-                transfer::import(&mut client, &mut records, &progress)
-            }
+        let mut records: Box<dyn Records> = match self.form {
+            Form::Quipu => Box::new(TextReader::new(input.reader, key + value)),
+            Form::Tsv => Box::new(TsvReader::new(input.reader, key + value)),
+            Form::Jsonl => Box::new(JsonlReader::new(input.reader, key + value)),
+            Form::Debian => Box::new(DebianReader::new(input.reader, value, self.key.clone())),
         };
+        let imported = transfer::import(&mut client, &mut *records, &progress);
         bar.clear();
         imported
     }
 
-    fn failure(&self, error: &ImportError) -> Failure {
-        let text = error.to_string();
+    fn failure(&self, store: &Store, error: ImportError) -> Failure {
+        let text = match &error.cause {
+            ImportCause::Store { line, source: Error::PoolFull { .. }, wanted } => {
+                format!("line {line}: {}", pool::full(store, *wanted))
+            }
+            _ => error.to_string(),
+        };
         let (what, hint) = text.split_once("; ").unwrap_or((&text, "mend that"));
-        let file = self.file.display();
+        let (file, pool) = (self.file.display(), self.pool.display());
         let usage = matches!(&error.cause, ImportCause::Form(error) if error.is_foreign());
         if usage {
-            return Failure::Usage(format!("cannot import {file}: {text}"));
+            return Failure::Usage(format!(
+                "cannot import {file} into {pool}: {what}; {hint}. Nothing was put"
+            ));
         }
         let kept = counted(error.imported, "record");
         Failure::Problem(format!(
-            "cannot import {file}: {what} ({kept} before it kept); {hint}. Importing the whole file again does no harm"
+            "cannot import {file} into {pool}: {what} ({kept} before it kept); {hint}. Importing the whole file again does no harm"
         ))
     }
 
@@ -129,7 +144,7 @@ impl Args {
             return output::json_line(&json!({
                 "pool": self.pool.to_string_lossy(),
                 "file": self.file.to_string_lossy(),
-                "form": match self.form { Form::Text => "text", Form::Debian => "debian" },
+                "form": self.form.to_possible_value().map(|form| form.get_name().to_owned()),
                 "records": records,
                 "replaced": replaced,
                 "bytes": bytes,

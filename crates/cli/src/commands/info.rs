@@ -1,10 +1,12 @@
 //! `quipu info`: what a pool is and holds.
 
 use crate::failure::{Failure, Outcome};
-use crate::{output, pool, size};
+use crate::output::wrapped;
+use crate::size::human;
+use crate::{output, pool};
 use quipu::{Stats, Store};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,7 +15,10 @@ Examples:
 
 Fields of the JSON object: pool, design, settings (of the design, an object), medium, durability, survives (process_crash, os_crash, power_loss: \
 yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, records, record_bytes, \
-garbage_bytes, value_bytes (zones of large values), utilization, goal_zones (free for puts when compaction rests), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
+garbage_bytes, garbage_is_known (false while the garbage of earlier runs is still counted, where the \
+index is in the pool), value_bytes (zones of large values), free_bytes (for puts), usable_bytes (what puts may fill at most), reserved_bytes \
+(what puts leave to deletes and compaction), live_bytes, wanted_bytes (free for puts when compaction rests), utilization (live of usable, 0 \
+to 1), goal_zones (as wanted_bytes), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
 from_checkpoint.";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
@@ -29,57 +34,81 @@ pub struct Args {
     json: bool,
 }
 
-/// What compaction owes.
-fn to_clean(stats: &Stats) -> String {
+/// When compaction works.
+fn compaction(stats: &Stats) -> String {
+    let wanted = human(wanted_bytes(stats));
     match (stats.goal_zones, stats.owed_zones) {
-        (0, _) => "whenever few blocks are left".to_owned(),
-        (goal, 0) => format!("nothing yet: the {goal} zones are free that are to be left for puts"),
-        (goal, owed) => {
-            format!("until {owed} more of the {goal} zones are free that are to be left for puts")
+        (0, _) => "begins when few blocks are free".to_owned(),
+        (_, 0) => format!("rests: it wants {wanted} free for puts"),
+        (_, owed) => {
+            format!("works: it wants {wanted} free for puts, {} more", human(owed * stats.zone_bytes))
         }
     }
+}
+
+/// Bytes that are to be free for puts.
+fn wanted_bytes(stats: &Stats) -> u64 {
+    stats.goal_zones * stats.zone_bytes
+}
+
+/// Share of the bytes that puts may fill which live records take.
+fn utilization(stats: &Stats) -> f64 {
+    match stats.usable_bytes() {
+        0 => 0.0,
+        usable => stats.live_bytes() as f64 / usable as f64,
+    }
+}
+
+/// What there is to say of a pool, for programs.
+pub fn object(pool: &Path, store: &Store) -> Value {
+    // Asked first, so that what is counted afterwards is not called known too early.
+    let garbage_is_known = !store.surveying();
+    let (statement, stats, (key, value)) = (store.statement(), store.stats(), store.limits());
+    json!({
+        "pool": pool.to_string_lossy(),
+        "design": store.design().name(),
+        "settings": store.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>(),
+        "medium": statement.medium.name(),
+        "durability": statement.durability.to_string(),
+        "survives": output::statement_json(&statement),
+        "pool_bytes": stats.pool_bytes,
+        "zone_bytes": stats.zone_bytes,
+        "zones": stats.zones,
+        "free_zones": stats.free_zones,
+        "records": stats.records,
+        "record_bytes": stats.record_bytes,
+        "garbage_bytes": stats.garbage_bytes,
+        "garbage_is_known": garbage_is_known,
+        "value_bytes": stats.value_bytes,
+        "free_bytes": stats.free_bytes,
+        "usable_bytes": stats.usable_bytes(),
+        "reserved_bytes": stats.reserved_bytes,
+        "live_bytes": stats.live_bytes(),
+        "wanted_bytes": wanted_bytes(&stats),
+        "utilization": utilization(&stats),
+        "goal_zones": stats.goal_zones,
+        "owed_zones": stats.owed_zones,
+        "index_bytes": stats.index_bytes,
+        "index_pm_bytes": stats.index_pm_bytes,
+        "longest_key": key,
+        "longest_value": value,
+        "closed_cleanly": store.recovery().was_clean,
+        "from_checkpoint": store.recovery().from_checkpoint,
+    })
 }
 
 impl Args {
     /// Prints what there is to say.
     pub fn run(self) -> Result<Outcome, Failure> {
         let described = pool::with(&self.pool, |store| {
-            Ok(if self.json { self.object(store).to_string() } else { self.text(store) })
+            Ok(if self.json { object(&self.pool, store).to_string() } else { self.text(store) })
         })?;
         output::line(described)?;
         Ok(Outcome::Fine)
     }
 
-    fn object(&self, store: &Store) -> Value {
-        let (statement, stats, (key, value)) = (store.statement(), store.stats(), store.limits());
-        json!({
-            "pool": self.pool.to_string_lossy(),
-            "design": store.design().name(),
-            "settings": store.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>(),
-            "medium": statement.medium.name(),
-            "durability": statement.durability.to_string(),
-            "survives": output::statement_json(&statement),
-            "pool_bytes": stats.pool_bytes,
-            "zone_bytes": stats.zone_bytes,
-            "zones": stats.zones,
-            "free_zones": stats.free_zones,
-            "records": stats.records,
-            "record_bytes": stats.record_bytes,
-            "garbage_bytes": stats.garbage_bytes,
-            "value_bytes": stats.value_bytes,
-            "utilization": stats.utilization(),
-            "goal_zones": stats.goal_zones,
-            "owed_zones": stats.owed_zones,
-            "index_bytes": stats.index_bytes,
-            "index_pm_bytes": stats.index_pm_bytes,
-            "longest_key": key,
-            "longest_value": value,
-            "closed_cleanly": store.recovery().was_clean,
-            "from_checkpoint": store.recovery().from_checkpoint,
-        })
-    }
-
     fn text(&self, store: &Store) -> String {
+        let garbage = if store.surveying() { "at least " } else { "" };
         let (stats, (key, value), recovery) = (store.stats(), store.limits(), store.recovery());
         let segments = output::counted(recovery.segments as u64, "segment");
         let closed = match (recovery.was_clean, recovery.from_checkpoint) {
@@ -87,9 +116,9 @@ impl Args {
             (true, false) => format!("closed cleanly, without a checkpoint; {segments} scanned"),
             (false, _) => format!("was not closed; recovered from {segments}"),
         };
-        let mut index = format!("{} of DRAM", size::human(stats.index_bytes));
+        let mut index = format!("{} of DRAM", human(stats.index_bytes));
         if stats.index_pm_bytes > 0 {
-            index.push_str(&format!(", {} of zones", size::human(stats.index_pm_bytes)));
+            index.push_str(&format!(", {} of zones", human(stats.index_pm_bytes)));
         }
         let settings: String =
             store.settings().iter().map(|(name, value)| format!("  {name}={value}\n")).collect();
@@ -99,29 +128,40 @@ impl Args {
                 "size",
                 format!(
                     "{} in {} zones of {}, {} of them free",
-                    size::human(stats.pool_bytes),
+                    human(stats.pool_bytes),
                     stats.zones,
-                    size::human(stats.zone_bytes),
+                    human(stats.zone_bytes),
                     stats.free_zones
                 ),
             ),
             ("records", stats.records.to_string()),
             (
-                "used",
+                "space",
                 format!(
-                    "{} by records, {} of it garbage; {} by large values; utilization {:.1} %",
-                    size::human(stats.record_bytes),
-                    size::human(stats.garbage_bytes),
-                    size::human(stats.value_bytes),
-                    stats.utilization() * 100.0
+                    "{} free for puts, of {} that they may fill; {} reserved for deletes and compaction",
+                    human(stats.free_bytes),
+                    human(stats.usable_bytes()),
+                    human(stats.reserved_bytes),
                 ),
             ),
-            ("to clean", to_clean(&stats)),
+            (
+                "used",
+                format!(
+                    "{} live ({:.1} % of what puts may fill), {garbage}{} garbage; of the live, {} in large values",
+                    human(stats.live_bytes()),
+                    utilization(&stats) * 100.0,
+                    human(stats.garbage_bytes),
+                    human(stats.value_bytes),
+                ),
+            ),
+            ("compaction", compaction(&stats)),
             ("index", index),
-            ("limits", format!("keys of {}, values of {}", size::human(key), size::human(value))),
+            ("limits", format!("keys of {}, values of {}", human(key), human(value))),
             ("last use", closed),
         ];
-        let rows: String = rows.iter().map(|(name, what)| format!("  {name:<9} {what}\n")).collect();
-        format!("{}\n{rows}{settings}\n{}", self.pool.display(), store.statement())
+        let line = |(name, what): &(&str, String)| wrapped(&format!("  {name:<10} "), what) + "\n";
+        let rows: String = rows.iter().map(line).collect();
+        let statement = wrapped("", &store.statement().to_string());
+        format!("{}\n{rows}{settings}\n{statement}", self.pool.display())
     }
 }

@@ -1,5 +1,6 @@
 //! `quipu kill`: kills writers and judges what they leave. The writer itself is the hidden command `kill-writer`.
 
+use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::size;
@@ -37,7 +38,7 @@ pub struct Args {
     /// The pool's file.
     pool: PathBuf,
     /// The design.
-    #[arg(long, value_name = "NAME", default_value_t)]
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = args::design)]
     design: Design,
     /// Writers to kill.
     #[arg(long, value_name = "N", value_parser = size::count, default_value = "100")]
@@ -49,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Bytes of the pool.
-    #[arg(long, value_name = "SIZE", value_parser = size::bytes, default_value = "64M")]
+    #[arg(long, value_name = "SIZE", value_parser = size::pool, default_value = "64M")]
     size: u64,
     /// Break the writers' store on purpose, to see that the judge notices: a self-test, which must end with a
     /// violation. One of stale-read, late-put, split-update, phantom-remove.

@@ -1,19 +1,24 @@
 //! `quipu put`: gives a key a value.
 
 use crate::failure::{Failure, Outcome};
-use crate::{pool, text};
+use crate::{output, pool, size, text};
+use quipu::Error;
+use quipu_cli::transfer::JsonRecord;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   quipu put animals.pool llama wool
   quipu put animals.pool picture - < llama.png
-  quipu put animals.pool session open --for 3600
+  quipu put animals.pool session open --for 1h
   quipu put animals.pool 00ff 6b6e6f74 --hex
-  quipu put animals.pool -- -1 '--an odd value--'";
+  quipu put animals.pool -- -1 '--an odd value--'
+
+Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8), value_bytes.";
 
 /// Give a key a value, in place of any that it has.
 ///
@@ -27,34 +32,63 @@ pub struct Args {
     key: OsString,
     /// The value; `-` reads it from standard input, to its end.
     value: OsString,
-    /// Seconds for which the key has the value; then it is absent, and its space comes back.
-    #[arg(long = "for", value_name = "SECONDS")]
-    seconds: Option<f64>,
+    /// How long the key has the value, such as 90s, 30m, 1h, 7d or 1h30m; a bare number is seconds. Then the
+    /// key is absent, and its space comes back.
+    #[arg(long = "for", value_name = "TIME", value_parser = size::time)]
+    time: Option<Duration>,
     /// Key and value, standard input too, are hexadecimal digits.
     #[arg(long)]
     hex: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `put` and `del` have done, for programs.
+#[derive(Serialize)]
+pub struct Done<'a> {
+    pool: String,
+    #[serde(flatten)]
+    key: JsonRecord<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_bytes: Option<usize>,
+}
+
+impl<'a> Done<'a> {
+    /// Something was done to this key.
+    pub fn new(pool: &Path, key: &'a [u8], hex: bool) -> Done<'a> {
+        let key = JsonRecord::of_key(key);
+        let key = if hex { key.in_hex() } else { key };
+        Done { pool: pool.display().to_string(), key, value_bytes: None }
+    }
 }
 
 impl Args {
     /// Puts the pair.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let key = text::bytes_of(&self.key, "key", self.hex)?;
+        let key = text::key(&self.key, self.hex)?;
         let value = if self.value == "-" {
             self.read_input()?
         } else {
             text::bytes_of(&self.value, "value", self.hex)?
         };
-        let time =
-            self.seconds.map(Duration::try_from_secs_f64).transpose().map_err(|error| {
-                Failure::Usage(format!("--for: {error}; give seconds, such as 3600 or 0.5"))
-            })?;
         pool::with(&self.pool, |store| {
             let mut client = store.client();
-            Ok(match time {
+            let put = match self.time {
                 None => client.put(&key, &value),
                 Some(time) => client.put_for(&key, &value, time),
-            }?)
+            };
+            put.map_err(|error| match error {
+                Error::PoolFull { .. } => {
+                    Failure::Problem(pool::full(store, (key.len() + value.len()) as u64))
+                }
+                error => error.into(),
+            })
         })?;
+        if self.json {
+            let done = Done::new(&self.pool, &key, self.hex);
+            output::json_line(&Done { value_bytes: Some(value.len()), ..done })?;
+        }
         Ok(Outcome::Fine)
     }
 

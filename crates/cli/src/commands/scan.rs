@@ -3,7 +3,7 @@
 use super::check::listed;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
-use quipu::{DamagedPlace, Error, Store};
+use quipu::{DamagedPlace, Design, Error, Store};
 use quipu_cli::transfer::escape;
 use serde_json::json;
 use std::ffi::OsString;
@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  quipu create animals.pool --size 1G --design flatstore-m   # a design that has an order
   quipu scan animals.pool
   quipu scan animals.pool --from k --to n --limit 10
   quipu scan animals.pool --from 00 --to 10 --hex --json
@@ -73,7 +74,11 @@ impl Args {
         let client = store.client();
         let guard = client.pin();
         let from = from.map_or(Bound::Unbounded, Bound::Included);
-        let records = guard.range(from, to.map_or(Bound::Unbounded, Bound::Excluded))?;
+        let records = guard.range(from, to.map_or(Bound::Unbounded, Bound::Excluded));
+        let records = records.map_err(|error| match error {
+            Error::Unsupported { .. } => unordered(store.design()),
+            error => error.into(),
+        })?;
         let mut out = BufWriter::new(io::stdout().lock());
         let (mut line, mut damage) = (Vec::new(), Vec::new());
         for (record, _) in records.zip(0..self.limit) {
@@ -98,4 +103,15 @@ impl Args {
         out.flush().map_err(|error| Failure::output(&error))?;
         Ok(damage)
     }
+}
+
+/// What is said of a pool whose design keeps no order.
+fn unordered(design: Design) -> Failure {
+    let ordered = Design::ALL.iter().filter(|design| design.description().ordered);
+    let names: Vec<&str> = ordered.map(|design| design.name()).collect();
+    Failure::Usage(format!(
+        "the design {design} has no range scans; import an export of the pool into one of design {}, or read the export, \
+         which is sorted",
+        names.join(" or ")
+    ))
 }

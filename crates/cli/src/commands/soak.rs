@@ -1,5 +1,6 @@
 //! `quipu soak`: deletes and inserts for long, and sees that deleted keys stay away.
 
+use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::size;
@@ -32,7 +33,7 @@ pub struct Args {
     /// The pool's file.
     pool: PathBuf,
     /// The design.
-    #[arg(long, value_name = "NAME", default_value_t)]
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = args::design)]
     design: Design,
     /// Keys at most; between two reopenings 20 to so many are in use.
     #[arg(long, value_name = "N", value_parser = size::count, default_value = "2000")]

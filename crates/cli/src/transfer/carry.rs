@@ -2,7 +2,7 @@
 
 use super::Records;
 use super::error::{ExportError, FormError, ImportCause, ImportError};
-use super::text::TextWriter;
+use super::write::{Form, Writer, Written};
 use quipu::{Client, DamagedPlace};
 use std::io::Write;
 
@@ -30,9 +30,11 @@ pub struct Exported {
     pub records: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// The checksum in the last line.
+    /// The checksum in the last line, or of the whole file where the form has no such line.
     pub checksum: u64,
-    /// What is damaged in the pool, so that records are missing, and the last line says so.
+    /// Records that expire and of which the file does not say so, since its form has no place for the time.
+    pub without_expiry: u64,
+    /// What is damaged in the pool, so that records are missing; the last line says so, if the form has one.
     pub damage: Vec<DamagedPlace>,
 }
 
@@ -43,7 +45,7 @@ pub struct Exported {
 /// What is wrong with the file, or why the store does not take a record. What stands before it is put.
 pub fn import(
     client: &mut Client,
-    records: &mut impl Records,
+    records: &mut dyn Records,
     progress: &dyn Fn(u64),
 ) -> Result<Imported, ImportError> {
     let mut imported = 0;
@@ -84,7 +86,7 @@ struct Place {
 
 impl Batch {
     /// Reads one more record, if there is one.
-    fn read(&mut self, records: &mut impl Records) -> Result<bool, FormError> {
+    fn read(&mut self, records: &mut dyn Records) -> Result<bool, FormError> {
         let Some(line) = records.next(&mut self.key, &mut self.value)? else { return Ok(false) };
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&self.key);
@@ -115,7 +117,11 @@ impl Batch {
                 };
                 put.map_err(|source| ImportError {
                     imported: *imported,
-                    cause: ImportCause::Store { line: place.line, source },
+                    cause: ImportCause::Store {
+                        line: place.line,
+                        wanted: (key.len() + value.len()) as u64,
+                        source,
+                    },
                 })?;
                 *imported += 1;
             }
@@ -126,23 +132,25 @@ impl Batch {
     }
 }
 
-/// Writes all records in the text form, in order of their keys. `progress` hears the records done and in all.
+/// Writes all records, in order of their keys. `progress` hears the records done and in all.
 ///
-/// Of a store that proves what it reads ([`Options::verify_reads`](quipu::Options::verify_reads)) each record in the file has proved itself;
-/// those that do not are left out and listed behind what is `missing` already, and the last line says that some are missing.
+/// Of a store that proves what it reads ([`Options::verify_reads`](quipu::Options::verify_reads)) each record
+/// in the file has proved itself; those that do not are left out and listed behind what is `missing` already,
+/// and the last line, if the form has one, says that some are missing.
 ///
 /// # Errors
 /// Those of the store but damage, and those of `out`, which then has an export that is not whole.
 pub fn export(
     client: &Client,
     missing: Vec<DamagedPlace>,
+    form: Form,
     out: impl Write,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Exported, ExportError> {
     let mut damage = missing;
     let keys = Keys::of(client, &mut damage)?;
     let total = keys.places.len() as u64;
-    let mut writer = TextWriter::new(out);
+    let mut writer = Writer::new(out, form);
     for (turn, places) in keys.places.chunks(EXPORT_KEYS).enumerate() {
         let mut wanted: Vec<&[u8]> = places.iter().map(|place| keys.at(*place)).collect();
         let mut expiries = Vec::with_capacity(wanted.len());
@@ -175,9 +183,8 @@ pub fn export(
         writer.drain()?;
         progress(((turn + 1) * EXPORT_KEYS) as u64, total);
     }
-    let finished = if damage.is_empty() { writer.finish() } else { writer.finish_incomplete() };
-    let (_, records, bytes, checksum) = finished?;
-    Ok(Exported { records, bytes, checksum, damage })
+    let Written { records, bytes, checksum, without_expiry, .. } = writer.finish(damage.is_empty())?;
+    Ok(Exported { records, bytes, checksum, without_expiry, damage })
 }
 
 /// The answer of a store; `None`, with the places noted, if it is that something is damaged.
@@ -219,5 +226,18 @@ impl Keys {
 
     fn at(&self, (start, end): (usize, usize)) -> &[u8] {
         &self.bytes[start..end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_says_how_many_records_a_batch_has() {
+        let page = include_str!("../../../../docs/EXPORT.md");
+        let batch = format!("batches of up to {},{:03} records", BATCH_RECORDS / 1000, BATCH_RECORDS % 1000);
+        assert!(page.contains(&batch), "{batch}");
+        assert!(page.contains(&format!("or {} MiB", BATCH_BYTES >> 20)));
     }
 }

@@ -37,6 +37,28 @@ pub enum FormError {
         /// The line.
         line: u64,
     },
+    /// A line has more than a key and a value.
+    #[error("line {line} has a second tab; write a tab within a key or a value as \\t")]
+    SecondTab {
+        /// The line.
+        line: u64,
+    },
+    /// The last line has no end.
+    #[error("line {line} has no line feed at its end; get the file whole, or add one if nothing is missing")]
+    Unended {
+        /// The line.
+        line: u64,
+    },
+    /// A line is no object, or not one of a record.
+    #[error(
+        "line {line}: {what}; each line is an object with key or key_hex, value or value_hex, and perhaps expires"
+    )]
+    Object {
+        /// The line.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
     /// What follows the value is no time.
     #[error("line {line} has something other than milliseconds since 1970 behind the second tab")]
     Expiry {
@@ -153,7 +175,11 @@ pub enum FormError {
 impl FormError {
     /// Whether the file is of another form altogether, so that nothing of it was used.
     pub fn is_foreign(&self) -> bool {
-        matches!(self, FormError::Foreign | FormError::Newer { .. } | FormError::NoField { line: 1 })
+        use FormError::{Foreign, Newer, NoField, NoTab, Object};
+        matches!(
+            self,
+            Foreign | Newer { .. } | NoField { line: 1 } | NoTab { line: 1 } | Object { line: 1, .. }
+        )
     }
 }
 
@@ -178,6 +204,8 @@ pub enum ImportCause {
     Store {
         /// The record's first line.
         line: u64,
+        /// Bytes of its key and value.
+        wanted: u64,
         /// What the store says.
         #[source]
         source: quipu::Error,

@@ -5,6 +5,7 @@
 //! each byte, so that equal records give equal lines; the reader takes `\xHH` for any byte and any byte from 0x20
 //! but DEL for itself, so that other programs may escape more, and less.
 
+use super::error::FormError;
 use std::io::Write;
 
 /// Appends `bytes` to `out`, escaped.
@@ -92,6 +93,14 @@ pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit> {
     }
     out.extend_from_slice(rest);
     Ok(())
+}
+
+/// The same for a part of a line, which begins `before` bytes behind the line's start.
+pub(super) fn unescape_at(text: &[u8], line: u64, before: usize, out: &mut Vec<u8>) -> Result<(), FormError> {
+    unescape(text, out).map_err(|misfit| match misfit {
+        Misfit::Control(at, found) => FormError::Control { line, column: before + at + 1, found },
+        Misfit::Escape(at) => FormError::Escape { line, column: before + at + 1 },
+    })
 }
 
 fn digit(letter: u8) -> Option<u8> {

@@ -1,12 +1,14 @@
 //! Records on their way out of a pool and in again, as text.
 //!
-//! A store that cannot be emptied into a plain file is a trap, and one that cannot be filled from one is hard to try.
-//! The *text form* (`docs/EXPORT.md`) is for that: one record a line, readable where the data is, safe for any bytes,
-//! and with its own proof at the end, so that a file that was cut is noticed. The *Debian form* reads the package
-//! index of a Debian installation: a large text that many machines have, and that nobody made up for a benchmark.
+//! A store that cannot be emptied into a plain file is a trap, and one that cannot be filled from one is hard
+//! to try. The form `quipu` (`docs/EXPORT.md`) is for that: one record a line, readable where the data is,
+//! safe for any bytes, and with its own proof at the end, so that a file that was cut is noticed. Other
+//! programs have `tsv` and `jsonl`. The form `debian` reads the package index of a Debian installation: a
+//! large text that many machines have, and that nobody made up for a benchmark.
 //!
-//! - **Memory.** Files are streamed. An import holds one batch of records, and of the Debian form a number for every
-//!   key; an export holds the keys of the pool, in order to sort them, and of the values a few at a time.
+//! - **Memory.** Files are streamed. An import holds one batch of records, and of the form `debian` a number
+//!   for every key; an export holds the keys of the pool, in order to sort them, and of the values a few at a
+//!   time.
 //! - **Order.** A store iterates in no order, so an export sorts by key: equal contents give equal files.
 //! - **Failure.** An import keeps what it has put and says how far it came; doing it again does no harm.
 //! - **Thread-safety.** Readers and writers belong to one thread. Other clients may write during an export; each
@@ -16,14 +18,20 @@ mod carry;
 mod debian;
 mod error;
 mod escape;
+mod jsonl;
 mod lines;
 mod text;
+mod tsv;
+mod write;
 
 pub use carry::{Exported, Imported, export, import};
 pub use debian::DebianReader;
 pub use error::{ExportError, FormError, ImportCause, ImportError};
 pub use escape::{Misfit, escape, unescape};
-pub use text::{FIRST_LINE, TextReader, TextWriter};
+pub use jsonl::{JsonRecord, JsonlReader};
+pub use text::{FIRST_LINE, TextReader};
+pub use tsv::TsvReader;
+pub use write::{Form, Writer, Written};
 
 /// Records that come out of a file, one after the other.
 pub trait Records {

@@ -1,11 +1,12 @@
-//! The text form: written and read. `docs/EXPORT.md` says what it is, and a test holds its example against this.
+//! The form `quipu`: its lines, and a reader. `docs/EXPORT.md` says what it is, and a test holds its example
+//! against this.
 
-use super::Records;
 use super::error::FormError;
-use super::escape::{Misfit, escape, unescape};
+use super::escape::unescape_at;
 use super::lines::Lines;
+use super::{Records, tsv};
 use std::hash::Hasher;
-use std::io::{self, BufRead, Write};
+use std::io::BufRead;
 use twox_hash::XxHash3_64;
 
 /// The first line: what the file is, and the version of the form.
@@ -15,87 +16,28 @@ pub const FIRST_LINE: &str = "quipu-export 1";
 const NAME: &str = "quipu-export ";
 
 /// The word that begins the last line, and the one that begins it if the pool was damaged, so that records are missing.
-const END: &[u8] = b"end";
-const INCOMPLETE: &[u8] = b"incomplete";
+const END: &str = "end";
+const INCOMPLETE: &str = "incomplete";
 
 /// Bytes of the last line at most, and of the first: a file that is no export is not searched for long.
 const MARGIN: usize = 128;
 
-/// Writes the text form.
-///
-/// Records gather until they are [drained](TextWriter::drain), so that they can be taken from a store that is pinned,
-/// and written when it is not.
-pub struct TextWriter<W> {
-    out: W,
-    pending: Vec<u8>,
-    digest: XxHash3_64,
-    records: u64,
-    bytes: u64,
-}
-
-impl<W: Write> TextWriter<W> {
-    /// A writer that has only its first line, which is not drained yet.
-    pub fn new(out: W) -> TextWriter<W> {
-        let pending = format!("{FIRST_LINE}\n").into_bytes();
-        TextWriter { out, pending, digest: XxHash3_64::new(), records: 0, bytes: 0 }
-    }
-
-    /// Adds a record, with the time when it expires, in milliseconds since 1970.
-    pub fn record(&mut self, key: &[u8], value: &[u8], expires: Option<u64>) {
-        escape(key, &mut self.pending);
-        self.pending.push(b'\t');
-        escape(value, &mut self.pending);
-        if let Some(time) = expires {
-            self.pending.extend_from_slice(format!("\t{time}").as_bytes());
-        }
-        self.pending.push(b'\n');
-        self.records += 1;
-    }
-
-    /// Bytes that wait to be drained.
-    pub fn pending(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// Hands on what was added.
-    ///
-    /// # Errors
-    /// Those of what it writes to.
-    pub fn drain(&mut self) -> io::Result<()> {
-        self.digest.write(&self.pending);
-        self.bytes += self.pending.len() as u64;
-        let written = self.out.write_all(&self.pending);
-        self.pending.clear();
-        written
-    }
-
-    /// Writes the last line, and returns what was written to, the records, the bytes and the checksum.
-    ///
-    /// # Errors
-    /// As for [`drain`](TextWriter::drain).
-    pub fn finish(self) -> io::Result<(W, u64, u64, u64)> {
-        self.end(END)
-    }
-
-    /// Writes a last line which says that records are missing, and returns what [`finish`](TextWriter::finish) does.
-    ///
-    /// # Errors
-    /// As for [`drain`](TextWriter::drain).
-    pub fn finish_incomplete(self) -> io::Result<(W, u64, u64, u64)> {
-        self.end(INCOMPLETE)
-    }
-
-    fn end(mut self, word: &[u8]) -> io::Result<(W, u64, u64, u64)> {
-        self.drain()?;
-        let checksum = self.digest.finish();
-        let last = [word, format!(" {} {checksum:016x}\n", self.records).as_bytes()].concat();
-        self.out.write_all(&last)?;
-        self.out.flush()?;
-        Ok((self.out, self.records, self.bytes + last.len() as u64, checksum))
+/// Appends a record to `out`, as a line.
+pub(super) fn line(key: &[u8], value: &[u8], expires: Option<u64>, out: &mut Vec<u8>) {
+    tsv::line(key, value, out);
+    if let Some(time) = expires {
+        out.pop();
+        out.extend_from_slice(format!("\t{time}\n").as_bytes());
     }
 }
 
-/// Reads the text form.
+/// The last line of a file with so many records, whole or not, and this checksum of what stands before it.
+pub(super) fn last_line(is_complete: bool, records: u64, checksum: u64) -> String {
+    let word = if is_complete { END } else { INCOMPLETE };
+    format!("{word} {records} {checksum:016x}\n")
+}
+
+/// Reads the form.
 pub struct TextReader<R> {
     lines: Lines<R>,
     digest: XxHash3_64,
@@ -180,24 +122,18 @@ impl<R: BufRead> Records for TextReader<R> {
             let words: Vec<Vec<u8>> = text.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
             let mut words = words.iter().map(Vec::as_slice);
             let is_complete = match words.next() {
-                Some(END) => true,
-                Some(INCOMPLETE) => false,
+                Some(word) if word == END.as_bytes() => true,
+                Some(word) if word == INCOMPLETE.as_bytes() => false,
                 _ => return Err(FormError::NoTab { line }),
             };
             self.last_line(words)?;
             let records = self.records;
             return if is_complete { Ok(None) } else { Err(FormError::Incomplete { line, records }) };
         };
-        let placed = |start: usize| {
-            move |misfit| match misfit {
-                Misfit::Control(at, found) => FormError::Control { line, column: start + at + 1, found },
-                Misfit::Escape(at) => FormError::Escape { line, column: start + at + 1 },
-            }
-        };
-        unescape(&text[..tab], key).map_err(placed(0))?;
+        unescape_at(&text[..tab], line, 0, key)?;
         let rest = &text[tab + 1..];
         let value_end = rest.iter().position(|byte| *byte == b'\t');
-        unescape(&rest[..value_end.unwrap_or(rest.len())], value).map_err(placed(tab + 1))?;
+        unescape_at(&rest[..value_end.unwrap_or(rest.len())], line, tab + 1, value)?;
         self.expires = match value_end {
             None => None,
             Some(end) => Some(time(&rest[end + 1..]).ok_or(FormError::Expiry { line })?),

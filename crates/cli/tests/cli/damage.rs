@@ -63,7 +63,7 @@ fn a_pool_whose_damage_is_accepted_names_the_keys_and_goes_on() {
     assert_eq!(object["lost_keys"][0]["key"], "llama", "{object}");
     // From then on it is a pool like any other.
     assert!(text(args(["check"], &pool, [])).contains("is sound: 2 keys, "));
-    assert!(fail(args(["get"], &pool, ["llama"]), 1).contains("absent"));
+    assert!(fail(args(["get"], &pool, ["llama"]), 3).contains("absent"));
 }
 
 #[test]

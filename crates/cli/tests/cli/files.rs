@@ -26,7 +26,10 @@ fn a_pool_goes_through_a_file_and_a_pipe() {
 
     let file = folder.path().join("file");
     let exported = &objects(&succeed(args(["export"], &pool, [name(&file), "--json"])))[0];
-    assert_eq!(names(exported), words("pool file records bytes checksum seconds complete damage"));
+    assert_eq!(
+        names(exported),
+        words("pool file form records bytes checksum without_expiry seconds complete damage")
+    );
     let text = fs::read(&file).unwrap();
     assert_eq!(
         (exported["records"].as_u64(), exported["bytes"].as_u64()),
@@ -102,7 +105,8 @@ fn what_is_there_is_not_overwritten() {
     let before = fs::read(&pool).unwrap();
     assert!(fail(args(["export"], &pool, [name(&pool)]), 2).contains("exists already"));
     assert!(fs::read(&pool).unwrap() == before);
-    assert!(fail(args(["export"], &pool, ["-", "--json"]), 2).contains("standard output"));
+    let both = fail_in_json(args(["export"], &pool, ["-", "--json"]), 2);
+    assert!(both["error"].as_str().unwrap().contains("standard output"), "{both}");
     fail(args(["export"], &pool, [name(&folder.path().join("no/such/folder"))]), 2);
     // A pool that cannot be opened leaves no file either.
     let file = folder.path().join("file");

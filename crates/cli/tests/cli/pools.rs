@@ -24,14 +24,18 @@ fn a_pool_keeps_what_it_is_given() {
 }
 
 #[test]
-fn an_absent_key_is_a_problem_and_is_named() {
+fn an_absent_key_has_an_exit_code_of_its_own_and_is_named() {
     let (_folder, pool) = pool();
-    assert!(fail(args(["get"], &pool, ["vicuna"]), 1).contains("vicuna"));
-    assert!(fail(args(["del"], &pool, ["vicuna"]), 1).contains("vicuna"));
+    assert!(fail(args(["get"], &pool, ["vicuna"]), 3).contains("vicuna"));
+    assert!(fail(args(["del"], &pool, ["vicuna"]), 3).contains("vicuna"));
     succeed(args(["put"], &pool, ["vicuna", ""]));
     assert_eq!(succeed(args(["get"], &pool, ["vicuna"])), b"", "an empty value is a value");
     succeed(args(["del"], &pool, ["vicuna"]));
-    fail(args(["get"], &pool, ["vicuna"]), 1);
+    fail(args(["get"], &pool, ["vicuna"]), 3);
+    // No key is empty, so none is absent.
+    for command in [args(["get"], &pool, [""]), args(["del"], &pool, [""]), args(["put"], &pool, ["", "x"])] {
+        assert!(fail(command, 2).contains("the key is empty"));
+    }
 }
 
 #[test]
@@ -40,8 +44,13 @@ fn a_value_for_a_while_is_there_for_a_while() {
     succeed(args(["put"], &pool, ["session", "open", "--for", "3600"]));
     succeed(args(["put"], &pool, ["flash", "!", "--for", "0"]));
     assert_eq!(text(args(["get"], &pool, ["session"])).trim_end(), "open");
-    fail(args(["get"], &pool, ["flash"]), 1);
+    fail(args(["get"], &pool, ["flash"]), 3);
     assert!(fail(args(["put"], &pool, ["key", "value", "--for=-1"]), 2).contains("--for"));
+    let before = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    succeed(args(["put"], &pool, ["lease", "", "--for", "1h30m"]));
+    let lease = &objects(&succeed(args(["get"], &pool, ["lease", "--json"])))[0];
+    let left = lease["expires"].as_u64().unwrap() - before;
+    assert!((5_400_000..5_460_000).contains(&left), "{lease}");
 }
 
 #[test]
@@ -61,7 +70,8 @@ fn a_scan_goes_in_order_between_bounds() {
 
     let (_folder, unordered) = folder();
     succeed(args(["create"], &unordered, ["--size", "8M", "--design", "flatstore-h"]));
-    assert!(fail(args(["scan"], &unordered, []), 2).contains("range scans"));
+    let told = fail(args(["scan"], &unordered, []), 2);
+    assert!(told.contains("range scans") && told.contains("flatstore-m or flatstore-ff"), "{told}");
 }
 
 #[test]
@@ -125,8 +135,19 @@ fn objects_have_the_documented_names() {
     let info = &objects(&succeed(args(["info"], &pool, ["--json"])))[0];
     let expected = "pool design medium durability survives pool_bytes zone_bytes zones free_zones records record_bytes \
                     garbage_bytes utilization settings index_bytes index_pm_bytes longest_key longest_value closed_cleanly \
-                    from_checkpoint value_bytes goal_zones owed_zones";
+                    from_checkpoint value_bytes goal_zones owed_zones free_bytes usable_bytes reserved_bytes live_bytes \
+                    wanted_bytes garbage_is_known";
     assert_eq!(names(info), words(expected));
+    let other = folder.path().join("other");
+    let created = &objects(&succeed(args(["create"], &other, ["--size", "4M", "--json"])))[0];
+    assert_eq!(names(created), words(expected));
+    let put = &objects(&succeed(args(["put"], &pool, ["llama", "wool", "--json"])))[0];
+    assert_eq!((names(put), &put["value_bytes"]), (words("pool key value_bytes"), &4.into()));
+    assert_eq!(text(args(["get"], &pool, ["llama", "--json"])), "{\"key\":\"llama\",\"value\":\"wool\"}\n");
+    let hex = text(args(["get"], &pool, ["6c6c616d61", "--hex", "--json"]));
+    assert_eq!(hex, "{\"key_hex\":\"6c6c616d61\",\"value_hex\":\"776f6f6c\"}\n");
+    let del = &objects(&succeed(args(["del"], &pool, ["6c6c616d61", "--hex", "--json"])))[0];
+    assert_eq!((names(del), &del["key_hex"]), (words("pool key_hex"), &"6c6c616d61".into()));
     assert_eq!(names(&info["survives"]), words("process_crash os_crash power_loss evidence"));
 
     let check = &objects(&succeed(args(["check"], &pool, ["--json"])))[0];

@@ -63,6 +63,15 @@ pub fn fail<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, code: i32) -> St
     text
 }
 
+/// The object that a run with `--json` prints on standard error, if it must end with `code`.
+pub fn fail_in_json<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, code: i32) -> Value {
+    let output = quipu(args);
+    assert_eq!((output.status.code(), &*output.stdout), (Some(code), &b""[..]), "{output:?}");
+    let told = objects(&output.stderr).pop().unwrap();
+    assert_eq!((names(&told), &told["exit"]), (words("error hint exit"), &code.into()));
+    told
+}
+
 /// Standard error as text.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()

@@ -1,6 +1,8 @@
 //! What must hold of the readers whatever file they are given. Used by a seeded test and by a fuzzer.
 
-use quipu_cli::transfer::{DebianReader, FormError, Records, TextReader, TextWriter, escape, unescape};
+use quipu_cli::transfer::{
+    DebianReader, Form, FormError, JsonlReader, Records, TextReader, TsvReader, Writer, escape, unescape,
+};
 use twox_hash::XxHash3_64;
 
 /// The longest record that the readers are to take.
@@ -23,14 +25,27 @@ fn text(file: &[u8], longest: u64) -> (Pairs, Option<FormError>) {
     read(TextReader::new(file, longest))
 }
 
-fn written(pairs: &Pairs) -> Vec<u8> {
-    let mut writer = TextWriter::new(Vec::new());
+fn written(pairs: &Pairs, form: Form) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), form);
     pairs.iter().for_each(|(key, value)| writer.record(key, value, None));
-    writer.finish().expect("a vector takes all bytes").0
+    writer.finish(true).expect("a vector takes all bytes").out
 }
 
-/// Reads bytes as files of both forms, as they are and with the proof that a text form needs; then writes parts of them
-/// as records, and reads that.
+/// Reads bytes in a form that proves nothing; what was understood is written and read as the same.
+fn survive_as(form: Form, data: &[u8]) -> (Pairs, Option<FormError>) {
+    let by_form = |file: &[u8], longest| match form {
+        Form::Tsv => read(TsvReader::new(file, longest)),
+        Form::Jsonl => read(JsonlReader::new(file, longest)),
+        Form::Quipu => text(file, longest),
+    };
+    let (pairs, error) = by_form(data, LONGEST);
+    let (found, again) = by_form(&written(&pairs, form), LONGEST * 6 + 512);
+    assert!(found == pairs && again.is_none(), "{again:?}");
+    (pairs, error)
+}
+
+/// Reads bytes as files of all forms, as they are and with the proof that a text form needs; then writes
+/// parts of them as records, and reads that.
 pub fn survive(data: &[u8]) {
     text(data, LONGEST);
     let mut body = b"quipu-export 1\n".to_vec();
@@ -44,7 +59,7 @@ pub fn survive(data: &[u8]) {
     let (pairs, error) = text(&body, LONGEST);
     assert!(error.is_some() || pairs.len() == records);
     // What was understood, of a file with mistakes too, is written as one without.
-    assert_eq!(text(&written(&pairs), LONGEST * 4 + 128).0, pairs);
+    assert_eq!(text(&written(&pairs, Form::Quipu), LONGEST * 4 + 128).0, pairs);
 
     let (stanzas, error) = read(DebianReader::new(data, LONGEST, vec!["k".to_owned()]));
     let bytes: usize = stanzas.iter().map(|(_, stanza)| stanza.len()).sum();
@@ -56,7 +71,12 @@ pub fn survive(data: &[u8]) {
         .map(|chunk| chunk.split_at(chunk.len() / 2))
         .map(|(k, v)| (k.into(), v.into()))
         .collect();
-    let file = written(&pairs);
+    for form in [Form::Tsv, Form::Jsonl] {
+        survive_as(form, data);
+        let (found, error) = survive_as(form, &written(&pairs, form));
+        assert!(found == pairs && error.is_none(), "{error:?}");
+    }
+    let file = written(&pairs, Form::Quipu);
     let (found, error) = text(&file, LONGEST);
     assert!(found == pairs && error.is_none(), "{error:?}");
     if let Some(cut) = data.first() {

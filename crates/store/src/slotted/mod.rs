@@ -161,6 +161,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
+            reserved_bytes: self.heap.reserve() * usage.block_bytes,
+            free_bytes: self.heap.free_blocks() * usage.block_bytes,
             segments: usage.usable_blocks,
             segment_bytes: usage.block_bytes,
             record_bytes: used.max(live),

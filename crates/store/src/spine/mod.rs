@@ -199,6 +199,8 @@ impl<I: Index> Spine<I> {
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
             reserve_zones: self.heap.reserve() as u64,
+            reserved_bytes: self.heap.reserve() as u64 * space.zone_size(),
+            free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),
             segments: (u64::from(space.zone_count()) - self.heap.reserve() as u64)
                 .saturating_sub(index.pm_bytes.div_ceil(space.zone_size())),
             segment_bytes: space.zone_size(),

@@ -1,6 +1,7 @@
 //! Where a benchmark's pool is, and what that place survives.
 
 use crate::failure::Failure;
+use crate::leftover::own_path;
 use crate::output;
 use quipu::{Durability, MediumKind, Statement};
 use quipu_medium::sim::SimOptions;
@@ -45,8 +46,9 @@ impl Place {
     }
 }
 
+/// The file of a benchmark that was killed would take its space until somebody finds it.
 fn temporary_path() -> PathBuf {
-    std::env::temp_dir().join(format!("quipu-bench-{}.pool", std::process::id()))
+    own_path(&std::env::temp_dir(), b"quipu-bench-", b".pool")
 }
 
 fn statement_at(path: &Path, medium: MediumKind) -> Result<Statement, Failure> {

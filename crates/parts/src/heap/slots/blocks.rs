@@ -163,6 +163,11 @@ impl SlotHeap {
         queued + self.supply.allocated().saturating_sub(next) + zones
     }
 
+    /// Free blocks that puts leave.
+    pub fn reserve(&self) -> u64 {
+        self.supply.reserve()
+    }
+
     /// Free zones that may become chunks.
     #[inline]
     fn zones_to_take(&self) -> u32 {

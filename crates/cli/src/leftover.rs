@@ -1,0 +1,80 @@
+//! Files that a command makes for itself, and removes, but not if it is killed: Ctrl-C ends it on the spot.
+//!
+//! Their names have the number of the process, so that a file whose process is gone is known to be of no use;
+//! the next command that makes such a file removes it.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// A path in `folder` for a file of this process, after those of processes that are gone were removed.
+pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.as_bytes().strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
+        let process = number.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
+        let is_gone = |process: u32| {
+            process == std::process::id() || !Path::new("/proc").join(process.to_string()).exists()
+        };
+        if process.is_some_and(is_gone) {
+            // A process that may not remove it has another name for its own file.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let number = std::process::id().to_string();
+    folder.join(OsString::from_vec([before, number.as_bytes(), behind].concat()))
+}
+
+/// A file that gets its name when it is whole. Before, it stands beside it under another, which is gone when
+/// this value is dropped.
+pub struct Unnamed {
+    path: PathBuf,
+    folder: PathBuf,
+    name: PathBuf,
+}
+
+impl Unnamed {
+    /// A file that is to be called `name`. It is for the caller to make it, at [`path`](Unnamed::path).
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if there is one.
+    pub fn of(name: &Path) -> io::Result<Unnamed> {
+        let last = name.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+        if name.symlink_metadata().is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let path = own_path(folder, &[b".", last.as_bytes(), b".partial-"].concat(), b"");
+        Ok(Unnamed { path, folder: folder.to_owned(), name: name.to_owned() })
+    }
+
+    /// Where the file is meanwhile.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name, for good. Its bytes are on the device.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if another file got that name meanwhile; those of the file system.
+    pub fn name(self) -> io::Result<()> {
+        // A link is refused if the name is taken, where a rename replaces the file; not all file systems have
+        // links.
+        match fs::hard_link(&self.path, &self.name) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                fs::rename(&self.path, &self.name)?;
+            }
+            linked => linked?,
+        }
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Drop for Unnamed {
+    fn drop(&mut self) {
+        // After a rename it is not there.
+        let _ = fs::remove_file(&self.path);
+    }
+}

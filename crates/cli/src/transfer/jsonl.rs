@@ -1,0 +1,135 @@
+//! The form `jsonl`: one JSON object a line, for programs.
+//!
+//! An object has the key and the value as strings, or as hexadecimal digits where they are not UTF-8; so any
+//! bytes go out and come back as they were. There is no last line: a file that was cut between two lines is
+//! not noticed.
+
+use super::Records;
+use super::error::FormError;
+use super::lines::Lines;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::io::BufRead;
+
+/// Bytes of an object beside key and value, with room for some white space.
+const MARGIN: usize = 512;
+
+/// A record as an object.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JsonRecord<'t> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<Cow<'t, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_hex: Option<Cow<'t, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Cow<'t, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_hex: Option<Cow<'t, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<u64>,
+}
+
+/// Bytes as a string, or else as digits.
+type Field<'t> = (Option<Cow<'t, str>>, Option<Cow<'t, str>>);
+
+fn field(bytes: &[u8]) -> Field<'_> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Some(text.into()), None),
+        Err(_) => (None, Some(digits(bytes).into())),
+    }
+}
+
+fn digits(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let pairs = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    pairs.map(|nibble| char::from(DIGITS[usize::from(nibble)])).collect()
+}
+
+/// Puts the bytes of a field into `out`, or says what is wrong with it.
+fn bytes((text, hex): Field<'_>, name: &'static str, out: &mut Vec<u8>) -> Result<(), String> {
+    match (text, hex) {
+        (Some(text), None) => out.extend_from_slice(text.as_bytes()),
+        (None, Some(hex)) => {
+            let nibble = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+            let wrong = || format!("{name}_hex is not two hexadecimal digits for each byte");
+            for pair in hex.as_bytes().chunks(2) {
+                let [high, low] = pair else { return Err(wrong()) };
+                let (high, low) = nibble(*high).zip(nibble(*low)).ok_or_else(wrong)?;
+                out.push(high << 4 | low);
+            }
+        }
+        (Some(_), Some(_)) => return Err(format!("there are both {name} and {name}_hex")),
+        (None, None) => return Err(format!("there is no {name}, nor {name}_hex")),
+    }
+    Ok(())
+}
+
+impl<'t> JsonRecord<'t> {
+    /// A whole record, with the time when it expires, in milliseconds since 1970.
+    pub fn new(key: &'t [u8], value: &'t [u8], expires: Option<u64>) -> JsonRecord<'t> {
+        let (value, value_hex) = field(value);
+        JsonRecord { value, value_hex, expires, ..JsonRecord::of_key(key) }
+    }
+
+    /// A key alone.
+    pub fn of_key(key: &'t [u8]) -> JsonRecord<'t> {
+        let (key, key_hex) = field(key);
+        JsonRecord { key, key_hex, ..JsonRecord::default() }
+    }
+
+    /// The same with digits in place of strings.
+    pub fn in_hex(self) -> JsonRecord<'t> {
+        let hex = |text: Option<Cow<'t, str>>, hex| text.map(|text| digits(text.as_bytes()).into()).or(hex);
+        let (key_hex, value_hex) = (hex(self.key, self.key_hex), hex(self.value, self.value_hex));
+        JsonRecord { key_hex, value_hex, expires: self.expires, ..JsonRecord::default() }
+    }
+}
+
+/// Appends a record to `out`, as a line.
+pub(super) fn line(key: &[u8], value: &[u8], expires: Option<u64>, out: &mut Vec<u8>) {
+    serde_json::to_writer(&mut *out, &JsonRecord::new(key, value, expires)).expect("strings are always JSON");
+    out.push(b'\n');
+}
+
+/// Reads the form.
+pub struct JsonlReader<R> {
+    lines: Lines<R>,
+    expires: Option<u64>,
+}
+
+impl<R: BufRead> JsonlReader<R> {
+    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes six
+    /// when it is escaped.
+    pub fn new(input: R, longest: u64) -> JsonlReader<R> {
+        let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(6).saturating_add(MARGIN);
+        JsonlReader { lines: Lines::new(input, longest), expires: None }
+    }
+}
+
+impl<R: BufRead> Records for JsonlReader<R> {
+    fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<Option<u64>, FormError> {
+        key.clear();
+        value.clear();
+        let line = self.lines.number() + 1;
+        let Some(text) = self.lines.next()? else { return Ok(None) };
+        let record: JsonRecord<'_> = serde_json::from_slice(text).map_err(|error| {
+            let what = error.to_string();
+            let what = what.split(" at line ").next().unwrap_or_default().to_owned();
+            FormError::Object { line, what }
+        })?;
+        let wrong = |what| FormError::Object { line, what };
+        bytes((record.key, record.key_hex), "key", key).map_err(wrong)?;
+        bytes((record.value, record.value_hex), "value", value).map_err(wrong)?;
+        self.expires = record.expires;
+        Ok(Some(line))
+    }
+
+    fn expires(&self) -> Option<u64> {
+        self.expires
+    }
+
+    fn bytes(&self) -> u64 {
+        self.lines.bytes()
+    }
+}

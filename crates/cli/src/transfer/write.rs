@@ -1,0 +1,107 @@
+//! Records on their way out, in one of the forms.
+
+use super::{jsonl, text, tsv};
+use std::hash::Hasher;
+use std::io::{self, Write};
+use twox_hash::XxHash3_64;
+
+/// What an export can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Key, tab and value, with a first and a last line that prove the file: for backups, and for import.
+    #[default]
+    #[value(alias = "text")]
+    Quipu,
+    /// Key, tab and value, and nothing else; without the time when a record expires.
+    Tsv,
+    /// A JSON object a line: key, value, and when it expires.
+    Jsonl,
+}
+
+/// Writes records.
+///
+/// They gather until they are [drained](Writer::drain), so that they can be taken from a store that is
+/// pinned, and written when it is not.
+pub struct Writer<W> {
+    form: Form,
+    out: W,
+    pending: Vec<u8>,
+    digest: XxHash3_64,
+    records: u64,
+    bytes: u64,
+    without_expiry: u64,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Written<W> {
+    /// What it was written to.
+    pub out: W,
+    /// Records.
+    pub records: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// XXH3 of all bytes before the last line, or of all where the form has none such.
+    pub checksum: u64,
+    /// Records that expire and whose form has no place for the time.
+    pub without_expiry: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer that has only its first line, which is not drained yet.
+    pub fn new(out: W, form: Form) -> Writer<W> {
+        let pending = match form {
+            Form::Quipu => format!("{}\n", text::FIRST_LINE).into_bytes(),
+            Form::Tsv | Form::Jsonl => Vec::new(),
+        };
+        Writer { form, out, pending, digest: XxHash3_64::new(), records: 0, bytes: 0, without_expiry: 0 }
+    }
+
+    /// Adds a record, with the time when it expires, in milliseconds since 1970.
+    pub fn record(&mut self, key: &[u8], value: &[u8], expires: Option<u64>) {
+        match self.form {
+            Form::Quipu => text::line(key, value, expires, &mut self.pending),
+            Form::Jsonl => jsonl::line(key, value, expires, &mut self.pending),
+            Form::Tsv => {
+                tsv::line(key, value, &mut self.pending);
+                self.without_expiry += u64::from(expires.is_some());
+            }
+        }
+        self.records += 1;
+    }
+
+    /// Bytes that wait to be drained.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Hands on what was added.
+    ///
+    /// # Errors
+    /// Those of what it writes to.
+    pub fn drain(&mut self) -> io::Result<()> {
+        self.digest.write(&self.pending);
+        self.bytes += self.pending.len() as u64;
+        let written = self.out.write_all(&self.pending);
+        self.pending.clear();
+        written
+    }
+
+    /// Writes the last line, if the form has one. It says whether records are missing, since the pool was
+    /// damaged.
+    ///
+    /// # Errors
+    /// As for [`drain`](Writer::drain).
+    pub fn finish(mut self, is_complete: bool) -> io::Result<Written<W>> {
+        self.drain()?;
+        let checksum = self.digest.finish();
+        let last = match self.form {
+            Form::Quipu => text::last_line(is_complete, self.records, checksum),
+            Form::Tsv | Form::Jsonl => String::new(),
+        };
+        self.out.write_all(last.as_bytes())?;
+        self.out.flush()?;
+        let Writer { out, records, bytes, without_expiry, .. } = self;
+        Ok(Written { out, records, bytes: bytes + last.len() as u64, checksum, without_expiry })
+    }
+}

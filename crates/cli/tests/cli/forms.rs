@@ -1,0 +1,107 @@
+//! Records for other programs, and from them: `export` and `import` as TSV and as JSON lines, through pipes.
+
+use crate::support::*;
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// A pool with keys and values that are awkward in a line of text, some of which expire.
+fn filled() -> (tempfile::TempDir, std::path::PathBuf) {
+    let (folder, pool) = pool();
+    let all: Vec<u8> = (0..=255).collect();
+    let store = quipu::Store::open(&pool, &quipu::Options::default()).unwrap();
+    let mut client = store.client();
+    client.put(b"bytes", &all).unwrap();
+    client.put(&all, b"").unwrap();
+    client.put(b"tab\there", b"line\r\nline\\n").unwrap();
+    client.put("羊\u{85}\u{2028}".as_bytes(), "毛\"{}".as_bytes()).unwrap();
+    client.put_until(b"session", b"open", 1 << 50).unwrap();
+    drop(client);
+    store.close().unwrap();
+    // A process that another test has just forked holds the pool's lock until it runs its program.
+    succeed_once_free(&args(["info"], &pool, []));
+    (folder, pool)
+}
+
+fn import(pool: &std::path::Path, form: &str, input: &[u8]) {
+    let output = quipu_with_input(args(["import"], pool, ["-", "--form", form, "--json"]), input);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    assert_eq!(objects(&output.stdout)[0]["form"], form);
+}
+
+#[test]
+fn a_pool_goes_through_a_pipe_as_json_lines_and_comes_back_the_same() {
+    let (folder, pool) = filled();
+    let lines = succeed(args(["export"], &pool, ["-", "--form", "jsonl"]));
+    assert_eq!(objects(&lines).len(), 5);
+    let other = folder.path().join("other");
+    succeed(args(["create"], &other, ["--size", "4M", "--design", "flatstore-m"]));
+    import(&other, "jsonl", &lines);
+    assert_eq!(succeed(args(["export"], &other, ["-", "--form", "jsonl"])), lines);
+    assert_eq!(succeed(args(["export"], &other, ["-"])), succeed(args(["export"], &pool, ["-"])));
+    let session = &objects(&succeed(args(["get"], &other, ["session", "--json"])))[0];
+    assert_eq!(session["expires"], 1u64 << 50, "{session}");
+    // What `get` prints is a line of the form.
+    import(&pool, "jsonl", format!("{session}\n").as_bytes());
+}
+
+#[test]
+fn a_pool_goes_through_a_pipe_as_tsv_and_comes_back_the_same_but_for_times() {
+    let (folder, pool) = filled();
+    let output = quipu(args(["export"], &pool, ["-", "--form", "tsv"]));
+    assert_eq!(output.status.code(), Some(0));
+    let told = stderr(&output);
+    assert!(told.contains("expiry of 1 record ") && told.contains("--form jsonl"), "{told}");
+    let other = folder.path().join("other");
+    succeed(args(["create"], &other, ["--size", "4M"]));
+    import(&other, "tsv", &output.stdout);
+    assert_eq!(succeed(args(["export"], &other, ["-", "--form", "tsv"])), output.stdout);
+    assert_eq!(succeed(args(["get"], &other, ["bytes"])), (0..=255).collect::<Vec<u8>>());
+    let file = folder.path().join("file");
+    let exported =
+        &objects(&succeed(args(["export"], &pool, [file.to_str().unwrap(), "--form", "tsv", "--json"])))[0];
+    assert_eq!((&exported["without_expiry"], &exported["form"]), (&1.into(), &"tsv".into()));
+    assert_eq!(fs::read(&file).unwrap(), output.stdout);
+}
+
+/// From one process into the next, neither of which waits for the other to end.
+#[test]
+fn two_pools_are_joined_by_a_pipe() {
+    let (folder, pool) = filled();
+    let other = folder.path().join("other");
+    succeed(args(["create"], &other, ["--size", "4M"]));
+    for form in ["quipu", "text", "jsonl"] {
+        let program = env!("CARGO_BIN_EXE_quipu");
+        let export = args(["export"], &pool, ["-", "--form", form]);
+        let mut from = Command::new(program).args(export).stdout(Stdio::piped()).spawn().unwrap();
+        let import = args(["import"], &other, ["-", "--form", form]);
+        let to = Command::new(program).args(import).stdin(from.stdout.take().unwrap()).output().unwrap();
+        assert_eq!((to.status.code(), stderr(&to).as_str()), (Some(0), ""), "{form}");
+        assert!(from.wait().unwrap().success());
+        assert_eq!(
+            succeed(args(["export"], &other, ["-"])),
+            succeed(args(["export"], &pool, ["-"])),
+            "{form}"
+        );
+    }
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line_and_what_was_put() {
+    let (_folder, pool) = pool();
+    let refused = |form, input: &[u8], code| {
+        let output = quipu_with_input(args(["import"], &pool, ["-", "--form", form]), input);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(code), &b""[..]), "{output:?}");
+        stderr(&output)
+    };
+    let told = refused("tsv", b"llama\twool\nalpaca wool\n", 1);
+    assert!(told.contains("line 2 has no tab (1 record before it kept)\nhint: "), "{told}");
+    assert_eq!(succeed(args(["get"], &pool, ["llama"])), b"wool");
+    let told = refused("tsv", b"knot: 7\n", 2);
+    assert!(told.contains("line 1") && told.contains("Nothing was put"), "{told}");
+    let told = refused("jsonl", b"{\"key\":\"a\",\"value\":\"b\"}\n{\"key\":\"c\"}\n", 1);
+    assert!(told.contains("line 2: there is no value") && told.contains("1 record before"), "{told}");
+    fail(args(["get"], &pool, ["c"]), 3);
+    let output = quipu_with_input(args(["import"], &pool, ["-", "--form", "jsonl", "--json"]), b"[]\n");
+    let told = &objects(&output.stderr)[0];
+    assert_eq!((output.status.code(), &told["exit"]), (Some(2), &2.into()), "{told}");
+}
