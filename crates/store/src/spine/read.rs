@@ -1,8 +1,8 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
-use super::scan::KeyAndValue;
 use super::{Located, Pair, Spine, reference_of};
 use crate::error::Error;
+use crate::walks::KeyValue;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
@@ -282,7 +282,7 @@ impl<I: Index> Spine<I> {
         guard: &'g Guard<'_>,
         word: u64,
         record: &RecordView<'g>,
-    ) -> Result<Option<KeyAndValue<'g>>, Error> {
+    ) -> Result<Option<KeyValue<'g>>, Error> {
         if self.has_expired(record) {
             return Ok(None);
         }

@@ -2,6 +2,7 @@
 
 use super::Spine;
 use crate::error::Error;
+use crate::walks::KeyValue;
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{BothWays, Index, IndexError};
@@ -12,10 +13,7 @@ use std::ops::Bound;
 const AT_ONCE: usize = 32;
 
 /// A pair of a scan.
-pub(crate) type Pair<'g> = Result<KeyAndValue<'g>, Error>;
-
-/// Both where they lie, or copies.
-pub(super) type KeyAndValue<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
+pub(crate) type Pair<'g> = Result<KeyValue<'g>, Error>;
 
 impl<I: BothWays> Spine<I> {
     /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].
