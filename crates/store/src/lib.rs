@@ -50,6 +50,7 @@ mod patience;
 mod recovery;
 mod salvage;
 mod settings;
+mod sizes;
 mod slotted;
 mod spine;
 mod stats;

@@ -12,6 +12,7 @@ use crate::options::{FreeList, Options};
 use crate::recovery::{Holes, RecoveryReport};
 use crate::salvage::{self, SalvageReport};
 use crate::settings::Setting;
+use crate::sizes::{check_len, is_zone_size, zone_size};
 use crate::slotted::Slots;
 use crate::spine::{Plan, Remembered, clock_of, with_logs};
 use crate::stats::Stats;
@@ -20,15 +21,11 @@ use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 
 /// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
 const NUMBERS_END: u64 = 1 << 61;
-
-/// Zone sizes that a pool may have.
-const ZONE_SIZES: RangeInclusive<u64> = 16 << 10..=4 << 20;
 
 /// An open store. Share it by reference or `Arc` between threads, and give each thread a [`Client`] of its own.
 ///
@@ -399,31 +396,6 @@ impl Store {
     }
 }
 
-/// The zone size of a new pool of `pool` bytes.
-fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
-    let least = match options.design.unwrap_or_default() {
-        design if design.has_slots() => viper::LEAST_ZONE,
-        _ => quipu::LEAST_ZONE,
-    };
-    let default = || (pool / 256).next_power_of_two().clamp(least, *ZONE_SIZES.end());
-    let size = options.zone_size.unwrap_or_else(default);
-    if size.is_power_of_two() && ZONE_SIZES.contains(&size) {
-        return Ok(size);
-    }
-    let (least, most) = (ZONE_SIZES.start(), ZONE_SIZES.end());
-    Err(Error::Option(format!("the zone size is {size}; it must be a power of two from {least} to {most}")))
-}
-
-/// Refuses a pool with places that the words of its index cannot name.
-fn check_len(design: Design, len: u64) -> Result<(), Error> {
-    let below = design.description().pools_below;
-    if len >= below {
-        let text = format!("a pool of design {design} has less than {below} bytes, not {len}");
-        return Err(Error::Option(text));
-    }
-    Ok(())
-}
-
 fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
     let design = check_superblock(&superblock, options)?;
@@ -471,7 +443,7 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
         return Err(Error::OtherDesign { found: design.to_string(), asked: asked.to_string() });
     }
     superblock.require(design.description().features)?;
-    if !superblock.zone_size().is_power_of_two() || !ZONE_SIZES.contains(&superblock.zone_size()) {
+    if !is_zone_size(superblock.zone_size()) {
         return Err(SpaceError::Geometry { what: "the zone size is none that a store creates" }.into());
     }
     if superblock.clock_ceiling.get().max(superblock.run.get()).max(superblock.generation()) >= NUMBERS_END {
@@ -483,25 +455,5 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("design", &self.design).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// No machine has so many bytes that one could be created.
-    #[test]
-    fn a_pool_is_refused_whose_places_its_index_cannot_name() {
-        for design in Design::ALL.iter().copied() {
-            let below = design.description().pools_below;
-            assert!(check_len(design, below - 1).is_ok(), "{design}");
-            let error = check_len(design, below).expect_err("too large").to_string();
-            assert!(error.contains(design.name()) && error.contains(&below.to_string()), "{error}");
-        }
-        for design in [Design::Mpkv, Design::MpkvBaseline] {
-            let told = format!("pools of less than {} TiB", design.description().pools_below >> 40);
-            assert!(design.description().limits.contains(&told.as_str()), "{design}: {told}");
-        }
     }
 }
