@@ -4,7 +4,7 @@ use crate::change::Expiry;
 use crate::error::Error;
 use crate::slotted::{SlotBatch, Slots, with_slots};
 use crate::spine::{Logs, Pair, with_logs};
-use crate::walks::{BoxedKeys, Iter, Keys, Range};
+use crate::walks::{BoxedKeys, Iter, KeyValue, Keys, Range};
 use quipu_parts::epoch;
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -223,7 +223,7 @@ impl Guard<'_> {
     /// assert_eq!(last.unwrap().0, &b"knot"[..]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn first(&self) -> Result<Option<(Cow<'_, [u8]>, Cow<'_, [u8]>)>, Error> {
+    pub fn first(&self) -> Result<Option<KeyValue<'_>>, Error> {
         self.range(Bound::Unbounded, Bound::Unbounded)?.next().transpose()
     }
 
@@ -231,7 +231,7 @@ impl Guard<'_> {
     ///
     /// # Errors
     /// As for [`range`](Guard::range).
-    pub fn last(&self) -> Result<Option<(Cow<'_, [u8]>, Cow<'_, [u8]>)>, Error> {
+    pub fn last(&self) -> Result<Option<KeyValue<'_>>, Error> {
         self.range(Bound::Unbounded, Bound::Unbounded)?.next_back().transpose()
     }
 
@@ -260,7 +260,7 @@ fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl<'g> IntoIterator for &'g Guard<'g> {
-    type Item = (Cow<'g, [u8]>, Cow<'g, [u8]>);
+    type Item = KeyValue<'g>;
     type IntoIter = Iter<'g>;
 
     fn into_iter(self) -> Iter<'g> {

@@ -86,4 +86,4 @@ pub use store::Store;
 #[doc(hidden)]
 pub use techniques::flat_table;
 pub use techniques::{Shortcut, Techniques};
-pub use walks::{Iter, Keys, Range};
+pub use walks::{Iter, KeyValue, Keys, Range};

@@ -4,6 +4,9 @@ use crate::error::{DamagedPlace, Error, damaged_at};
 use crate::spine::Pair;
 use std::borrow::Cow;
 
+/// A key and its value: where they lie, or copies.
+pub type KeyValue<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
+
 /// Items of a walk in no order, and what became of it.
 struct Walk<'g, T> {
     items: Box<dyn Iterator<Item = Result<T, Error>> + 'g>,
@@ -38,7 +41,7 @@ impl<'g, T> Walk<'g, T> {
 }
 
 /// Iteration over a pinned store; see [`Guard::iter`](crate::Guard::iter).
-pub struct Iter<'g>(Walk<'g, (Cow<'g, [u8]>, Cow<'g, [u8]>)>);
+pub struct Iter<'g>(Walk<'g, KeyValue<'g>>);
 
 impl<'g> Iter<'g> {
     pub(crate) fn new(pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g>, outcome: Result<(), Error>) -> Self {
@@ -69,7 +72,7 @@ impl<'g> Iter<'g> {
 }
 
 impl<'g> Iterator for Iter<'g> {
-    type Item = (Cow<'g, [u8]>, Cow<'g, [u8]>);
+    type Item = KeyValue<'g>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next()
@@ -116,7 +119,7 @@ impl<'g> Range<'g> {
 }
 
 impl<'g> Iterator for Range<'g> {
-    type Item = Result<(Cow<'g, [u8]>, Cow<'g, [u8]>), Error>;
+    type Item = Result<KeyValue<'g>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.pairs.next()
