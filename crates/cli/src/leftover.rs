@@ -1,8 +1,9 @@
 //! Files that a command makes for itself, and removes, but not if it is killed: Ctrl-C ends it on the spot.
 //!
-//! Their names have the number of the process, so that a file whose process is gone is known to be of no use;
-//! the next command that makes such a file removes it.
+//! Their names have the number of the process, and it holds their lock. So a file whose process is gone and that
+//! nobody has locked is of no use; the next command that makes such a file removes it.
 
+use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -14,17 +15,35 @@ pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name.as_bytes().strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
-        let process = number.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
-        let is_gone = |process: u32| {
-            process == std::process::id() || !Path::new("/proc").join(process.to_string()).exists()
-        };
-        if process.is_some_and(is_gone) {
+        let process =
+            number.and_then(|digits| std::str::from_utf8(digits).ok()).filter(|digits| is_number(digits));
+        // Another machine, or container, may have such a process, which then has the lock of its file.
+        let is_gone = |process: &str| !Path::new("/proc").join(process).exists();
+        if process.is_some_and(is_gone) && is_unlocked(&entry.path()) {
             // A process that may not remove it has another name for its own file.
             let _ = fs::remove_file(entry.path());
         }
     }
     let number = std::process::id().to_string();
     folder.join(OsString::from_vec([before, number.as_bytes(), behind].concat()))
+}
+
+fn is_number(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether nobody writes to a file.
+fn is_unlocked(path: &Path) -> bool {
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    is_file && File::open(path).is_ok_and(|file| lock(&file).is_ok())
+}
+
+/// Takes the lock of a file, as every process does that writes to one of its own.
+///
+/// # Errors
+/// Those of the system, and [`io::ErrorKind::WouldBlock`] if another process has it.
+pub fn lock(file: &File) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
 /// A file that gets its name when it is whole. Before, it stands beside it under another, which is gone when

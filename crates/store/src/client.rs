@@ -156,7 +156,7 @@ impl Client {
     /// raise it by any amount.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the design has no versions (those that write in place); as for [`get`](Client::get).
+    /// [`Error::Unsupported`] if the design has no versions (`viper`, `viper-pacman`); as for [`get`](Client::get).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -4,7 +4,7 @@ use crate::background::Cleaner;
 use crate::bucket_table::{self, MpkvSettings};
 use crate::check::CheckReport;
 use crate::client::Client;
-use crate::designs::{Design, quipu, viper, viper_pacman};
+use crate::designs::{Design, viper, viper_pacman};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::offset_map::{NodePlace, OffsetMap};

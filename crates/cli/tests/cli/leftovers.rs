@@ -83,7 +83,7 @@ fn a_salvage_has_its_name_only_when_it_is_whole() {
 #[test]
 fn the_temporary_pool_of_a_benchmark_that_was_killed_is_removed_by_the_next() {
     let (folder, _) = folder();
-    let old = folder.path().join(format!("quipu-bench-{}.pool", dead()));
+    let old = folder.path().join(format!(".quipu-bench-{}.pool", dead()));
     fs::write(&old, "1.5 GB").unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
         .args(["bench", "ops", "--records", "1k", "--medium", "file"])

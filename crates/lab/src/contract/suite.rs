@@ -59,8 +59,8 @@ macro_rules! checks {
 }
 
 const BATCHES: fn(&Description) -> bool = |design| design.batches;
-/// Of what is written in place, no record says how often.
-const VERSIONS: fn(&Description) -> bool = |design| !design.updates_in_place;
+/// Designs over logs, whose records have sequence numbers that nothing changes in place, are those with batches.
+const VERSIONS: fn(&Description) -> bool = BATCHES;
 const EXPIRY: fn(&Description) -> bool = |design| design.expiry;
 const ORDERED: fn(&Description) -> bool = |design| design.ordered;
 const UNORDERED: fn(&Description) -> bool = |design| !design.ordered;

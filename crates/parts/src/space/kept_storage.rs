@@ -7,6 +7,8 @@
 
 use super::error::SpaceError;
 use super::zone_pool::{ZoneId, ZonePool};
+use crate::sync::SpinLock;
+use quipu_medium::MediumError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No zone.
@@ -18,32 +20,39 @@ const FOR_A_DELETION: u32 = 1;
 /// Zones that are asked for storage on a full disk, before that is told.
 pub(super) const MOST_PASSED: usize = 256;
 
+/// How many zones are kept.
+pub(super) const KEPT: usize = 2;
+
 /// Free zones with storage behind them: the first has it behind all of it, for compaction, the second at its beginning.
-pub(super) struct KeptStorage([AtomicU32; 2]);
+pub(super) struct KeptStorage {
+    zones: [AtomicU32; KEPT],
+    /// Who takes a zone.
+    pub(super) turn: SpinLock<()>,
+}
 
 impl Default for KeptStorage {
     fn default() -> KeptStorage {
-        KeptStorage([const { AtomicU32::new(NONE) }; 2])
+        KeptStorage { zones: [const { AtomicU32::new(NONE) }; KEPT], turn: SpinLock::new(()) }
     }
 }
 
 impl KeptStorage {
     /// Whether a zone is one of the first so many that are kept.
     pub(super) fn has(&self, zone: ZoneId, keeps: usize) -> bool {
-        self.0[..keeps].iter().any(|kept| kept.load(Ordering::Relaxed) == zone.0)
+        self.zones[..keeps].iter().any(|kept| kept.load(Ordering::Relaxed) == zone.0)
     }
 }
 
 impl ZonePool {
     /// Sees to it that, of so many zones that are to be left, those that are kept have storage, and returns how many these are.
     ///
-    /// Another thread may take one of them meanwhile, as the first to need it; then the next one who leaves zones sees to another.
+    /// A deletion or compaction may take one of them at any time; then the next one who leaves zones sees to another.
     pub(super) fn keep_storage(&self, leave: u32) -> Result<usize, SpaceError> {
         if !self.region.is_sparse() {
             return Ok(0);
         }
-        let keeps = self.storage.0.len().min(leave as usize);
-        for (number, kept) in self.storage.0[..keeps].iter().enumerate() {
+        let keeps = KEPT.min(leave as usize);
+        for (number, kept) in self.storage.zones[..keeps].iter().enumerate() {
             if self.is_free(ZoneId(kept.load(Ordering::Relaxed))) {
                 continue;
             }
@@ -51,7 +60,7 @@ impl ZonePool {
             // The last ones, which are taken last.
             let free = (0..self.count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone));
             let mut outcome = Ok(());
-            for zone in free.filter(|zone| !self.storage.has(*zone, self.storage.0.len())).take(MOST_PASSED) {
+            for zone in free.filter(|zone| !self.storage.has(*zone, KEPT)).take(MOST_PASSED) {
                 outcome = self.back(zone, 0, len);
                 if outcome.is_ok() {
                     kept.store(zone.0, Ordering::Relaxed);
@@ -60,7 +69,9 @@ impl ZonePool {
             }
             match outcome {
                 // A deletion may have what is left: it makes room in the long run.
-                Err(_) if leave == FOR_A_DELETION => return Ok(0),
+                Err(SpaceError::Medium(MediumError::DiskFull { .. })) if leave == FOR_A_DELETION => {
+                    return Ok(0);
+                }
                 outcome => outcome?,
             }
         }
@@ -72,16 +83,14 @@ impl ZonePool {
         if !self.region.is_sparse() {
             return Ok(0);
         }
-        // A full disk may not have enough for them; then it has in a moment.
-        let keeps = self.keep_storage(u32::MAX).unwrap_or(0);
         let free = (0..self.count()).map(ZoneId).filter(|zone| self.is_free(*zone));
         let mut discarded = 0;
-        for zone in free.filter(|zone| !self.storage.has(*zone, keeps)) {
+        for zone in free.filter(|zone| !self.storage.has(*zone, KEPT)) {
             let start = self.offset(zone).expect("the zone belongs to this pool");
             self.region.discard(start, self.zone_size())?;
             discarded += self.zone_size();
         }
-        // If the disk is full of something else by now, the next put sees to it.
+        // There is room for what is kept now, unless the disk is full of something else; then the next put sees to it.
         let _ = self.keep_storage(u32::MAX);
         Ok(discarded)
     }

@@ -8,7 +8,7 @@
 
 use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind, Words};
-use super::kept_storage::{KeptStorage, MOST_PASSED};
+use super::kept_storage::{KEPT, KeptStorage, MOST_PASSED};
 use super::pool_header::{HEAD_AT, HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
 use super::superblock::{ExtentEntry, Superblock};
@@ -41,7 +41,7 @@ pub(super) struct ZonePool {
     pub(super) extents: Vec<ZoneExtent>,
     /// First byte of each zone.
     offsets: Box<[u64]>,
-    /// Zones that are on a list and not promised to a Get that is under way. At most the sum of the lists.
+    /// Zones that are on a list, or passed by a Get that is under way, and not promised to one.
     free: AtomicU32,
     pub(super) storage: KeptStorage,
 }
@@ -160,6 +160,8 @@ impl ZonePool {
     /// A zone that has been claimed, with storage behind its first bytes: of the node's extents, if they have one, and one of those
     /// that are [kept](KeptStorage) only if no zones are to be left. On an error none is taken.
     fn take_claimed(&self, node: Option<Node>, leave: u32, len: u64) -> Result<ZoneId, SpaceError> {
+        // One at a time, where zones are passed: another one would not find those that this one has for a moment.
+        let _turn = self.region.is_sparse().then(|| self.storage.turn.lock());
         let keeps = self.keep_storage(leave)?;
         let mut passed = Vec::new();
         let taken = self.take_passing(node, keeps, len, &mut passed);
@@ -185,11 +187,15 @@ impl ZonePool {
         for _ in 0..PATIENCE {
             match self.pop(node)? {
                 Some(zone) if self.storage.has(zone, keeps) => passed.push(zone),
+                // Of very many only those that are kept are asked.
+                Some(zone) if passed.len() > MOST_PASSED && !self.storage.has(zone, KEPT) => {
+                    passed.push(zone)
+                }
                 Some(zone) => match self.back(zone, 0, len) {
                     Ok(()) => return Ok(zone),
                     Err(error) => {
                         passed.push(zone);
-                        if !self.region.is_sparse() || passed.len() > MOST_PASSED {
+                        if !self.region.is_sparse() {
                             return Err(error);
                         }
                         // Another one may have storage on a disk that is full.

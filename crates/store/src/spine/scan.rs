@@ -23,11 +23,22 @@ impl<I: BothWays> Spine<I> {
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Ordered<'g, I> {
-        Ordered { spine: self, guard, from, to, front: None, back: None, damaged: Vec::new(), ended: false }
+        Ordered {
+            spine: self,
+            guard,
+            from,
+            to,
+            front: None,
+            back: None,
+            told: [None; 2],
+            damaged: Vec::new(),
+            ended: false,
+        }
     }
 }
 
-/// A scan from both ends. What an end has told becomes its bound, so the ends meet where nothing is left between the bounds.
+/// A scan from both ends. What an end has told is a bound of the other one, so they meet where nothing is left between them. It is none
+/// of its own: the walk of the index goes on in order, whatever a damaged key says.
 pub(crate) struct Ordered<'g, I: BothWays> {
     spine: &'g Spine<I>,
     guard: &'g Guard<'g>,
@@ -35,6 +46,8 @@ pub(crate) struct Ordered<'g, I: BothWays> {
     to: Bound<Cow<'g, [u8]>>,
     front: Option<Walk<I::Scan>>,
     back: Option<Walk<I::ScanBack>>,
+    /// The last keys that the front and the back have told.
+    told: [Option<&'g [u8]>; 2],
     /// Words of records that were told to be damaged, which the other end is not to tell again: their keys prove nothing.
     damaged: Vec<u64>,
     ended: bool,
@@ -57,17 +70,23 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             Err(error) => return self.tell_damage(word, error),
         };
         // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
-        match (is_above(&self.from, record.key), is_below(&self.to, record.key)) {
-            (true, true) => {}
-            (_, false) if !BACK => return Step::End,
-            (false, _) if BACK => return Step::End,
-            _ => return Step::Pass,
+        let (key, [front, back]) = (record.key, self.told);
+        let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
+        let is_beyond = if BACK {
+            !is_above || front.is_some_and(|told| key <= told)
+        } else {
+            !is_below || back.is_some_and(|told| key >= told)
+        };
+        if is_beyond {
+            return Step::End;
+        }
+        if !(is_above && is_below) {
+            return Step::Pass;
         }
         match self.spine.pair_of(self.guard, word, &record) {
             Ok(None) => Step::Pass,
             Ok(Some(pair)) => {
-                let end = if BACK { &mut self.to } else { &mut self.from };
-                *end = Bound::Excluded(Cow::Borrowed(record.key));
+                self.told[usize::from(BACK)] = Some(key);
                 Step::Tell(Ok(pair))
             }
             Err(error) => self.tell_damage(word, error),
@@ -76,7 +95,8 @@ impl<'g, I: BothWays> Ordered<'g, I> {
 
     #[cold]
     fn tell_damage(&mut self, word: u64, error: Error) -> Step<'g> {
-        if self.damaged.contains(&word) {
+        // Only another end could come to it again.
+        if self.front.is_some() && self.back.is_some() && self.damaged.contains(&word) {
             return Step::Pass;
         }
         self.damaged.push(word);

@@ -48,7 +48,7 @@ impl Place {
 
 /// The file of a benchmark that was killed would take its space until somebody finds it.
 fn temporary_path() -> PathBuf {
-    own_path(&std::env::temp_dir(), b"quipu-bench-", b".pool")
+    own_path(&std::env::temp_dir(), b".quipu-bench-", b".pool")
 }
 
 fn statement_at(path: &Path, medium: MediumKind) -> Result<Statement, Failure> {

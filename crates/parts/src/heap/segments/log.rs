@@ -253,7 +253,8 @@ impl LogHeap {
             }
         };
         if let Some(passed) = segment.replace(fresh) {
-            self.end(passed, |segment| !segment.reserved);
+            // One that only lacks storage is for others, who may have some by then.
+            self.end(passed, |segment| !segment.reserved && !self.may_go_on(segment, len, purpose));
         }
         taking.done();
         Ok(())

@@ -111,7 +111,8 @@ impl LogHeap {
         // SAFETY: forwarded.
         let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
         let info = self.info_of(zone, header, bytes.len() as u64)?;
-        let bytes = if info.sealed_end.is_some() { bytes } else { self.written_part(zone, bytes) };
+        let written = if info.sealed_end.is_some() { bytes.len() } else { self.written_len(zone) as usize };
+        let bytes = &bytes[..bytes.len().min(written)];
         Ok(Scan::new(self, info, bytes))
     }
 
@@ -150,7 +151,8 @@ impl LogHeap {
         let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
         let life = header.life_key(self.certifier());
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end: None };
-        Ok(Scan::new(self, info, self.written_part(zone, bytes)).past_holes())
+        let bytes = &bytes[..bytes.len().min(self.written_len(zone) as usize)];
+        Ok(Scan::new(self, info, bytes).past_holes())
     }
 
     /// The header of a segment and as many bytes of its zone, from the first on.

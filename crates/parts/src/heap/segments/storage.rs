@@ -26,13 +26,13 @@ impl LogHeap {
         self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
     }
 
-    /// The bytes of a segment that may have been written; all others have no storage. Even to read those may ask a file system
-    /// for a page that it does not have.
-    pub(super) fn written_part<'a>(&self, zone: ZoneId, bytes: &'a [u8]) -> &'a [u8] {
-        let (start, all) = (self.space.zone_offset(zone), bytes.len() as u64);
-        let is_end = |len: &u64| *len < all && !self.region().has_data(start + len, all - len);
-        let end = self.steps().find(is_end).unwrap_or(all);
-        &bytes[..end as usize]
+    /// Bytes of a segment, from its start, that may have been written; all others have no storage. Even to read those may ask a
+    /// file system for a page that it does not have.
+    pub fn written_len(&self, zone: ZoneId) -> u64 {
+        let (start, all) = (self.space.zone_offset(zone), self.space.zone_size());
+        let is_end = |len: &u64| !self.region().has_data(start + len, all - len);
+        // A pool that was cut short ends within a zone.
+        if start + all > self.region().len() { all } else { self.steps().find(is_end).unwrap_or(all) }
     }
 
     /// Where storage may end: nowhere but at the end of the zone, unless the pool is a file.
