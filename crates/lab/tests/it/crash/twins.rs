@@ -156,6 +156,7 @@ twins! {
     freed_in_dram_only: Quipu, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 5, 7];
     batch_in_pieces: Quipu, Broken::Store(Twin::BatchInPieces), &["an atomic batch is there in part"], ANY, &[1, 2, 3];
     stale_checkpoint: Quipu, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
+    flatstore_m_stale_checkpoint: FlatstoreM, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
     value_committed_late: Quipu, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 5];
     viper_fence_left_out: Viper, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
     /// In pools whose records have one size.
