@@ -32,6 +32,7 @@ mod repointing;
 mod shared;
 mod small_pools;
 mod soak;
+mod sync;
 mod told;
 mod twins;
 mod viper;

@@ -1,0 +1,35 @@
+//! A store on a file writes back to its device what it is asked to.
+
+use quipu::{MediumKind, Options, Store};
+use std::path::Path;
+
+/// KiB of the mapping of a file that its device does not have yet.
+fn dirty_kib(path: &Path) -> u64 {
+    let (maps, path) = (std::fs::read_to_string("/proc/self/smaps").unwrap(), path.to_str().unwrap());
+    let of_file = maps.lines().skip_while(|line| !line.ends_with(path)).skip(1);
+    let kib = |line: &str| line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok());
+    of_file
+        .take_while(|line| !line.contains(" rw-s "))
+        .filter(|line| line.starts_with("Shared_Dirty:") || line.starts_with("Private_Dirty:"))
+        .filter_map(kib)
+        .sum()
+}
+
+#[test]
+fn what_was_acknowledged_is_on_the_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = Options { size: 16 << 20, cleaner: false, ..Options::default() };
+    let store = Store::create(&path, &options).unwrap();
+    if store.statement().medium != MediumKind::File {
+        println!("skipped: {} has no device beneath it", folder.path().display());
+        return;
+    }
+    let mut client = store.client();
+    for round in 0..3u32 {
+        (0..1000u32).for_each(|key| client.put(&key.to_le_bytes(), &[round as u8; 500]).unwrap());
+        assert!(dirty_kib(&path) >= 400, "{} KiB", dirty_kib(&path));
+        store.sync().unwrap();
+        assert_eq!(dirty_kib(&path), 0);
+    }
+}
