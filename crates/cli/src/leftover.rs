@@ -1,9 +1,8 @@
 //! Files that a command makes for itself, and removes, but not if it is killed: Ctrl-C ends it on the spot.
 //!
-//! Their names have the number of the process, and it holds their lock. So a file whose process is gone and that
-//! nobody has locked is of no use; the next command that makes such a file removes it.
+//! Their names have the number of the process, so that a file whose process is gone is known to be of no use;
+//! the next command that makes such a file removes it. Two containers must not make such files in one folder.
 
-use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -17,9 +16,9 @@ pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
         let number = name.as_bytes().strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
         let process =
             number.and_then(|digits| std::str::from_utf8(digits).ok()).filter(|digits| is_number(digits));
-        // Another machine, or container, may have such a process, which then has the lock of its file.
         let is_gone = |process: &str| !Path::new("/proc").join(process).exists();
-        if process.is_some_and(is_gone) && is_unlocked(&entry.path()) {
+        let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file());
+        if process.is_some_and(is_gone) && is_file() {
             // A process that may not remove it has another name for its own file.
             let _ = fs::remove_file(entry.path());
         }
@@ -30,20 +29,6 @@ pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
 
 fn is_number(digits: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Whether nobody writes to a file.
-fn is_unlocked(path: &Path) -> bool {
-    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    is_file && File::open(path).is_ok_and(|file| lock(&file).is_ok())
-}
-
-/// Takes the lock of a file, as every process does that writes to one of its own.
-///
-/// # Errors
-/// Those of the system, and [`io::ErrorKind::WouldBlock`] if another process has it.
-pub fn lock(file: &File) -> io::Result<()> {
-    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
 /// A file that gets its name when it is whole. Before, it stands beside it under another, which is gone when

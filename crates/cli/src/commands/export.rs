@@ -2,7 +2,7 @@
 
 use super::check::{listed, objects};
 use crate::failure::{Failure, Outcome};
-use crate::leftover::{Unnamed, lock};
+use crate::leftover::Unnamed;
 use crate::output::{self, Bar, counted};
 use crate::pool;
 use crate::size::human;
@@ -108,7 +108,6 @@ impl Args {
             let unnamed = Unnamed::of(&self.file)?;
             // For those who may read the pool, and no others.
             let file = File::options().write(true).create_new(true).mode(0o600).open(unnamed.path())?;
-            lock(&file)?;
             Ok((unnamed, file))
         };
         let (unnamed, mut file) = begin().map_err(|error| match wrong(error) {

@@ -38,13 +38,10 @@ pub const SEAM_EXCEPTIONS: &[(&str, &str, &str)] = &[
 ];
 
 /// Files outside `medium` that may use instructions of one processor, with the reason.
-pub const MACHINE_EXCEPTIONS: &[(&str, &str)] = &[
-    (
-        "crates/parts/src/index/hash/probe.rs",
-        "compares the slots of a line in DRAM at once; nothing here concerns the medium, and a portable form is beside it",
-    ),
-    ("crates/cli/src/leftover.rs", "locks files of a command, which are no pools"),
-];
+pub const MACHINE_EXCEPTIONS: &[(&str, &str)] = &[(
+    "crates/parts/src/index/hash/probe.rs",
+    "compares the slots of a line in DRAM at once; nothing here concerns the medium, and a portable form is beside it",
+)];
 
 /// Paths that would let a clock, randomness, a thread or a lock unknown to the simulator into the engine.
 const SEAMS: &[&str] = &[

@@ -9,7 +9,7 @@ fn dirty_kib(path: &Path) -> u64 {
     let of_file = maps.lines().skip_while(|line| !line.ends_with(path)).skip(1);
     let kib = |line: &str| line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok());
     of_file
-        .take_while(|line| !line.contains(" rw-s "))
+        .take_while(|line| line.split_whitespace().next().is_some_and(|word| word.ends_with(':')))
         .filter(|line| line.starts_with("Shared_Dirty:") || line.starts_with("Private_Dirty:"))
         .filter_map(kib)
         .sum()
