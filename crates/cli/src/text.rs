@@ -1,6 +1,8 @@
 //! Keys and values between the command line and bytes.
 
 use crate::failure::Failure;
+use quipu_cli::hex;
+pub use quipu_cli::hex::encode;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -23,22 +25,12 @@ pub fn key(argument: &OsStr, hex: bool) -> Result<Vec<u8>, Failure> {
 /// be piped in.
 pub fn decode(digits: &[u8], what: &str) -> Result<Vec<u8>, Failure> {
     let digits = digits.trim_ascii();
-    let nibble = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-    let pair = |pair: &[u8]| match pair {
-        [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
-        _ => None,
-    };
-    digits.chunks(2).map(pair).collect::<Option<_>>().ok_or_else(|| {
+    hex::decode(digits).ok_or_else(|| {
         let digits = digits.escape_ascii();
         Failure::Usage(format!(
             "the {what} {digits} is not hexadecimal; with --hex, write two digits for each byte"
         ))
     })
-}
-
-/// Bytes as hexadecimal digits.
-pub fn encode(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

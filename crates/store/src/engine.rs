@@ -135,11 +135,9 @@ impl Engine {
 
     /// Gives the storage of free zones back to the file system. The caller has the store for itself.
     pub(crate) fn trim(&self) -> Result<u64, Error> {
-        // The checkpoint of the last close lies in such zones.
-        if self.space().superblock().checkpoint().is_some() {
-            self.space().update_superblock(|superblock| superblock.checkpoint = Default::default());
-        }
-        // What says that they are free must not be lost to a crash of the system that leaves them without their headers.
+        // The checkpoint of the last close lies in such zones. A run that has begun leaves another when it ends.
+        self.clock().draw(self.space());
+        // The zone table that says they are free must not be lost to a crash of the system that leaves them without their headers.
         self.sync()?;
         Ok(self.space().discard_free_zones()?)
     }

@@ -320,7 +320,7 @@ impl Store {
     }
 
     /// Writes a file back to its device: everything that was acknowledged before the call is there when it returns, and a crash of
-    /// the system right after it takes none of that. What is written *after* it may reach the device in any order, so a later
+    /// the system right after it takes none of that. Writes *after* it may reach the device in any order, so a later
     /// crash of the system can take older records as well, until the next call or [`close`](Store::close). On media other than
     /// files an acknowledged write needs no more, and nothing happens; see [`statement`](Store::statement).
     ///

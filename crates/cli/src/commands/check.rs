@@ -92,7 +92,7 @@ impl Args {
             // A device; the name of a file is taken.
             salvage(into).map_err(|error| Failure::from(error).naming(&self.pool))
         } else {
-            // What a salvage that was killed has copied is not to be taken for all that there was.
+            // The copy of a salvage that was killed is not to be taken for all that there was.
             let unnamed = Unnamed::of(into).map_err(wrong)?;
             let report = salvage(unnamed.path()).map_err(|error| Failure::from(error).naming(&self.pool));
             report.and_then(|report| unnamed.name().map_err(wrong).map(|()| report))

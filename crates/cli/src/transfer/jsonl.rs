@@ -7,6 +7,7 @@
 use super::Records;
 use super::error::FormError;
 use super::lines::Lines;
+use crate::hex;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -36,28 +37,17 @@ type Field<'t> = (Option<Cow<'t, str>>, Option<Cow<'t, str>>);
 fn field(bytes: &[u8]) -> Field<'_> {
     match std::str::from_utf8(bytes) {
         Ok(text) => (Some(text.into()), None),
-        Err(_) => (None, Some(digits(bytes).into())),
+        Err(_) => (None, Some(hex::encode(bytes).into())),
     }
 }
 
-fn digits(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let pairs = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    pairs.map(|nibble| char::from(DIGITS[usize::from(nibble)])).collect()
-}
-
 /// Puts the bytes of a field into `out`, or says what is wrong with it.
-fn bytes((text, hex): Field<'_>, name: &'static str, out: &mut Vec<u8>) -> Result<(), String> {
-    match (text, hex) {
+fn bytes((text, digits): Field<'_>, name: &'static str, out: &mut Vec<u8>) -> Result<(), String> {
+    match (text, digits) {
         (Some(text), None) => out.extend_from_slice(text.as_bytes()),
-        (None, Some(hex)) => {
-            let nibble = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+        (None, Some(digits)) => {
             let wrong = || format!("{name}_hex is not two hexadecimal digits for each byte");
-            for pair in hex.as_bytes().chunks(2) {
-                let [high, low] = pair else { return Err(wrong()) };
-                let (high, low) = nibble(*high).zip(nibble(*low)).ok_or_else(wrong)?;
-                out.push(high << 4 | low);
-            }
+            out.extend(hex::decode(digits.as_bytes()).ok_or_else(wrong)?);
         }
         (Some(_), Some(_)) => return Err(format!("there are both {name} and {name}_hex")),
         (None, None) => return Err(format!("there is no {name}, nor {name}_hex")),
@@ -80,8 +70,9 @@ impl<'t> JsonRecord<'t> {
 
     /// The same with digits in place of strings.
     pub fn in_hex(self) -> JsonRecord<'t> {
-        let hex = |text: Option<Cow<'t, str>>, hex| text.map(|text| digits(text.as_bytes()).into()).or(hex);
-        let (key_hex, value_hex) = (hex(self.key, self.key_hex), hex(self.value, self.value_hex));
+        let digits_of = |text: Option<Cow<'t, str>>| text.map(|text| hex::encode(text.as_bytes()).into());
+        let key_hex = digits_of(self.key).or(self.key_hex);
+        let value_hex = digits_of(self.value).or(self.value_hex);
         JsonRecord { key_hex, value_hex, expires: self.expires, ..JsonRecord::default() }
     }
 }

@@ -33,7 +33,7 @@ fn compaction_gives_the_space_of_free_zones_back_to_the_file_system() {
     succeed(args(["compact"], &pool, []));
     assert!(used(&pool) < 4 << 20, "{} bytes", used(&pool));
     assert!(text(args(["check"], &pool, [])).contains("sound"));
-    // What was given back is there again when it is needed.
+    // Space that was given back is there again when it is needed.
     assert_eq!(quipu_with_input(args(["put"], &pool, ["picture", "-"]), &value).status.code(), Some(0));
     assert!(succeed(args(["get"], &pool, ["picture"])) == value);
 }

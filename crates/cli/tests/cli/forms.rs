@@ -40,7 +40,7 @@ fn a_pool_goes_through_a_pipe_as_json_lines_and_comes_back_the_same() {
     assert_eq!(succeed(args(["export"], &other, ["-"])), succeed(args(["export"], &pool, ["-"])));
     let session = &objects(&succeed(args(["get"], &other, ["session", "--json"])))[0];
     assert_eq!(session["expires"], 1u64 << 50, "{session}");
-    // What `get` prints is a line of the form.
+    // The output of `get` is a line of the form.
     import(&pool, "jsonl", format!("{session}\n").as_bytes());
 }
 

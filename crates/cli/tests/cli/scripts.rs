@@ -1,4 +1,4 @@
-//! What scripts rely on: codes, errors as objects, and sizes that add up.
+//! The things that scripts rely on: codes, errors as objects, and sizes that add up.
 
 use crate::support::*;
 use std::fs;
@@ -66,7 +66,7 @@ fn text_for_people_is_wrapped() {
     }
 }
 
-/// An empty pool uses nothing; what is free and what is live change by about as much as is put.
+/// An empty pool uses nothing; free and live bytes change by about as much as is put.
 #[test]
 fn the_bytes_of_a_pool_add_up() {
     for design in objects(&succeed(["designs", "--json"])) {
@@ -96,7 +96,7 @@ fn the_bytes_of_a_pool_add_up() {
 
         succeed(args(["del"], &pool, ["k0000"]));
         let less = info();
-        // Where the index is in the pool, what an earlier run has superseded is found out while the pool is
+        // Where the index is in the pool, records that an earlier run superseded are found out while the pool is
         // in use.
         let more = of(&less, "garbage_bytes") > of(&filled, "garbage_bytes");
         assert!(more && of(&less, "live_bytes") < live || less["garbage_is_known"] == false, "{less}");

@@ -31,7 +31,7 @@ fn written(pairs: &Pairs, form: Form) -> Vec<u8> {
     writer.finish(true).expect("a vector takes all bytes").out
 }
 
-/// Reads bytes in a form that proves nothing; what was understood is written and read as the same.
+/// Reads bytes in a form that proves nothing; the records understood are written, and read as the same.
 fn survive_as(form: Form, data: &[u8]) -> (Pairs, Option<FormError>) {
     let by_form = |file: &[u8], longest| match form {
         Form::Tsv => read(TsvReader::new(file, longest)),

@@ -207,3 +207,22 @@ fn a_full_disk(design: Design) {
     assert!(store.recovery().was_clean && !store.recovery().from_checkpoint);
     verify(&mut store, &expected);
 }
+
+/// The zones that give their storage back are those that a checkpoint lies in.
+#[test]
+fn a_pool_that_was_trimmed_leaves_another_checkpoint() {
+    each_design(|design| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, options) = (folder.path().join("pool"), Options { size: 4 << 20, ..options(design) });
+        let mut expected = Contents::new();
+        let store = Store::create(&path, &options).expect("a new pool");
+        work(&store, 0, &mut expected);
+        store.close().expect("closed");
+        let mut store = Store::open(&path, &options).expect("a pool");
+        assert!(store.recovery().from_checkpoint && store.trim().expect("no client") > 1 << 20);
+        store.close().expect("closed");
+        let mut store = Store::open(&path, &options).expect("a pool");
+        assert!(store.recovery().from_checkpoint, "{design}");
+        verify(&mut store, &expected);
+    });
+}

@@ -1,7 +1,7 @@
-//! Images: an index in DRAM as bytes and back, for a checkpoint. What an image holds is the index's own affair; it is there
+//! Images: an index in DRAM as bytes and back, for a checkpoint. The contents of an image are the index's own affair; it is there
 //! so that an open reads no record and looks for no key.
 //!
-//! A reader of an image believes nothing: whatever the bytes are, what comes out is a sound index whose words all satisfied
+//! A reader of an image believes nothing: of any bytes it makes a sound index whose words all satisfied
 //! the source, or an error. That the bytes are those that were written is for the source to prove.
 
 use super::seam::Index;
@@ -31,7 +31,7 @@ impl<'a> Image<'a> {
         self.len
     }
 
-    /// Whether the image has no bytes: never.
+    /// Whether the image has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -52,7 +52,8 @@ pub trait ImageSource: Sync {
         self.len() == 0
     }
 
-    /// The pieces that make up `len` bytes of it from `from` on; fewer if it ends before. Each begins at a multiple of 8 in the image.
+    /// The pieces that make up `len` bytes of it from `from` on; fewer if it ends before. Each begins at a
+    /// multiple of 8 in the image, if `from` is one.
     fn pieces(&self, from: u64, len: u64) -> impl Iterator<Item = &[u8]>;
 
     /// Whether an index of this store may have a word.

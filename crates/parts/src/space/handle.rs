@@ -284,7 +284,7 @@ impl Space {
     }
 
     /// Get: takes a free zone, one of the node's if it has any, with storage behind it. `None` if no more than `leave`
-    /// zones are free, which are then still there for whom they are kept, on a full disk too. Nothing is durable yet; a zone that is
+    /// zones are free, which are then still there for whom they are kept, also on a full disk. Nothing is durable yet; a zone that is
     /// not committed is free again after the next open.
     ///
     /// # Errors
@@ -319,7 +319,7 @@ impl Space {
     }
 
     /// Gives the storage of free zones back to the file system, but for what deletions and compaction need on a full disk. Nobody
-    /// takes or releases zones meanwhile, and what says that they are free is on the device. Returns the bytes of these zones.
+    /// takes or releases zones meanwhile, and the zone table that says they are free is on the device. Returns the bytes of these zones.
     ///
     /// # Errors
     /// [`SpaceError::Medium`] if the system could not.

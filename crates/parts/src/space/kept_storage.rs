@@ -1,9 +1,9 @@
 //! Storage that stays set aside for deletions and compaction, so that a full disk is no worse than a full pool.
 //!
 //! A file takes storage as it fills, and a disk may be full long before the pool is. Then no zone can be taken that has no storage
-//! behind it, so a few free zones have some at all times: one for compaction, which then frees others with theirs, and the
-//! beginning of another one for deletions. Zones keep their storage when they are released. Which zones have some is not written
-//! down: the file system is asked, and setting aside what is there already succeeds on a full disk too.
+//! behind it, so two free zones have some at all times: one for compaction, which then frees others with theirs, and the
+//! beginning of another one for deletions. A released zone keeps the storage that it had. Which zones have some is not written
+//! down: the file system is asked, and setting aside storage that is there already succeeds on a full disk too.
 
 use super::error::SpaceError;
 use super::zone_pool::{ZoneId, ZonePool};
@@ -26,7 +26,7 @@ pub(super) const KEPT: usize = 2;
 /// Free zones with storage behind them: the first has it behind all of it, for compaction, the second at its beginning.
 pub(super) struct KeptStorage {
     zones: [AtomicU32; KEPT],
-    /// Who takes a zone.
+    /// Held by the thread that takes a zone.
     pub(super) turn: SpinLock<()>,
 }
 

@@ -59,7 +59,7 @@
 //! # Threads
 //!
 //! Every call may be made from any thread. Lists and superblock each have a spin lock; Commit and Check take none.
-//! No lock is held across a flush except that of the superblock.
+//! No lock is held across a flush except that of the superblock. In a file, Gets of zones take turns (`kept_storage.rs`).
 
 mod audit;
 mod error;

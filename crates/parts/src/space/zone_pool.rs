@@ -182,7 +182,7 @@ impl ZonePool {
     ) -> Result<ZoneId, SpaceError> {
         let mut waiter = Waiter::default();
         let mut lacks_storage = None;
-        // The count said that a zone is free, so a list has it or is about to: whoever releases one is between the two, and another
+        // The count said that a zone is free, so a list has it or is about to: a thread that releases one is between the two, and another
         // thread may take one ahead of the search and leave its own behind it.
         for _ in 0..PATIENCE {
             match self.pop(node)? {

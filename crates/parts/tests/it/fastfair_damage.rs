@@ -1,4 +1,4 @@
-//! A FAST&FAIR index in a damaged pool: whatever stands there is refused or harmless, and hides no more than itself.
+//! A FAST&FAIR index in a damaged pool: any damage is refused or harmless, and hides no more than itself.
 
 use crate::fastfair::support;
 
@@ -76,7 +76,7 @@ fn damaged_words_are_refused_or_harmless() {
                         Err(error) => panic!("{error}"),
                         Ok(index) => noticed += u64::from(use_it(&index, &participant(), keys)),
                     }
-                    // What has been changed, and zones that have been taken.
+                    // The words that were changed, and zones that were taken.
                     for other in space.committed_zones().into_iter().filter(|other| !zones.contains(other)) {
                         space.release_zone(other);
                     }

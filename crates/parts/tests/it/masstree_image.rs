@@ -1,5 +1,5 @@
-//! Images of Masstrees: the index that is loaded is the one that was saved, and grows on; whatever else is loaded is refused,
-//! or is exactly what its bytes say.
+//! Images of Masstrees: the index that is loaded is the one that was saved, and grows on; any other image is refused,
+//! or loads exactly as its bytes say.
 
 use crate::masstree::pair::{Pair, participant};
 use crate::masstree::support::{Keys, mix};
@@ -136,7 +136,7 @@ fn the_longest_keys_share_thousands_of_layers() {
     assert_eq!(pair.index.stats().layers, 8_191);
 }
 
-/// What proves the bytes is the checkpoint. But whatever they are, an index has the keys and words that they say, in order.
+/// The checkpoint proves the bytes. But whatever they are, an index has the keys and words that they say, in order.
 #[test]
 fn of_an_image_with_a_flipped_bit_comes_what_it_says_or_nothing() {
     let participant = participant();
@@ -240,7 +240,7 @@ proptest! {
         }
     }
 
-    /// The order of the bytes is all that decides: what a map has in order is loaded, whatever it is.
+    /// The order of the bytes is all that decides: keys that a map has in order are loaded, whatever they are.
     #[test]
     fn changed_images_bring_no_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),

@@ -37,8 +37,8 @@ impl<I: BothWays> Spine<I> {
     }
 }
 
-/// A scan from both ends. What an end has told is a bound of the other one, so they meet where nothing is left between them. It is none
-/// of its own: the walk of the index goes on in order, whatever a damaged key says.
+/// A scan from both ends. The last key told at an end bounds the other end, so they meet where nothing is left between them. It
+/// does not bound its own: the walk of the index goes on in order, whatever a damaged key says.
 pub(crate) struct Ordered<'g, I: BothWays> {
     spine: &'g Spine<I>,
     guard: &'g Guard<'g>,
@@ -53,77 +53,62 @@ pub(crate) struct Ordered<'g, I: BothWays> {
     ended: bool,
 }
 
-/// What comes of a word of a scan.
-enum Step<'g> {
-    Tell(Pair<'g>),
-    Pass,
-    /// It is beyond the other bound.
-    End,
-}
-
 impl<'g, I: BothWays> Ordered<'g, I> {
-    #[inline]
-    fn step<const BACK: bool>(&mut self, word: u64) -> Step<'g> {
-        let record = match self.spine.record_for_pair(self.guard, word) {
-            Ok(record) => record,
-            // It may lie behind the end, since its key proves nothing.
-            Err(error) => return self.tell_damage(word, error),
-        };
-        // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
-        let (key, [front, back]) = (record.key, self.told);
-        let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
-        let is_beyond = if BACK {
-            !is_above || front.is_some_and(|told| key <= told)
-        } else {
-            !is_below || back.is_some_and(|told| key >= told)
-        };
-        if is_beyond {
-            return Step::End;
-        }
-        if !(is_above && is_below) {
-            return Step::Pass;
-        }
-        match self.spine.pair_of(self.guard, word, &record) {
-            Ok(None) => Step::Pass,
-            Ok(Some(pair)) => {
-                self.told[usize::from(BACK)] = Some(key);
-                Step::Tell(Ok(pair))
-            }
-            Err(error) => self.tell_damage(word, error),
-        }
-    }
-
-    #[cold]
-    fn tell_damage(&mut self, word: u64, error: Error) -> Step<'g> {
-        // Only another end could come to it again.
-        if self.front.is_some() && self.back.is_some() && self.damaged.contains(&word) {
-            return Step::Pass;
-        }
-        self.damaged.push(word);
-        Step::Tell(Err(error))
-    }
-
     /// The next pair from one of the ends.
     #[inline]
     fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {
         while !self.ended {
-            let step = match if BACK { self.back_word() } else { self.front_word() } {
-                Ok(Some(word)) => self.step::<BACK>(word),
-                Ok(None) => Step::End,
+            let word = match if BACK { self.back_word() } else { self.front_word() } {
+                Ok(Some(word)) => word,
+                Ok(None) => break,
                 Err(error) => {
                     self.ended = true;
-                    Step::Tell(Err(error))
+                    return Some(Err(error));
                 }
             };
-            match step {
-                Step::Tell(pair) => return Some(pair),
-                Step::Pass => {}
-                Step::End => self.ended = true,
+            let record = match self.spine.record_for_pair(self.guard, word) {
+                Ok(record) => record,
+                // It may lie behind the end, since its key proves nothing.
+                Err(error) if self.is_news(word) => return Some(Err(error)),
+                Err(_) => continue,
+            };
+            // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
+            let (key, [front, back]) = (record.key, self.told);
+            let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
+            let is_beyond = if BACK {
+                !is_above || front.is_some_and(|told| key <= told)
+            } else {
+                !is_below || back.is_some_and(|told| key >= told)
+            };
+            if is_beyond {
+                break;
+            }
+            if !(is_above && is_below) {
+                continue;
+            }
+            match self.spine.pair_of(self.guard, word, &record) {
+                Ok(None) => {}
+                Ok(pair) => {
+                    self.told[usize::from(BACK)] = Some(key);
+                    return pair.map(Ok);
+                }
+                Err(error) if self.is_news(word) => return Some(Err(error)),
+                Err(_) => {}
             }
         }
+        self.ended = true;
         None
     }
 
+    /// Whether the damaged record of a word was not told before. Only another end could come to it again.
+    #[cold]
+    fn is_news(&mut self, word: u64) -> bool {
+        let is_news = self.front.is_none() || self.back.is_none() || !self.damaged.contains(&word);
+        self.damaged.push(word);
+        is_news
+    }
+
+    #[inline]
     fn front_word(&mut self) -> Result<Option<u64>, Error> {
         let Ordered { spine, guard, from, .. } = self;
         let walk = self.front.get_or_insert_with(|| {
@@ -138,6 +123,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         })
     }
 
+    #[inline]
     fn back_word(&mut self) -> Result<Option<u64>, Error> {
         let Ordered { spine, guard, to, .. } = self;
         let walk = self

@@ -276,7 +276,7 @@ fn a_forged_checkpoint_brings_no_panic() {
             let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
             believed += u64::from(store.recovery().from_checkpoint);
             live_through(store, &ground.victim.contents, 0);
-            // What such a store leaves is a pool again.
+            // Such a store leaves a pool again.
             drop(Store::open(ground.victim.path(), &trusting()).unwrap());
         }
         assert!((30..180).contains(&believed), "{design}: {believed} of 200 were believed");

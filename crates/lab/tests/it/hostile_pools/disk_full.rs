@@ -99,7 +99,8 @@ fn on_a_small_file_system() {
     let filler = folder.path().join("filler");
     std::fs::write(&filler, vec![1; 1 << 20]).unwrap();
     let path = folder.path().join("pool");
-    let options = Options { size: 16 << 20, zone_size: Some(64 << 10), ..options() };
+    // Many more zones than are asked for storage before a put is refused.
+    let options = Options { size: 128 << 20, zone_size: Some(64 << 10), ..options() };
     let mut store = Store::create(&path, &options).unwrap();
     let mut contents = Contents::new();
     disk_full(put_until_it_fails(&store, &mut contents, 100_000));
@@ -107,6 +108,16 @@ fn on_a_small_file_system() {
     verify(&mut store, &contents);
     drop(store);
     let mut store = Store::open(&path, &options).unwrap();
+    verify(&mut store, &contents);
+    // Deletions and compaction go on, and so do puts of what they make room for.
+    let victims: Vec<_> = contents.keys().step_by(4).cloned().collect();
+    let mut client = store.client();
+    victims.iter().for_each(|key| client.delete(key).unwrap());
+    drop(client);
+    contents.retain(|key, _| !victims.contains(key));
+    store.compact().unwrap();
+    verify(&mut store, &contents);
+    assert!(put_until_it_fails(&store, &mut contents, 50).is_none());
     verify(&mut store, &contents);
     std::fs::remove_file(filler).unwrap();
     assert!(put_until_it_fails(&store, &mut contents, 400).is_none());

@@ -192,7 +192,7 @@ fn in_an_open_segment_damage_takes_one_record_and_is_told() {
     }
 }
 
-/// Whoever wrote a value decides how much of it looks like records.
+/// The writer of a value decides how much of it looks like records.
 #[test]
 fn a_search_behind_damage_that_takes_too_long_is_given_up_and_told() {
     const ZONE: usize = 64 << 10;

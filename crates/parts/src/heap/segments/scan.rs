@@ -111,8 +111,8 @@ impl LogHeap {
         // SAFETY: forwarded.
         let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
         let info = self.info_of(zone, header, bytes.len() as u64)?;
-        let written = if info.sealed_end.is_some() { bytes.len() } else { self.written_len(zone) as usize };
-        let bytes = &bytes[..bytes.len().min(written)];
+        let readable = if info.sealed_end.is_some() { bytes.len() } else { self.readable_len(zone) as usize };
+        let bytes = &bytes[..bytes.len().min(readable)];
         Ok(Scan::new(self, info, bytes))
     }
 
@@ -151,7 +151,7 @@ impl LogHeap {
         let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
         let life = header.life_key(self.certifier());
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end: None };
-        let bytes = &bytes[..bytes.len().min(self.written_len(zone) as usize)];
+        let bytes = &bytes[..bytes.len().min(self.readable_len(zone) as usize)];
         Ok(Scan::new(self, info, bytes).past_holes())
     }
 

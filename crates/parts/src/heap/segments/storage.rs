@@ -3,6 +3,7 @@
 use super::append::OpenSegment;
 use super::log::LogHeap;
 use crate::space::{SpaceError, ZoneId};
+use quipu_medium::MediumKind;
 
 /// Bytes of a segment that have storage when it is opened.
 const FIRST: u64 = 4 << 10;
@@ -26,13 +27,17 @@ impl LogHeap {
         self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
     }
 
-    /// Bytes of a segment, from its start, that may have been written; all others have no storage. Even to read those may ask a
-    /// file system for a page that it does not have.
-    pub fn written_len(&self, zone: ZoneId) -> u64 {
+    /// Bytes of a segment, from its start, that can be read. On a file system in memory the others have no storage, and to read
+    /// them asks it for pages that it may not have. There it knows at once which pages were written; other file systems need not
+    /// tell of pages that only the system has yet, and read a hole as zeros.
+    pub fn readable_len(&self, zone: ZoneId) -> u64 {
         let (start, all) = (self.space.zone_offset(zone), self.space.zone_size());
-        let is_end = |len: &u64| !self.region().has_data(start + len, all - len);
         // A pool that was cut short ends within a zone.
-        if start + all > self.region().len() { all } else { self.steps().find(is_end).unwrap_or(all) }
+        if self.region().kind() != MediumKind::Dram || start + all > self.region().len() {
+            return all;
+        }
+        let is_end = |len: &u64| !self.region().has_data(start + len, all - len);
+        self.steps().find(is_end).unwrap_or(all)
     }
 
     /// Where storage may end: nowhere but at the end of the zone, unless the pool is a file.

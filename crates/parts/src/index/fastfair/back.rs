@@ -2,7 +2,7 @@
 //!
 //! Links lead to the right only. So each step goes down from the root, to a leaf whose keys begin below the last key that was told,
 //! and reads from where they begin. Inner nodes are read as they are, and may lead too far to the left: the links lead on
-//! from there, until a leaf ends behind what is to come. What is told then is all that stood, at one moment, between two keys,
+//! from there, until a leaf ends behind what is to come. The keys told then are all that stood, at one moment, between two keys,
 //! and the walk goes on before the lower of them. So a key that is present from the first call to the last is seen exactly
 //! once, whatever splits and removals happen in between.
 

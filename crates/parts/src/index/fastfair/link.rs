@@ -1,6 +1,6 @@
 //! Second words: values, and links and children with their checks.
 //!
-//! What they are is drawn in `node.rs`.
+//! `node.rs` draws them.
 
 use super::key::Stored;
 use super::settings::NUMBER_BITS;
@@ -25,7 +25,7 @@ const _: () = {
     assert!((HOLE ^ END).count_ones() > 32 && HOLE.count_ones() > 16 && END.count_ones() > 16);
 };
 
-/// What an entry's second word is, with this key before it.
+/// The second word of an entry with this key before it.
 pub(super) fn second_word(key: Stored, value: u64) -> u64 {
     value | if key.is_kept { KEPT } else { 0 }
 }

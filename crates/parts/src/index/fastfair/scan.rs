@@ -126,7 +126,7 @@ impl<W: Words> FastFairIndex<W> {
         }
         if let Some(link) = link {
             let high = self.arena.key(link.key)?;
-            // What a split under way is about to take from here comes with the sibling.
+            // Keys that a split under way is about to take from here come with the sibling.
             entries.truncate(leaf.rank_of(&entries, &high.as_key(), false)?);
         }
         Ok((leaf, entries, link))

@@ -150,7 +150,7 @@ impl Masstree {
         let Stop { number, seen, offset } = layer.above.pop()?;
         layer.prefix.truncate(offset);
         let now = self.nodes.border(number).version.stable();
-        // After a split, what comes before the link may stand to the right of the node.
+        // After a split, keys before the link may stand to the right of the node.
         let is_its_own = !now.has_left(seen);
         is_its_own.then_some(Place { stop: Stop { number, seen: now, offset }, right: 0, is_all: false })
     }

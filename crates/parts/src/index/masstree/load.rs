@@ -1,6 +1,6 @@
 //! An index made of keys that come in their order: without a search, a split or a lock.
 //!
-//! What a layer is to have of a key depends on its two neighbours only. A key stands in the deepest layer that it shares
+//! The part of a key that a layer gets depends on its two neighbours only. A key stands in the deepest layer that it shares
 //! with one of them; every layer above has a link instead, which is added when the last of the keys behind it has come. So at
 //! any time there is one open layer for each slice that the present key shares with the next one, and each fills its border
 //! nodes from left to right, as full as they can be. The inner nodes of a layer are made when it ends, level by level.

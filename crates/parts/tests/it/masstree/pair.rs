@@ -150,7 +150,7 @@ impl Pair {
     }
 }
 
-/// Whoever works on an index by itself.
+/// A participant that works on an index by itself.
 pub fn participant() -> Participant {
     Collector::new().register()
 }

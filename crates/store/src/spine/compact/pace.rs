@@ -141,8 +141,8 @@ impl<I: Index> Spine<I> {
         Ok(true)
     }
 
-    /// On a full disk, compacts until a zone is free that has storage, since it was in use; `false` if nothing can be cleaned. The
-    /// caller holds no lock.
+    /// On a full disk, compacts until one more zone is free, which has the storage that it was written with; `false` if nothing can
+    /// be cleaned. The caller holds no lock.
     #[cold]
     pub(in crate::spine) fn win_storage_back(&self, writer: &mut Writer) -> Result<bool, Error> {
         let participant = self.epochs.register();
@@ -152,14 +152,19 @@ impl<I: Index> Spine<I> {
         }
         let demand = self.demand(self.heap.draw(), 1);
         let free = self.heap.space().free_zones();
-        self.free_all_ripe();
-        while self.heap.space().free_zones() <= free {
-            if !self.step_of_writer(&demand)? {
-                self.free_all_ripe();
-                return Ok(self.heap.space().free_zones() > free);
+        let mut patience = Patience::new(self.region());
+        loop {
+            self.free_all_ripe();
+            if self.heap.space().free_zones() > free {
+                return Ok(true);
+            }
+            // A zone that was cleaned is free when the readers have left that were here, and others clean too.
+            if !self.step_of_writer(&demand)?
+                && !((self.compactor.retired() > 0 || self.compactor.has_begun()) && patience.lasts())
+            {
+                return Ok(false);
             }
         }
-        Ok(true)
     }
 
     /// Takes their segments away from all clients, which may rest; `false` if the compactor has one, since it does not look
