@@ -420,6 +420,12 @@ impl Region {
         if self.is_sparse() { self.mapping.discard(offset, len) } else { Ok(()) }
     }
 
+    /// Whether even a read takes storage where there is none: on a file system in memory, which gives each page one that is looked
+    /// at. If it has no page left, the read is a fault that ends the process.
+    pub fn reads_take_storage(&self) -> bool {
+        self.sim.is_none() && self.mapping.reads_take_storage()
+    }
+
     /// Whether anything may have been written to a range. Where a sparse file has a hole there is nothing but zeros,
     /// and even to read them may ask the file system for a page that it does not have.
     pub fn has_data(&self, offset: u64, len: u64) -> bool {

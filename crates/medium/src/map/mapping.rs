@@ -1,8 +1,8 @@
 //! [`Mapping`]: bytes of a medium mapped into this process, and the system calls on them.
 
 use super::device::PmDevice;
-use super::kind::MediumKind;
-use super::kind::Pages;
+use super::filesystem::is_tmpfs;
+use super::kind::{MediumKind, Pages};
 use crate::durability::Statement;
 use crate::error::MediumError;
 use crate::topology::Node;
@@ -217,6 +217,11 @@ impl Mapping {
     /// See [`crate::Region::is_sparse`].
     pub(crate) fn is_sparse(&self) -> bool {
         matches!(self.backing, Backing::File { .. }) && self.statement.medium != MediumKind::Dax
+    }
+
+    /// See [`crate::Region::reads_take_storage`].
+    pub(crate) fn reads_take_storage(&self) -> bool {
+        matches!(&self.backing, Backing::File { file, .. } if is_tmpfs(file).unwrap_or(false))
     }
 
     /// See [`crate::Region::discard`].

@@ -57,10 +57,11 @@ impl ZonePool {
                 continue;
             }
             let len = if number == 0 { self.zone_size() } else { FOR_DELETIONS.min(self.zone_size()) };
-            // The last ones, which are taken last.
-            let free = (0..self.count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone));
+            // The last ones, which are taken last; on a full disk the first ones, which have been used.
+            let others = |zone: &ZoneId| self.is_free(*zone) && !self.storage.has(*zone, KEPT);
+            let last = (0..self.count()).rev().map(ZoneId).filter(others).take(KEPT);
             let mut outcome = Ok(());
-            for zone in free.filter(|zone| !self.storage.has(*zone, KEPT)).take(MOST_PASSED) {
+            for zone in last.chain((0..self.count()).map(ZoneId).filter(others)).take(MOST_PASSED) {
                 outcome = self.back(zone, 0, len);
                 if outcome.is_ok() {
                     kept.store(zone.0, Ordering::Relaxed);

@@ -110,14 +110,15 @@ fn on_a_small_file_system() {
     let mut store = Store::open(&path, &options).unwrap();
     verify(&mut store, &contents);
     // Deletions and compaction go on, and so do puts of what they make room for.
-    let victims: Vec<_> = contents.keys().step_by(4).cloned().collect();
+    let victims: Vec<_> = contents.keys().step_by(2).cloned().collect();
     let mut client = store.client();
     victims.iter().for_each(|key| client.delete(key).unwrap());
     drop(client);
     contents.retain(|key, _| !victims.contains(key));
     store.compact().unwrap();
     verify(&mut store, &contents);
-    assert!(put_until_it_fails(&store, &mut contents, 50).is_none());
+    let refused = put_until_it_fails(&store, &mut contents, 50);
+    assert!(refused.is_none(), "{refused:?}");
     verify(&mut store, &contents);
     std::fs::remove_file(filler).unwrap();
     assert!(put_until_it_fails(&store, &mut contents, 400).is_none());

@@ -3,7 +3,6 @@
 use super::append::OpenSegment;
 use super::log::LogHeap;
 use crate::space::{SpaceError, ZoneId};
-use quipu_medium::MediumKind;
 
 /// Bytes of a segment that have storage when it is opened.
 const FIRST: u64 = 4 << 10;
@@ -27,13 +26,13 @@ impl LogHeap {
         self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
     }
 
-    /// Bytes of a segment, from its start, that can be read. On a file system in memory the others have no storage, and to read
-    /// them asks it for pages that it may not have. There it knows at once which pages were written; other file systems need not
-    /// tell of pages that only the system has yet, and read a hole as zeros.
+    /// Bytes of a segment, from its start, that can be read, where [reads take storage](quipu_medium::Region::reads_take_storage):
+    /// a file system in memory knows at once which pages were written. Others need not tell of pages that only the system has
+    /// yet, and read a hole as zeros.
     pub fn readable_len(&self, zone: ZoneId) -> u64 {
         let (start, all) = (self.space.zone_offset(zone), self.space.zone_size());
         // A pool that was cut short ends within a zone.
-        if self.region().kind() != MediumKind::Dram || start + all > self.region().len() {
+        if start + all > self.region().len() || !self.region().reads_take_storage() {
             return all;
         }
         let is_end = |len: &u64| !self.region().has_data(start + len, all - len);
