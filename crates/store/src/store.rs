@@ -49,7 +49,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// use quipu::{Options, Store};
-    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// println!("{}", store.statement());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -171,7 +171,7 @@ impl Store {
     /// # use quipu::{Options, Store};
     /// # let dir = tempfile::tempdir()?;
     /// # let (path, new) = (dir.path().join("pool"), dir.path().join("new"));
-    /// # let store = Store::create(&path, &Options { size: 4 << 20, ..Options::default() })?;
+    /// # let store = Store::create(&path, &Options::new().size(4 << 20))?;
     /// # store.client().put(b"llama", b"wool")?;
     /// # drop(store);
     /// let report = Store::salvage(&path, &new, &Options::default(), &|_, _| {})?;
@@ -234,7 +234,8 @@ impl Store {
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let (eliminate, late) = (self.engine.eliminates(), self.engine.publishes_late());
-        let mut options = Options { eliminate, late, ..Options::default() };
+        let mut options =
+            Options::new().with(|options| options.eliminate = eliminate).with(|options| options.late = late);
         if self.design.has_slots()
             && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
         {
@@ -310,7 +311,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// # use quipu::{Options, Store};
-    /// let mut store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let mut store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// store.compact()?;
     /// store.trim()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -333,7 +334,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// # use quipu::{Options, Store};
-    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// store.client().put(b"llama", b"wool")?;
     /// store.sync()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
