@@ -50,7 +50,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// use quipu::{Options, Store};
-    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// println!("{}", store.statement());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -176,7 +176,8 @@ impl Store {
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let (eliminate, late) = (self.engine.eliminates(), self.engine.publishes_late());
-        let mut options = Options { eliminate, late, ..Options::default() };
+        let mut options =
+            Options::new().with(|options| options.eliminate = eliminate).with(|options| options.late = late);
         if self.design.has_slots()
             && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
         {
@@ -252,7 +253,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// # use quipu::{Options, Store};
-    /// let mut store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let mut store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// store.compact()?;
     /// store.trim()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -275,7 +276,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// # use quipu::{Options, Store};
-    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// store.client().put(b"llama", b"wool")?;
     /// store.sync()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -4,7 +4,8 @@
 use crate::shared::cost;
 
 use cost::cost_of;
-use quipu::{Client, Design, Options, RecordForm, SlotSettings, Store};
+use quipu::internals::{RecordForm, SlotSettings};
+use quipu::{Client, Design, Options, Store};
 use quipu_lab::contract::value_of;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
@@ -23,14 +24,12 @@ fn fixed() -> SlotSettings {
 /// A store whose puts are published before they return, as in the paper, or late.
 fn store(slots: SlotSettings, late: bool, seed: u64) -> Store {
     let region = Region::sim(SimOptions { len: 16 << 20, seed, ..SimOptions::default() });
-    let options = Options {
-        design: Some(Design::Viper),
-        zone_size: Some(256 << 10),
-        slots,
-        late,
-        cleaner: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .design(Design::Viper)
+        .zone_size(256 << 10)
+        .with(|options| options.slots = slots)
+        .with(|options| options.late = late)
+        .cleaner(false);
     Store::create_on(region, &options).expect("a new pool")
 }
 

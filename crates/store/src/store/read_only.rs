@@ -29,13 +29,13 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// use quipu::{Error, Options, Store};
-    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// store.client().put(b"llama", b"wool")?;
     /// store.close()?;
     ///
     /// let (store, other) = (
-    ///     Store::open_read_only(&path, &Options::default())?,
-    ///     Store::open_read_only(&path, &Options::default())?,
+    ///     Store::open_read_only(&path, &Options::new())?,
+    ///     Store::open_read_only(&path, &Options::new())?,
     /// );
     /// let mut client = store.client();
     /// assert_eq!(client.get(b"llama")?, Some(b"wool".to_vec()));
@@ -71,7 +71,7 @@ impl Store {
     /// # use quipu::{Options, Store};
     /// # let dir = tempfile::tempdir()?;
     /// # let (path, new) = (dir.path().join("pool"), dir.path().join("new"));
-    /// # let store = Store::create(&path, &Options { size: 4 << 20, ..Options::default() })?;
+    /// # let store = Store::create(&path, &Options::new().size(4 << 20))?;
     /// # store.client().put(b"llama", b"wool")?;
     /// # drop(store);
     /// let report = Store::salvage(&path, &new, &Options::default(), &|_, _| {})?;
