@@ -289,8 +289,7 @@ impl SlotHeap {
         }
         self.supply.set_next(next);
         self.supply.offer(free.into_iter().chain(gone));
-        // Nobody reclaims where nobody writes.
-        if self.region().is_read_only() { Ok(()) } else { self.fill_reserve() }
+        self.fill_reserve()
     }
 
     /// The blocks below `next` that nobody uses: those that are free or were never used, and those whose records are gone but
