@@ -75,8 +75,8 @@ impl Options {
         Options { design: design.into(), ..self }
     }
 
-    /// Gives a [setting](crate::Setting) of the design, which is named first, a value: as `--set` of the program, and as the
-    /// design's own page lists them.
+    /// Gives a [setting](crate::Setting) of the design, which is named first, a value, as `--set` of the program does;
+    /// [`Setting::of`](crate::Setting::of) lists what a design has.
     ///
     /// # Errors
     /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value that the setting

@@ -22,6 +22,7 @@ use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 
@@ -73,6 +74,29 @@ impl Store {
     /// [`Error::Medium`] if another handle has it open. The pool is not changed then.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
         Store::open_with_progress(path, options, &|_, _| {})
+    }
+
+    /// Opens the pool at `path`; where there is no file, creates it first.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open) and [`create`](Store::create).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// use quipu::{Options, Store};
+    /// for run in 1..=2u8 {
+    ///     let store = Store::open_or_create(&path, &Options::new().size(16 << 20))?;
+    ///     store.client().update(b"runs", |runs| Some([runs.map_or(1, |runs| runs[0] + 1)]))?;
+    ///     assert_eq!(store.client().get(b"runs")?, Some(vec![run]));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        match path.as_ref().symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Store::create(path, options),
+            _ => Store::open(path, options),
+        }
     }
 
     /// Like [`open`](Store::open), and tells `progress` how many segments are recovered, of how many.
