@@ -289,6 +289,7 @@ impl SlotHeap {
         }
         self.supply.set_next(next);
         self.supply.offer(free.into_iter().chain(gone));
+        self.locks_count.store(true, Ordering::Relaxed);
         self.fill_reserve()
     }
 
