@@ -86,3 +86,8 @@ pub mod internals {
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;
 }
+
+/// The example of the README runs with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
