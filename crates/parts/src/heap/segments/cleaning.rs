@@ -56,6 +56,20 @@ impl LogHeap {
         self.lives.is_sealed(zone) && self.usage.of_zone(zone).written == candidate.written
     }
 
+    /// Zones that would be free for puts, beside a record of so many bytes, if every segment held live records alone: no compaction
+    /// gives more. `None` if that is not known, since records have expired, or what is dead is not known of all segments.
+    pub fn most_zones_for_puts(&self, len: u64) -> Option<u64> {
+        let now = self.region().now();
+        let mut segments = self.lives.sealed().chain(self.lives.others());
+        if self.unsurveyed().is_some() || segments.any(|(zone, _)| self.expiries.expired(zone, now) > 0) {
+            return None;
+        }
+        let RecordBytes { written, garbage, tombstones } = self.usage.total();
+        let live = written.saturating_sub(garbage).saturating_sub(tombstones);
+        let needed = (live + len).div_ceil(self.longest_record()) + u64::from(self.reserve());
+        Some((self.lives.count() as u64 + u64::from(self.space.free_zones())).saturating_sub(needed))
+    }
+
     /// Bytes that clients hold back by keeping segments open: what no longer matters in these, and all tombstones, which may
     /// have to stay for their sake.
     pub fn held_back(&self) -> u64 {

@@ -9,7 +9,7 @@ use super::scan::SegmentInfo;
 use super::usage::{RecordBytes, Shard, Usage};
 use crate::heap::{Clock, Numbers, Reference};
 use crate::record::{Certifier, HEADER, LifeKey, padded};
-use crate::space::{Space, SpaceError, ZoneId};
+use crate::space::{Shortage, Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{LINE, Node, Region};
 use std::sync::Arc;
@@ -21,13 +21,8 @@ use zerocopy::IntoBytes;
 #[non_exhaustive]
 pub enum HeapError {
     /// No free zone is left beyond the reserve.
-    #[error(
-        "the pool is full: all {zones} zones are in use; delete records and compact, or create a larger pool"
-    )]
-    Full {
-        /// Zones of the pool.
-        zones: u32,
-    },
+    #[error("the pool is full: {0}")]
+    Full(Shortage),
     /// No segment can ever hold the record.
     #[error("a record of {len} bytes does not fit a segment, which holds {limit}")]
     TooLong {
@@ -333,7 +328,7 @@ impl LogHeap {
         let leave = self.leave_free(purpose);
         let limit = self.storage_for(FIRST_RECORD + len);
         let zone = self.space.get_zone_with(node, leave, limit)?;
-        let zone = zone.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
+        let zone = zone.ok_or_else(|| HeapError::Full(self.shortage(len, purpose)))?;
         let start = self.space.zone_offset(zone);
         let run = self.space.superblock().run.get();
         let header = SegmentHeader::open(&self.certifier, Role::Segment, zone, life, self.nonce(), run);
@@ -475,6 +470,11 @@ impl LogHeap {
     #[inline]
     pub fn zones_left(&self, purpose: Use) -> u32 {
         self.space.free_zones().saturating_sub(self.leave_free(purpose))
+    }
+
+    /// What is said of so many bytes that are wanted for this use and not to be had.
+    pub fn shortage(&self, wanted: u64, purpose: Use) -> Shortage {
+        self.space.shortage(wanted, self.leave_free(purpose))
     }
 
     /// Zones that are segments.
