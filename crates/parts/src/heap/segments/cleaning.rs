@@ -2,11 +2,11 @@
 //! back. Deciding is `reclaim`'s, moving records the store's.
 
 use super::append::OpenSegment;
-use super::log::LogHeap;
+use super::log::{LogHeap, Use};
 use super::scan::SegmentInfo;
 use super::usage::{Candidate, RecordBytes};
 use crate::heap::Reference;
-use crate::space::ZoneId;
+use crate::space::{Shortage, ZoneId};
 use std::sync::atomic::Ordering;
 
 impl LogHeap {
@@ -54,6 +54,11 @@ impl LogHeap {
             self.region().fence();
         }
         self.lives.is_sealed(zone) && self.usage.of_zone(zone).written == candidate.written
+    }
+
+    /// What is said of so many bytes that are wanted for this use and not to be had.
+    pub fn shortage(&self, wanted: u64, purpose: Use) -> Shortage {
+        self.space.shortage(wanted, self.leave_free(purpose))
     }
 
     /// Zones that would be free for puts, beside a record of so many bytes, if every segment held live records alone: no compaction
@@ -189,6 +194,23 @@ mod tests {
         assert!(!heap.claim(&stale));
         let [fresh] = heap.candidates().0[..] else { panic!("it was sealed") };
         assert!(heap.claim(&fresh));
+    }
+
+    /// On a full disk the others may get none.
+    #[test]
+    fn of_segments_that_were_left_one_with_storage_is_taken_first() {
+        let heap = heap();
+        let take = || {
+            let mut segment = None;
+            heap.make_room(&mut segment, 100, None, Use::Put).expect("room");
+            segment.expect("a segment was made")
+        };
+        let (mut without, with) = (take(), take());
+        without.limit = without.next;
+        let zone = with.zone;
+        heap.leave(without);
+        heap.leave(with);
+        assert_eq!(take().zone, zone);
     }
 
     /// A copy that lost against a deletion is older than its segment. The tombstone has to outlive it.

@@ -219,12 +219,13 @@ impl LogHeap {
             let mut idle = self.idle.lock();
             let is_near =
                 |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
-            // Near if there is one; but before a put has to do without, any will do.
-            let fitting =
-                idle.iter().position(|s| is_near(s) && self.may_take(s, len, purpose)).or_else(|| {
-                    let is_last = self.zones_left(purpose) == 0;
-                    is_last.then(|| idle.iter().position(|s| self.may_take(s, len, purpose)))?
-                });
+            let find = |is_meant: &dyn Fn(&OpenSegment) -> bool| {
+                idle.iter().position(|s| is_meant(s) && self.may_take(s, len, purpose))
+            };
+            // One with storage before one that has to be asked for it, and near if there is one; but before a put has to do without,
+            // any will do.
+            let fitting = find(&|s| is_near(s) && s.next + len <= s.limit).or_else(|| find(&is_near));
+            let fitting = fitting.or_else(|| (self.zones_left(purpose) == 0).then(|| find(&|_| true))?);
             fitting.map(|i| {
                 let left = idle.swap_remove(i);
                 // Puts take it only while the reserve is whole without it.
@@ -470,11 +471,6 @@ impl LogHeap {
     #[inline]
     pub fn zones_left(&self, purpose: Use) -> u32 {
         self.space.free_zones().saturating_sub(self.leave_free(purpose))
-    }
-
-    /// What is said of so many bytes that are wanted for this use and not to be had.
-    pub fn shortage(&self, wanted: u64, purpose: Use) -> Shortage {
-        self.space.shortage(wanted, self.leave_free(purpose))
     }
 
     /// Zones that are segments.
