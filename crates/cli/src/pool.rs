@@ -10,7 +10,7 @@ use std::path::Path;
 /// Opens a pool of whatever design, with a bar while it is recovered. Every record that a command reads is
 /// proved. What recovery did not find is told on standard error: the next open knows nothing of it.
 pub fn open(path: &Path) -> Result<Store, Error> {
-    let store = open_with(path, &Options { verify_reads: true, ..Options::default() })?;
+    let store = open_with(path, &Options::new().verify_reads(true))?;
     missed(store.recovery()).iter().for_each(output::aside);
     Ok(store)
 }

@@ -4,6 +4,8 @@
 mod damage;
 #[path = "cli/disk.rs"]
 mod disk;
+#[path = "cli/documents.rs"]
+mod documents;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/forms.rs"]

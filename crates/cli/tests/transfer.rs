@@ -18,7 +18,7 @@ type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 type Read = Result<Vec<(Vec<u8>, Vec<u8>, u64)>, FormError>;
 
 fn store(folder: &tempfile::TempDir, name: &str) -> Store {
-    let options = Options { size: 4 << 20, zone_size: Some(64 << 10), ..Options::default() };
+    let options = Options::new().size(4 << 20).zone_size(64 << 10);
     Store::create(folder.path().join(name), &options).unwrap()
 }
 
@@ -80,7 +80,7 @@ fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
     let path = folder.path().join("from");
     // A design that reads no records at open.
     let design = Some(quipu::Design::FlatstorePh);
-    let options = Options { design, size: 4 << 20, zone_size: Some(64 << 10), ..Options::default() };
+    let options = Options::new().design(design).size(4 << 20).zone_size(64 << 10);
     let from = Store::create(&path, &options).unwrap();
     let pairs: Pairs = (0..700).map(|n| (format!("key {n:03}").into(), vec![n as u8; 100])).collect();
     pairs.iter().for_each(|(key, value)| from.client().put(key, value).unwrap());
@@ -92,8 +92,7 @@ fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
         bytes[at + if key == "key 400" { 0 } else { 50 }] ^= 4;
     }
     std::fs::write(&path, &bytes).unwrap();
-    let store_of =
-        |verify_reads| Store::open(&path, &Options { verify_reads, ..Options::default() }).unwrap();
+    let store_of = |verify_reads| Store::open(&path, &Options::new().verify_reads(verify_reads)).unwrap();
     assert!(store_of(false).client().get(b"key 123").is_ok_and(|value| value.unwrap() != [123; 100]));
 
     let from = store_of(true);

@@ -11,21 +11,20 @@ pub fn check(settings: &[(String, String)], designs: &[Design]) -> Result<(), Er
         let owners = designs.iter().filter(|design| has(**design, name)).count();
         // Nobody's: any of the designs says what is wrong with it.
         let asked = designs.iter().filter(|design| owners == 0 || has(**design, name));
-        asked.take(owners.max(1)).try_for_each(|design| {
-            set(&mut Options { design: Some(*design), ..Options::default() }, name, value)
-        })?;
+        asked
+            .take(owners.max(1))
+            .try_for_each(|design| set(Options::new().design(*design), name, value).map(drop))?;
     }
     Ok(())
 }
 
-/// Gives options those settings that their design has.
+/// Options for a design, with those settings that it has.
 ///
 /// # Errors
 /// [`Error::Option`] for a value that a setting does not take.
-pub fn apply(settings: &[(String, String)], options: &mut Options) -> Result<(), Error> {
-    let design = options.design.unwrap_or_default();
+pub fn apply(settings: &[(String, String)], design: Design, options: Options) -> Result<Options, Error> {
     let mut own = settings.iter().filter(|(name, _)| has(design, name));
-    own.try_for_each(|(name, value)| set(options, name, value))
+    own.try_fold(options.design(design), |options, (name, value)| set(options, name, value))
 }
 
 /// Whether a design has a setting of this name.
@@ -33,6 +32,6 @@ fn has(design: Design, name: &str) -> bool {
     Setting::of(design).any(|setting| setting.name == name)
 }
 
-fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
+fn set(options: Options, name: &str, value: &str) -> Result<Options, Error> {
     options.set(name, value).map_err(|error| Error::Option(format!("{name}={value}: {error}")))
 }

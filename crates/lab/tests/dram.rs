@@ -8,7 +8,7 @@ use quipu_medium::{Pages, Region};
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;
 
-/// As many as the least that the figures in the README speak of: a small index is mostly rounding.
+/// As many as the least that the figures in `docs/BENCHMARKS.md` speak of: a small index is mostly rounding.
 const RECORDS: u64 = 3_000_000;
 
 /// Anonymous memory of this process that is resident, in bytes.

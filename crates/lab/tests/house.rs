@@ -2,11 +2,13 @@
 //!
 //! Rules that only a page states are broken by the third hurried change. So what can be checked is checked here:
 //! who imports whom, dead files, lengths, the doors to the machine and to the world, the grounds of unsafe code,
-//! unfinished work, local paths, silently ignored tests. `house/` holds the checks as functions from text to
+//! unfinished work, local paths, silently ignored tests, packages. `house/` holds the checks as functions from text to
 //! faults, and beside them the proof that each can fail.
 
 #[path = "house/imports.rs"]
 mod imports;
+#[path = "house/packages.rs"]
+mod packages;
 #[path = "house/rules.rs"]
 mod rules;
 #[path = "house/self_tests.rs"]
@@ -47,6 +49,19 @@ fn rooms() -> BTreeSet<String> {
 
 fn table() -> String {
     format!("Imports only go down. The table:\n\n  {}", imports::expected_block(&rooms()).join("\n  "))
+}
+
+#[test]
+fn packages_are_fit_for_a_registry_or_stay_here() {
+    let mut faults = Vec::new();
+    let crates = tree::crates();
+    assert!(packages::PUBLISHED.iter().all(|name| crates.iter().any(|found| found == name)), "{crates:?}");
+    for name in crates {
+        let folder = tree::root().join("crates").join(&name);
+        let manifest = tree::read(&format!("crates/{name}/Cargo.toml")).expect("a crate has a manifest");
+        faults.extend(packages::check(&name, &manifest, |file| folder.join(file).is_file()));
+    }
+    expect_none("A package has a README, its licences and what a registry shows:", &faults);
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// assert_eq!(client.get(b"knot")?, Some(b"7".to_vec()));
@@ -100,7 +100,7 @@ impl Client {
     /// ```
     /// # use std::time::Duration;
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// let mut client = store.client();
     /// client.put_for(b"session", b"open", Duration::from_secs(3600))?;
     /// client.put_for(b"flash", b"!", Duration::ZERO)?;
@@ -120,7 +120,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// use quipu::Expiry;
     /// client.put_until(b"session", b"open", 4_000_000_000_000)?;
@@ -141,7 +141,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// assert!(client.contains_key(b"knot")? && !client.contains_key(b"cord")?);
@@ -160,7 +160,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// let seen = client.version(b"knot")?;
@@ -189,7 +189,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let client = store.client();
     /// let mut value = Vec::new();
     /// assert!(!client.get_into(b"missing", &mut value)?);
@@ -218,7 +218,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put_many(&[("a", "1"), ("b", "2")])?;
     /// let mut found = 0;
@@ -262,7 +262,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put(b"alice", b"10")?;
     /// let mut batch = quipu::WriteBatch::new();
@@ -286,7 +286,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// client.delete(b"knot")?;
@@ -316,7 +316,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// let guard = client.pin();

@@ -127,7 +127,7 @@ impl Guard<'_> {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// let guard = client.pin();
@@ -169,7 +169,7 @@ impl Guard<'_> {
     /// # let dir = tempfile::tempdir()?;
     /// use quipu::{Design, Options, Store};
     /// use std::ops::Bound::{Excluded, Included};
-    /// let options = Options { design: Some(Design::FlatstoreM), size: 4 << 20, ..Options::default() };
+    /// let options = Options::new().design(Design::FlatstoreM).size(4 << 20);
     /// let store = Store::create(dir.path().join("p"), &options)?;
     /// let mut client = store.client();
     /// client.put_many(&[("cord", "1"), ("knot", "2"), ("llama", "3")])?;
@@ -192,7 +192,7 @@ impl Guard<'_> {
     /// ```
     /// # let dir = tempfile::tempdir()?;
     /// # use quipu::{Design, Options, Store};
-    /// # let options = Options { design: Some(Design::FlatstoreM), size: 4 << 20, ..Options::default() };
+    /// # let options = Options::new().design(Design::FlatstoreM).size(4 << 20);
     /// # let store = Store::create(dir.path().join("p"), &options)?;
     /// let mut client = store.client();
     /// client.put_many(&[("job/1", "weave"), ("job/2", "dye"), ("joke", "!")])?;
@@ -215,7 +215,7 @@ impl Guard<'_> {
     /// ```
     /// # let dir = tempfile::tempdir()?;
     /// # use quipu::{Design, Options, Store};
-    /// # let options = Options { design: Some(Design::FlatstoreM), size: 4 << 20, ..Options::default() };
+    /// # let options = Options::new().design(Design::FlatstoreM).size(4 << 20);
     /// # let store = Store::create(dir.path().join("p"), &options)?;
     /// let mut client = store.client();
     /// client.put_many(&[("cord", "1"), ("knot", "2")])?;

@@ -9,7 +9,7 @@
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let path = dir.path().join("pool");
-//! let store = Store::create(&path, &Options { size: 64 << 20, ..Options::default() })?;
+//! let store = Store::create(&path, &Options::new().size(64 << 20))?;
 //! let mut client = store.client();
 //! client.put(b"llama", b"wool")?;
 //! client.update(b"count", |old| Some([old.map_or(1, |old| old[0] + 1)]))?;
@@ -59,32 +59,35 @@ mod techniques;
 mod walks;
 
 pub use batch::WriteBatch;
-#[doc(hidden)]
-pub use bucket_table::mpkv_table;
 pub use change::{Change, Entry, Expiry};
 pub use check::CheckReport;
-#[doc(hidden)]
-pub use checkpoint::checkpoint_tables;
 pub use client::Client;
 pub use designs::Design;
 pub use error::{Damage, DamagedPlace, Error, ErrorKind};
 pub use guard::Guard;
-#[doc(hidden)]
-pub use offset_map::offset_map_table;
-pub use offset_map::{NodePlace, OffsetMap};
-pub use options::{FreeList, Options};
-#[doc(hidden)]
-pub use options::{Testing, Twin};
+pub use options::Options;
 pub use quipu_medium::{Answer, Durability, MediumKind, Statement, Survives};
-pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
-pub use quipu_parts::index::buckets::BucketSettings;
-pub use quipu_parts::index::cceh::CcehSettings;
 pub use recovery::RecoveryReport;
 pub use salvage::{Instead, LostKey, SalvageReport};
 pub use settings::Setting;
 pub use stats::Stats;
 pub use store::Store;
-#[doc(hidden)]
-pub use techniques::flat_table;
-pub use techniques::{Shortcut, Techniques};
 pub use walks::{Iter, KeyValue, Keys, Range};
+
+/// What proves and measures the store reaches into: no part of the interface, and free to change.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::bucket_table::mpkv_table;
+    pub use crate::checkpoint::checkpoint_tables;
+    pub use crate::offset_map::{NodePlace, OffsetMap, offset_map_table};
+    pub use crate::options::{FreeList, Testing, Twin};
+    pub use crate::techniques::{Shortcut, Techniques, flat_table};
+    pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
+    pub use quipu_parts::index::buckets::BucketSettings;
+    pub use quipu_parts::index::cceh::CcehSettings;
+}
+
+/// The example of the README runs with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

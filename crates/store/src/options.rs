@@ -1,73 +1,169 @@
-//! Settings of a store: plain data, each with its default and what follows from it.
+//! [`Options`]: how a pool is created and opened.
 
 use crate::designs::Design;
+use crate::error::Error;
 use crate::offset_map::OffsetMap;
+use crate::settings;
 use crate::techniques::Techniques;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::reclaim::hot::HotSetSettings;
 
-/// Settings for creating and opening a store.
+/// How a pool is created and opened: each choice has a default, and a method that changes it.
+///
+/// A size and a design concern a new pool, and the pool remembers them. All others hold for the handle that they are given to.
+///
+/// ```
+/// use quipu::{Design, Options};
+/// let options = Options::new().size(256 << 20).design(Design::FlatstoreM).set("pacman", "off")?;
+/// # Ok::<(), quipu::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The design of a new pool; when opening, `None` takes whatever the pool is.
-    pub design: Option<Design>,
-    /// Settings of a new pool of design `viper` or `viper-pacman`. Where zones are so small that more than a quarter of them
-    /// would be lost, blocks have fewer pages.
-    pub slots: SlotSettings,
-    /// Where a new pool of design `viper` keeps its index, and in which shape; in the pool, where zones are small, its segments
-    /// are smaller. That of `viper-pacman` is in DRAM.
-    pub offset_map: OffsetMap,
-    /// What makes compaction of a new pool of a design `flatstore`, or of `viper-pacman`, cheap. Default: all that pays on its
-    /// medium.
-    pub techniques: Techniques,
-    /// The table of the index of a new pool of a design `mpkv`. One that grows begins with no more buckets than a zone has room for.
-    pub table: BucketSettings,
-    /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
-    pub size: u64,
-    /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of
-    /// more than a quarter of it takes zones of its own. Default: a 256th of the pool, between 64 KiB (`viper`, `viper-pacman`:
-    /// 256 KiB) and 4 MiB.
+    pub(crate) design: Option<Design>,
+    pub(crate) size: u64,
+    #[doc(hidden)]
     pub zone_size: Option<u64>,
-    /// What kind of medium the path is; `None` finds out.
-    pub medium: Option<MediumKind>,
-    /// What an acknowledged write survives, on media that leave the choice.
-    pub durability: Durability,
-    /// How free zones of a new pool are remembered.
-    pub free_list: FreeList,
-    /// A thread that compacts ahead of the writers, who otherwise do it all themselves. Default: true if the machine has more
-    /// than one processor.
+    pub(crate) medium: Option<MediumKind>,
+    pub(crate) durability: Durability,
+    #[doc(hidden)]
     pub cleaner: bool,
-    /// Whether, of two puts that meet at a key, one may return as if the other had overwritten it, in designs that do so (MPKV section
-    /// 3.3). Default: true. It leaves no trace in the pool, so it holds for this handle, whatever the pool was created with.
+    pub(crate) recovery_threads: usize,
+    pub(crate) verify: bool,
+    pub(crate) accept_damage: bool,
+    pub(crate) verify_reads: bool,
+    /// Of a new pool of design `viper` or `viper-pacman`. Where zones are so small that more than a quarter of them would
+    /// be lost, blocks have fewer pages.
+    #[doc(hidden)]
+    pub slots: SlotSettings,
+    /// Where a new pool of design `viper` keeps its index, and in which shape; in the pool, where zones are small, its
+    /// segments are smaller. That of `viper-pacman` is in DRAM.
+    #[doc(hidden)]
+    pub offset_map: OffsetMap,
+    /// Of a new pool of a design `flatstore`, or of `viper-pacman`.
+    #[doc(hidden)]
+    pub techniques: Techniques,
+    /// Of a new pool of a design `mpkv`. A table that grows begins with no more buckets than a zone has room for.
+    #[doc(hidden)]
+    pub table: BucketSettings,
+    /// How free zones of a new pool are remembered.
+    #[doc(hidden)]
+    pub free_list: FreeList,
+    /// Whether, of two puts that meet at a key, one may return as if the other had overwritten it, in designs that do so (MPKV
+    /// section 3.3). It leaves no trace in the pool.
+    #[doc(hidden)]
     pub eliminate: bool,
-    /// Whether a put may return when it is durable, and the index learn of it, and the record before it go, with later writes of its
-    /// client; whoever looks for the key meanwhile sees to it first. Default: true. It holds for this handle, in designs that do
-    /// so.
+    /// Whether a put may return when it is durable, and the index learn of it, and the record before it go, with later writes of
+    /// its client; whoever looks for the key meanwhile sees to it first.
+    #[doc(hidden)]
     pub late: bool,
-    /// Threads that scan segments at open. Default: the processor's.
-    pub recovery_threads: usize,
-    /// Prove every record at open, also where the checkpoint of a clean close says what there is. Default: false; damage to
-    /// records of a pool that was closed then shows when a check or compaction comes to it.
-    pub verify: bool,
-    /// Open a damaged pool whose design [salvages](crate::designs::Description::salvages), in place of refusing it: every record is proved,
-    /// what does not prove itself is given up for good, and [`RecoveryReport::lost`](crate::RecoveryReport::lost) names the places and the
-    /// keys. That includes whole segments: one without a header, and one that the zone table takes for free, even if each of its records
-    /// proves itself; to get these back, [salvage](crate::Store::salvage) the pool instead. Default: false. A pool of which too little is left to tell where anything is, and one of another design, are
-    /// refused as ever.
-    pub accept_damage: bool,
-    /// Prove each record before a read or an iteration answers with it: a damaged one is [`Error::Damaged`](crate::Error::Damaged), which
-    /// names the place, and never a wrong value or an absent key. Default: false; then only the bytes of the key are compared.
-    /// It holds for this handle. What a design cannot prove it does not prove here either: see
-    /// [`CheckReport::unproved`](crate::CheckReport::unproved).
-    pub verify_reads: bool,
-    /// For what proves the store; leave it at its default.
+    /// For what proves the store.
     #[doc(hidden)]
     pub testing: Testing,
 }
 
+impl Options {
+    /// A pool of 1 GiB of the design `quipu`, on whatever medium its path is; and what opens any pool.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// The design of a new pool. When opening, a pool of another one is refused. Default: `quipu`, and whatever the
+    /// pool is.
+    pub fn design(self, design: impl Into<Option<Design>>) -> Options {
+        Options { design: design.into(), ..self }
+    }
+
+    /// Gives a [setting](crate::Setting) of the design, which is named first, a value, as `--set` of the program does;
+    /// [`Setting::of`](crate::Setting::of) lists what a design has.
+    ///
+    /// # Errors
+    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value that the setting
+    /// does not take.
+    ///
+    /// ```
+    /// use quipu::{Design, Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// let options = Options::new().size(64 << 20).design(Design::Viper).set("offset-map", "pm")?;
+    /// let store = Store::create(&path, &options)?;
+    /// assert!(store.settings().contains(&("offset-map", "pm".into())));
+    /// assert!(Options::new().set("offset-map", "pm").is_err(), "no setting of quipu");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set(mut self, name: &str, value: &str) -> Result<Options, Error> {
+        settings::set(&mut self, name, value)?;
+        Ok(self)
+    }
+
+    /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
+    pub fn size(self, bytes: u64) -> Options {
+        Options { size: bytes, ..self }
+    }
+
+    /// Bytes of a zone of a new pool, a power of two from 16 KiB to 4 MiB; a segment is a zone, and a value of more than a
+    /// quarter of it takes zones of its own. Default: a 256th of the pool, between 64 KiB (`viper`, `viper-pacman`:
+    /// 256 KiB) and 4 MiB.
+    pub fn zone_size(self, bytes: u64) -> Options {
+        Options { zone_size: Some(bytes), ..self }
+    }
+
+    /// What kind of medium the path is. Default: that is found out.
+    pub fn medium(self, kind: impl Into<Option<MediumKind>>) -> Options {
+        Options { medium: kind.into(), ..self }
+    }
+
+    /// What an acknowledged write survives, on media that leave the choice. Default: [`Durability::Process`].
+    pub fn durability(self, durability: Durability) -> Options {
+        Options { durability, ..self }
+    }
+
+    /// Whether a thread compacts ahead of the writers, who otherwise do it all themselves. Default: if the machine has more
+    /// than one processor.
+    pub fn cleaner(self, runs: bool) -> Options {
+        Options { cleaner: runs, ..self }
+    }
+
+    /// Threads that scan segments at open. Default: the processors.
+    pub fn recovery_threads(self, threads: usize) -> Options {
+        Options { recovery_threads: threads, ..self }
+    }
+
+    /// Whether every record is proved at open, also where the checkpoint of a clean close says what there is. Default: no;
+    /// damage to records of a pool that was closed then shows when a check or compaction comes to it.
+    pub fn verify(self, proves: bool) -> Options {
+        Options { verify: proves, ..self }
+    }
+
+    /// Whether to open a damaged pool whose design [salvages](crate::designs::Description::salvages), in place of refusing
+    /// it: every record is proved, what does not prove itself is given up for good, and
+    /// [`RecoveryReport::lost`](crate::RecoveryReport::lost) names the places and the keys. That includes whole segments: one
+    /// without a header, and one that the zone table takes for free, even if each of its records proves itself; to get these
+    /// back, [salvage](crate::Store::salvage) the pool instead. Default: no. A pool of which too little is left to tell where
+    /// anything is, and one of another design, are refused as ever.
+    pub fn accept_damage(self, accepts: bool) -> Options {
+        Options { accept_damage: accepts, ..self }
+    }
+
+    /// Whether each record is proved before a read or an iteration answers with it: a damaged one is
+    /// [`Error::Damaged`](crate::Error::Damaged), which names the place, and never a wrong value or an absent key. Default: no;
+    /// then only the bytes of the key are compared. What a design cannot prove it does not prove here either: see
+    /// [`CheckReport::unproved`](crate::CheckReport::unproved).
+    pub fn verify_reads(self, proves: bool) -> Options {
+        Options { verify_reads: proves, ..self }
+    }
+
+    /// The same with fields changed that only proofs and measurements need.
+    #[doc(hidden)]
+    pub fn with(mut self, change: impl FnOnce(&mut Options)) -> Options {
+        change(&mut self);
+        self
+    }
+}
+
 /// How an allocator remembers what is free.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FreeList {
     /// Halloc's log-free list in PM.

@@ -254,30 +254,16 @@ impl Setting {
     }
 }
 
-impl Options {
-    /// Gives a [setting](Setting) of the design, which is named first, a value.
-    ///
-    /// # Errors
-    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value that the setting
-    /// does not take.
-    ///
-    /// ```
-    /// use quipu::{Design, NodePlace, Options};
-    /// let mut options = Options { design: Some(Design::Viper), ..Options::default() };
-    /// options.set("offset-map", "pm")?;
-    /// assert_eq!(options.offset_map.nodes, NodePlace::Pm);
-    /// # Ok::<(), quipu::Error>(())
-    /// ```
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
-        let design = self.design.unwrap_or_default();
-        let Some(setting) = Setting::of(design).find(|setting| setting.name == name) else {
-            return Err(Error::Option(unknown(design, name)));
-        };
-        (setting.write)(self, value).ok_or_else(|| {
-            let Setting { name, values, .. } = setting;
-            Error::Option(format!("the setting {name} does not take {value:?}, but {values}"))
-        })
-    }
+/// See [`Options::set`].
+pub(crate) fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
+    let design = options.design.unwrap_or_default();
+    let Some(setting) = Setting::of(design).find(|setting| setting.name == name) else {
+        return Err(Error::Option(unknown(design, name)));
+    };
+    (setting.write)(options, value).ok_or_else(|| {
+        let Setting { name, values, .. } = setting;
+        Error::Option(format!("the setting {name} does not take {value:?}, but {values}"))
+    })
 }
 
 /// What to say to somebody who has asked for a setting that a design does not have.
@@ -325,7 +311,7 @@ mod tests {
     use super::*;
 
     fn viper() -> Options {
-        Options { design: Some(Design::Viper), ..Options::default() }
+        Options::new().design(Design::Viper)
     }
 
     /// For each setting a value that is not its default, and some that it does not take.
@@ -357,21 +343,21 @@ mod tests {
         assert_eq!(SAMPLES.len(), Setting::ALL.len(), "a sample for each");
         for (setting, (name, other, refused)) in Setting::ALL.iter().zip(SAMPLES) {
             assert_eq!(setting.name, *name);
-            let mut options = Options { design: setting.designs.first().copied(), ..Options::default() };
+            let mut options = Options::new().design(setting.designs.first().copied());
             let default = setting.value(&options);
             assert_ne!(default, *other);
-            options.set(name, other).expect("a value that it takes");
+            set(&mut options, name, other).expect("a value that it takes");
             assert_eq!(setting.value(&options), *other);
             for value in *refused {
-                let error = options.set(name, value).expect_err("no value of it").to_string();
+                let error = set(&mut options, name, value).expect_err("no value of it").to_string();
                 assert!(error.contains(name) && error.contains(setting.values), "{error}");
                 assert_eq!(setting.value(&options), *other, "a refusal changes nothing");
             }
-            options.set(name, &default).expect("its default");
+            set(&mut options, name, &default).expect("its default");
             assert_eq!(setting.value(&options), default);
             // What is offered in words is taken.
             for word in setting.values.split(" or ").filter(|word| !word.contains(' ')) {
-                options.set(name, word).unwrap_or_else(|error| panic!("{error}"));
+                set(&mut options, name, word).unwrap_or_else(|error| panic!("{error}"));
             }
         }
     }
@@ -386,9 +372,9 @@ mod tests {
 
     #[test]
     fn one_word_is_four_and_the_last_word_counts() {
-        let mut options = Options { design: Some(Design::FlatstoreH), ..Options::default() };
+        let mut options = Options::new().design(Design::FlatstoreH);
         let mut set = |name, value| {
-            options.set(name, value).expect("it has it");
+            super::set(&mut options, name, value).expect("it has it");
             let pacman = Setting::ALL.iter().find(|setting| setting.name == "pacman").expect("it is there");
             (options.techniques, pacman.value(&options))
         };

@@ -21,6 +21,7 @@ use quipu_medium::{Durability, MediumKind, Region, Statement};
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 
@@ -49,7 +50,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// use quipu::{Options, Store};
-    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// println!("{}", store.statement());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -72,6 +73,29 @@ impl Store {
     /// [`Error::Medium`] if another handle has it open. The pool is not changed then.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
         Store::open_with_progress(path, options, &|_, _| {})
+    }
+
+    /// Opens the pool at `path`; where there is no file, creates it first.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open) and [`create`](Store::create).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// use quipu::{Options, Store};
+    /// for run in 1..=2u8 {
+    ///     let store = Store::open_or_create(&path, &Options::new().size(16 << 20))?;
+    ///     store.client().update(b"runs", |runs| Some([runs.map_or(1, |runs| runs[0] + 1)]))?;
+    ///     assert_eq!(store.client().get(b"runs")?, Some(vec![run]));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        match path.as_ref().symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Store::create(path, options),
+            _ => Store::open(path, options),
+        }
     }
 
     /// Like [`open`](Store::open), and tells `progress` how many segments are recovered, of how many.
@@ -171,7 +195,7 @@ impl Store {
     /// # use quipu::{Options, Store};
     /// # let dir = tempfile::tempdir()?;
     /// # let (path, new) = (dir.path().join("pool"), dir.path().join("new"));
-    /// # let store = Store::create(&path, &Options { size: 4 << 20, ..Options::default() })?;
+    /// # let store = Store::create(&path, &Options::new().size(4 << 20))?;
     /// # store.client().put(b"llama", b"wool")?;
     /// # drop(store);
     /// let report = Store::salvage(&path, &new, &Options::default(), &|_, _| {})?;
@@ -234,7 +258,8 @@ impl Store {
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let (eliminate, late) = (self.engine.eliminates(), self.engine.publishes_late());
-        let mut options = Options { eliminate, late, ..Options::default() };
+        let mut options =
+            Options::new().with(|options| options.eliminate = eliminate).with(|options| options.late = late);
         if self.design.has_slots()
             && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
         {
@@ -310,7 +335,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// # use quipu::{Options, Store};
-    /// let mut store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let mut store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// store.compact()?;
     /// store.trim()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -333,7 +358,7 @@ impl Store {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
     /// # use quipu::{Options, Store};
-    /// let store = Store::create(&path, &Options { size: 16 << 20, ..Options::default() })?;
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
     /// store.client().put(b"llama", b"wool")?;
     /// store.sync()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -58,7 +58,7 @@ impl<'g> Iter<'g> {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// let client = store.client();
     /// let guard = client.pin();
     /// let mut pairs = guard.iter();

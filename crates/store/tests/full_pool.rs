@@ -15,7 +15,7 @@ fn small(number: u64) -> Vec<u8> {
 fn refused_puts_of_a_large_value_do_not_move_all_small_records_again_and_again() {
     for design in [Design::Quipu, Design::FlatstoreM] {
         let region = Region::dram(64 << 20, Pages::Ordinary).expect("memory");
-        let options = Options { design: Some(design), cleaner: false, ..Options::default() };
+        let options = Options::new().design(design).cleaner(false);
         let store = Store::create_on(region, &options).expect("a pool");
         let mut client = store.client();
         for number in 0..SMALL {

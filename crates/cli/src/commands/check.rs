@@ -132,7 +132,7 @@ impl Args {
     }
 
     fn examine(&self) -> Result<Findings, Failure> {
-        let options = Options { accept_damage: self.accept_damage, ..Options::default() };
+        let options = Options::new().accept_damage(self.accept_damage);
         let damaged = |damage| {
             let design = Store::design_of(&self.pool).ok();
             Ok(Findings { damage, design, ..Findings::default() })

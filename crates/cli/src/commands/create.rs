@@ -5,7 +5,8 @@ use crate::args::{self, Assignment, PoolMedium, pool_medium};
 use crate::failure::{Failure, Outcome};
 use crate::{output, size};
 use clap::ValueEnum;
-use quipu::{Design, Durability, FreeList, Options, Store};
+use quipu::internals::FreeList;
+use quipu::{Design, Durability, Options, Store};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -65,20 +66,20 @@ enum FreeListChoice {
 impl Args {
     /// Makes the pool.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let mut options = Options {
-            design: Some(self.design),
-            size: self.size,
-            zone_size: self.zone_size,
-            medium: self.medium.0,
-            durability: self.durability,
-            free_list: match self.free_list {
-                FreeListChoice::Persistent => FreeList::Persistent,
-                FreeListChoice::Volatile => FreeList::Volatile,
-            },
-            ..Options::default()
-        };
+        let mut options = Options::new()
+            .design(self.design)
+            .size(self.size)
+            .medium(self.medium.0)
+            .durability(self.durability)
+            .with(|options| {
+                options.zone_size = self.zone_size;
+                options.free_list = match self.free_list {
+                    FreeListChoice::Persistent => FreeList::Persistent,
+                    FreeListChoice::Volatile => FreeList::Volatile,
+                }
+            });
         for Assignment { name, value } in &self.set {
-            options.set(name, value)?;
+            options = options.set(name, value)?;
         }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());

@@ -5,7 +5,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::size;
 use clap::ValueEnum;
-use quipu::{Design, Twin};
+use quipu::Design;
+use quipu::internals::Twin;
 use quipu_lab::soak::{SoakConfig, SoakReport, explore};
 use std::path::PathBuf;
 

@@ -4,7 +4,8 @@ use super::error::BenchError;
 use super::ops::OpsPhase;
 use crate::settings;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
-use quipu::{Design, MediumKind, NodePlace, Options, RecordForm};
+use quipu::internals::{NodePlace, RecordForm};
+use quipu::{Design, MediumKind, Options};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -114,8 +115,8 @@ impl Config {
     /// # Errors
     /// [`BenchError::Setting`] for a value that a setting does not take.
     pub(super) fn options(&self, design: Design) -> Result<Options, BenchError> {
-        let mut options = self.plain_options(design);
-        settings::apply(&self.settings, &mut options).map_err(|error| setting("set", error.to_string()))?;
+        let mut options = settings::apply(&self.settings, design, self.plain_options())
+            .map_err(|error| setting("set", error.to_string()))?;
         if design.description().updates_in_place {
             options.slots.form = self.form(options.slots.page_size);
         }
@@ -128,15 +129,12 @@ impl Config {
         self
     }
 
-    fn plain_options(&self, design: Design) -> Options {
-        Options {
-            design: Some(design),
-            zone_size: self.zone_size,
-            medium: Some(self.medium),
-            cleaner: self.cleaner,
-            recovery_threads: self.threads,
-            ..Options::default()
-        }
+    fn plain_options(&self) -> Options {
+        Options::new()
+            .medium(self.medium)
+            .cleaner(self.cleaner)
+            .recovery_threads(self.threads)
+            .with(|options| options.zone_size = self.zone_size)
     }
 
     /// Whether the pool of a design holds its index too.

@@ -6,7 +6,8 @@
 use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
-use quipu::{Client, Design, MediumKind, Options, RecordForm, Stats, Store};
+use quipu::internals::RecordForm;
+use quipu::{Client, Design, MediumKind, Options, Stats, Store};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
@@ -120,7 +121,7 @@ impl Target {
             (Some(path), _) => Place::File(path.clone()),
             (None, _) => Place::Memory(own_memory(config, bytes)?),
         };
-        let options = Options { size: bytes, ..config.options(design)? };
+        let options = config.options(design)?.size(bytes);
         Ok(Target { place, options, design })
     }
 

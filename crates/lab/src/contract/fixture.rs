@@ -72,15 +72,13 @@ impl Fixture {
             Medium::File(folder) => (Some(MediumKind::File), file(folder)),
             Medium::Dax(folder) => (Some(MediumKind::Dax), file(folder)),
         };
-        let options = Options {
-            design: Some(design),
-            size,
-            zone_size: Some(zone_size),
-            medium: kind,
-            durability: Durability::Process,
-            recovery_threads: 2,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .design(design)
+            .size(size)
+            .zone_size(zone_size)
+            .medium(kind)
+            .durability(Durability::Process)
+            .recovery_threads(2);
         Fixture { place, simulated: matches!(medium, Medium::Sim), options }
     }
 

@@ -3,7 +3,8 @@
 
 use super::contents::{Contents, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
-use quipu::{Error, RecordForm};
+use quipu::Error;
+use quipu::internals::RecordForm;
 
 const KEY: usize = 12;
 const VALUE: usize = 100;

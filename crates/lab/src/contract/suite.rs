@@ -3,7 +3,8 @@
 use super::fixture::{Fixture, Medium, Outcome};
 use super::{batches, calls, concurrency, durability, expiry, large, limits, order, slots, space};
 use quipu::designs::Description;
-use quipu::{Design, RecordForm, Setting};
+use quipu::internals::RecordForm;
+use quipu::{Design, Setting};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One promise, with the pool that its proof needs.
@@ -154,7 +155,8 @@ pub fn judge(medium: &Medium, room: Option<&str>, filter: &str) -> Vec<Failure> 
             let mut fixture = Fixture::new(design, medium, pool_of(design, check), check.zone);
             fixture.options_mut().slots.form = check.form;
             if let Some((name, value)) = setting {
-                fixture.options_mut().set(name, value).expect("a setting of the design");
+                let options = fixture.options().clone().set(name, value);
+                *fixture.options_mut() = options.expect("a setting of the design");
             }
             let what = match catch_unwind(AssertUnwindSafe(|| (check.run)(&fixture))) {
                 Ok(Ok(())) => continue,

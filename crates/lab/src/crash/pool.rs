@@ -6,9 +6,8 @@
 use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::CrashConfig;
 use crate::settings;
-use quipu::{
-    Design, Error, FreeList, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Techniques, Testing,
-};
+use quipu::internals::{FreeList, NodePlace, OffsetMap, RecordForm, SlotSettings, Techniques, Testing};
+use quipu::{Design, Error, Options};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -119,22 +118,22 @@ impl Pool {
         // An index of many zones leaves no room for segments in such a pool.
         let crowded = crowded && index_zone.is_none();
         let mut len = if crowded { CROWDED } else { LEN };
-        let mut options = Options {
-            design: Some(config.design),
-            zone_size: Some(ZONE),
-            recovery_threads: 2,
-            free_list,
-            // Puts are published before they return in one run of four, as papers have it.
-            late: seed % 4 != 2,
-            testing,
-            ..Options::default()
-        };
+        let mut options =
+            Options::new().design(config.design).zone_size(ZONE).recovery_threads(2).with(|options| {
+                options.free_list = free_list;
+                // Puts are published before they return in one run of four, as papers have it.
+                options.late = seed % 4 != 2;
+                options.testing = testing;
+            });
         if config.design.description().updates_in_place {
             let (zone_size, slots) = slots(seed, &config.slots);
             // The index in the pool is written in five runs of ten.
             let nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
             let offset_map = OffsetMap { nodes, ..OffsetMap::default() };
-            options = Options { zone_size: Some(zone_size), slots, offset_map, ..options };
+            options = options
+                .zone_size(zone_size)
+                .with(|options| options.slots = slots)
+                .with(|options| options.offset_map = offset_map);
         }
         if config.design == Design::ViperPacman {
             let (mut zone_size, slots) = slots(seed, &config.slots);
@@ -147,9 +146,13 @@ impl Pool {
             }
             // Records move one by one in one run of four, and hot ones lie with the others in another.
             let techniques = Techniques { batch: seed % 4 != 3, separate: seed % 4 != 1, ..Techniques::ALL };
-            options = Options { zone_size: Some(zone_size), slots, techniques, ..options };
+            options = options
+                .zone_size(zone_size)
+                .with(|options| options.slots = slots)
+                .with(|options| options.techniques = techniques);
         }
-        settings::apply(&config.settings, &mut options).expect("settings that were checked");
+        let options =
+            settings::apply(&config.settings, config.design, options).expect("settings that were checked");
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
         Pool { options, records, len, crowded, moves_clock }
     }

@@ -6,7 +6,7 @@
 //! write's, so a change that is put on another value than the one it read, or arrives in part, shows as a value that never was.
 
 use super::oracle::{ChangeId, State, ValueId, changed};
-use quipu::RecordForm;
+use quipu::internals::RecordForm;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

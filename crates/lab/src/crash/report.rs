@@ -1,6 +1,7 @@
 //! What the explorer is asked and what it answers.
 
-use quipu::{Design, SlotSettings, Twin};
+use quipu::Design;
+use quipu::internals::{SlotSettings, Twin};
 use quipu_medium::sim::Fault;
 use serde::Serialize;
 

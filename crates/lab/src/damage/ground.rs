@@ -1,9 +1,8 @@
 //! Pools that have lived, with a map of what is where.
 
 use super::place::Place;
-use quipu::{
-    CcehSettings, Design, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Store, Testing, WriteBatch,
-};
+use quipu::internals::{CcehSettings, NodePlace, OffsetMap, RecordForm, SlotSettings, Testing};
+use quipu::{Design, Options, Store, WriteBatch};
 use quipu_medium::{Pages, Region};
 use quipu_parts::heap::{Reference, SizedReference};
 use quipu_parts::space::{Space, ZoneId};
@@ -97,17 +96,18 @@ impl Ground {
     fn new(design: Design, form: RecordForm, nodes: NodePlace, closed: bool) -> Ground {
         let slots = SlotSettings { form, pages_per_block: 1, alignment_shift: 0, ..SlotSettings::default() };
         let has_blocks = design.description().has_blocks;
-        let options = Options {
-            design: Some(design),
-            zone_size: Some(ZONE),
-            slots,
-            offset_map: OffsetMap { nodes, shape: CcehSettings { bucket_bits: 2, ..CcehSettings::paper() } },
-            cleaner: false,
-            recovery_threads: 1,
-            verify_reads: true,
-            testing: Testing { tiny_index: true, ..Testing::default() },
-            ..Options::default()
-        };
+        let options = Options::new()
+            .design(design)
+            .zone_size(ZONE)
+            .with(|options| options.slots = slots)
+            .with(|options| {
+                options.offset_map =
+                    OffsetMap { nodes, shape: CcehSettings { bucket_bits: 2, ..CcehSettings::paper() } }
+            })
+            .cleaner(false)
+            .recovery_threads(1)
+            .verify_reads(true)
+            .with(|options| options.testing = Testing { tiny_index: true, ..Testing::default() });
         let large = match (has_blocks, design.description().large_values) {
             (true, _) => Some([2500, 9000]),
             (false, true) => Some([6000, 30_000]),
@@ -411,7 +411,7 @@ fn live(
 ) -> (BTreeMap<Vec<u8>, Vec<u8>>, Vec<u8>) {
     let mut truth = BTreeMap::new();
     let store = Store::create_on(region.clone(), options).expect("a new pool");
-    let batches = options.design.unwrap_or_default().description().batches;
+    let batches = store.design().description().batches;
     let mut earlier = Vec::new();
     for version in 0..ROUNDS {
         let mut client = store.client();

@@ -42,13 +42,8 @@ pub fn explore(
 }
 
 fn create(config: &KillConfig, report: &mut KillReport) -> Result<(), KillError> {
-    let options = Options {
-        design: Some(config.design),
-        size: config.size,
-        zone_size: Some(ZONE),
-        medium: Some(MediumKind::File),
-        ..Options::default()
-    };
+    let options =
+        Options::new().design(config.design).size(config.size).zone_size(ZONE).medium(MediumKind::File);
     Store::create(&config.pool, &options).map_err(KillError::Create)?;
     report.pools += 1;
     Ok(())

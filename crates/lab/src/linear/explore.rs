@@ -12,7 +12,8 @@ use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
 use super::twins::{Broken, Twin};
 use crate::contract::{Ending, Fixture, Medium};
-use quipu::{Error, NodePlace, Store};
+use quipu::internals::NodePlace;
+use quipu::{Error, Store};
 use std::time::Instant;
 
 /// Histories of a lot.

@@ -33,8 +33,8 @@ impl Twin {
         [Twin::StaleRead, Twin::LatePut, Twin::SplitUpdate, Twin::PhantomRemove, Twin::SeenWhileOnOffer];
 
     /// What is to be broken in the store itself.
-    pub(super) fn of_store(self) -> Option<quipu::Twin> {
-        (self == Twin::SeenWhileOnOffer).then_some(quipu::Twin::SeenWhileOnOffer)
+    pub(super) fn of_store(self) -> Option<quipu::internals::Twin> {
+        (self == Twin::SeenWhileOnOffer).then_some(quipu::internals::Twin::SeenWhileOnOffer)
     }
 }
 

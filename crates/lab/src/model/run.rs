@@ -3,9 +3,8 @@
 use super::shrink::shrink;
 use super::step::{CLIENTS, FIXED, Step, WORD, generate, key_bytes, value_bytes};
 use crate::contract::{Contents, Ending, Fixture, Medium, verify_beside};
-use quipu::{
-    Client, Design, Error, ErrorKind, NodePlace, RecordForm, Shortcut, Store, Techniques, WriteBatch,
-};
+use quipu::internals::{NodePlace, RecordForm, Shortcut, Techniques};
+use quipu::{Client, Design, Error, ErrorKind, Store, WriteBatch};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

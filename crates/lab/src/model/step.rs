@@ -1,6 +1,6 @@
 //! Steps of a model run, and drawing them from a seed.
 
-use quipu::RecordForm;
+use quipu::internals::RecordForm;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 

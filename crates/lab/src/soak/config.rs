@@ -1,6 +1,7 @@
 //! What a run is asked and what it answers.
 
-use quipu::{Design, Error, Twin};
+use quipu::internals::Twin;
+use quipu::{Design, Error};
 use serde::Serialize;
 use std::path::PathBuf;
 

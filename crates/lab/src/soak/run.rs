@@ -4,7 +4,8 @@ use super::config::{SoakConfig, SoakConviction, SoakError, SoakReport};
 use super::model::Model;
 use crate::linear::contents;
 use crate::workload::mix;
-use quipu::{Client, MediumKind, Options, Store, Testing};
+use quipu::internals::Testing;
+use quipu::{Client, MediumKind, Options, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fs;
@@ -98,16 +99,14 @@ struct Run<'a> {
 impl Run<'_> {
     fn options(&self) -> Options {
         let SoakConfig { design, keys, twin, .. } = *self.config;
-        Options {
-            design: Some(design),
-            size: (keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096),
-            zone_size: Some(ZONE),
-            medium: Some(MediumKind::File),
+        Options::new()
+            .design(design)
+            .size((keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096))
+            .zone_size(ZONE)
+            .medium(MediumKind::File)
             // What is copied while the store is open must not change meanwhile.
-            cleaner: false,
-            testing: Testing { twin, ..Testing::default() },
-            ..Options::default()
-        }
+            .cleaner(false)
+            .with(|options| options.testing = Testing { twin, ..Testing::default() })
     }
 
     fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {

@@ -12,13 +12,7 @@ const OTHER: &[u8] = b"other";
 const TAKEN_BACK: &[u8] = b"taken back";
 
 fn options(design: Design) -> Options {
-    Options {
-        design: Some(design),
-        zone_size: Some(16 << 10),
-        cleaner: false,
-        recovery_threads: 1,
-        ..Options::default()
-    }
+    Options::new().design(design).zone_size(16 << 10).cleaner(false).recovery_threads(1)
 }
 
 fn designs() -> impl Iterator<Item = Design> {

@@ -1,7 +1,8 @@
 //! Designs whose index is in the pool and believed: the store opens at once, and what is dead is found out later.
 
 use crate::shared::misleading::like_records;
-use quipu::{Client, Design, Error, ErrorKind, Options, Store, Techniques};
+use quipu::internals::Techniques;
+use quipu::{Client, Design, Error, ErrorKind, Options, Store};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{Durability, LINE, MediumKind, Pages, Region, WORD};
 use quipu_parts::space::Space;
@@ -16,13 +17,7 @@ fn designs() -> impl Iterator<Item = Design> {
 }
 
 fn options(design: Design) -> Options {
-    Options {
-        design: Some(design),
-        zone_size: Some(ZONE),
-        cleaner: false,
-        recovery_threads: 1,
-        ..Options::default()
-    }
+    Options::new().design(design).zone_size(ZONE).cleaner(false).recovery_threads(1)
 }
 
 fn put(client: &mut Client, number: u64, version: u64) {
@@ -123,7 +118,7 @@ fn an_open_after_a_crash_reads_no_records_either() {
 fn a_survey_finds_all_that_is_dead() {
     for design in designs() {
         for techniques in [Techniques::ALL, Techniques::RAW] {
-            let options = Options { techniques, ..options(design) };
+            let options = options(design).with(|options| options.techniques = techniques);
             let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
             let store = written_twice(region.clone(), &options, 10_000);
             let known = store.stats();
@@ -154,7 +149,7 @@ fn a_survey_finds_all_that_is_dead() {
 #[test]
 fn the_cleaner_surveys_after_an_open() {
     for design in designs() {
-        let options = Options { cleaner: true, ..options(design) };
+        let options = options(design).cleaner(true);
         let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
         let store = written_twice(region.clone(), &options, 5000);
         let garbage = store.stats().garbage_bytes;
@@ -173,7 +168,7 @@ fn the_cleaner_surveys_after_an_open() {
 fn a_full_pool_finds_room_in_earlier_segments() {
     for design in designs() {
         let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
-        let options = Options { zone_size: Some(16 << 10), ..options(design) };
+        let options = options(design).zone_size(16 << 10);
         let mut store = Store::create_on(region.clone(), &options).expect("a new pool");
         for round in 0..20u64 {
             let mut client = store.client();
@@ -195,7 +190,7 @@ fn a_full_pool_finds_room_in_earlier_segments() {
 fn a_delete_takes_no_room() {
     for design in designs() {
         let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
-        let options = Options { zone_size: Some(16 << 10), ..options(design) };
+        let options = options(design).zone_size(16 << 10);
         let mut store = Store::create_on(region, &options).expect("a new pool");
         let mut client = store.client();
         let mut keys = 0u64;
@@ -228,9 +223,9 @@ fn a_file_is_refused_after_a_crash_of_the_system_and_nothing_is_salvaged() {
     for design in designs() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pool");
-        let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options(design) };
+        let options = options(design).size(4 << 20).medium(MediumKind::File);
         let reboot = || {
-            let region = Region::open(&path, options.medium, Durability::Process).expect("a file");
+            let region = Region::open(&path, Some(MediumKind::File), Durability::Process).expect("a file");
             let (space, _) = Space::examine(region).expect("a pool");
             space.update_superblock(|superblock| superblock.boot_id = [0x5a; 16]);
         };
@@ -283,7 +278,7 @@ fn damage_shown(store: &mut Store, keys: u64) -> usize {
 fn an_iteration_that_a_damaged_index_ends_says_so() {
     const KEYS: u64 = 400;
     let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
-    let options = Options { zone_size: Some(16 << 10), ..options(Design::FlatstoreFf) };
+    let options = options(Design::FlatstoreFf).zone_size(16 << 10);
     let store = written_twice(region.clone(), &options, KEYS);
     let client = store.client();
     let all = || {
@@ -320,7 +315,7 @@ fn a_damaged_entry_of_the_index_is_noticed() {
     const KEYS: u64 = 50;
     for design in designs() {
         let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
-        let options = Options { zone_size: Some(16 << 10), ..options(design) };
+        let options = options(design).zone_size(16 << 10);
         let store = written_twice(region.clone(), &options, KEYS);
         let units = store.stats().record_bytes / (2 * KEYS) / 8;
         store.close().expect("closed");

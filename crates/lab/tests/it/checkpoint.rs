@@ -1,6 +1,7 @@
 //! The checkpoint of a clean close: when there is one, when it counts, and when it must not.
 
-use quipu::{Design, Durability, Error, MediumKind, Options, Store, Testing};
+use quipu::internals::Testing;
+use quipu::{Design, Error, MediumKind, Options, Store};
 use quipu_lab::contract::{Contents, verify};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{Pages, Region};
@@ -9,13 +10,11 @@ use std::path::Path;
 /// Zones are small and so is the index, so that its image is shorter than the segments.
 fn options(design: Design) -> Options {
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    Options {
-        design: Some(design),
-        zone_size: Some(16 << 10),
-        recovery_threads: 2,
-        testing,
-        ..Options::default()
-    }
+    Options::new()
+        .design(design)
+        .zone_size(16 << 10)
+        .recovery_threads(2)
+        .with(|options| options.testing = testing)
 }
 
 /// Calls a test for each design whose close leaves a checkpoint.
@@ -74,7 +73,7 @@ fn rounds_of_work(design: Design) {
         verify(&mut store, &expected);
         drop(store);
         // The same pool, scanned: nothing was changed, so it is still clean, and the counters are the same.
-        let verifying = Options { verify: true, ..options(design) };
+        let verifying = options(design).verify(true);
         store = Store::open_on(region.clone(), &verifying).expect("opened");
         let scanned = store.stats();
         assert!(!store.recovery().from_checkpoint);
@@ -95,7 +94,7 @@ fn after_one_put_the_checkpoint_counts_no_more() {
 fn after_one_put(design: Design) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pool");
-    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options(design) };
+    let options = options(design).size(4 << 20).medium(MediumKind::File);
     let mut expected = Contents::new();
     let store = Store::create(&path, &options).expect("a new pool");
     work(&store, 0, &mut expected);
@@ -131,21 +130,20 @@ fn closing_a_store_that_changed_nothing_changes_nothing() {
 fn closing_unchanged(design: Design) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pool");
-    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..options(design) };
+    let options = options(design).size(4 << 20).medium(MediumKind::File);
     let mut expected = Contents::new();
     let store = Store::create(&path, &options).expect("a new pool");
     work(&store, 0, &mut expected);
     store.close().expect("closed");
     let before = bytes_of(&path);
     for verifies in [false, true, false] {
-        let opening = Options { verify: verifies, ..options.clone() };
+        let opening = options.clone().verify(verifies);
         let mut store = Store::open(&path, &opening).expect("opened");
         assert_eq!(store.recovery().from_checkpoint, !verifies);
         verify(&mut store, &expected);
         store.close().expect("closed");
         assert!(bytes_of(&path) == before);
     }
-    assert_eq!(options.durability, Durability::Process);
 }
 
 /// A pool without room for a checkpoint is closed all the same, and scanned at the next open.
@@ -192,7 +190,7 @@ fn a_full_disk_means_no_checkpoint() {
 
 fn a_full_disk(design: Design) {
     let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
-    let options = Options { recovery_threads: 1, ..options(design) };
+    let options = options(design).recovery_threads(1);
     let store = Store::create_on(region.clone(), &options).expect("a new pool");
     let mut expected = Contents::new();
     let mut client = store.client();
@@ -213,7 +211,7 @@ fn a_full_disk(design: Design) {
 fn a_pool_that_was_trimmed_leaves_another_checkpoint() {
     each_design(|design| {
         let folder = tempfile::tempdir().expect("a folder");
-        let (path, options) = (folder.path().join("pool"), Options { size: 4 << 20, ..options(design) });
+        let (path, options) = (folder.path().join("pool"), options(design).size(4 << 20));
         let mut expected = Contents::new();
         let store = Store::create(&path, &options).expect("a new pool");
         work(&store, 0, &mut expected);
@@ -257,7 +255,7 @@ fn a_damaged_key_is_no_absent_one_where_the_index_keeps_keys_or_reads_are_proved
         let key = b"the key that is damaged";
         let region = with_a_damaged_key(design, key, &mut Contents::new());
         for verify_reads in [false, true] {
-            let options = Options { verify_reads, ..options(design) };
+            let options = options(design).verify_reads(verify_reads);
             let store = Store::open_on(region.clone(), &options).expect("opened");
             assert!(store.recovery().from_checkpoint);
             let mut client = store.client();
@@ -282,7 +280,7 @@ fn a_run_that_met_damage_leaves_no_checkpoint() {
         let key = b"the key that is damaged";
         for meets in [false, true] {
             let region = with_a_damaged_key(design, key, &mut Contents::new());
-            let options = Options { verify_reads: true, ..options(design) };
+            let options = options(design).verify_reads(true);
             let store = Store::open_on(region.clone(), &options).expect("opened");
             store.client().put(b"another", b"value").expect("room");
             if meets {

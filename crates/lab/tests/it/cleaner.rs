@@ -1,6 +1,7 @@
 //! Compaction on real threads: the store's own cleaner, and writers that help it.
 
-use quipu::{Client, Error, Options, Store, Testing, Twin};
+use quipu::internals::{Testing, Twin};
+use quipu::{Client, Error, Options, Store};
 use quipu_medium::{MediumKind, Pages, Region};
 use quipu_parts::space::Space;
 use std::time::Duration;
@@ -13,7 +14,7 @@ const VALUE: usize = 216;
 const RECORD: u64 = 256;
 
 fn options() -> Options {
-    Options { zone_size: Some(ZONE), cleaner: true, ..Options::default() }
+    Options::new().zone_size(ZONE).cleaner(true)
 }
 
 fn store(options: &Options) -> Store {
@@ -27,7 +28,7 @@ fn store_of(zones: u64, options: &Options) -> Store {
 /// Options for a pool in which so many may compact at a time.
 fn compacted_by(compactors: u32) -> Options {
     let testing = Testing { compactors: Some(compactors), ..Testing::default() };
-    Options { testing, ..options() }
+    options().with(|options| options.testing = testing)
 }
 
 fn key(number: u64) -> [u8; 16] {
@@ -47,7 +48,7 @@ fn nothing_is_lost_while_all_compact() {
     const WRITERS: u64 = 4;
     const ROUNDS: u64 = 12;
     for cleaner in [true, false] {
-        let mut store = store(&Options { cleaner, ..options() });
+        let mut store = store(&options().cleaner(cleaner));
         // 85 per cent of what puts may use.
         let keys = ZONES * ZONE / RECORD * 49 / 50 * 85 / 100;
         std::thread::scope(|scope| {
@@ -158,7 +159,7 @@ fn deletes_of_absent_keys_do_not_fill_a_pool_for_ever() {
 /// The zones of large values that have expired, but whose segment is not cleaned to its end, are no leak.
 #[test]
 fn a_check_between_two_steps_finds_nothing_wrong() {
-    let mut store = store_of(64, &Options { cleaner: false, ..compacted_by(1) });
+    let mut store = store_of(64, &compacted_by(1).cleaner(false));
     let mut number = 0u64;
     for round in 0..60u64 {
         let mut client = store.client();
@@ -208,7 +209,11 @@ fn on_a_file_the_clock_goes_on_before_a_put_needs_it() {
     let folder = tempfile::tempdir().unwrap();
     for cleaner in [true, false] {
         let testing = Testing { clock_block: Some(4096), handful: Some(4), ..Testing::default() };
-        let file = Options { size: 4 << 20, medium: Some(MediumKind::File), cleaner, testing, ..options() };
+        let file = options()
+            .size(4 << 20)
+            .medium(MediumKind::File)
+            .cleaner(cleaner)
+            .with(|options| options.testing = testing);
         let store = Store::create(folder.path().join(cleaner.to_string()), &file).unwrap();
         let ceiling = || Space::probe(store.region()).unwrap().clock_ceiling.get();
         let mut client = store.client();
@@ -226,7 +231,7 @@ fn on_a_file_the_clock_goes_on_before_a_put_needs_it() {
 #[test]
 fn a_cleaner_that_panics_is_told_of() {
     let testing = Testing { twin: Some(Twin::CleanerPanics), ..Testing::default() };
-    let store = store(&Options { testing, ..options() });
+    let store = store(&options().with(|options| options.testing = testing));
     let mut client = store.client();
     client.put(&key(0), &value(0, 0)).unwrap();
     // It is called, at the latest, when the pool has been written once over; and then it takes a while to say where it panicked,

@@ -72,7 +72,7 @@ fn no_room_is_left_out() {
 fn a_value_of_a_gibibyte() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
-    let options = quipu::Options { size: 3 << 30, ..quipu::Options::default() };
+    let options = quipu::Options::new().size(3 << 30);
     let store = quipu::Store::create(&path, &options).unwrap();
     assert_eq!(store.limits().1, 1 << 30);
     let value = |version: u8| -> Vec<u8> {

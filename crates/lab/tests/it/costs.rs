@@ -17,7 +17,7 @@ const RECORD: u64 = 240;
 
 fn store_on(len: u64, nodes: u16, zone_size: Option<u64>) -> Store {
     let region = Region::sim(SimOptions { len, nodes, ..SimOptions::default() });
-    Store::create_on(region, &Options { zone_size, ..Options::default() }).unwrap()
+    Store::create_on(region, &Options::new().with(|options| options.zone_size = zone_size)).unwrap()
 }
 
 /// A store whose run has begun and whose client has a segment with room.

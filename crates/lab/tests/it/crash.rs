@@ -3,7 +3,8 @@
 mod search;
 mod twins;
 
-use quipu::{Design, TieBreak};
+use quipu::Design;
+use quipu::internals::TieBreak;
 use quipu_lab::crash::{CrashConfig, CrashReport, explore};
 use twins::{Row, TWINS};
 

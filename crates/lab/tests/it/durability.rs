@@ -31,7 +31,7 @@ fn stated(store: &Store) -> Vec<&'static str> {
 #[test]
 fn a_file_survives_what_the_table_says() {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..Options::default() };
+    let options = Options::new().size(4 << 20).medium(MediumKind::File);
     let store = Store::create(folder.path().join("pool"), &options).expect("a new pool");
     assert_eq!(stated(&store), promised(&document(), "`file`", "`process`"));
 }
@@ -50,8 +50,7 @@ fn what_the_table_refuses_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     assert!(document().contains("| `file` | `interval`, `always` | refused"));
     for durability in [Durability::Interval { ms: 100 }, Durability::Always] {
-        let options =
-            Options { size: 4 << 20, medium: Some(MediumKind::File), durability, ..Options::default() };
+        let options = Options::new().size(4 << 20).medium(MediumKind::File).durability(durability);
         let refused = Store::create(folder.path().join("pool"), &options);
         assert!(refused.is_err(), "{durability}");
     }
@@ -63,7 +62,7 @@ fn what_the_table_refuses_is_refused() {
 fn the_fences_are_those_that_the_document_lists() {
     let region = Region::sim(quipu_medium::sim::SimOptions::default());
     let sim = region.simulator().expect("simulated").clone();
-    let options = Options { zone_size: Some(16 << 10), ..Options::default() };
+    let options = Options::new().zone_size(16 << 10);
     let store = Store::create_on(region, &options).expect("a new pool");
     let mut client = store.client();
     let fences = || sim.cost().fences;

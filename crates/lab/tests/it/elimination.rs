@@ -4,7 +4,8 @@
 
 use crate::shared::schedule;
 
-use quipu::{Client, Design, Error, Options, Store, Testing, Twin};
+use quipu::internals::{Testing, Twin};
+use quipu::{Client, Design, Error, Options, Store};
 use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
 use quipu_medium::sim::{Event, SimArena};
 use rand::rngs::SmallRng;
@@ -168,7 +169,7 @@ fn an_eliminated_put_changes_nothing_on_the_medium() {
             let silent = changes.iter().filter(|events| **events == 0).count();
             assert_eq!(silent, usize::from(eliminated), "{design}, seed {seed}: {changes:?}");
             eliminations += usize::from(eliminated);
-            let off = Options { eliminate: false, ..options_of(design, 1, None) };
+            let off = options_of(design, 1, None).with(|options| options.eliminate = false);
             assert!(!meet(&off, seed, [PUT; 2]).eliminated, "it is switched off");
         }
         println!("{design}: {eliminations} of 200 pairs met");

@@ -7,7 +7,8 @@
 //! Those of earlier forms were made by the command line, with `put` of
 //! "llama", "alpaca", "gone" and "vicuna" and `del` of "gone".
 
-use quipu::{Design, Error, ErrorKind, MediumKind, Options, Store, Testing, WriteBatch};
+use quipu::internals::Testing;
+use quipu::{Design, Error, ErrorKind, MediumKind, Options, Store, WriteBatch};
 use quipu_lab::contract::{Contents, value_of, verify, verify_beside};
 use quipu_parts::space::SpaceError;
 use std::path::{Path, PathBuf};
@@ -21,13 +22,11 @@ const EXPIRED: usize = 3;
 fn options() -> Options {
     // A checkpoint is written only if it is shorter than the records.
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    Options {
-        testing,
-        medium: Some(MediumKind::File),
-        zone_size: Some(16 << 10),
-        size: 256 << 10,
-        ..Options::default()
-    }
+    Options::new()
+        .with(|options| options.testing = testing)
+        .medium(MediumKind::File)
+        .zone_size(16 << 10)
+        .size(256 << 10)
 }
 
 fn folder() -> PathBuf {
@@ -83,7 +82,7 @@ fn pools_of_every_format_open() {
             let path = fresh.path().join("pool");
             std::fs::copy(folder().join(format!("{version}-{ending}.bin")), &path).unwrap();
             for verify in [true, false] {
-                let mut store = Store::open(&path, &Options { verify, ..options() }).unwrap();
+                let mut store = Store::open(&path, &options().verify(verify)).unwrap();
                 assert_eq!(
                     store.recovery().from_checkpoint,
                     ending == "closed" && !verify,
@@ -137,7 +136,7 @@ fn a_pool_of_an_earlier_form_is_refused_by_name_and_not_changed() {
 const LATER_FORMS: [(&str, Design); 1] = [("v1-viper-2", Design::Viper)];
 
 fn options_of(design: Design) -> Options {
-    Options { design: Some(design), ..options() }
+    options().design(design)
 }
 
 /// What every design has: values that are put, put again, and deleted, some of them moved by compaction.

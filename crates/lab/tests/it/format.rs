@@ -58,11 +58,13 @@ fn built() -> BTreeMap<String, Fields> {
             .into_iter()
             .map(|(name, fields)| (name.into(), owned(fields))),
     );
-    tables.insert("OffsetMap".into(), owned(quipu::offset_map_table()));
-    tables.insert("FlatSettings".into(), owned(quipu::flat_table()));
-    tables.insert("MpkvSettings".into(), owned(quipu::mpkv_table()));
+    tables.insert("OffsetMap".into(), owned(quipu::internals::offset_map_table()));
+    tables.insert("FlatSettings".into(), owned(quipu::internals::flat_table()));
+    tables.insert("MpkvSettings".into(), owned(quipu::internals::mpkv_table()));
     tables.extend(
-        quipu::checkpoint_tables().into_iter().map(|(name, fields)| (name.to_string(), owned(fields))),
+        quipu::internals::checkpoint_tables()
+            .into_iter()
+            .map(|(name, fields)| (name.to_string(), owned(fields))),
     );
     tables
 }

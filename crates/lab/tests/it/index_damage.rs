@@ -2,7 +2,8 @@
 //! pool that was closed and in one that was not, an open refuses the pool, or a check says what is damaged
 //! and names every key that is not found any more, or all keys are as they were.
 
-use quipu::{Design, Options, Store, Testing};
+use quipu::internals::Testing;
+use quipu::{Design, Options, Store};
 use quipu_medium::{LINE, Pages, Region};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -19,7 +20,12 @@ const FREE: u64 = 0x9D3A_06C5_58E1_2B4F;
 fn options(design: Design) -> Options {
     let testing = Testing { tiny_index: true, ..Testing::default() };
     let (zone_size, cleaner) = (Some(ZONE), false);
-    Options { design: Some(design), zone_size, cleaner, recovery_threads: 1, testing, ..Options::default() }
+    Options::new()
+        .design(design)
+        .with(|options| options.zone_size = zone_size)
+        .cleaner(cleaner)
+        .recovery_threads(1)
+        .with(|options| options.testing = testing)
 }
 
 /// Some of eight bytes, some longer.

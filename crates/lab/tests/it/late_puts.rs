@@ -2,7 +2,8 @@
 //! others reclaim the block of a parked put, or write to the place of the record that it has replaced. Each broken
 //! store is convicted beside the sound one.
 
-use quipu::{Client, Design, Error, Options, RecordForm, Store, Twin};
+use quipu::internals::{RecordForm, Twin};
+use quipu::{Client, Design, Error, Options, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, SimOptions, sched};
 use std::cell::RefCell;
@@ -26,13 +27,8 @@ fn options(twin: Option<Twin>) -> Options {
 }
 
 fn options_of(twin: Option<Twin>, value: usize) -> Options {
-    let mut options = Options {
-        design: Some(Design::Viper),
-        zone_size: Some(16 << 10),
-        cleaner: false,
-        recovery_threads: 1,
-        ..Options::default()
-    };
+    let mut options =
+        Options::new().design(Design::Viper).zone_size(16 << 10).cleaner(false).recovery_threads(1);
     options.slots.form = RecordForm::Fixed { key: 8, value: value as u32 };
     options.slots.pages_per_block = 1;
     options.testing.twin = twin;

@@ -16,7 +16,7 @@ const FIRST_RECORD: u64 = 64;
 const ZONE: u64 = 256 << 10;
 
 fn options(design: Design) -> Options {
-    Options { design: Some(design), zone_size: Some(ZONE), cleaner: false, ..Options::default() }
+    Options::new().design(design).zone_size(ZONE).cleaner(false)
 }
 
 /// A store with so many keys, whose run has begun, and a client that has a segment with room.
@@ -117,7 +117,7 @@ fn first_bucket(region: &Region, magic: &[u8; 4]) -> u64 {
 fn a_word_that_names_nothing_is_told_whatever_grows() {
     for (design, magic) in [(Design::Mpkv, b"QBKT"), (Design::MpkvBaseline, b"QBKL")] {
         let mut options = options(design);
-        options.set("buckets", "1").expect("a setting of the design");
+        options = options.set("buckets", "1").expect("a setting of the design");
         let (store, mut client) = filled(&options, 5);
         let region = store.region();
         let slots = (first_bucket(region, magic)..).step_by(WORD as usize).take(8);
@@ -172,8 +172,8 @@ fn a_pool_remembers_its_table_and_a_table_that_may_not_grow_does_not() {
     for design in DESIGNS {
         for (name, value) in [("grow", "on"), ("grow", "off"), ("buckets", "300")] {
             let mut options = options(design);
-            options.set("buckets", "100").expect("a setting of the design");
-            options.set(name, value).expect("a setting of the design");
+            options = options.set("buckets", "100").expect("a setting of the design");
+            options = options.set(name, value).expect("a setting of the design");
             let (store, client) = filled(&options, 5_000);
             let has = |store: &Store| store.settings().contains(&(name, value.to_owned()));
             assert!(has(&store), "{design} {:?}", store.settings());
@@ -198,8 +198,8 @@ fn a_pool_remembers_its_table_and_a_table_that_may_not_grow_does_not() {
 fn a_table_that_does_not_fit_is_refused() {
     for design in DESIGNS {
         let mut options = options(design);
-        options.set("grow", "off").expect("a setting of the design");
-        options.set("buckets", "1000000").expect("a setting of the design");
+        options = options.set("grow", "off").expect("a setting of the design");
+        options = options.set("buckets", "1000000").expect("a setting of the design");
         let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
         let error = Store::create_on(region, &options).expect_err("the table is as large as ten pools");
         assert_eq!(error.kind(), ErrorKind::Room, "{error}");
@@ -211,8 +211,7 @@ fn ready_after(design: Design, keys: u64, closes: bool) -> Duration {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
     let path = folder.path().join("pool");
     let size = (keys * 320).next_multiple_of(1 << 20) + (64 << 20);
-    let options =
-        Options { design: Some(design), size, medium: Some(MediumKind::File), ..Options::default() };
+    let options = Options::new().design(design).size(size).medium(MediumKind::File);
     let mut store = Store::create(&path, &options).expect("a new pool");
     std::thread::scope(|scope| {
         for half in 0..2 {

@@ -1,9 +1,7 @@
 //! Viper's index, where it is and in which shape: remembered by the pool, and in the pool kept in agreement with the records.
 
-use quipu::{
-    CcehSettings, Client, Design, Error, ErrorKind, NodePlace, OffsetMap, Options, RecordForm, SlotSettings,
-    Store,
-};
+use quipu::internals::{CcehSettings, NodePlace, OffsetMap, RecordForm, SlotSettings};
+use quipu::{Client, Design, Error, ErrorKind, Options, Store};
 use quipu_medium::sim::{Sim, SimArena, SimOptions, Snapshot};
 use quipu_medium::{Pages, Region};
 use quipu_parts::index::cceh::CcehRoot;
@@ -16,15 +14,13 @@ const ZONE: u64 = 16 << 10;
 fn options(nodes: NodePlace) -> Options {
     let slots = SlotSettings { form: RecordForm::Fixed { key: 8, value: 4 }, ..SlotSettings::default() };
     let offset_map = OffsetMap { nodes, shape: CcehSettings::dense() };
-    Options {
-        design: Some(Design::Viper),
-        zone_size: Some(ZONE),
-        slots,
-        offset_map,
-        cleaner: false,
-        recovery_threads: 1,
-        ..Options::default()
-    }
+    Options::new()
+        .design(Design::Viper)
+        .zone_size(ZONE)
+        .with(|options| options.slots = slots)
+        .with(|options| options.offset_map = offset_map)
+        .cleaner(false)
+        .recovery_threads(1)
 }
 
 fn in_pm() -> Options {
@@ -95,7 +91,7 @@ fn a_pool_remembers_where_its_index_is_and_in_which_shape() {
         for (shape, name) in [(CcehSettings::paper(), "paper"), (CcehSettings::dense(), "dense")] {
             let region = region(4 << 20);
             let offset_map = OffsetMap { nodes, shape };
-            let created = Options { offset_map, zone_size: Some(128 << 10), ..options(nodes) };
+            let created = options(nodes).with(|options| options.offset_map = offset_map).zone_size(128 << 10);
             let mut store = Store::create_on(region.clone(), &created).expect("a new pool");
             (0..2000).try_for_each(|number| put(&mut store.client(), number)).expect("room");
             let before = store.stats();

@@ -6,7 +6,8 @@
 use crate::shared::cost;
 
 use cost::cost_of;
-use quipu::{Client, Design, Options, Store, Techniques, Testing};
+use quipu::internals::{Techniques, Testing};
+use quipu::{Client, Design, Options, Store};
 use quipu_lab::workload::Zipfian;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
@@ -30,14 +31,12 @@ fn designs() -> impl Iterator<Item = Design> {
 
 fn store_of(design: Design, techniques: Techniques, len: u64, zone_size: u64) -> Store {
     let region = Region::sim(SimOptions { len, ..SimOptions::default() });
-    let options = Options {
-        design: Some(design),
-        techniques,
-        zone_size: Some(zone_size),
-        cleaner: false,
-        testing: Testing { hot_set: Some(HOT_SET), ..Testing::default() },
-        ..Options::default()
-    };
+    let options = Options::new()
+        .design(design)
+        .with(|options| options.techniques = techniques)
+        .zone_size(zone_size)
+        .cleaner(false)
+        .with(|options| options.testing = Testing { hot_set: Some(HOT_SET), ..Testing::default() });
     Store::create_on(region, &options).expect("a new pool")
 }
 
@@ -113,13 +112,11 @@ fn a_batch_of_hot_and_cold_puts_is_one_fence_and_two_segments() {
     const HOT: u64 = 2;
     for design in designs() {
         let testing = Testing { tiny_index: true, ..Testing::default() };
-        let options = Options {
-            design: Some(design),
-            zone_size: Some(ZONE),
-            cleaner: false,
-            testing,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .design(design)
+            .zone_size(ZONE)
+            .cleaner(false)
+            .with(|options| options.testing = testing);
         let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
         let store = Store::create_on(region, &options).expect("a new pool");
         let mut client = store.client();

@@ -1,7 +1,8 @@
 //! What the cleaning of one segment costs in the designs `flatstore`, counted exactly on the simulator: a segment of which it is known
 //! which records are live, in a store that holds no other garbage.
 
-use quipu::{Design, Options, Shortcut, Store, Techniques};
+use quipu::internals::{Shortcut, Techniques};
+use quipu::{Design, Options, Store};
 use quipu_lab::workload::mix;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, Event, EventKind, SimOptions};
@@ -39,14 +40,12 @@ struct Cleaned {
 fn clean(design: Design, techniques: Techniques, segments: u64, live: u64) -> Cleaned {
     let region = Region::sim(SimOptions { len: POOL, ..SimOptions::default() });
     let sim = region.simulator().expect("simulated").clone();
-    let options = Options {
-        design: Some(design),
-        techniques,
-        zone_size: Some(ZONE),
-        recovery_threads: 1,
-        cleaner: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .design(design)
+        .with(|options| options.techniques = techniques)
+        .zone_size(ZONE)
+        .recovery_threads(1)
+        .cleaner(false);
     let store = Store::create_on(region.clone(), &options).expect("a new pool");
     let mut client = store.client();
     let mut put = |number: u64, version: u8| {

@@ -1,6 +1,7 @@
 //! Writes that are durable and parked: published by whoever comes next, once, and by nobody in the place of another.
 
-use quipu::{Design, Error, Options, Store, Testing, Twin};
+use quipu::internals::{Testing, Twin};
+use quipu::{Design, Error, Options, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::SimOptions;
 use rand::rngs::SmallRng;
@@ -10,16 +11,14 @@ mod place;
 
 /// Small zones, and nobody at work but the test.
 fn options(twin: Option<Twin>) -> Options {
-    Options {
-        design: Some(Design::Quipu),
-        zone_size: Some(16 << 10),
-        cleaner: false,
-        eliminate: false,
-        recovery_threads: 1,
+    Options::new()
+        .design(Design::Quipu)
+        .zone_size(16 << 10)
+        .cleaner(false)
+        .with(|options| options.eliminate = false)
+        .recovery_threads(1)
         // No two keys of a test are locked together.
-        testing: Testing { twin, stripes: Some(1 << 15), ..Testing::default() },
-        ..Options::default()
-    }
+        .with(|options| options.testing = Testing { twin, stripes: Some(1 << 15), ..Testing::default() })
 }
 
 fn store(twin: Option<Twin>, seed: u64) -> Store {

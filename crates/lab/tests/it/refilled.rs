@@ -3,7 +3,8 @@
 //! key that is put with higher and higher numbers is there for every reader, and its numbers never fall. (Histories as `linear` judges
 //! them have values of many lengths; slots are of one.)
 
-use quipu::{Client, Design, NodePlace, Options, RecordForm, Store, Twin};
+use quipu::internals::{NodePlace, RecordForm, Twin};
+use quipu::{Client, Design, Options, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimOptions, sched};
 use std::ops::RangeInclusive;
@@ -40,13 +41,11 @@ fn read_of(options: &Options, keys: u64, seed: u64) -> Vec<Option<u64>> {
 }
 
 fn options_of(late: bool, nodes: NodePlace, twin: Option<Twin>) -> Options {
-    let mut options = Options {
-        design: Some(Design::Viper),
-        zone_size: Some(16 << 10),
-        cleaner: false,
-        late,
-        ..Options::default()
-    };
+    let mut options = Options::new()
+        .design(Design::Viper)
+        .zone_size(16 << 10)
+        .cleaner(false)
+        .with(|options| options.late = late);
     options.slots.form = RecordForm::Fixed { key: 8, value: 8 };
     options.offset_map.nodes = nodes;
     options.testing.twin = twin;

@@ -1,12 +1,13 @@
 //! One test for each fault that was found, named for it.
 
-use quipu::{Design, Options, Store, Techniques, Testing};
+use quipu::internals::{Techniques, Testing};
+use quipu::{Design, Options, Store};
 use quipu_lab::crash::{CrashConfig, explore};
 use quipu_medium::sim::{SimArena, SimOptions, sched};
 use quipu_medium::{Pages, Region};
 
 fn options() -> Options {
-    Options { zone_size: Some(16 << 10), ..Options::default() }
+    Options::new().zone_size(16 << 10)
 }
 
 /// A process died between writing a record and its fence. Recovery showed the record, so a power failure later must
@@ -129,7 +130,8 @@ fn the_reserve_serves_the_deletes_of_all_clients() {
 /// A life whose number is drawn again, after a crash of the system set the clock back, is another life.
 #[test]
 fn tiny_clock_blocks_and_reopening_never_bring_old_records_back() {
-    let options = Options { testing: Testing { clock_block: Some(2), ..Testing::default() }, ..options() };
+    let options =
+        options().with(|options| options.testing = Testing { clock_block: Some(2), ..Testing::default() });
     let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
     drop(Store::create_on(region.clone(), &options).expect("a new pool"));
     for round in 0..20u32 {
@@ -184,7 +186,7 @@ fn forged_geometry_and_clocks_are_refused() {
 fn a_run_begins_before_a_dead_segment_is_freed() {
     let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
     let sim = region.simulator().expect("simulated").clone();
-    let options = Options { recovery_threads: 1, ..options() };
+    let options = options().recovery_threads(1);
     let store = Store::create_on(region.clone(), &options).expect("a new pool");
     // One zone beside the reserve: so few that writers help compaction, and not so few that they wait for it.
     let few = 2 + 1;
@@ -235,13 +237,11 @@ fn a_cleaner_of_a_restored_segment_copies_no_record_that_is_older_than_a_tombsto
     let (dead, lost) = (0, 1);
     let key = |number: u64| number.to_le_bytes();
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    let options = Options {
-        zone_size: Some(256 << 10),
-        recovery_threads: 1,
-        cleaner: false,
-        testing,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .zone_size(256 << 10)
+        .recovery_threads(1)
+        .cleaner(false)
+        .with(|options| options.testing = testing);
     let region = Region::sim(SimOptions { len: 8 << 20, ..SimOptions::default() });
     let sim = region.simulator().expect("simulated").clone();
     let store = Store::create_on(region.clone(), &options).expect("a new pool");
@@ -296,7 +296,8 @@ fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published_in_either_of_t
 fn put_many_beside_a_cleaner(design: Design, seed: u64, hot: u8) {
     let region = Region::sim(SimOptions { len: 1 << 20, seed, ..SimOptions::default() });
     let testing = Testing { tiny_index: hot > 0, ..Testing::default() };
-    let options = Options { design: Some(design), recovery_threads: 1, cleaner: false, testing, ..options() };
+    let options =
+        options().design(design).recovery_threads(1).cleaner(false).with(|options| options.testing = testing);
     let store = Store::create_on(region, &options).expect("a new pool");
     let mut client = store.client();
     // So full that each write is preceded by a step of compaction. Each client has two segments if some keys are hot.
@@ -367,7 +368,11 @@ fn write_at_once(segments: u64, writers: u64, keys: u64) {
 fn pools_of(segments: u64, design: Design) -> impl Fn(u64) -> Store {
     // With all techniques each writer has a second segment for hot keys.
     let (design, techniques) = (Some(design), Techniques::RAW);
-    let options = Options { design, techniques, recovery_threads: 1, cleaner: false, ..options() };
+    let options = options()
+        .design(design)
+        .with(|options| options.techniques = techniques)
+        .recovery_threads(1)
+        .cleaner(false);
     let pool = move |len, seed| {
         let region = Region::sim(SimOptions { len, seed, ..SimOptions::default() });
         Store::create_on(region, &options).ok().filter(|store| store.stats().segments == segments)

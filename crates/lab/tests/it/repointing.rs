@@ -4,7 +4,8 @@
 
 use crate::shared::schedule;
 
-use quipu::{Design, Error, Options, Store, Techniques, Testing, Twin};
+use quipu::internals::{Techniques, Testing, Twin};
+use quipu::{Design, Error, Options, Store};
 use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
 use quipu_medium::sim::SimArena;
 use rand::rngs::SmallRng;
@@ -38,7 +39,7 @@ fn options_of(design: Design, seed: u64, twin: Option<Twin>) -> Options {
         ..Testing::default()
     };
     let techniques = if seed.is_multiple_of(5) { Techniques::RAW } else { Techniques::ALL };
-    Options { techniques, ..options(design, testing) }
+    options(design, testing).with(|options| options.techniques = techniques)
 }
 
 /// What a writer does; every value that it writes is its own.

@@ -1,12 +1,13 @@
 //! Pools of a few zones, in which everything that holds room back shows at once.
 
-use quipu::{Client, Design, Error, Options, Stats, Store, Testing};
+use quipu::internals::Testing;
+use quipu::{Client, Design, Error, Options, Stats, Store};
 use quipu_medium::{Pages, Region};
 
 const ZONE: u64 = 16 << 10;
 
 fn options() -> Options {
-    Options { zone_size: Some(ZONE), ..Options::default() }
+    Options::new().zone_size(ZONE)
 }
 
 /// A pool of this many zones.
@@ -44,7 +45,7 @@ fn debt_and_stalls_are_metrics() {
     for design in [Design::Quipu, Design::FlatstoreH, Design::FlatstorePh, Design::Viper] {
         let region = Region::dram(8 << 20, Pages::Ordinary).unwrap();
         let zone_size = if design == Design::Viper { None } else { Some(ZONE) };
-        let options = Options { design: Some(design), zone_size, cleaner: false, ..options() };
+        let options = options().design(design).with(|options| options.zone_size = zone_size).cleaner(false);
         let store = Store::create_on(region, &options).unwrap();
         let mut client = store.client();
         (0..100u64).for_each(|key| client.put(&key.to_le_bytes(), &[0; 1000]).unwrap());
@@ -163,7 +164,7 @@ fn counters_agree_with_a_recount() {
         store.close().unwrap();
         let testing = Testing { compactors: Some(compactors), ..Testing::default() };
         // Writers take all steps: a cleaner's may come between the counts.
-        let options = Options { cleaner: false, testing, ..options() };
+        let options = options().cleaner(false).with(|options| options.testing = testing);
         let mut store = Store::open_on(region.clone(), &options).unwrap();
         std::thread::scope(|scope| {
             let store = &store;
@@ -201,7 +202,7 @@ fn counters_agree_with_a_recount() {
         let counted = store.stats();
         // Closing seals what is open, and no record is given up. Nothing has a copy now, so recovery counts what is there.
         store.close().unwrap();
-        let store = Store::open_on(region, &Options { verify: true, ..options }).unwrap();
+        let store = Store::open_on(region, &options.verify(true)).unwrap();
         let recounted = store.stats();
         assert_eq!(counted.record_bytes, recounted.record_bytes, "{threads}");
         assert_eq!(counted.garbage_bytes, recounted.garbage_bytes, "{threads}");

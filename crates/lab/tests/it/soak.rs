@@ -1,6 +1,6 @@
 //! A short soak; `quipu soak` runs long ones.
 
-use quipu::Twin;
+use quipu::internals::Twin;
 use quipu_lab::soak::{SoakConfig, SoakReport, explore};
 
 fn short(config: SoakConfig) -> SoakReport {

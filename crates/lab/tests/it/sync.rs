@@ -19,7 +19,7 @@ fn dirty_kib(path: &Path) -> u64 {
 fn what_was_acknowledged_is_on_the_device() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
-    let options = Options { size: 16 << 20, cleaner: false, ..Options::default() };
+    let options = Options::new().size(16 << 20).cleaner(false);
     let store = Store::create(&path, &options).unwrap();
     if store.statement().medium != MediumKind::File {
         println!("skipped: {} has no device beneath it", folder.path().display());

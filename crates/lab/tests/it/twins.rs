@@ -1,7 +1,8 @@
 //! Stores broken on purpose by rules that the explorer seldom comes upon, each convicted by a run that was made for it, and the real
 //! store in the same run.
 
-use quipu::{Design, Options, Store, Testing, Twin};
+use quipu::internals::{Testing, Twin};
+use quipu::{Design, Options, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, SimOptions, sched};
 use rand::rngs::SmallRng;
@@ -13,15 +14,15 @@ const ZONE: u64 = 16 << 10;
 
 /// Small zones and a small index, whose checkpoint is short.
 fn options(twin: Option<Twin>) -> Options {
-    Options {
-        design: Some(Design::Quipu),
-        zone_size: Some(ZONE),
-        cleaner: false,
-        recovery_threads: 1,
+    Options::new()
+        .design(Design::Quipu)
+        .zone_size(ZONE)
+        .cleaner(false)
+        .recovery_threads(1)
         // No two keys of a test are locked together.
-        testing: Testing { twin, tiny_index: true, stripes: Some(1 << 15), ..Testing::default() },
-        ..Options::default()
-    }
+        .with(|options| {
+            options.testing = Testing { twin, tiny_index: true, stripes: Some(1 << 15), ..Testing::default() }
+        })
 }
 
 fn region(zones: u64, seed: u64) -> Region {

@@ -1,10 +1,8 @@
 //! What only the design `viper` does: records of one size, updates in place, blocks that are reclaimed, changes that draw no
 //! number.
 
-use quipu::{
-    Client, Design, Durability, Error, ErrorKind, MediumKind, NodePlace, Options, RecordForm, SlotSettings,
-    Store, Twin,
-};
+use quipu::internals::{NodePlace, RecordForm, SlotSettings, Twin};
+use quipu::{Client, Design, Durability, Error, ErrorKind, MediumKind, Options, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::space::Space;
 
@@ -12,7 +10,7 @@ const KEYS: u64 = 200;
 
 fn options(form: RecordForm) -> Options {
     let slots = SlotSettings { form, ..SlotSettings::default() };
-    Options { design: Some(Design::Viper), zone_size: Some(64 << 10), slots, ..Options::default() }
+    Options::new().design(Design::Viper).zone_size(64 << 10).with(|options| options.slots = slots)
 }
 
 fn fixed() -> Options {
@@ -128,7 +126,7 @@ fn what_cannot_be_done_is_refused() {
     let mut client = store.client();
     client.put(b"key", &[2; 24]).expect("room");
     assert!(matches!(client.update_in_place(b"key", 0, |_| 0), Err(Error::NotInPlace)));
-    let quipu = Options { design: Some(Design::Quipu), ..fixed() };
+    let quipu = fixed().design(Design::Quipu);
     let store = Store::create_on(region(), &quipu).expect("a new pool");
     let error = store.client().update_in_place(b"key", 0, |_| 0).expect_err("a log changes nothing in place");
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
@@ -137,7 +135,7 @@ fn what_cannot_be_done_is_refused() {
 /// A page holds one record of 2100 bytes, and almost as much stays free: more than is worth reclaiming, and of no use.
 #[test]
 fn free_bytes_that_are_of_no_use_are_not_moved_about_for_ever() {
-    let options = Options { cleaner: false, ..options(RecordForm::Variable) };
+    let options = options(RecordForm::Variable).cleaner(false);
     let store = Store::create_on(region(), &options).expect("a new pool");
     let mut client = store.client();
     let keys =
@@ -160,9 +158,9 @@ fn free_bytes_that_are_of_no_use_are_not_moved_about_for_ever() {
 fn a_file_is_refused_after_a_crash_of_the_system_but_not_when_it_was_closed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pool");
-    let options = Options { size: 4 << 20, medium: Some(MediumKind::File), ..fixed() };
+    let options = fixed().size(4 << 20).medium(MediumKind::File);
     let reboot = || {
-        let region = Region::open(&path, options.medium, Durability::Process).expect("a file");
+        let region = Region::open(&path, Some(MediumKind::File), Durability::Process).expect("a file");
         let (space, _) = Space::examine(region).expect("a pool");
         space.update_superblock(|superblock| superblock.boot_id = [0x5a; 16]);
     };
@@ -184,7 +182,7 @@ fn a_file_is_refused_after_a_crash_of_the_system_but_not_when_it_was_closed() {
 /// Keys that an iteration finds of those that are there all the while, although their records are moved and the blocks that these
 /// were in are free before it comes to them.
 fn iterated(twin: Option<Twin>) -> usize {
-    let mut options = Options { cleaner: false, ..options(RecordForm::Variable) };
+    let mut options = options(RecordForm::Variable).cleaner(false);
     options.testing.twin = twin;
     let store = Store::create_on(region(), &options).expect("a new pool");
     let mut client = store.client();
@@ -223,7 +221,7 @@ fn bitset_of(region: &Region, key: [u8; 8]) -> u64 {
 #[test]
 fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
     for nodes in [NodePlace::Dram, NodePlace::Pm] {
-        let mut options = Options { cleaner: false, ..fixed() };
+        let mut options = fixed().cleaner(false);
         options.offset_map.nodes = nodes;
         let region = region();
         let store = Store::create_on(region.clone(), &options).expect("a new pool");
@@ -248,7 +246,7 @@ fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
 #[test]
 fn a_record_that_has_lost_its_mark_is_put_again_in_its_place() {
     let region = region();
-    let store = Store::create_on(region.clone(), &Options { cleaner: false, ..fixed() }).expect("a new pool");
+    let store = Store::create_on(region.clone(), &fixed().cleaner(false)).expect("a new pool");
     let mut client = store.client();
     client.put(&[7; 8], &value(5)).expect("room");
     client.put(&[8; 8], &value(5)).expect("room");
@@ -265,7 +263,7 @@ fn a_record_that_has_lost_its_mark_is_put_again_in_its_place() {
 /// Blocks that a value fills are not garbage, whatever else they have room for.
 #[test]
 fn a_large_value_is_no_garbage() {
-    let options = Options { cleaner: false, ..options(RecordForm::Variable) };
+    let options = options(RecordForm::Variable).cleaner(false);
     let store = Store::create_on(region(), &options).expect("a new pool");
     let mut client = store.client();
     client.put(b"small", b"value").expect("room");

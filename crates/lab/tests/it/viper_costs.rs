@@ -4,7 +4,8 @@
 use crate::shared::cost;
 
 use cost::cost_of;
-use quipu::{Client, Design, Options, RecordForm, SlotSettings, Store};
+use quipu::internals::{RecordForm, SlotSettings};
+use quipu::{Client, Design, Options, Store};
 use quipu_lab::contract::value_of;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
@@ -23,14 +24,12 @@ fn fixed() -> SlotSettings {
 /// A store whose puts are published before they return, as in the paper, or late.
 fn store(slots: SlotSettings, late: bool, seed: u64) -> Store {
     let region = Region::sim(SimOptions { len: 16 << 20, seed, ..SimOptions::default() });
-    let options = Options {
-        design: Some(Design::Viper),
-        zone_size: Some(256 << 10),
-        slots,
-        late,
-        cleaner: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .design(Design::Viper)
+        .zone_size(256 << 10)
+        .with(|options| options.slots = slots)
+        .with(|options| options.late = late)
+        .cleaner(false);
     Store::create_on(region, &options).expect("a new pool")
 }
 
@@ -163,7 +162,7 @@ fn a_get_changes_nothing() {
 fn a_look_for_a_key_reads_no_value() {
     for design in [Design::Viper, Design::ViperPacman] {
         let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
-        let options = Options { design: Some(design), late: false, cleaner: false, ..Options::default() };
+        let options = Options::new().design(design).with(|options| options.late = false).cleaner(false);
         let store = Store::create_on(region, &options).expect("a new pool");
         let mut client = store.client();
         client.put(b"long", &value_of(b"long", 0, 10_000)).expect("room");

@@ -1,7 +1,8 @@
 //! Pools of design `viper` whose bytes have been changed, by accident or by somebody who knows the pool's secret and makes the
 //! checks agree again: opening, reading, writing and checking neither panic nor hang, whatever they answer.
 
-use quipu::{Design, Error, LockKind, NodePlace, OffsetMap, Options, RecordForm, SlotSettings, Store};
+use quipu::internals::{LockKind, NodePlace, OffsetMap, RecordForm, SlotSettings};
+use quipu::{Design, Error, Options, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::index::cceh::CcehSettings;
 use quipu_parts::record::Certifier;
@@ -26,14 +27,12 @@ fn region(bytes: &[u8]) -> Region {
 fn options(form: RecordForm, nodes: NodePlace) -> Options {
     let slots = SlotSettings { form, pages_per_block: 2, ..SlotSettings::default() };
     let offset_map = OffsetMap { nodes, shape: CcehSettings { bucket_bits: 2, ..CcehSettings::paper() } };
-    Options {
-        design: Some(Design::Viper),
-        zone_size: Some(ZONE),
-        slots,
-        offset_map,
-        cleaner: false,
-        ..Options::default()
-    }
+    Options::new()
+        .design(Design::Viper)
+        .zone_size(ZONE)
+        .with(|options| options.slots = slots)
+        .with(|options| options.offset_map = offset_map)
+        .cleaner(false)
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -382,7 +381,7 @@ fn a_pool_that_is_refused_keeps_its_locks() {
     let form = RecordForm::Fixed { key: 8, value: 40 };
     let base = options(form, NodePlace::Dram);
     let slots = SlotSettings { lock: LockKind::PageByte, ..base.slots };
-    let mut ground = Ground::of(form, Options { slots, ..base }, false);
+    let mut ground = Ground::of(form, base.with(|options| options.slots = slots), false);
     let pages: Vec<usize> =
         ground.chunks().flat_map(|zone| ground.pages(zone)).map(|(_, page)| page).collect();
     let used: Vec<usize> = pages.into_iter().filter(|page| word(&ground.bytes, page + 8) != 0).collect();

@@ -1,18 +1,17 @@
 //! Deletions with bits in DRAM, through the store: tombstones do not pile up, and what a crash finds is what was there.
 
-use quipu::{Client, Design, ErrorKind, Options, SlotSettings, Store};
+use quipu::internals::SlotSettings;
+use quipu::{Client, Design, ErrorKind, Options, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::SimOptions;
 
 fn store(slots: SlotSettings, len: u64, zone_size: u64) -> Store {
     let region = Region::sim(SimOptions { len, ..SimOptions::default() });
-    let options = Options {
-        design: Some(Design::ViperPacman),
-        slots,
-        zone_size: Some(zone_size),
-        cleaner: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .design(Design::ViperPacman)
+        .with(|options| options.slots = slots)
+        .zone_size(zone_size)
+        .cleaner(false);
     Store::create_on(region, &options).expect("a new pool")
 }
 
@@ -26,7 +25,7 @@ fn sound(store: &mut Store) -> u64 {
 fn reopened(store: Store) -> Store {
     let region = store.region().clone();
     drop(store);
-    Store::open_on(region, &Options { cleaner: false, ..Options::default() }).expect("it opens")
+    Store::open_on(region, &Options::new().cleaner(false)).expect("it opens")
 }
 
 fn key(number: u64) -> [u8; 16] {

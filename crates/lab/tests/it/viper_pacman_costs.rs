@@ -4,7 +4,8 @@
 use crate::shared::cost;
 
 use cost::cost_of;
-use quipu::{Client, Design, Options, SlotSettings, Store, Techniques};
+use quipu::internals::{SlotSettings, Techniques};
+use quipu::{Client, Design, Options, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
 
@@ -16,15 +17,13 @@ const BATCH_OFF: Techniques = Techniques { batch: false, ..Techniques::ALL };
 
 fn store_of(techniques: Techniques) -> Store {
     let region = Region::sim(SimOptions { len: 8 << 20, ..SimOptions::default() });
-    let options = Options {
-        design: Some(Design::ViperPacman),
-        techniques,
+    let options = Options::new()
+        .design(Design::ViperPacman)
+        .with(|options| options.techniques = techniques)
         // Records of one store stand where those of another do.
-        slots: SlotSettings { random_first_page: false, ..SlotSettings::default() },
-        zone_size: Some(256 << 10),
-        cleaner: false,
-        ..Options::default()
-    };
+        .with(|options| options.slots = SlotSettings { random_first_page: false, ..SlotSettings::default() })
+        .zone_size(256 << 10)
+        .cleaner(false);
     Store::create_on(region, &options).expect("a new pool")
 }
 
@@ -133,9 +132,9 @@ fn settings_are_remembered_and_what_cannot_be_is_refused() {
     drop(store);
     let found = Store::open_on(region, &Options::default()).expect("it opens").settings();
     assert_eq!(found, settings);
-    let mut options = Options { design: Some(Design::ViperPacman), ..Options::default() };
-    options.set("pacman", "off").expect("it has it");
-    options.set("batch", "on").expect("it has it");
+    let mut options = Options::new().design(Design::ViperPacman);
+    options = options.set("pacman", "off").expect("it has it");
+    options = options.set("batch", "on").expect("it has it");
     let region = Region::sim(SimOptions { len: 8 << 20, ..SimOptions::default() });
     let error = Store::create_on(region, &options).expect_err("no such store").to_string();
     assert!(error.contains("batch needs reduce"), "{error}");

@@ -39,7 +39,7 @@ fn one_of_two_finds(
     write: impl Fn(&mut Client, &[u8], &[u8]) + Sync,
     turn: impl Fn(&Client, &mut dyn FnMut(), &[u8]) -> Option<Vec<u8>> + Sync,
 ) {
-    let options = Options { design: Some(design), cleaner: true, ..Options::default() };
+    let options = Options::new().design(design).cleaner(true);
     let region = Region::dram(16 << 20, Pages::Ordinary).unwrap();
     let store = Store::create_on(region, &options).unwrap();
     let meetings = [Meeting(AtomicU64::new(0)), Meeting(AtomicU64::new(0))];

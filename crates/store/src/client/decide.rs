@@ -14,7 +14,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put(b"knot", b"7")?;
     /// assert!(client.remove(b"knot")?);
@@ -42,7 +42,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put_many(&[("a", "1"), ("b", "2")])?;
     /// client.clear()?;
@@ -68,7 +68,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// for _ in 0..3 {
     ///     client.update(b"count", |old| {
@@ -96,7 +96,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// use quipu::{Change, Entry, Expiry};
     /// client.put_until(b"queue", b"a,b,c", 4_000_000_000_000)?;
@@ -131,7 +131,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// assert!(client.put_if_absent(b"owner", b"me")?);
     /// assert!(!client.put_if_absent(b"owner", b"you")?);
@@ -168,7 +168,7 @@ impl Client {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options { size: 4 << 20, ..Default::default() })?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
     /// # let mut client = store.client();
     /// client.put(b"turn", b"a")?;
     /// assert!(client.compare_and_swap(b"turn", Some(b"a"), Some(b"b"))?);

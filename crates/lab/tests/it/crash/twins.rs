@@ -13,7 +13,8 @@
 //! The search runs seeds from 1 (or `QUIPU_SEED`) on, tells how many states each conviction took, and prints
 //! the seeds as they are to stand here. Without `QUIPU_TWIN` it searches for all.
 
-use quipu::{Design, SlotSettings, TieBreak, Twin};
+use quipu::Design;
+use quipu::internals::{SlotSettings, TieBreak, Twin};
 use quipu_lab::crash::{CrashConfig, CrashReport, explore};
 use quipu_medium::sim::Fault;
 

@@ -1,7 +1,8 @@
 //! The disk is full before the pool is: an error, not a fault, and work goes on when there is room again.
 
 use super::victim::options;
-use quipu::{Design, Error, ErrorKind, NodePlace, Options, Store};
+use quipu::internals::NodePlace;
+use quipu::{Design, Error, ErrorKind, Options, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{MediumError, Region};
@@ -32,7 +33,7 @@ fn disk_full(error: Option<Error>) {
 fn on_the_simulator(design: Design, nodes: NodePlace) {
     let region = Region::sim(SimOptions { len: 2 << 20, ..SimOptions::default() });
     let sim = region.simulator().unwrap().clone();
-    let mut options = Options { design: Some(design), zone_size: Some(16 << 10), ..Options::default() };
+    let mut options = Options::new().design(design).zone_size(16 << 10);
     options.offset_map.nodes = nodes;
     let mut store = Store::create_on(region.clone(), &options).unwrap();
     let mut contents = Contents::new();
@@ -100,7 +101,7 @@ fn on_a_small_file_system() {
     std::fs::write(&filler, vec![1; 1 << 20]).unwrap();
     let path = folder.path().join("pool");
     // Many more zones than are asked for storage before a put is refused.
-    let options = Options { size: 128 << 20, zone_size: Some(64 << 10), ..options() };
+    let options = options().size(128 << 20).zone_size(64 << 10);
     let mut store = Store::create(&path, &options).unwrap();
     let mut contents = Contents::new();
     disk_full(put_until_it_fails(&store, &mut contents, 100_000));

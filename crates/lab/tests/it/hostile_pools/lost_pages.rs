@@ -2,7 +2,7 @@
 //! held is reported as lost. What is left is right, and can be worked with.
 
 use super::victim::{COPY, Victim, options, patch_superblock, without};
-use quipu::{Options, Store};
+use quipu::Store;
 use quipu_lab::contract::{Contents, verify};
 use std::ops::Range;
 
@@ -237,7 +237,7 @@ fn accepted_damage_names_a_segment_that_the_table_takes_for_free() {
     let table = victim.zones().into_iter().find(|(_, zone)| *zone == segment.start).unwrap().0;
     let mut bytes = rebooted(&victim, &[]);
     bytes[table + 7] ^= 0x80;
-    let accepting = Options { accept_damage: true, ..options() };
+    let accepting = options().accept_damage(true);
     let mut store = victim.open_with(&bytes, &accepting).unwrap();
     reported(&store, &(segment.start..segment.start + victim.superblock.zone_size() as usize));
     let mut gone: Vec<_> = segment.records.iter().map(|record| victim.key_at(record).to_vec()).collect();

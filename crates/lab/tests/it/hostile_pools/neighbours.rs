@@ -1,7 +1,8 @@
 //! Damage in one record that must not reach another: the length in a record's header decides where the next one begins.
 
 use super::victim::{Victim, trusting};
-use quipu::{Options, Store, Testing, Twin};
+use quipu::internals::{Testing, Twin};
+use quipu::{Options, Store};
 use quipu_lab::contract::Contents;
 
 /// The record with a damaged length, and the one behind it, which is intact.
@@ -74,7 +75,7 @@ fn a_damaged_length_of_a_superseded_record_takes_no_neighbour_along() {
 fn a_store_that_believes_such_a_length_is_convicted() {
     let victim = victim();
     let testing = Testing { twin: Some(Twin::LengthBelieved), ..trusting().testing };
-    let options = Options { testing, ..trusting() };
+    let options = trusting().with(|options| options.testing = testing);
     let outcome = outcome(&victim, 7, &options);
     assert_eq!(outcome, (None, [false; 2]), "the twin does no harm, so the test above proves nothing");
     let mut store = victim.open_with(&flipped(&victim, 7), &options).unwrap();

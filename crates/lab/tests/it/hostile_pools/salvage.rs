@@ -1,7 +1,7 @@
 //! Salvage: all that proves itself is kept, what is lost is named, and the damaged pool stays as it was.
 
 use super::victim::{Victim, contents_of, options, without};
-use quipu::{Error, Instead, LostKey, Options, SalvageReport, Store};
+use quipu::{Error, Instead, LostKey, SalvageReport, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
 
 /// Salvages these bytes and proves the new pool.
@@ -64,7 +64,7 @@ fn accepted_damage_names_the_keys_and_is_gone() {
             bytes[segments[2].start + 40] ^= 1;
         });
         assert!(matches!(victim.refused(&bytes), Error::Damaged(_)));
-        let accepting = Options { accept_damage: true, ..options() };
+        let accepting = options().accept_damage(true);
         let mut store = victim.open_with(&bytes, &accepting).unwrap();
         let key = victim.key_at(hit).to_vec();
         let lost = store.recovery().lost_keys.clone();

@@ -122,8 +122,7 @@ fn a_newest_copy_that_is_lost_does_not_set_the_clock_back() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
-    let mut options = super::victim::options();
-    options.size = 4 << 20;
+    let mut options = super::victim::options().size(4 << 20);
     options.testing.clock_block = Some(64);
     let store = quipu::Store::create(&path, &options).unwrap();
     let mut client = store.client();

@@ -1,6 +1,7 @@
 //! A pool file to damage, with a map of what lies where in it.
 
-use quipu::{Design, Error, MediumKind, Options, Store, Testing};
+use quipu::internals::Testing;
+use quipu::{Design, Error, MediumKind, Options, Store};
 use quipu_lab::contract::{Contents, value_of};
 use quipu_medium::{Durability, Region};
 use quipu_parts::heap::segments::{self, FIRST_RECORD};
@@ -52,7 +53,7 @@ impl Victim {
     ) -> Victim {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
-        let options = Options { design: Some(design), size, zone_size: Some(zone), ..options() };
+        let options = options().design(design).size(size).zone_size(zone);
         let store = Store::create(&path, &options).unwrap();
         let contents = work(&store);
         if closed {
@@ -205,14 +206,14 @@ impl Victim {
 
 /// Options to open with: all records are proved, whether the pool has a checkpoint or not.
 pub fn options() -> Options {
-    Options { verify: true, ..trusting() }
+    trusting().verify(true)
 }
 
 /// Options to open with that leave a checkpoint to be believed.
 pub fn trusting() -> Options {
     // A small index, so that its image is short beside small segments.
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    Options { medium: Some(MediumKind::File), recovery_threads: 2, testing, ..Options::default() }
+    Options::new().medium(MediumKind::File).recovery_threads(2).with(|options| options.testing = testing)
 }
 
 fn field(table: &[(&'static str, usize, usize)], name: &str) -> usize {

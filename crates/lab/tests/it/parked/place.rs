@@ -5,7 +5,8 @@
 //! the tombstone that this one becomes. So the older record came back after a crash.
 
 use super::options;
-use quipu::{Client, Store, Twin};
+use quipu::internals::Twin;
+use quipu::{Client, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::SimOptions;
 use rand::rngs::SmallRng;

@@ -3,7 +3,8 @@
 //!
 //! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
 
-use quipu::{Design, Error, Options, Store, Testing};
+use quipu::internals::Testing;
+use quipu::{Design, Error, Options, Store};
 use quipu_lab::linear::{Action, BUDGET, Caller, Clock, History, Log, Operation, Timing, Verdict, check};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, SimOptions, sched};
@@ -21,14 +22,12 @@ pub fn seeds(schedules: u64) -> Range<u64> {
 
 /// Small zones, and nobody at work but those that a schedule has.
 pub fn options(design: Design, testing: Testing) -> Options {
-    Options {
-        design: Some(design),
-        zone_size: Some(16 << 10),
-        recovery_threads: 1,
-        cleaner: false,
-        testing,
-        ..Options::default()
-    }
+    Options::new()
+        .design(design)
+        .zone_size(16 << 10)
+        .recovery_threads(1)
+        .cleaner(false)
+        .with(|options| options.testing = testing)
 }
 
 /// One writer, or another task beside them.

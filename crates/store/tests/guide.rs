@@ -1,0 +1,194 @@
+//! The code of `docs/GUIDE.md`, run. Each piece stands here as it stands there, so that readers see it without what is around it.
+
+use quipu::{Change, Client, Design, ErrorKind, Expiry, Options, Store, WriteBatch};
+use std::error::Error;
+use std::ops::Bound;
+use std::path::Path;
+use std::time::Duration;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const GUIDE: &str = include_str!("../../../docs/GUIDE.md");
+
+/// Creates a pool, hands over its store, closes it, and opens it once more.
+fn with_store(work: impl FnOnce(&Store) -> Outcome) -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = &folder.path().join("animals.pool");
+    let store = created(path)?;
+    work(&store)?;
+    closed(store.client(), store)?;
+    let store = opened(path)?;
+    assert!(store.recovery().was_clean);
+    Ok(())
+}
+
+fn created(path: &Path) -> Result<Store, Box<dyn Error>> {
+    let options = Options::new().size(64 << 20).design(Design::FlatstoreM);
+    let store = Store::open_or_create(path, &options)?;
+    println!("{}", store.statement());
+    Ok(store)
+}
+
+fn opened(path: &Path) -> Result<Store, Box<dyn Error>> {
+    let store = Store::open_with_progress(path, &Options::new(), &|done, segments| {
+        eprintln!("recovered {done} of {segments} segments");
+    })?;
+    Ok(store)
+}
+
+fn closed(client: Client, store: Store) -> Outcome {
+    drop(client);
+    store.close()?;
+    Ok(())
+}
+
+#[test]
+fn several_threads_write() -> Outcome {
+    with_store(|store| {
+        std::thread::scope(|threads| {
+            for worker in 0..2u8 {
+                let mut client = store.client();
+                threads.spawn(move || client.put(&[b'w', worker], b"here"));
+            }
+        });
+        let client = store.client();
+        assert_eq!(client.get(&[b'w', 1])?, Some(b"here".to_vec()));
+        Ok(())
+    })
+}
+
+#[test]
+fn one_client_writes() -> Outcome {
+    with_store(|store| {
+        let mut client = store.client();
+        client.update(b"visits", |old| {
+            let visits = old.and_then(|old| old.try_into().ok()).map_or(0, u64::from_le_bytes);
+            Some((visits + 1).to_le_bytes())
+        })?;
+        assert_eq!(client.get(b"visits")?, Some(1u64.to_le_bytes().to_vec()));
+
+        let mut batch = WriteBatch::new();
+        batch.put(b"alice", b"7").put(b"bob", b"3").delete(b"offer");
+        client.write(&batch)?;
+
+        // To load many: a fence for every 32. After a crash each is there whole or not at all.
+        let records: Vec<_> = (0..1000u32).map(|number| (number.to_be_bytes(), "wool")).collect();
+        client.put_many(&records)?;
+        assert_eq!(client.get(b"bob")?, Some(b"3".to_vec()));
+        assert_eq!(client.get(&999u32.to_be_bytes())?, Some(b"wool".to_vec()));
+
+        client.put_for(b"session", b"open", Duration::from_secs(3600))?;
+        assert!(matches!(client.expiry(b"session")?, Some(Expiry::At(_))));
+
+        // Changes the value and keeps its expiry.
+        client.update_with(b"session", |old| match old {
+            Some(entry) => Change::Put([entry.value, b"+"].concat().into(), entry.expiry),
+            None => Change::Keep,
+        })?;
+        assert_eq!(client.get(b"session")?, Some(b"open+".to_vec()));
+        assert!(matches!(client.expiry(b"session")?, Some(Expiry::At(_))));
+
+        let seen = client.version(b"owner")?;
+        assert!(client.put_if_version(b"owner", seen, b"me")?);
+        assert!(!client.put_if_version(b"owner", seen, b"you")?);
+
+        match client.put(b"llama", b"wool").map_err(|error| error.kind()) {
+            Err(ErrorKind::Room) => eprintln!("delete something, or use a larger pool"),
+            Err(kind) => eprintln!("{kind:?}"),
+            Ok(()) => {}
+        }
+        assert!(client.contains_key(b"llama")?);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_guard_reads() -> Outcome {
+    with_store(|store| {
+        let mut client = store.client();
+        client.put(b"alice", b"7")?;
+        let guard = client.pin();
+        if let Some(value) = guard.get(b"alice")? {
+            println!("{} bytes", value.len());
+        }
+
+        let mut pairs = guard.iter();
+        let bytes: usize = pairs.by_ref().map(|(key, value)| key.len() + value.len()).sum();
+        pairs.ended()?; // an error if something damaged was left out
+        assert_eq!(bytes, 6);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_range_is_visited() -> Outcome {
+    with_store(|store| {
+        let mut client = store.client();
+        client.put_many(&[("job/1", "weave"), ("job/2", "dye"), ("joke", "!")])?;
+        let guard = client.pin();
+        for job in guard.range(Bound::Included(b"job/"), Bound::Excluded(b"job0"))? {
+            let (key, value) = job?;
+            println!("{} {}", key.escape_ascii(), value.escape_ascii());
+        }
+        assert_eq!(guard.prefix(b"job/")?.count(), 2);
+        let newest = guard.prefix(b"job/")?.next_back().transpose()?;
+        assert_eq!(newest.map(|(_, value)| value.into_owned()), Some(b"dye".to_vec()));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_store_is_synced_and_watched() -> Outcome {
+    with_store(|store| {
+        store.client().put(b"llama", b"wool")?;
+        store.sync()?;
+
+        let stats = store.stats();
+        let used = stats.live_bytes() as f64 / stats.usable_bytes() as f64;
+        println!("{:.0} % used, writes waited {} ms", used * 100.0, stats.stalled_ms);
+        assert!(used > 0.0 && used < 0.01);
+        Ok(())
+    })
+}
+
+/// The lines of a text that are not empty, each without its indentation.
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn every_piece_of_the_guide_stands_here() {
+    let here = lines(include_str!("guide.rs"));
+    let mut pieces = 0;
+    for piece in GUIDE.split("```rust\n").skip(1) {
+        let piece = lines(piece.split("```").next().unwrap_or_default());
+        assert!(!piece.is_empty() && here.windows(piece.len()).any(|window| window == piece), "{piece:#?}");
+        pieces += 1;
+    }
+    assert!(pieces > 10, "{pieces}");
+}
+
+#[test]
+fn the_guide_says_of_each_design_what_its_description_says() {
+    let heading = "| design | order | batches | expiry | large values | in place | salvage | index in |";
+    let (_, table) = GUIDE.split_once(heading).expect("the table of designs");
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    let described: Vec<String> = Design::ALL
+        .iter()
+        .map(|design| {
+            let about = design.description();
+            let has = [
+                about.ordered,
+                about.batches,
+                about.expiry,
+                about.large_values,
+                about.updates_in_place,
+                about.salvages,
+            ];
+            let has = has.map(|has| if has { "yes" } else { "no" }).join(" | ");
+            let index = if about.index_in_pool { "pool" } else { "DRAM" };
+            format!("| `{design}` | {has} | {index} |")
+        })
+        .collect();
+    assert_eq!(rows, described);
+}
