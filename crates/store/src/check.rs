@@ -209,9 +209,6 @@ pub(crate) fn check<I: Index>(
         let what = "a zone of a large value that no key has: it leaks".into();
         complain(what, space.zone_offset(zone), space.zone_size());
     }
-    if !places.is_empty() {
-        spine.note_damage();
-    }
     let free_zones = space.free_zones() as u64;
     Ok(CheckReport { segments, values, records, keys, free_zones, damage: Damage { places }, unproved: &[] })
 }

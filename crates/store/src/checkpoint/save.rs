@@ -13,7 +13,7 @@ pub(crate) fn save<I: Imaged>(spine: &Spine<I>) -> Option<CheckpointEntry> {
     let space = spine.heap.space();
     // Large values of a victim that could not be ended may have expired: their heads are still there, and nobody names them. A scan
     // sees to their zones; a checkpoint would leave them in use.
-    if spine.compactor.has_begun() || spine.has_met_damage() {
+    if spine.compactor.has_begun() {
         return None;
     }
     let states = spine.heap.states()?;

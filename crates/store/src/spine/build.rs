@@ -21,7 +21,6 @@ use quipu_parts::record::Certifier;
 use quipu_parts::space::{Space, SpaceError, SpaceRecovery};
 use quipu_parts::stripes::Stripes;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// How design `quipu` compacts.
 const OF_QUIPU: Techniques =
@@ -236,7 +235,6 @@ impl Plan<'_> {
             hot,
             gives_hints: techniques.shortcut == Shortcut::On,
             verifies: self.options.verify_reads,
-            met_damage: AtomicBool::new(false),
             elimination: Elimination::new(self.options.eliminate && self.design.description().eliminates),
             twin: testing.twin,
         }

@@ -75,7 +75,7 @@ impl<I: Index> Spine<I> {
             let zone = value.and_then(|value| value.first_zone());
             let offset = zone.map_or(0, |zone| self.heap.space().zone_offset(zone));
             let len = value.map_or(0, |value| value.value_len());
-            self.damaged(what, offset, len)
+            Error::damaged(what, offset, len)
         })
     }
 

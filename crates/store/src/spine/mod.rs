@@ -51,7 +51,6 @@ use quipu_parts::heap::{Numbers, Reference, SizedReference};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, HINT_FIELD, Kind, RecordView};
 use quipu_parts::stripes::{Parked, StripeGuard, Stripes};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The parts of one open store.
 pub(crate) struct Spine<I> {
@@ -71,8 +70,6 @@ pub(crate) struct Spine<I> {
     elimination: Elimination,
     /// Whether reads prove what they answer with (see [`proved`]).
     pub(crate) verifies: bool,
-    /// Whether somebody has met damage in this run: then its end leaves no checkpoint, so that the next open proves every record.
-    met_damage: AtomicBool,
     pub(crate) twin: Option<Twin>,
 }
 
@@ -306,23 +303,6 @@ impl<I: Index> Spine<I> {
     #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
         I::key_hash(self.heap.certifier(), key)
-    }
-
-    /// What is said of a damaged place that somebody has met.
-    #[cold]
-    pub(crate) fn damaged(&self, what: impl Into<String>, offset: u64, len: u64) -> Error {
-        self.note_damage();
-        Error::damaged(what, offset, len)
-    }
-
-    /// Somebody has met damage.
-    pub(crate) fn note_damage(&self) {
-        self.met_damage.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody has met damage since the store was opened.
-    pub(crate) fn has_met_damage(&self) -> bool {
-        self.met_damage.load(Ordering::Relaxed)
     }
 
     /// The hash of the key in a record, for an index that has used up the bits it keeps; 0 if a damaged word names no record.

@@ -71,6 +71,6 @@ impl<I: Index> Spine<I> {
             [] => "a record that the index names".to_owned(),
             _ => format!("the record that the index names for the key {}", key.escape_ascii()),
         };
-        self.damaged(what, self.place_of(word).unwrap_or_default(), 0)
+        Error::damaged(what, self.place_of(word).unwrap_or_default(), 0)
     }
 }

@@ -77,7 +77,7 @@ impl<I: Index> Spine<I> {
     #[cold]
     fn names_no_record(&self, word: u64) -> Error {
         let offset = self.place_of(word).unwrap_or_default();
-        self.damaged("no record of its key where the index names one", offset, 0)
+        Error::damaged("no record of its key where the index names one", offset, 0)
     }
 
     /// The record that a word of the index names, if it is the key's.

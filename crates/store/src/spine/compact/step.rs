@@ -171,7 +171,7 @@ impl<I: Index> Spine<I> {
     fn unreadable(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId, offset: u64) -> Error {
         self.end_victim(victim, zone);
         let start = self.heap.space().zone_offset(zone);
-        self.damaged("records, found by compaction", start + offset, self.heap.space().zone_size() - offset)
+        Error::damaged("records, found by compaction", start + offset, self.heap.space().zone_size() - offset)
     }
 }
 
