@@ -19,7 +19,7 @@ use std::str::FromStr;
 const EVERYWHERE: &str = "\
 Exit codes:
   0  all is well
-  1  a problem was found: damage, a violation, or a failure on the way
+  1  a problem was found: damage, a violation, a missing permission, or a failure on the way
   2  the command was misused, or the file is not a pool
   3  the key is absent
 

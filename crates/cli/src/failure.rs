@@ -143,6 +143,11 @@ impl Failure {
         }
     }
 
+    /// A file that was named cannot be used: `what` is what cannot be done with it.
+    pub fn file(what: &str, path: &Path, error: &io::Error) -> Failure {
+        Failure::new(is_wrong_name(error.kind()), format!("cannot {what} {}: {error}", path.display()))
+    }
+
     /// A failure to write to standard output.
     pub fn output(error: &io::Error) -> Failure {
         match error.kind() {
@@ -155,11 +160,34 @@ impl Failure {
 /// Whether another argument would help: a path that is not there, is taken, or cannot be a pool.
 fn is_usage(error: &MediumError) -> bool {
     match error {
-        MediumError::Io { source, .. } => {
-            use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
-            matches!(source.kind(), NotFound | NotADirectory | IsADirectory)
-        }
+        MediumError::Io { source, .. } => is_wrong_name(source.kind()),
         MediumError::Exists { .. } | MediumError::Unsuitable { .. } | MediumError::UnknownWord { .. } => true,
         _ => false,
+    }
+}
+
+/// Whether another path would help. A permission that is missing is a problem of the right path.
+fn is_wrong_name(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound};
+    matches!(kind, AlreadyExists | InvalidFilename | IsADirectory | NotADirectory | NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a pool, and of a file to import or to export to.
+    #[test]
+    fn a_missing_permission_is_a_problem_and_a_wrong_path_is_misuse() {
+        let path = Path::new("a file");
+        let is_usage = |kind: io::ErrorKind| {
+            let of_pool = MediumError::Io { path: path.into(), action: "open", source: kind.into() };
+            let both = [Failure::from(Error::from(of_pool)), Failure::file("read", path, &kind.into())];
+            both.map(|failure| matches!(failure, Failure::Usage(_)))
+        };
+        assert_eq!(is_usage(io::ErrorKind::PermissionDenied), [false; 2]);
+        assert_eq!(is_usage(io::ErrorKind::ReadOnlyFilesystem), [false; 2]);
+        assert_eq!(is_usage(io::ErrorKind::NotFound), [true; 2]);
+        assert_eq!(is_usage(io::ErrorKind::IsADirectory), [true; 2]);
     }
 }

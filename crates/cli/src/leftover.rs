@@ -1,8 +1,11 @@
 //! Files that a command makes for itself, and removes, but not if it is killed: Ctrl-C ends it on the spot.
 //!
 //! Their names have the number of the process, so that a file whose process is gone is known to be of no use;
-//! the next command that makes such a file removes it. Two containers must not make such files in one folder.
+//! the next command that makes such a file removes it. Two containers must not make such files in one folder: a
+//! process of one is gone for the other. A lock on the file would tell, but the standard library has none before
+//! Rust 1.89.
 
+use crate::failure::Failure;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -37,6 +40,7 @@ pub struct Unnamed {
     path: PathBuf,
     folder: PathBuf,
     name: PathBuf,
+    is_kept: bool,
 }
 
 impl Unnamed {
@@ -51,7 +55,7 @@ impl Unnamed {
         }
         let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = own_path(folder, &[b".", last.as_bytes(), b".partial-"].concat(), b"");
-        Ok(Unnamed { path, folder: folder.to_owned(), name: name.to_owned() })
+        Ok(Unnamed { path, folder: folder.to_owned(), name: name.to_owned(), is_kept: false })
     }
 
     /// Where the file is meanwhile.
@@ -62,23 +66,54 @@ impl Unnamed {
     /// Gives the file its name, for good. Its bytes are on the device.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] if another file got that name meanwhile; those of the file system.
-    pub fn name(self) -> io::Result<()> {
+    /// If another file got that name meanwhile, or the file system refuses; the file is kept under the name that it
+    /// has, which the failure tells.
+    pub fn name(mut self) -> Result<(), Failure> {
         // A link is refused if the name is taken, where a rename replaces the file; not all file systems have
         // links.
-        match fs::hard_link(&self.path, &self.name) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                fs::rename(&self.path, &self.name)?;
-            }
-            linked => linked?,
-        }
-        File::open(&self.folder)?.sync_all()
+        let named = match fs::hard_link(&self.path, &self.name) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(&self.path, &self.name),
+            linked => linked,
+        };
+        self.is_kept = named.is_err();
+        named.map_err(|error| {
+            let (name, path) = (self.name.display(), self.path.display());
+            Failure::Problem(format!(
+                "cannot give {name} its name: {error}; it is whole, and kept as {path}: rename that, before the next command \
+                 that makes {name} removes it"
+            ))
+        })?;
+        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| Failure::file("make durable", &self.name, &error))
     }
 }
 
 impl Drop for Unnamed {
     fn drop(&mut self) {
-        // After a rename it is not there.
-        let _ = fs::remove_file(&self.path);
+        if !self.is_kept {
+            // After a rename it is not there.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_file_that_cannot_get_its_name_is_kept_and_the_failure_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("copy");
+        let unnamed = Unnamed::of(&name).unwrap();
+        let path = unnamed.path().to_owned();
+        fs::write(&path, "whole").unwrap();
+        fs::write(&name, "another").unwrap();
+        let Err(Failure::Problem(text)) = unnamed.name() else { panic!("the name is taken") };
+        assert!(text.contains(&*path.to_string_lossy()), "{text}");
+        assert_eq!(
+            (fs::read(&path).unwrap(), fs::read(&name).unwrap()),
+            (b"whole".into(), b"another".into())
+        );
     }
 }

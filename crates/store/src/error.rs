@@ -4,7 +4,7 @@ use crate::designs::Design;
 use quipu_medium::MediumError;
 use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
-use quipu_parts::space::{Space, SpaceError};
+use quipu_parts::space::{Shortage, Space, SpaceError};
 use quipu_parts::stripes::Failed;
 
 /// What went wrong. Nothing was changed unless the variant says so.
@@ -69,12 +69,16 @@ pub enum Error {
     },
     /// No room is left. Reads still work, and so do deletes as long as the reserve lasts.
     #[error(
-        "the pool is full: its {zones} zones have no room for this beyond the reserve; delete something, or export the pool into a \
-         larger one"
+        "the pool is full: {wanted} bytes are wanted, and {free} are free for this beyond the reserve; delete something, or export \
+         the pool into a larger one"
     )]
     PoolFull {
         /// Zones of the pool.
         zones: u32,
+        /// Bytes that were wanted: of the record, of the zones of a large value, or of what the index grows by.
+        wanted: u64,
+        /// Bytes of free zones, or free blocks, that this could have had.
+        free: u64,
     },
     /// Records or structures of the pool do not prove themselves; the pool was not changed.
     #[error(
@@ -243,6 +247,12 @@ impl From<SpaceError> for Error {
     }
 }
 
+impl From<Shortage> for Error {
+    fn from(Shortage { zones, wanted, free, .. }: Shortage) -> Error {
+        Error::PoolFull { zones, wanted, free }
+    }
+}
+
 impl From<Failed> for Error {
     fn from(_: Failed) -> Error {
         Error::BackgroundFailed
@@ -252,7 +262,7 @@ impl From<Failed> for Error {
 impl From<IndexError> for Error {
     fn from(error: IndexError) -> Error {
         match error {
-            IndexError::Full { zones } => Error::PoolFull { zones },
+            IndexError::Full(shortage) => shortage.into(),
             IndexError::Space(error) => error.into(),
             other => Error::Option(other.to_string()),
         }
@@ -262,7 +272,7 @@ impl From<IndexError> for Error {
 impl From<HeapError> for Error {
     fn from(error: HeapError) -> Error {
         match error {
-            HeapError::Full { zones } => Error::PoolFull { zones },
+            HeapError::Full(shortage) => shortage.into(),
             HeapError::Space(error) => error.into(),
             HeapError::TooLong { len, limit } => Error::ValueTooLarge { len, limit },
             other => Error::Option(other.to_string()),

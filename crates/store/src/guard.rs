@@ -54,7 +54,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Whether there is a value of `key`. Designs that keep values as they are do not look at it; others copy it.
+    /// Whether there is a value of `key`, which is not looked at.
     ///
     /// # Errors
     /// As for [`Client::get`](crate::Client::get).
@@ -62,7 +62,9 @@ impl Guard<'_> {
         self.pinned.see_own_writes();
         match self.spine {
             Pinned::Log(logs) => with_logs!(logs, spine => Ok(spine.head(&self.pinned, key)?.is_some())),
-            Pinned::Slots(_) => Ok(self.get(key)?.is_some()),
+            Pinned::Slots(slots) => {
+                with_slots!(slots, spine => spine.contains(&self.pinned, spine.ask(key), key))
+            }
         }
     }
 
@@ -77,7 +79,7 @@ impl Guard<'_> {
                 let record = spine.head(&self.pinned, key)?;
                 Ok(record.map(|record| Expiry::of_field(record.expires)))
             }),
-            Pinned::Slots(_) => Ok(self.get(key)?.map(|_| Expiry::Never)),
+            Pinned::Slots(_) => Ok(self.contains_key(key)?.then_some(Expiry::Never)),
         }
     }
 
@@ -120,8 +122,8 @@ impl Guard<'_> {
         Iter::new(pairs, settled.map_err(Error::from))
     }
 
-    /// Every key, in no order, each as often as [`iter`](Guard::iter) would tell it. Values are not looked at, where the design keeps
-    /// them as they are.
+    /// Every key, in no order, each as often as [`iter`](Guard::iter) would tell it. Values are not looked at, except
+    /// where [reads are proved](crate::Options::verify_reads).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -146,8 +148,8 @@ impl Guard<'_> {
                 let settled = with_slots!(slots, spine => spine.settle_all(&self.pinned));
                 let mut batch = SlotBatch::default();
                 let next = move || {
-                    let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));
-                    found.map(|found| found.map(|(key, _)| key.into()))
+                    let found = with_slots!(slots, spine => spine.next_key(&self.pinned, &mut batch));
+                    found.map(|found| found.map(Cow::Owned))
                 };
                 let keys: BoxedKeys<'_> = Box::new(std::iter::from_fn(next));
                 Keys::new(keys, settled.map_err(Error::from))

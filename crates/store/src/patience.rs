@@ -4,10 +4,12 @@
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
-/// What is waited for others at least before the pool is taken for full, in turns and in milliseconds: one that is in no
-/// hurry may not be running while others are. A simulated clock stands still.
-const PATIENCE_TURNS: u32 = 4096;
+/// What is waited for others before the pool is taken for full, in milliseconds; and in turns, since this thread may not be
+/// running while others are. A turn of a busy processor may take some milliseconds, so there are few. A simulated clock stands still,
+/// and its turns are short.
 const PATIENCE_MILLISECONDS: u64 = 100;
+const LEAST_TURNS: u32 = 256;
+const SIMULATED_TURNS: u32 = 4096;
 
 /// Waiting that ends.
 pub(crate) struct Patience<'s> {
@@ -25,15 +27,32 @@ impl Patience<'_> {
     /// Waits a turn; `false` if there is none left.
     pub(crate) fn lasts(&mut self) -> bool {
         self.turns += 1;
-        let has_time = || {
-            let passed = self.region.now().checked_sub(self.began);
-            self.region.kind() != MediumKind::Sim
-                && passed.is_some_and(|passed| passed < PATIENCE_MILLISECONDS)
+        let lasts = match self.region.kind() {
+            MediumKind::Sim => self.turns <= SIMULATED_TURNS,
+            _ => {
+                let passed = self.region.now().checked_sub(self.began);
+                self.turns <= LEAST_TURNS || passed.is_some_and(|passed| passed < PATIENCE_MILLISECONDS)
+            }
         };
-        let lasts = self.turns <= PATIENCE_TURNS || has_time();
         if lasts {
             self.waiter.wait();
         }
         lasts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_medium::Pages;
+
+    /// On a busy machine a turn is long, and thousands of them are seconds.
+    #[test]
+    fn when_the_time_has_passed_few_turns_are_left() {
+        let region = Region::dram(4096, Pages::Ordinary).expect("memory");
+        let mut patience = Patience::new(&region);
+        patience.began -= PATIENCE_MILLISECONDS;
+        let turns = std::iter::repeat_with(|| patience.lasts()).take_while(|lasts| *lasts).count();
+        assert_eq!(turns, LEAST_TURNS as usize);
     }
 }

@@ -80,10 +80,12 @@ impl Stats {
         self.segments * self.segment_bytes
     }
 
-    /// Bytes of live records and of zones of large values over bytes of all zones in use, 0 to 1.
+    /// Utilization: the share of the [usable bytes](Stats::usable_bytes) that are [live](Stats::live_bytes), 0 to 1.
     pub fn utilization(&self) -> f64 {
-        let used = (self.zones - self.free_zones) * self.zone_bytes;
-        if used == 0 { 0.0 } else { self.live_bytes() as f64 / used as f64 }
+        match self.usable_bytes() {
+            0 => 0.0,
+            usable => self.live_bytes() as f64 / usable as f64,
+        }
     }
 }
 

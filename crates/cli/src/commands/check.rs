@@ -86,15 +86,14 @@ impl Args {
         let bar = Bar::new("reading");
         let progress = |done, total| bar.at(done as u64, total as u64);
         let salvage = |into: &Path| Store::salvage(&self.pool, into, &Options::default(), &progress);
-        let wrong = |error| Failure::Problem(format!("cannot make {}: {error}", into.display()));
         let report = if into.exists() {
             // A device; the name of a file is taken.
             salvage(into).map_err(|error| Failure::from(error).naming(&self.pool))
         } else {
             // The copy of a salvage that was killed is not to be taken for all that there was.
-            let unnamed = Unnamed::of(into).map_err(wrong)?;
+            let unnamed = Unnamed::of(into).map_err(|error| Failure::file("make", into, &error))?;
             let report = salvage(unnamed.path()).map_err(|error| Failure::from(error).naming(&self.pool));
-            report.and_then(|report| unnamed.name().map_err(wrong).map(|()| report))
+            report.and_then(|report| unnamed.name().map(|()| report))
         };
         bar.clear();
         let report = report?;

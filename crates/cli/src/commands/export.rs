@@ -102,7 +102,7 @@ impl Args {
             io::ErrorKind::AlreadyExists => {
                 Failure::Usage(format!("{} exists already; choose another name", self.file.display()))
             }
-            _ => Failure::Problem(format!("cannot write {}: {error}", self.file.display())),
+            _ => Failure::file("write", &self.file, &error),
         };
         let begin = || {
             let unnamed = Unnamed::of(&self.file)?;
@@ -110,19 +110,17 @@ impl Args {
             let file = File::options().write(true).create_new(true).mode(0o600).open(unnamed.path())?;
             Ok((unnamed, file))
         };
-        let (unnamed, mut file) = begin().map_err(|error| match wrong(error) {
-            Failure::Problem(text) => Failure::Usage(text),
-            failure => failure,
-        })?;
+        let (unnamed, mut file) = begin().map_err(wrong)?;
         let exported = self.export(store, &mut file).and_then(|exported| {
             file.sync_all()?;
-            unnamed.name()?;
             Ok(exported)
         });
-        exported.map_err(|error| match error {
+        let exported = exported.map_err(|error| match error {
             ExportError::Store(error) => error.into(),
             ExportError::Write(error) => wrong(error),
-        })
+        })?;
+        unnamed.name()?;
+        Ok(exported)
     }
 
     fn report(&self, exported: &Exported, seconds: f64) -> Result<(), Failure> {

@@ -94,7 +94,7 @@ impl Args {
         if self.file.as_os_str() == "-" {
             return Ok(Input { reader: Box::new(BufReader::with_capacity(BUFFER, io::stdin())), len: None });
         }
-        let wrong = |error| Failure::Usage(format!("cannot read {}: {error}", self.file.display()));
+        let wrong = |error| Failure::file("read", &self.file, &error);
         let file = File::open(&self.file).map_err(wrong)?;
         let about = file.metadata().map_err(wrong)?;
         let len = about.is_file().then_some(about.len());

@@ -51,14 +51,6 @@ fn wanted_bytes(stats: &Stats) -> u64 {
     stats.goal_zones * stats.zone_bytes
 }
 
-/// Share of the bytes that puts may fill which live records take.
-fn utilization(stats: &Stats) -> f64 {
-    match stats.usable_bytes() {
-        0 => 0.0,
-        usable => stats.live_bytes() as f64 / usable as f64,
-    }
-}
-
 /// What there is to say of a pool, for programs.
 pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
     // Asked first, so that what is counted afterwards is not called known too early.
@@ -85,7 +77,7 @@ pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
         "reserved_bytes": stats.reserved_bytes,
         "live_bytes": stats.live_bytes(),
         "wanted_bytes": wanted_bytes(&stats),
-        "utilization": utilization(&stats),
+        "utilization": stats.utilization(),
         "goal_zones": stats.goal_zones,
         "owed_zones": stats.owed_zones,
         "index_bytes": stats.index_bytes,
@@ -155,7 +147,7 @@ impl Args {
                 format!(
                     "{} live ({:.1} % of what puts may fill), {garbage}{} garbage; of the live, {} in large values",
                     human(stats.live_bytes()),
-                    utilization(&stats) * 100.0,
+                    stats.utilization() * 100.0,
                     human(stats.garbage_bytes),
                     human(stats.value_bytes),
                 ),

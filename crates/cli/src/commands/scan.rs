@@ -3,9 +3,8 @@
 use super::check::listed;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
-use quipu::{DamagedPlace, Design, Error, Store};
-use quipu_cli::transfer::escape;
-use serde_json::json;
+use quipu::{DamagedPlace, Design, Error, Expiry, Store};
+use quipu_cli::transfer::{JsonRecord, escape};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
@@ -18,7 +17,8 @@ Examples:
   quipu scan animals.pool --from k --to n --limit 10
   quipu scan animals.pool --from 00 --to 10 --hex --json
 
-Fields of each JSON object: key and value, as hexadecimal digits.";
+Fields of each JSON object, as in an export of the form jsonl: key, value (key_hex, value_hex with --hex, or if they are not UTF-8), \
+expires (milliseconds since 1970, if it does).";
 
 /// Print the records of a pool in the order of their keys.
 ///
@@ -39,7 +39,7 @@ pub struct Args {
     /// Print so many records at most.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     limit: u64,
-    /// The keys given are hexadecimal digits.
+    /// The keys given are hexadecimal digits, and so are keys and values in JSON.
     #[arg(long)]
     hex: bool,
     /// Print one JSON object a line.
@@ -90,7 +90,15 @@ impl Args {
                 record => record?,
             };
             if self.json {
-                output::json_line(&json!({ "key": text::encode(&key), "value": text::encode(&value) }))?;
+                let expires = match guard.expiry(&key) {
+                    Err(Error::Damaged(found)) => {
+                        damage.extend(found.places);
+                        continue;
+                    }
+                    expiry => expiry?.and_then(Expiry::time),
+                };
+                let record = JsonRecord::new(&key, &value, expires);
+                output::json_line(&if self.hex { record.in_hex() } else { record })?;
                 continue;
             }
             line.clear();

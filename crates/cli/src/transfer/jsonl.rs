@@ -6,6 +6,7 @@
 
 use super::Records;
 use super::error::FormError;
+use super::escape::escape;
 use super::lines::Lines;
 use crate::hex;
 use serde::{Deserialize, Serialize};
@@ -103,11 +104,13 @@ impl<R: BufRead> Records for JsonlReader<R> {
         key.clear();
         value.clear();
         let line = self.lines.number() + 1;
-        let Some(text) = self.lines.next()? else { return Ok(None) };
+        let Some(text) = self.lines.next_text()? else { return Ok(None) };
         let record: JsonRecord<'_> = serde_json::from_slice(text).map_err(|error| {
             let what = error.to_string();
-            let what = what.split(" at line ").next().unwrap_or_default().to_owned();
-            FormError::Object { line, what }
+            // It repeats names that stand in the file, which may be anything that a terminal obeys.
+            let mut printable = Vec::new();
+            escape(what.split(" at line ").next().unwrap_or_default().as_bytes(), &mut printable);
+            FormError::Object { line, what: String::from_utf8_lossy(&printable).into_owned() }
         })?;
         let wrong = |what| FormError::Object { line, what };
         bytes((record.key, record.key_hex), "key", key).map_err(wrong)?;

@@ -6,6 +6,9 @@
 use super::error::FormError;
 use std::io::{BufRead, Read};
 
+/// The byte order mark in UTF-8.
+pub const MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Reads lines.
 pub struct Lines<R> {
     input: R,
@@ -35,6 +38,13 @@ impl<R: BufRead> Lines<R> {
             return Err(FormError::TooLong { line: self.number, limit: self.longest });
         }
         Ok(Some(&self.buffer))
+    }
+
+    /// The next line, without the byte order mark that some programs begin a file with.
+    pub fn next_text(&mut self) -> Result<Option<&[u8]>, FormError> {
+        let is_first = self.number == 0;
+        let line = self.next()?;
+        Ok(line.map(|line| line.strip_prefix(MARK).filter(|_| is_first).unwrap_or(line)))
     }
 
     /// The number of the line read last, from 1.

@@ -7,7 +7,7 @@
 use super::Records;
 use super::error::FormError;
 use super::escape::{escape, unescape_at};
-use super::lines::Lines;
+use super::lines::{Lines, MARK};
 use std::io::BufRead;
 
 /// Tab and line feed.
@@ -15,7 +15,10 @@ const MARGIN: usize = 2;
 
 /// Appends a record to `out`, as a line.
 pub(super) fn line(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    escape(key, out);
+    // What looks like a byte order mark at the beginning of a file is taken for one.
+    let rest = key.strip_prefix(MARK);
+    out.extend_from_slice(rest.map_or(b"", |_| b"\\xef\\xbb\\xbf"));
+    escape(rest.unwrap_or(key), out);
     out.push(b'\t');
     escape(value, out);
     out.push(b'\n');
@@ -38,7 +41,7 @@ impl<R: BufRead> Records for TsvReader<R> {
         key.clear();
         value.clear();
         let line = self.0.number() + 1;
-        let Some(whole) = self.0.next()? else { return Ok(None) };
+        let Some(whole) = self.0.next_text()? else { return Ok(None) };
         // A line that does not end may have been cut within its value.
         let text = whole.strip_suffix(b"\n").ok_or(FormError::Unended { line })?;
         if text.ends_with(b"\r") {

@@ -105,3 +105,52 @@ fn a_mistake_is_told_with_its_line_and_what_was_put() {
     let told = &objects(&output.stderr)[0];
     assert_eq!((output.status.code(), &told["exit"]), (Some(2), &2.into()), "{told}");
 }
+
+/// Every command that prints a record as JSON prints it as `import --form jsonl` reads it.
+#[test]
+fn what_scan_prints_as_json_is_imported_as_it_was() {
+    let (folder, from) = filled();
+    let (pool, other) = (folder.path().join("ordered"), folder.path().join("other"));
+    succeed(args(["create"], &pool, ["--size", "4M", "--design", "flatstore-m"]));
+    import(&pool, "jsonl", &succeed(args(["export"], &from, ["-", "--form", "jsonl"])));
+    let exported = succeed(args(["export"], &pool, ["-", "--form", "jsonl"]));
+    assert_eq!(succeed(args(["scan"], &pool, ["--json"])), exported, "the same lines");
+    let in_hex = succeed(args(["scan"], &pool, ["--json", "--hex"]));
+    assert!(
+        objects(&in_hex).iter().all(|record| record["key_hex"].is_string() && record.get("key").is_none())
+    );
+    succeed(args(["create"], &other, ["--size", "4M"]));
+    import(&other, "jsonl", &in_hex);
+    assert_eq!(succeed(args(["export"], &other, ["-", "--form", "jsonl"])), exported);
+}
+
+/// Some programs begin every file of text with one.
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_key_and_a_key_that_begins_so_comes_back() {
+    let (_folder, pool) = pool();
+    import(&pool, "tsv", "\u{feff}llama\twool\n".as_bytes());
+    import(&pool, "jsonl", "\u{feff}{\"key\":\"alpaca\",\"value\":\"finer wool\"}\n".as_bytes());
+    let both = b"alpaca\tfiner wool\nllama\twool\n";
+    assert_eq!(succeed(args(["export"], &pool, ["-", "--form", "tsv"])), both);
+    let marked = "\u{feff}\u{feff}key";
+    succeed(args(["del"], &pool, ["alpaca"]));
+    succeed(args(["del"], &pool, ["llama"]));
+    succeed(args(["put"], &pool, [marked, "value"]));
+    for form in ["tsv", "jsonl", "quipu"] {
+        let exported = succeed(args(["export"], &pool, ["-", "--form", form]));
+        succeed(args(["del"], &pool, [marked]));
+        import(&pool, form, &exported);
+        assert_eq!(succeed(args(["get"], &pool, [marked])), b"value", "{form}");
+    }
+}
+
+/// A message repeats what stands in a file, and a terminal obeys what it is shown.
+#[test]
+fn a_message_about_a_strange_object_has_no_control_characters() {
+    let (_folder, pool) = pool();
+    let input = "{\"key\":\"a\",\"\\u001b[2J\\u009b\":\"b\"}\n";
+    let output = quipu_with_input(args(["import"], &pool, ["-", "--form", "jsonl"]), input.as_bytes());
+    let told = stderr(&output);
+    assert!(told.contains("\\x1b[2J") && told.contains("unknown field"), "{told}");
+    assert!(!told.chars().any(|character| character.is_control() && character != '\n'), "{told}");
+}

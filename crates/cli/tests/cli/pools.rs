@@ -65,7 +65,7 @@ fn a_scan_goes_in_order_between_bounds() {
     assert_eq!(text(args(["scan"], &pool, some)), "cord\t7\n");
     let found = objects(&succeed(args(["scan"], &pool, ["--from", "6b", "--hex", "--json"])));
     assert_eq!(found.len(), 2);
-    assert_eq!((&found[1]["key"], &found[1]["value"]), (&"6c6c616d61".into(), &"776f6f6c".into()));
+    assert_eq!((&found[1]["key_hex"], &found[1]["value_hex"]), (&"6c6c616d61".into(), &"776f6f6c".into()));
     assert!(fail(args(["scan"], &pool, ["--from", "k", "--hex"]), 2).contains("first key"));
 
     let (_folder, unordered) = folder();

@@ -78,8 +78,9 @@ fn fill(store: &Store, value_len: usize, expected: &mut Contents) -> Outcome {
         let value = value_of(&key, 0, value_len);
         match client.put(&key, &value) {
             Ok(()) => drop(expected.insert(key.to_vec(), value)),
-            Err(Error::PoolFull { zones }) => {
-                assert_eq!(u64::from(zones), store.stats().zones);
+            Err(Error::PoolFull { zones, wanted, free }) => {
+                assert_eq!((u64::from(zones), free), (store.stats().zones, store.stats().free_bytes));
+                assert!(wanted > free, "{wanted} bytes are wanted and {free} are free");
                 return Ok(());
             }
             Err(error) => return Err(error.into()),

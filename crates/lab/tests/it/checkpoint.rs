@@ -1,7 +1,7 @@
 //! The checkpoint of a clean close: when there is one, when it counts, and when it must not.
 
 use quipu::internals::Testing;
-use quipu::{Design, MediumKind, Options, Store};
+use quipu::{Design, Error, MediumKind, Options, Store};
 use quipu_lab::contract::{Contents, verify};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{Pages, Region};
@@ -222,5 +222,73 @@ fn a_pool_that_was_trimmed_leaves_another_checkpoint() {
         let mut store = Store::open(&path, &options).expect("a pool");
         assert!(store.recovery().from_checkpoint, "{design}");
         verify(&mut store, &expected);
+    });
+}
+
+/// The one place where these bytes stand in the pool.
+fn place_of(region: &Region, bytes: &[u8]) -> u64 {
+    let mut pool = vec![0; region.len() as usize];
+    region.read_racing(0, &mut pool);
+    let places: Vec<_> =
+        pool.windows(bytes.len()).enumerate().filter(|(_, window)| *window == bytes).collect();
+    let [(place, _)] = places[..] else { panic!("{} places", places.len()) };
+    place as u64
+}
+
+/// A closed pool in which a bit of the key of a record has flipped.
+fn with_a_damaged_key(design: Design, key: &[u8], expected: &mut Contents) -> Region {
+    let region = dram(4 << 20);
+    let store = Store::create_on(region.clone(), &options(design)).expect("a new pool");
+    work(&store, 0, expected);
+    store.client().put(key, b"its value").expect("room");
+    store.close().expect("closed");
+    // The image of the index may have the key as well, but not the value behind it.
+    let place = place_of(&region, &[key, &b"its value"[..]].concat());
+    region.write(place, &[key[0] ^ 1]);
+    region
+}
+
+/// The image of the index is believed, so that a read is the first to see it.
+#[test]
+fn a_damaged_key_is_no_absent_one_where_the_index_keeps_keys_or_reads_are_proved() {
+    each_design(|design| {
+        let key = b"the key that is damaged";
+        let region = with_a_damaged_key(design, key, &mut Contents::new());
+        for verify_reads in [false, true] {
+            let options = options(design).verify_reads(verify_reads);
+            let store = Store::open_on(region.clone(), &options).expect("opened");
+            assert!(store.recovery().from_checkpoint);
+            let mut client = store.client();
+            if verify_reads || design == Design::FlatstoreM {
+                let is_told = |outcome: Result<(), Error>| matches!(outcome, Err(Error::Damaged(_)));
+                assert!(is_told(client.get(key).map(drop)), "{design}");
+                assert!(is_told(client.contains_key(key).map(drop)), "{design}");
+                if design == Design::FlatstoreM {
+                    assert!(is_told(client.put_if_absent(key, b"another").map(drop)), "{design}");
+                }
+            } else {
+                assert_eq!(client.get(key).expect("nobody sees it"), None, "{design}");
+            }
+        }
+    });
+}
+
+/// A scan would refuse the whole pool for the one record.
+#[test]
+fn a_read_that_met_damage_takes_no_checkpoint_away() {
+    each_design(|design| {
+        let key = b"the key that is damaged";
+        let region = with_a_damaged_key(design, key, &mut Contents::new());
+        let options = options(design).verify_reads(true);
+        for _ in 0..2 {
+            let store = Store::open_on(region.clone(), &options).expect("opened");
+            assert!(store.recovery().from_checkpoint, "{design}");
+            let mut client = store.client();
+            client.put(b"another", b"value").expect("room");
+            assert!(matches!(client.get(key), Err(Error::Damaged(_))), "{design}");
+            assert_eq!(client.get(b"another").expect("sound"), Some(b"value".to_vec()));
+            drop(client);
+            store.close().expect("closed");
+        }
     });
 }

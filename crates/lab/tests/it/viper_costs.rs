@@ -157,6 +157,27 @@ fn a_get_changes_nothing() {
     }
 }
 
+/// A value of many lines, in pages that others follow.
+#[test]
+fn a_look_for_a_key_reads_no_value() {
+    for design in [Design::Viper, Design::ViperPacman] {
+        let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
+        let options = Options::new().design(design).with(|options| options.late = false).cleaner(false);
+        let store = Store::create_on(region, &options).expect("a new pool");
+        let mut client = store.client();
+        client.put(b"long", &value_of(b"long", 0, 10_000)).expect("room");
+        let lines = |look: &dyn Fn()| cost_of(&store, look).lines_read;
+        let whole = lines(&|| {
+            assert_eq!(client.get(b"long").expect("a read").map(|value| value.len()), Some(10_000))
+        });
+        assert!(whole > 150, "{design}: {whole} lines");
+        let contains = lines(&|| assert!(client.contains_key(b"long").expect("a read")));
+        let absent = lines(&|| assert!(!client.contains_key(b"short").expect("a read")));
+        let keys = lines(&|| assert_eq!(client.pin().keys().count(), 1));
+        assert!(contains.max(absent).max(keys) < 10, "{design}: {contains}, {absent} and {keys} lines");
+    }
+}
+
 #[test]
 fn an_insert_touches_one_dimm_and_two_where_pages_are_not_aligned() {
     for (shift, two) in [(0, 0), (2048, 9)] {

@@ -13,7 +13,7 @@
 //! that is free.
 
 use crate::record::Certifier;
-use crate::space::{Space, SpaceError, ZoneId};
+use crate::space::{Shortage, Space, SpaceError, ZoneId};
 use quipu_medium::{Region, WORD};
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -146,6 +146,11 @@ impl Chain {
     /// A zone, not yet committed; `None` if there is none for the index.
     pub(super) fn take_zone(&self) -> Result<Option<ZoneId>, SpaceError> {
         self.space.get_zone(None, self.leave)
+    }
+
+    /// What is said when there is none.
+    pub(super) fn shortage(&self) -> Shortage {
+        self.space.shortage(self.space.zone_size(), self.leave)
     }
 
     /// The header of a zone, as bytes to write.

@@ -16,7 +16,7 @@
 
 use crate::epoch::Guard;
 use crate::record::Certifier;
-use crate::space::{SpaceError, ZoneId};
+use crate::space::{Shortage, SpaceError, ZoneId};
 use std::ops::Bound;
 
 /// A key as indexes look for it: by its hash, or by its bytes in their order.
@@ -70,11 +70,8 @@ pub struct IndexGrowth {
 #[non_exhaustive]
 pub enum IndexError {
     /// It had to grow, and there is no zone left for it.
-    #[error("none of the {zones} zones of the pool is left for the index; create a larger pool")]
-    Full {
-        /// Zones of the pool.
-        zones: u32,
-    },
+    #[error("no zone is left for the index: {0}")]
+    Full(Shortage),
     /// Its memory cannot be used, or it holds what no run of it leaves there.
     #[error(transparent)]
     Space(#[from] SpaceError),

@@ -2,6 +2,23 @@
 
 use quipu_medium::MediumError;
 
+/// Room that was wanted and not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{wanted} bytes are wanted and {free} are free in the pool's {zones} zones beside {reserved} that are reserved; delete \
+     records and compact, or create a larger pool"
+)]
+pub struct Shortage {
+    /// Zones of the pool.
+    pub zones: u32,
+    /// Bytes that were wanted.
+    pub wanted: u64,
+    /// Bytes that were free for this use.
+    pub free: u64,
+    /// Bytes that are free and that this use has to leave.
+    pub reserved: u64,
+}
+
 /// What can go wrong in the space of a pool. An error at open has changed nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,6 +1,6 @@
 //! [`Space`]: a pool, opened.
 
-use super::error::SpaceError;
+use super::error::{Shortage, SpaceError};
 use super::free_list::{FreeList, FreeListKind};
 use super::layout::{self, FormatOptions};
 use super::object_pool::{self, ObjectPool};
@@ -282,6 +282,14 @@ impl Space {
     /// Zones that Get could return.
     pub fn free_zones(&self) -> u32 {
         self.zones.free()
+    }
+
+    /// What is said of so many bytes that are wanted, if so many zones have to be left free.
+    pub fn shortage(&self, wanted: u64, leave: u32) -> Shortage {
+        let free = self.free_zones();
+        let bytes = |zones: u32| u64::from(zones) * self.zone_size();
+        let (zones, reserved) = (self.zone_count(), free.min(leave));
+        Shortage { zones, wanted, free: bytes(free - reserved), reserved: bytes(reserved) }
     }
 
     /// Get: takes a free zone, one of the node's if it has any, with storage behind it. `None` if no more than `leave`

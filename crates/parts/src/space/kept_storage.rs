@@ -9,7 +9,7 @@ use super::error::SpaceError;
 use super::zone_pool::{ZoneId, ZonePool};
 use crate::sync::SpinLock;
 use quipu_medium::MediumError;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// No zone.
 const NONE: u32 = u32::MAX;
@@ -17,8 +17,10 @@ const NONE: u32 = u32::MAX;
 const FOR_DELETIONS: u64 = 64 << 10;
 /// Zones that a deletion leaves.
 const FOR_A_DELETION: u32 = 1;
-/// Zones that are asked for storage on a full disk, before that is told.
-pub(super) const MOST_PASSED: usize = 256;
+/// Zones that are asked for storage on a full disk, before that is told; and by puts, as long as none has been released since then,
+/// which could have some: the disk itself may have room again, and the first zone tells.
+const MOST_ASKED: usize = 256;
+const ASKED_AGAIN: usize = 2;
 
 /// How many zones are kept.
 pub(super) const KEPT: usize = 2;
@@ -26,13 +28,22 @@ pub(super) const KEPT: usize = 2;
 /// Free zones with storage behind them: the first has it behind all of it, for compaction, the second at its beginning.
 pub(super) struct KeptStorage {
     zones: [AtomicU32; KEPT],
+    /// Zones released so far, and how many they were when the disk was full last; one more than that.
+    released: AtomicU64,
+    full_at: AtomicU64,
     /// Held by the thread that takes a zone.
     pub(super) turn: SpinLock<()>,
 }
 
 impl Default for KeptStorage {
     fn default() -> KeptStorage {
-        KeptStorage { zones: [const { AtomicU32::new(NONE) }; KEPT], turn: SpinLock::new(()) }
+        let (released, full_at) = (AtomicU64::new(0), AtomicU64::new(0));
+        KeptStorage {
+            zones: [const { AtomicU32::new(NONE) }; KEPT],
+            released,
+            full_at,
+            turn: SpinLock::new(()),
+        }
     }
 }
 
@@ -41,6 +52,30 @@ impl KeptStorage {
     pub(super) fn has(&self, zone: ZoneId, keeps: usize) -> bool {
         self.zones[..keeps].iter().any(|kept| kept.load(Ordering::Relaxed) == zone.0)
     }
+
+    /// A zone has been released, with the storage that it has.
+    pub(super) fn note_release(&self) {
+        self.released.fetch_add(1, Ordering::Release);
+    }
+
+    /// A search for a zone with storage by somebody who leaves so many zones: how many may be asked. Each is a system call, and a
+    /// put may hold the lock of its key: only blind ones look for room before they take it. A deletion asks all, since it needs less.
+    pub(super) fn search(&self, leave: u32) -> Search {
+        let released = self.released.load(Ordering::Acquire) + 1;
+        let is_full = leave > FOR_A_DELETION && self.full_at.load(Ordering::Relaxed) == released;
+        Search { released, most: if is_full { ASKED_AGAIN } else { MOST_ASKED } }
+    }
+
+    /// A search has found that the disk is full.
+    pub(super) fn note_full(&self, search: &Search) {
+        self.full_at.store(search.released, Ordering::Relaxed);
+    }
+}
+
+/// See [`KeptStorage::search`].
+pub(super) struct Search {
+    released: u64,
+    pub(super) most: usize,
 }
 
 impl ZonePool {
@@ -51,7 +86,7 @@ impl ZonePool {
         if !self.region.is_sparse() {
             return Ok(0);
         }
-        let keeps = KEPT.min(leave as usize);
+        let (keeps, search) = (KEPT.min(leave as usize), self.storage.search(leave));
         for (number, kept) in self.storage.zones[..keeps].iter().enumerate() {
             if self.is_free(ZoneId(kept.load(Ordering::Relaxed))) {
                 continue;
@@ -61,7 +96,7 @@ impl ZonePool {
             let others = |zone: &ZoneId| self.is_free(*zone) && !self.storage.has(*zone, KEPT);
             let last = (0..self.count()).rev().map(ZoneId).filter(others).take(KEPT);
             let mut outcome = Ok(());
-            for zone in last.chain((0..self.count()).map(ZoneId).filter(others)).take(MOST_PASSED) {
+            for zone in last.chain((0..self.count()).map(ZoneId).filter(others)).take(search.most) {
                 outcome = self.back(zone, 0, len);
                 if outcome.is_ok() {
                     kept.store(zone.0, Ordering::Relaxed);
@@ -73,7 +108,7 @@ impl ZonePool {
                 Err(SpaceError::Medium(MediumError::DiskFull { .. })) if leave == FOR_A_DELETION => {
                     return Ok(0);
                 }
-                outcome => outcome?,
+                outcome => outcome.inspect_err(|_| self.storage.note_full(&search))?,
             }
         }
         Ok(keeps)
@@ -94,5 +129,26 @@ impl ZonePool {
         // There is room for what is kept now, unless the disk is full of something else; then the next put sees to it.
         let _ = self.keep_storage(u32::MAX);
         Ok(discarded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_searched_through_once_for_each_release() {
+        let storage = KeptStorage::default();
+        let first = storage.search(2);
+        assert_eq!(first.most, MOST_ASKED);
+        // Released while the search was under way: the next one has to look for it.
+        storage.note_release();
+        storage.note_full(&first);
+        let second = storage.search(2);
+        assert_eq!(second.most, MOST_ASKED);
+        storage.note_full(&second);
+        assert_eq!((storage.search(2).most, storage.search(1).most), (ASKED_AGAIN, MOST_ASKED));
+        storage.note_release();
+        assert_eq!(storage.search(2).most, MOST_ASKED);
     }
 }

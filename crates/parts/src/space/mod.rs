@@ -76,7 +76,7 @@ mod tables;
 mod zone_pool;
 
 pub use audit::{PoolAudit, SpaceAudit};
-pub use error::SpaceError;
+pub use error::{Shortage, SpaceError};
 pub use feature::Feature;
 pub use free_list::FreeListKind;
 pub use handle::Space;

@@ -8,7 +8,7 @@
 
 use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind, Words};
-use super::kept_storage::{KEPT, KeptStorage, MOST_PASSED};
+use super::kept_storage::{KEPT, KeptStorage, Search};
 use super::pool_header::{HEAD_AT, HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
 use super::superblock::{ExtentEntry, Superblock};
@@ -162,9 +162,10 @@ impl ZonePool {
     fn take_claimed(&self, node: Option<Node>, leave: u32, len: u64) -> Result<ZoneId, SpaceError> {
         // One at a time, where zones are passed: another one would not find those that this one has for a moment.
         let _turn = self.region.is_sparse().then(|| self.storage.turn.lock());
+        let search = self.storage.search(leave);
         let keeps = self.keep_storage(leave)?;
         let mut passed = Vec::new();
-        let taken = self.take_passing(node, keeps, len, &mut passed);
+        let taken = self.take_passing(node, (keeps, len), &search, &mut passed);
         // These were not counted as taken.
         for zone in passed.into_iter().rev() {
             let (extent, index) = self.home(zone).expect("it was taken from a list");
@@ -176,24 +177,23 @@ impl ZonePool {
     fn take_passing(
         &self,
         node: Option<Node>,
-        keeps: usize,
-        len: u64,
+        (keeps, len): (usize, u64),
+        search: &Search,
         passed: &mut Vec<ZoneId>,
     ) -> Result<ZoneId, SpaceError> {
         let mut waiter = Waiter::default();
-        let mut lacks_storage = None;
+        let (mut lacks_storage, mut asked) = (None, 0);
         // The count said that a zone is free, so a list has it or is about to: a thread that releases one is between the two, and another
         // thread may take one ahead of the search and leave its own behind it.
         for _ in 0..PATIENCE {
             match self.pop(node)? {
                 Some(zone) if self.storage.has(zone, keeps) => passed.push(zone),
                 // Of very many only those that are kept are asked.
-                Some(zone) if passed.len() > MOST_PASSED && !self.storage.has(zone, KEPT) => {
-                    passed.push(zone)
-                }
+                Some(zone) if asked >= search.most && !self.storage.has(zone, KEPT) => passed.push(zone),
                 Some(zone) => match self.back(zone, 0, len) {
                     Ok(()) => return Ok(zone),
                     Err(error) => {
+                        asked += 1;
                         passed.push(zone);
                         if !self.region.is_sparse() {
                             return Err(error);
@@ -205,6 +205,7 @@ impl ZonePool {
                 None => match (lacks_storage.take(), passed.pop()) {
                     (Some(error), zone) => {
                         passed.extend(zone);
+                        self.storage.note_full(search);
                         return Err(error);
                     }
                     // Only those are left that are kept, since deletions have taken the others meanwhile.
@@ -249,6 +250,7 @@ impl ZonePool {
     pub(super) fn release(&self, zone: ZoneId) {
         let (extent, index) = self.home(zone).expect("only a zone of this pool is released");
         extent.list.release(index);
+        self.storage.note_release();
         self.free.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -59,8 +59,11 @@ fn reload(pair: &mut Pair) {
     pair.check(&guard);
     assert!(bytes_of(&guard, &pair.index) == bytes, "it is saved as it was loaded");
     let after = pair.index.stats();
-    assert!(after.layers <= before.layers && after.borders <= before.borders, "{before:?} {after:?}");
-    assert!(after.inners <= before.inners, "{before:?} {after:?}");
+    // Nodes that keys in their order have filled have room again, three places of fifteen.
+    let most = |nodes: u64| nodes + nodes / 4 + before.layers + 1;
+    assert!(after.layers <= before.layers && after.borders <= most(before.borders), "{before:?} {after:?}");
+    // More of them may need a level more, which is a root beside one.
+    assert!(after.inners <= most(before.inners) + before.layers + 1, "{before:?} {after:?}");
 }
 
 /// An image of these keys, which need not be in order, each with its place as its word. No key has anything of the one before.
@@ -111,16 +114,20 @@ fn an_index_is_the_one_that_its_image_was_made_of_and_grows_on() {
     }
 }
 
+/// Or the first keys of a run would split every node that they come to.
 #[test]
-fn loaded_nodes_are_full() {
+fn loaded_nodes_have_room_for_some_keys() {
     let mut pair = Pair::default();
     let participant = participant();
     const KEYS: u64 = 20_000;
     (0..KEYS).for_each(|number| _ = pair.put(&participant.pin(), &Keys::Random8.key(number)));
     reload(&mut pair);
     let stats = pair.index.stats();
-    assert_eq!((stats.borders, stats.splits), (KEYS.div_ceil(15), 0));
+    assert_eq!((stats.borders, stats.splits), (KEYS.div_ceil(12), 0));
     assert!(stats.inners < stats.borders / 15 + 5, "{stats:?}");
+    (KEYS..KEYS + KEYS / 20).for_each(|number| _ = pair.put(&participant.pin(), &Keys::Random8.key(number)));
+    let splits = pair.index.stats().splits;
+    assert!(splits < stats.borders / 20, "{splits} of {} nodes have split", stats.borders);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{SlotSession, SlotSpine};
 use crate::error::{Error, damaged_at};
 use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::{Offset, SlotError};
 use quipu_parts::index::Cursor;
 use quipu_parts::index::cceh::NodeMemory;
 
@@ -27,10 +28,28 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         guard: &Guard<'_>,
         batch: &mut SlotBatch,
     ) -> Option<Result<KeyAndValue, Error>> {
+        self.next(guard, batch, |hash, word| self.record_of(guard, hash, word))
+    }
+
+    /// The next key, or what is damaged in its place, as [`next_record`](SlotSpine::next_record) would tell it. Nobody looks at values.
+    pub(crate) fn next_key(
+        &self,
+        guard: &Guard<'_>,
+        batch: &mut SlotBatch,
+    ) -> Option<Result<Vec<u8>, Error>> {
+        self.next(guard, batch, |hash, word| self.key_of(guard, hash, word))
+    }
+
+    fn next<T>(
+        &self,
+        guard: &Guard<'_>,
+        batch: &mut SlotBatch,
+        of: impl Fn(u64, u64) -> Result<Option<T>, Error>,
+    ) -> Option<Result<T, Error>> {
         loop {
             while let Some((hash, word)) = batch.entries.pop() {
-                if let Some(record) = self.record_of(guard, hash, word).transpose() {
-                    return Some(record);
+                if let Some(found) = of(hash, word).transpose() {
+                    return Some(found);
                 }
             }
             if !self.index.next_batch(guard, &mut batch.cursor, &mut batch.entries) {
@@ -53,8 +72,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                     return damaged_at(damage);
                 }
                 for (hash, word) in batch.entries.drain(..) {
-                    match self.record_of(&guard, hash, word) {
-                        Ok(record) => keys.extend(record.map(|(key, _)| key)),
+                    match self.key_of(&guard, hash, word) {
+                        Ok(key) => keys.extend(key),
                         Err(Error::Damaged(found)) => damage.extend(found.places),
                         Err(error) => return Err(error),
                     }
@@ -67,14 +86,37 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// The record that was named by this word, or the one that has come in its place.
-    fn record_of(&self, guard: &Guard<'_>, hash: u64, mut word: u64) -> Result<Option<KeyAndValue>, Error> {
-        let mut buffer = Vec::new();
-        for _ in 0..ATTEMPTS {
-            let found = self.heap.read(Self::offset_of(word), &mut buffer)?;
+    fn record_of(&self, guard: &Guard<'_>, hash: u64, word: u64) -> Result<Option<KeyAndValue>, Error> {
+        self.named(guard, hash, word, |offset| {
+            let mut buffer = Vec::new();
+            let found = self.heap.read(offset, &mut buffer)?;
             let key_len = found.filter(|record| self.hash(record.key) == hash).map(|record| record.key.len());
-            if let Some(len) = key_len {
+            Ok(key_len.map(|len| {
                 let value = buffer.split_off(len);
-                return Ok(Some((buffer, value)));
+                (buffer, value)
+            }))
+        })
+    }
+
+    /// The key of that record.
+    fn key_of(&self, guard: &Guard<'_>, hash: u64, word: u64) -> Result<Option<Vec<u8>>, Error> {
+        self.named(guard, hash, word, |offset| {
+            let mut key = Vec::new();
+            Ok((self.heap.read_key(offset, &mut key)? && self.hash(&key) == hash).then_some(key))
+        })
+    }
+
+    /// What `read` finds at the place that this word names, or at the one that has come in its place.
+    fn named<T>(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        mut word: u64,
+        read: impl Fn(Offset) -> Result<Option<T>, SlotError>,
+    ) -> Result<Option<T>, Error> {
+        for _ in 0..ATTEMPTS {
+            if let Some(found) = read(Self::offset_of(word))? {
+                return Ok(Some(found));
             }
             // Superseded, moved or deleted since: the index knows.
             match self.index.get(guard, hash, |_| true) {

@@ -4,7 +4,7 @@
 use super::{Misses, SlotSpine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::Offset;
+use quipu_parts::heap::slots::{Offset, SlotError};
 use quipu_parts::index::cceh::NodeMemory;
 
 /// Keys whose misses overlap in `get_many`.
@@ -43,6 +43,29 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
+        let found = self.look_at(guard, hash, key, |offset| self.heap.read_value(offset, key, out))?;
+        if !found {
+            out.clear();
+        }
+        Ok(found)
+    }
+
+    /// Whether there is a value of `key`, at which nobody looks. The caller has [asked](SlotSpine::ask) for the hash.
+    pub(crate) fn contains(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        self.settle(guard, hash)?;
+        self.look_at(guard, hash, key, |offset| self.heap.is_record_of(offset, key))
+    }
+
+    /// Looks at the record of `key`, if there is one; `look` tells whether what it finds is a record of that key, and `None` if it
+    /// finds none.
+    #[inline]
+    fn look_at(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        mut look: impl FnMut(Offset) -> Result<Option<bool>, SlotError>,
+    ) -> Result<bool, Error> {
         // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
         let (mut compares, mut misses) = (false, Misses::default());
         loop {
@@ -51,14 +74,13 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 true => self.find(guard, hash, key),
             };
             let Some(offset) = named else {
-                out.clear();
                 if compares && let Some(offset) = self.foreign(guard, hash) {
                     misses.note(&self.heap, offset)?;
                     continue;
                 }
                 return Ok(false);
             };
-            match self.heap.read_value(offset, key, out)? {
+            match look(offset)? {
                 Some(true) => return Ok(true),
                 Some(false) if !compares => compares = true,
                 // It has been superseded, deleted or moved since; or it is damaged, if this goes on.

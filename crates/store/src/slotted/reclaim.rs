@@ -21,6 +21,7 @@ use quipu_parts::heap::slots::{
     Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap,
 };
 use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::space::Shortage;
 use quipu_parts::sync::SpinLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -296,10 +297,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool of so many zones is
-    /// full then. The caller is not pinned.
+    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool is full
+    /// then. The caller is not pinned.
     #[cold]
-    pub(super) fn make_index_space(&self, session: &mut SlotSession, zones: u32) -> Result<(), Error> {
+    pub(super) fn make_index_space(
+        &self,
+        session: &mut SlotSession,
+        shortage: Shortage,
+    ) -> Result<(), Error> {
         self.end(session);
         for _ in 0..self.heap.blocks() {
             self.admit_write()?;
@@ -312,7 +317,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 break;
             }
         }
-        Err(Error::PoolFull { zones })
+        Err(shortage.into())
     }
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to move.

@@ -11,6 +11,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, SizedOffset, SlotError, Steps};
 use quipu_parts::index::cceh::{CcehError, LockedSegment, NodeMemory};
+use quipu_parts::space::Shortage;
 use quipu_parts::stripes::StripeGuard;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
@@ -195,7 +196,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             Failure::Error(error @ Error::PoolFull { .. }) => {
                 self.make_space_or(error, session, blocks, LEAST_PERCENT)
             }
-            Failure::NoRoomInIndex { zones } => self.make_index_space(session, zones),
+            Failure::NoRoomInIndex(shortage) => self.make_index_space(session, shortage),
             Failure::Error(error) => Err(error),
         }
     }
@@ -369,10 +370,8 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for AtOnce<'s, '_, M, RED
 /// Why a record was not written.
 enum Failure {
     Error(Error),
-    /// Nothing has been changed: none of so many zones is left for the index.
-    NoRoomInIndex {
-        zones: u32,
-    },
+    /// Nothing has been changed: no zone is left for the index.
+    NoRoomInIndex(Shortage),
 }
 
 impl From<Error> for Failure {
@@ -391,7 +390,7 @@ impl Failure {
     /// Why the index did not take a record that was withdrawn.
     fn of_index(refused: CcehError) -> Failure {
         match refused {
-            CcehError::Full { zones } => Failure::NoRoomInIndex { zones },
+            CcehError::Full(shortage) => Failure::NoRoomInIndex(shortage),
             refused => Failure::Error(refused.into()),
         }
     }
@@ -400,7 +399,7 @@ impl Failure {
 impl From<CcehError> for Error {
     fn from(error: CcehError) -> Error {
         match error {
-            CcehError::Full { zones } => Error::PoolFull { zones },
+            CcehError::Full(shortage) => shortage.into(),
             CcehError::Absent => Error::damaged("the root of the index, which the superblock names,", 0, 0),
             CcehError::Space(error) => error.into(),
             other => Error::Option(other.to_string()),
@@ -411,7 +410,7 @@ impl From<CcehError> for Error {
 impl From<SlotError> for Error {
     fn from(error: SlotError) -> Error {
         match error {
-            SlotError::Full { zones, .. } => Error::PoolFull { zones },
+            SlotError::Full(shortage) => shortage.into(),
             SlotError::WrongSize { key, value } => Error::RecordSize { key, value },
             SlotError::Damaged { what, offset } => Error::damaged(what, offset, 0),
             SlotError::Space(error) => error.into(),

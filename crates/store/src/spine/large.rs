@@ -7,7 +7,7 @@
 //! left that could have seen the head.
 
 use super::{Located, Session, Spine, Writer, reference_of};
-use crate::error::{Damage, DamagedPlace, Error};
+use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::SizedReference;
@@ -75,7 +75,7 @@ impl<I: Index> Spine<I> {
             let zone = value.and_then(|value| value.first_zone());
             let offset = zone.map_or(0, |zone| self.heap.space().zone_offset(zone));
             let len = value.map_or(0, |value| value.value_len());
-            Error::Damaged(Box::new(Damage { places: vec![DamagedPlace { what, offset, len }] }))
+            Error::damaged(what, offset, len)
         })
     }
 

@@ -54,12 +54,9 @@ impl<I: Index> Spine<I> {
             // The key's own word may be the one that is wrong.
             return wrong.map_or(Ok(None), |word| Err(self.names_no_record(word)));
         };
-        // An index that knows its keys has not asked.
+        // An index that knows its keys has not asked, so that any other record is a damaged one.
         let located = found.or_else(|| self.named::<WHOLE>(guard, word, key.bytes));
-        if I::DURABLE && located.is_none() {
-            return Err(self.names_no_record(word));
-        }
-        Ok(located)
+        located.map_or_else(|| Err(self.names_no_record(word)), |located| Ok(Some(located)))
     }
 
     /// Where the record stands that a word of the index names. `None` for a word of no zone, as damage leaves it in an index in the

@@ -264,7 +264,16 @@ impl<I: Index> Spine<I> {
             Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back(writer)?,
             _ => false,
         };
-        if made { Ok(()) } else { Err(error) }
+        match error {
+            _ if made => Ok(()),
+            // What was free before room was made is of no use to the user.
+            Error::PoolFull { .. } => {
+                let (len, zones) = wanted;
+                let bytes = len + u64::from(zones) * self.heap.space().zone_size();
+                Err(self.heap.shortage(bytes, purpose).into())
+            }
+            error => Err(error),
+        }
     }
 
     /// Finds room for a record and builds it, all but its sequence number.

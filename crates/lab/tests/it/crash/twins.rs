@@ -149,8 +149,8 @@ const FIXED: bool = true;
 
 twins! {
     fence_left_out: Quipu, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    publish_before_persist: Quipu, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 9, 11];
-    life_left_out: Quipu, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[4, 5, 9];
+    publish_before_persist: Quipu, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 11, 16];
+    life_left_out: Quipu, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[4, 5, 13];
     append_after_recovery: Quipu, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 20];
     tombstone_dropped_early: Quipu, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
         &[1, 4, 5];
@@ -185,7 +185,7 @@ twins! {
     flatstore_ph_publish_before_persist: FlatstorePh, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[4, 5, 6];
     flatstore_ff_publish_before_persist: FlatstoreFf, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
-        &[2, 4, 5];
+        &[2, 4, 7];
     mpkv_publish_before_persist: Mpkv, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
     mpkv_baseline_publish_before_persist: MpkvBaseline, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[1, 6, 7];

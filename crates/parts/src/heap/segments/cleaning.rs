@@ -2,11 +2,11 @@
 //! back. Deciding is `reclaim`'s, moving records the store's.
 
 use super::append::OpenSegment;
-use super::log::LogHeap;
+use super::log::{LogHeap, Use};
 use super::scan::SegmentInfo;
 use super::usage::{Candidate, RecordBytes};
 use crate::heap::Reference;
-use crate::space::ZoneId;
+use crate::space::{Shortage, ZoneId};
 use std::sync::atomic::Ordering;
 
 impl LogHeap {
@@ -54,6 +54,25 @@ impl LogHeap {
             self.region().fence();
         }
         self.lives.is_sealed(zone) && self.usage.of_zone(zone).written == candidate.written
+    }
+
+    /// What is said of so many bytes that are wanted for this use and not to be had.
+    pub fn shortage(&self, wanted: u64, purpose: Use) -> Shortage {
+        self.space.shortage(wanted, self.leave_free(purpose))
+    }
+
+    /// Zones that would be free for puts, beside a record of so many bytes, if every segment held live records alone: no compaction
+    /// gives more. `None` if that is not known, since records have expired, or what is dead is not known of all segments.
+    pub fn most_zones_for_puts(&self, len: u64) -> Option<u64> {
+        let now = self.region().now();
+        let mut segments = self.lives.sealed().chain(self.lives.others());
+        if self.unsurveyed().is_some() || segments.any(|(zone, _)| self.expiries.expired(zone, now) > 0) {
+            return None;
+        }
+        let RecordBytes { written, garbage, tombstones } = self.usage.total();
+        let live = written.saturating_sub(garbage).saturating_sub(tombstones);
+        let needed = (live + len).div_ceil(self.longest_record()) + u64::from(self.reserve());
+        Some((self.lives.count() as u64 + u64::from(self.space.free_zones())).saturating_sub(needed))
     }
 
     /// Bytes that clients hold back by keeping segments open: what no longer matters in these, and all tombstones, which may
@@ -175,6 +194,23 @@ mod tests {
         assert!(!heap.claim(&stale));
         let [fresh] = heap.candidates().0[..] else { panic!("it was sealed") };
         assert!(heap.claim(&fresh));
+    }
+
+    /// On a full disk the others may get none.
+    #[test]
+    fn of_segments_that_were_left_one_with_storage_is_taken_first() {
+        let heap = heap();
+        let take = || {
+            let mut segment = None;
+            heap.make_room(&mut segment, 100, None, Use::Put).expect("room");
+            segment.expect("a segment was made")
+        };
+        let (mut without, with) = (take(), take());
+        without.limit = without.next;
+        let zone = with.zone;
+        heap.leave(without);
+        heap.leave(with);
+        assert_eq!(take().zone, zone);
     }
 
     /// A copy that lost against a deletion is older than its segment. The tombstone has to outlive it.

@@ -9,7 +9,7 @@ use super::scan::SegmentInfo;
 use super::usage::{RecordBytes, Shard, Usage};
 use crate::heap::{Clock, Numbers, Reference};
 use crate::record::{Certifier, HEADER, LifeKey, padded};
-use crate::space::{Space, SpaceError, ZoneId};
+use crate::space::{Shortage, Space, SpaceError, ZoneId};
 use crate::sync::SpinLock;
 use quipu_medium::{LINE, Node, Region};
 use std::sync::Arc;
@@ -21,13 +21,8 @@ use zerocopy::IntoBytes;
 #[non_exhaustive]
 pub enum HeapError {
     /// No free zone is left beyond the reserve.
-    #[error(
-        "the pool is full: all {zones} zones are in use; delete records and compact, or create a larger pool"
-    )]
-    Full {
-        /// Zones of the pool.
-        zones: u32,
-    },
+    #[error("the pool is full: {0}")]
+    Full(Shortage),
     /// No segment can ever hold the record.
     #[error("a record of {len} bytes does not fit a segment, which holds {limit}")]
     TooLong {
@@ -224,12 +219,13 @@ impl LogHeap {
             let mut idle = self.idle.lock();
             let is_near =
                 |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
-            // Near if there is one; but before a put has to do without, any will do.
-            let fitting =
-                idle.iter().position(|s| is_near(s) && self.may_take(s, len, purpose)).or_else(|| {
-                    let is_last = self.zones_left(purpose) == 0;
-                    is_last.then(|| idle.iter().position(|s| self.may_take(s, len, purpose)))?
-                });
+            let find = |is_meant: &dyn Fn(&OpenSegment) -> bool| {
+                idle.iter().position(|s| is_meant(s) && self.may_take(s, len, purpose))
+            };
+            // One with storage before one that has to be asked for it, and near if there is one; but before a put has to do without,
+            // any will do.
+            let fitting = find(&|s| is_near(s) && s.next + len <= s.limit).or_else(|| find(&is_near));
+            let fitting = fitting.or_else(|| (self.zones_left(purpose) == 0).then(|| find(&|_| true))?);
             fitting.map(|i| {
                 let left = idle.swap_remove(i);
                 // Puts take it only while the reserve is whole without it.
@@ -333,7 +329,7 @@ impl LogHeap {
         let leave = self.leave_free(purpose);
         let limit = self.storage_for(FIRST_RECORD + len);
         let zone = self.space.get_zone_with(node, leave, limit)?;
-        let zone = zone.ok_or(HeapError::Full { zones: self.space.zone_count() })?;
+        let zone = zone.ok_or_else(|| HeapError::Full(self.shortage(len, purpose)))?;
         let start = self.space.zone_offset(zone);
         let run = self.space.superblock().run.get();
         let header = SegmentHeader::open(&self.certifier, Role::Segment, zone, life, self.nonce(), run);

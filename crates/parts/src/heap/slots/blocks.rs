@@ -14,7 +14,7 @@ use super::heap::SlotHeap;
 use super::owner::{Owner, Place, Reach};
 use super::settings::LockKind;
 use super::worth::Victims;
-use crate::space::ZoneId;
+use crate::space::{Shortage, ZoneId};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{SpinGuard, SpinLock, point};
 use quipu_medium::LINE;
@@ -168,6 +168,13 @@ impl SlotHeap {
         self.supply.reserve()
     }
 
+    /// What is said of so many blocks that are wanted and not to be had.
+    pub fn shortage(&self, blocks: u64) -> Shortage {
+        let bytes = |blocks: u64| blocks * self.chunks.geometry.capacity();
+        let (wanted, free) = (bytes(blocks), bytes(self.free_blocks()));
+        Shortage { zones: self.space.zone_count(), wanted, free, reserved: bytes(self.reserve()) }
+    }
+
     /// Free zones that may become chunks.
     #[inline]
     fn zones_to_take(&self) -> u32 {
@@ -185,7 +192,7 @@ impl SlotHeap {
             return Ok(fresh);
         }
         let least = reach.leaves(self.supply.reserve);
-        let block = self.supply.take(least).ok_or(SlotError::Full { zones: self.space.zone_count() })?;
+        let block = self.supply.take(least).ok_or_else(|| SlotError::Full(self.shortage(1)))?;
         Ok((block, drawn))
     }
 

@@ -1,6 +1,6 @@
 //! Why a heap of slots has no room or cannot say, each worded as the reader's next step.
 
-use crate::space::SpaceError;
+use crate::space::{Shortage, SpaceError};
 
 /// What can go wrong in a heap of slots.
 #[derive(Debug, thiserror::Error)]
@@ -13,13 +13,8 @@ pub enum SlotError {
         reason: &'static str,
     },
     /// No free block is left beyond the reserve.
-    #[error(
-        "the pool is full: all {zones} zones are in use; delete records and reclaim, or create a larger pool"
-    )]
-    Full {
-        /// Zones of the pool.
-        zones: u32,
-    },
+    #[error("the pool is full: {0}")]
+    Full(Shortage),
     /// No page can ever hold the record, or it has no key.
     #[error(
         "a record with a key of {key} and a value of {value} bytes has no place in this pool; keys have at least one \

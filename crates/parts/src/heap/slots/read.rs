@@ -5,7 +5,7 @@
 
 use super::chunks::Page;
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, EntryKind};
+use super::format::{BlockKind, ENTRY_HEAD, EntryKind};
 use super::heap::SlotHeap;
 use super::offset::Offset;
 use crate::sync::Waiter;
@@ -76,6 +76,46 @@ impl SlotHeap {
         })
     }
 
+    /// Whether the record at an offset that the index gave is one of `key`. `None` if there is no record any more, as for
+    /// [`read_value`](SlotHeap::read_value); its value is not looked at.
+    ///
+    /// # Errors
+    /// As for [`read`](SlotHeap::read).
+    pub fn is_record_of(&self, offset: Offset, key: &[u8]) -> Result<Option<bool>, SlotError> {
+        let Some(page) = self.chunks.page_of(offset) else { return Ok(None) };
+        self.unchanged(&page, || {
+            let place = self.key_of_record(&page, offset.position())?;
+            Ok(place.map(|(at, len)| len == key.len() as u64 && self.region().equals_racing(at, key)))
+        })
+    }
+
+    /// Reads the key of the record at an offset that the index gave, and tells whether there is a record; its value is not looked
+    /// at. The caller is pinned as for [`read`](SlotHeap::read).
+    ///
+    /// # Errors
+    /// As for [`read`](SlotHeap::read).
+    pub fn read_key(&self, offset: Offset, key: &mut Vec<u8>) -> Result<bool, SlotError> {
+        let Some(page) = self.chunks.page_of(offset) else { return Ok(false) };
+        self.unchanged(&page, || {
+            let Some((at, len)) = self.key_of_record(&page, offset.position())? else { return Ok(false) };
+            key.clear();
+            self.region().append_racing(at, len, key);
+            Ok(true)
+        })
+    }
+
+    /// Where the key of the record at a position of a page stands, and its bytes; `None` if there is no record.
+    fn key_of_record(&self, page: &Page<'_>, position: u32) -> Result<Option<(u64, u64)>, Damage> {
+        if let Some(shape) = &self.chunks.geometry.shape {
+            let is_there = self.is_slot_set(page, position) == Some(true);
+            return Ok(is_there.then(|| (page.at + shape.slot(position), shape.key)));
+        }
+        let is_record = |kind| !matches!(kind, EntryKind::Part | EntryKind::Tombstone);
+        let entry = self.read_entry(page, position)?.filter(|entry| entry.set && is_record(entry.kind));
+        let at = page.at + u64::from(position) * 8 + ENTRY_HEAD;
+        Ok(entry.map(|entry| (at, entry.key)))
+    }
+
     /// What `look` sees of a page while nobody changes it.
     #[inline]
     fn unchanged<T>(
@@ -113,7 +153,7 @@ impl SlotHeap {
             Some(_) => return false,
             None => match self.read_entry(page, position) {
                 Ok(Some(entry)) if entry.key == key.len() as u64 => {
-                    page.at + u64::from(position) * 8 + super::format::ENTRY_HEAD
+                    page.at + u64::from(position) * 8 + ENTRY_HEAD
                 }
                 _ => return false,
             },

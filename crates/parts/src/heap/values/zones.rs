@@ -79,9 +79,10 @@ impl LogHeap {
     pub fn write_value(&self, node: Option<Node>, value: &[u8]) -> Result<NewValue, HeapError> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life = self.draw();
-        let full = HeapError::Full { zones: self.space().zone_count() };
-        let Ok(count) = u32::try_from(self.value_zones(value.len() as u64)) else { return Err(full) };
-        let zones = self.space().get_zones(node, self.leave_free(Use::Put), count)?.ok_or(full)?;
+        let wanted = self.value_zones(value.len() as u64);
+        let full = || HeapError::Full(self.shortage(wanted * self.space().zone_size(), Use::Put));
+        let Ok(count) = u32::try_from(wanted) else { return Err(full()) };
+        let zones = self.space().get_zones(node, self.leave_free(Use::Put), count)?.ok_or_else(full)?;
         let (run, nonce) = (self.space().superblock().run.get(), self.nonce());
         let key = self.certifier().life_key(life, nonce);
         let mut check = value.len() as u64;

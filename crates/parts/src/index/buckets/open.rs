@@ -30,7 +30,7 @@ impl<L: Locking> BucketIndex<PmWords, L> {
         let zones = Zones::new(words, Chain::create(space.clone(), L::MAGIC, leave), settings);
         let needed = settings.buckets.div_ceil(zones.per_zone());
         if u64::from(space.free_zones()) < needed + u64::from(leave) {
-            return Err(BucketError::Full { zones: space.zone_count() });
+            return Err(BucketError::Full(space.shortage(needed * space.zone_size(), leave)));
         }
         let zone = zones.take_zone()?;
         let state = space.zone_offset(zone) + HEAD;

@@ -2,7 +2,7 @@
 
 use super::numbers::BUCKETS_MAX;
 use crate::index::IndexError;
-use crate::space::SpaceError;
+use crate::space::{Shortage, SpaceError};
 
 /// Bits of the number of buckets that are kept.
 const DIGITS: u32 = 16;
@@ -64,11 +64,8 @@ pub struct BucketStats {
 #[non_exhaustive]
 pub enum BucketError {
     /// A bucket or the table needs more room, and there is no zone left for the index.
-    #[error("none of the {zones} zones of the pool is left for the index; create a larger pool")]
-    Full {
-        /// Zones of the pool.
-        zones: u32,
-    },
+    #[error("no zone is left for the index: {0}")]
+    Full(Shortage),
     /// The root names no index: its creation was interrupted, and has left nothing.
     #[error("no index has been created here; create one")]
     Absent,
@@ -80,7 +77,7 @@ pub enum BucketError {
 impl From<BucketError> for IndexError {
     fn from(error: BucketError) -> IndexError {
         match error {
-            BucketError::Full { zones } => IndexError::Full { zones },
+            BucketError::Full(shortage) => IndexError::Full(shortage),
             BucketError::Space(error) => error.into(),
             other => IndexError::Other(other.to_string().into()),
         }

@@ -141,8 +141,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
 
     /// A zone, not yet committed.
     pub(super) fn take_zone(&self) -> Result<ZoneId> {
-        let full = BucketError::Full { zones: self.chain.space.zone_count() };
-        self.chain.take_zone()?.ok_or(full)
+        self.chain.take_zone()?.ok_or_else(|| BucketError::Full(self.chain.shortage()))
     }
 
     /// Writes the header of a zone, not yet durable.
@@ -200,7 +199,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
     fn ensure(&self, taken: &mut Taken, buckets: u64) -> Result<()> {
         while taken.usages.len() as u64 * self.per_zone < self.overflow_in_use() + buckets {
             if taken.usages.len() == OVERFLOW_ZONES_MAX {
-                return Err(BucketError::Full { zones: self.chain.space.zone_count() });
+                return Err(BucketError::Full(self.chain.shortage()));
             }
             let zone = self.take_zone()?;
             self.add(taken, zone, Kind::Overflow);

@@ -35,7 +35,7 @@ const WORD: u64 = EXACT - 1;
 impl From<CcehError> for IndexError {
     fn from(error: CcehError) -> IndexError {
         match error {
-            CcehError::Full { zones } => IndexError::Full { zones },
+            CcehError::Full(shortage) => IndexError::Full(shortage),
             CcehError::Space(error) => error.into(),
             other => IndexError::Other(other.to_string().into()),
         }

@@ -1,6 +1,7 @@
 //! What a CCEH index can be told, and what it tells.
 
 use super::entry::{BUCKET, EMPTY, ENTRY, Name};
+use crate::space::{Shortage, SpaceError};
 
 /// Largest [`CcehSettings::bucket_bits`].
 pub(super) const BUCKET_BITS_MAX: u32 = 10;
@@ -99,11 +100,8 @@ pub struct CcehStats {
 #[non_exhaustive]
 pub enum CcehError {
     /// A segment had to split and there is no zone left for the index.
-    #[error("none of the {zones} zones of the pool is left for the index; create a larger pool")]
-    Full {
-        /// Zones of the pool.
-        zones: u32,
-    },
+    #[error("no zone is left for the index: {0}")]
+    Full(Shortage),
     /// The lines of this key are full of others whose hashes agree with it in more bits than a split looks at.
     #[error(
         "too many keys have nearly the same hash; with the keyed hash of a pool that is no accident: \
@@ -125,5 +123,5 @@ pub enum CcehError {
     Absent,
     /// The allocator or the medium failed.
     #[error(transparent)]
-    Space(#[from] crate::space::SpaceError),
+    Space(#[from] SpaceError),
 }

@@ -225,11 +225,11 @@ impl<W: Words> Arena<W> {
         }
         let number = lists.chain.len();
         // A zone that others have made room for is not in the table, and is not for us.
-        let full = FastFairError::Full { zones: self.zones.len() as u32 };
+        let full = || FastFairError::Full(self.chain.shortage());
         if number == self.zones.len() {
-            return Err(full);
+            return Err(full());
         }
-        let zone = self.chain.take_zone()?.ok_or(full)?;
+        let zone = self.chain.take_zone()?.ok_or_else(full)?;
         let header = self.chain.header(zone, number as u32, kind.shape(), 0);
         self.words.write(self.chain.space.zone_offset(zone), &header);
         let last = *lists.chain.last().expect("an index has a first zone");

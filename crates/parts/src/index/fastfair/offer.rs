@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 impl From<FastFairError> for IndexError {
     fn from(error: FastFairError) -> IndexError {
         match error {
-            FastFairError::Full { zones } => IndexError::Full { zones },
+            FastFairError::Full(shortage) => IndexError::Full(shortage),
             FastFairError::Space(error) => error.into(),
             other => IndexError::Other(other.to_string().into()),
         }

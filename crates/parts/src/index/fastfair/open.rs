@@ -35,7 +35,7 @@ impl FastFairIndex<PmWords> {
         let chain = Chain::create(space.clone(), MAGIC, leave);
         let arena = new_arena(words, chain)?;
         let zone = arena.chain.take_zone()?;
-        let zone = zone.ok_or(FastFairError::Full { zones: space.zone_count() })?;
+        let zone = zone.ok_or_else(|| FastFairError::Full(arena.chain.shortage()))?;
         let header = arena.chain.header(zone, 0, Kind::Nodes.shape(), marked(FIRST_NODE));
         arena.words.write(space.zone_offset(zone), &header);
         arena.add(zone, Kind::Nodes, true);

@@ -1,6 +1,7 @@
 //! What a FAST&FAIR index takes and tells: values, hints, errors, statistics.
 
 use super::node::{SLOT_BITS, SLOTS};
+use crate::space::{Shortage, SpaceError};
 
 /// Bits of a value: the two highest bits of a word are the index's own. A value is not zero.
 pub const VALUE_BITS: u32 = 62;
@@ -79,11 +80,8 @@ pub struct FastFairStats {
 #[non_exhaustive]
 pub enum FastFairError {
     /// A node had to split, or a key had to be kept, and there is no zone left for the index.
-    #[error("none of the {zones} zones of the pool is left for the index; create a larger pool")]
-    Full {
-        /// Zones of the pool.
-        zones: u32,
-    },
+    #[error("no zone is left for the index: {0}")]
+    Full(Shortage),
     /// The key is longer than an index takes.
     #[error("a key of {len} bytes is too long for the index, which takes {KEY_MAX}; choose a shorter one")]
     KeyTooLong {
@@ -101,7 +99,7 @@ pub enum FastFairError {
     Absent,
     /// The index, the allocator or the medium failed.
     #[error(transparent)]
-    Space(#[from] crate::space::SpaceError),
+    Space(#[from] SpaceError),
 }
 
 pub(super) type Result<T> = std::result::Result<T, FastFairError>;
@@ -109,5 +107,5 @@ pub(super) type Result<T> = std::result::Result<T, FastFairError>;
 /// Something in PM that no run of the index leaves there.
 #[cold]
 pub(super) fn damaged<T>(what: &'static str, offset: u64) -> Result<T> {
-    Err(crate::space::SpaceError::Damaged { what, offset }.into())
+    Err(SpaceError::Damaged { what, offset }.into())
 }

@@ -3,7 +3,7 @@
 //! The part of a key that a layer gets depends on its two neighbours only. A key stands in the deepest layer that it shares
 //! with one of them; every layer above has a link instead, which is added when the last of the keys behind it has come. So at
 //! any time there is one open layer for each slice that the present key shares with the next one, and each fills its border
-//! nodes from left to right, as full as they can be. The inner nodes of a layer are made when it ends, level by level.
+//! nodes from left to right, and leaves some room in each. The inner nodes of a layer are made when it ends, level by level.
 //!
 //! Nobody else knows of the index meanwhile, so nodes are unlocked as soon as they are filled.
 
@@ -16,6 +16,10 @@ use super::tree::Masstree;
 use crate::index::ImageError;
 use crate::sync::atomic::Ordering;
 use std::ops::Range;
+
+/// Entries that a border node gets, unless more have one slice: so many of [`SLOTS`] that the first keys of a run do not split
+/// every node that they come to.
+const FILLED: usize = 12;
 
 /// Border nodes between two questions whether there are numbers left: fewer than are kept for operations that have begun.
 const BETWEEN_QUESTIONS: u32 = 4096;
@@ -131,11 +135,13 @@ impl Loader {
 
     /// Adds an entry to an open layer, behind all others.
     fn add(&mut self, depth: usize, entry: &Entry<'_>) -> Result<(), ImageError> {
-        if self.layers[depth].entries.len() == SLOTS {
+        let entries = &self.layers[depth].entries;
+        if entries.len() >= FILLED {
             // Keys of one slice stay together. They are ten at most, so that something goes.
-            let is_before = |kept: &Kept| kept.slice != entry.slice;
-            let count = self.layers[depth].entries.iter().filter(|kept| is_before(kept)).count();
-            self.end_border(depth, count)?;
+            let count = entries.iter().filter(|kept| kept.slice != entry.slice).count();
+            if count == entries.len() || entries.len() == SLOTS {
+                self.end_border(depth, count)?;
+            }
         }
         let Layer { entries, suffixes, .. } = &mut self.layers[depth];
         let start = suffixes.len();

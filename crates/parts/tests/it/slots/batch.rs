@@ -241,7 +241,7 @@ fn a_tombstone_is_marked_as_long_as_what_it_beats() {
     let victim = begin(&heap, &mut batch);
     let gone = batch.drop_tombstones(|_, sequence| !victim.may_go(sequence));
     assert!(gone.len() == 1 && heap.note_tombstone_gone(gone[0]));
-    heap.give_up(&victim, &SlotError::Full { zones: 0 });
+    heap.give_up(&victim, &SlotError::Full(heap.shortage(1)));
     let mut other = heap.owner(2);
     delete(&heap, &mut other, 1000, 1000);
     let block = other.block();

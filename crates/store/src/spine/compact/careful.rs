@@ -97,7 +97,10 @@ impl<I: Index> Spine<I> {
         Ok(match record.kind() {
             Kind::Value | Kind::Large if !is_named => Fate::Dead,
             Kind::Value | Kind::Large if may_go() => Fate::Forgotten,
-            Kind::Tombstone if may_go() || self.locate::<false>(guard, key)?.is_some() => Fate::Dead,
+            // A later record that is damaged proves nothing.
+            Kind::Tombstone if may_go() || matches!(self.locate::<false>(guard, key), Ok(Some(_))) => {
+                Fate::Dead
+            }
             Kind::Value | Kind::Large | Kind::Tombstone => Fate::Stays,
             Kind::Frame | Kind::Void => Fate::Dead,
         })

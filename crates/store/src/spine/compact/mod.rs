@@ -54,6 +54,11 @@ struct Retired {
     values: Vec<ValueZones>,
 }
 
+fn zones_of(values: &[ValueZones]) -> u32 {
+    // Each is a zone of the pool.
+    values.iter().map(|value| value.iter().len() as u32).sum()
+}
+
 /// What compaction has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compacted {
@@ -91,6 +96,8 @@ pub(crate) struct Compactor {
     pub(super) surveying: SpinLock<Surveying>,
     /// Segments and large values that are gone and not free yet, for fear of readers.
     retired: AtomicU32,
+    /// Zones of these large values.
+    retired_zones: AtomicU32,
     /// With fewer zones left than this, somebody has to compact.
     low_water: u32,
     bell: Arc<Bell>,
@@ -164,6 +171,7 @@ impl Compactor {
             ripe: Ripe::default(),
             surveying: SpinLock::default(),
             retired: AtomicU32::new(0),
+            retired_zones: AtomicU32::new(0),
             low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
             bell: Arc::default(),
             busy: AtomicU32::new(0),
@@ -200,6 +208,7 @@ impl Compactor {
     fn retire(&self, guard: &Guard<'_>, retired: Retired) {
         let ripe = self.ripe.clone();
         self.retired.fetch_add(1, Ordering::AcqRel);
+        self.retired_zones.fetch_add(zones_of(&retired.values), Ordering::AcqRel);
         guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
     }
 
@@ -236,6 +245,11 @@ impl Compactor {
     /// Segments that hold nothing any more and are not free yet.
     fn retired(&self) -> u32 {
         self.retired.load(Ordering::Acquire)
+    }
+
+    /// Zones of large values that nothing names any more and that are not free yet.
+    fn retired_zones(&self) -> u32 {
+        self.retired_zones.load(Ordering::Acquire)
     }
 
     /// Whether somebody has begun to clean a segment.
@@ -297,6 +311,7 @@ impl<I: Index> Spine<I> {
                 self.compactor.freed.fetch_add(1, Ordering::Relaxed);
             }
             values.iter().for_each(|value| self.heap.free_value(value));
+            self.compactor.retired_zones.fetch_sub(zones_of(&values), Ordering::AcqRel);
             self.compactor.retired.fetch_sub(1, Ordering::AcqRel);
         }
     }

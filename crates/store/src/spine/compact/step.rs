@@ -2,7 +2,7 @@
 
 use super::relocate::Relocated;
 use super::{Agenda, Demand, Retired, Worker};
-use crate::error::{Damage, DamagedPlace, Error};
+use crate::error::Error;
 use crate::options::Twin;
 use crate::spine::Spine;
 use crate::spine::batch::BATCH;
@@ -170,12 +170,8 @@ impl<I: Index> Spine<I> {
     /// A segment whose records cannot all be read stays as it is, for ever if need be.
     fn unreadable(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId, offset: u64) -> Error {
         self.end_victim(victim, zone);
-        let place = DamagedPlace {
-            what: "records, found by compaction".into(),
-            offset: self.heap.space().zone_offset(zone) + offset,
-            len: self.heap.space().zone_size() - offset,
-        };
-        Error::Damaged(Box::new(Damage { places: vec![place] }))
+        let start = self.heap.space().zone_offset(zone);
+        Error::damaged("records, found by compaction", start + offset, self.heap.space().zone_size() - offset)
     }
 }
 

@@ -94,8 +94,7 @@ impl PmNodes {
 
     /// A zone, not yet committed.
     pub(super) fn take_zone(&self) -> Result<ZoneId, CcehError> {
-        let full = CcehError::Full { zones: self.chain.space.zone_count() };
-        self.chain.take_zone()?.ok_or(full)
+        self.chain.take_zone()?.ok_or_else(|| CcehError::Full(self.chain.shortage()))
     }
 
     /// Takes another zone: durably linked when this returns, and committed.
