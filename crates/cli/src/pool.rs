@@ -5,15 +5,8 @@ use crate::failure::Failure;
 use crate::output::{self, Bar};
 use crate::size;
 use quipu::{Error, Options, Stats, Store};
+use quipu_medium::MediumError;
 use std::path::Path;
-
-/// Opens a pool of whatever design, with a bar while it is recovered. Every record that a command reads is
-/// proved. What recovery did not find is told on standard error: the next open knows nothing of it.
-pub fn open(path: &Path) -> Result<Store, Error> {
-    let store = open_with(path, &Options::new().verify_reads(true))?;
-    missed(store.recovery()).iter().for_each(output::aside);
-    Ok(store)
-}
 
 /// Opens a pool, with a bar while it is recovered.
 pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
@@ -23,11 +16,49 @@ pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
     store
 }
 
+/// Opens a pool of whatever design for reading only, which changes nothing of it, with a bar while it is recovered in memory. That is
+/// told on standard error, since every command that reads has to do it again.
+pub fn open_read_only(path: &Path, options: &Options) -> Result<Store, Error> {
+    let bar = Bar::new("recovering");
+    let store = Store::open_read_only_with_progress(path, options, &|done, total| {
+        bar.at(done as u64, total as u64);
+    });
+    bar.clear();
+    let store = match store {
+        // A device has no other way to be read.
+        Err(Error::Medium(MediumError::NotPrivate { .. })) => return open_with(path, options),
+        opened => opened?,
+    };
+    if !store.recovery().was_clean {
+        let pool = path.display();
+        output::aside(format!(
+            "{pool} was not closed, and was recovered in memory only; `quipu sync {pool}` does it for good"
+        ));
+    }
+    Ok(store)
+}
+
+/// Opens a pool for reading only, and hands it to `work`. What recovery did not find is told on standard error. Every failure names the
+/// pool.
+pub fn read<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    run(path, work, |path| open_read_only(path, &Options::new().verify_reads(true)))
+}
+
 /// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
-/// the work counts more than one of the close. Every failure names the pool.
+/// the work counts more than one of the close. Every record that is read is proved. What recovery did not find is told on standard
+/// error: the next open knows nothing of it. Every failure names the pool.
 pub fn with<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    run(path, work, |path| open_with(path, &Options::new().verify_reads(true)))
+}
+
+fn run<T>(
+    path: &Path,
+    work: impl FnOnce(&mut Store) -> Result<T, Failure>,
+    open: impl FnOnce(&Path) -> Result<Store, Error>,
+) -> Result<T, Failure> {
     let run = || {
         let mut store = open(path)?;
+        missed(store.recovery()).iter().for_each(output::aside);
         let result = work(&mut store);
         let closed = store.close();
         let value = result?;

@@ -20,6 +20,8 @@ mod measuring;
 mod pools;
 #[path = "cli/proving.rs"]
 mod proving;
+#[path = "cli/reading.rs"]
+mod reading;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/scripts.rs"]

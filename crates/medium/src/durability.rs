@@ -181,6 +181,21 @@ impl Statement {
         }
     }
 
+    /// A file of some medium that was opened for reading only.
+    pub(crate) fn read_only(medium: MediumKind, filesystem: &str) -> Statement {
+        let gone = || {
+            Answer::new(Survives::No, "the pool is open for reading only, and changes end with this process")
+        };
+        Statement {
+            medium,
+            durability: Durability::Process,
+            process_crash: gone(),
+            os_crash: gone(),
+            power_loss: gone(),
+            evidence: vec![format!("a private mapping of a file on {filesystem}")],
+        }
+    }
+
     /// Directly mapped memory. `virtual_machine` as in [`crate::arch::virtual_machine`].
     pub(crate) fn dax(
         device: Option<&PmDevice>,
@@ -307,6 +322,9 @@ mod tests {
         assert_eq!(answers(&Statement::simulated()), [No, No, No]);
         assert_eq!(answers(&Statement::memory_file(MediumKind::Dram)), [Yes, No, No]);
         assert_eq!(answers(&Statement::file("ext4")), [Yes, No, No]);
+        for medium in [MediumKind::Dram, MediumKind::File, MediumKind::Dax] {
+            assert_eq!(answers(&Statement::read_only(medium, "ext4")), [No, No, No]);
+        }
         assert!(Statement::file("btrfs").evidence.join(" ").contains("full disk"));
     }
 

@@ -8,9 +8,17 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum MediumError {
     /// Another handle, in this process or another, holds the pool.
-    #[error("{path} is in use by another handle, in this process or another; close it there first")]
+    #[error("{path} is in use by {}; close it there first", holder(*.process))]
     InUse {
         /// The pool file.
+        path: PathBuf,
+        /// The process of that handle, if the system tells.
+        process: Option<u32>,
+    },
+    /// What is to be read alone must be mapped privately, and the device does not allow that.
+    #[error("{path} is a devdax device, which cannot be opened for reading only; open it for writing")]
+    NotPrivate {
+        /// The device.
         path: PathBuf,
     },
     /// A file of this name exists, and creating would destroy it.
@@ -63,6 +71,15 @@ pub enum MediumError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+/// Who has a pool, in words.
+fn holder(process: Option<u32>) -> String {
+    match process {
+        Some(process) if process == std::process::id() => "another handle of this process".to_owned(),
+        Some(process) => format!("process {process}"),
+        None => "another handle, in this process or another".to_owned(),
+    }
 }
 
 impl MediumError {

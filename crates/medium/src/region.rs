@@ -84,6 +84,11 @@ impl Region {
         Claim::new(self.mapping.clone())
     }
 
+    /// Whether this is a file [for reading only](Region::open_read_only): whatever is written here stays in this process.
+    pub fn is_read_only(&self) -> bool {
+        self.sim.is_none() && self.mapping.is_private()
+    }
+
     /// The kind of medium.
     pub fn kind(&self) -> MediumKind {
         if self.sim.is_some() { MediumKind::Sim } else { self.mapping.statement().medium }

@@ -82,7 +82,7 @@ fn a_second_opener_is_refused_until_the_last_clone_is_gone() {
     let clone = region.clone();
     drop(region);
     let error = open(&path).unwrap_err();
-    assert!(matches!(&error, MediumError::InUse { path: p } if *p == path), "{error}");
+    assert!(matches!(&error, MediumError::InUse { path: p, .. } if *p == path), "{error}");
     clone.store(0, 1);
     drop(clone);
     assert_eq!(open(&path).unwrap().load(0), 1);

@@ -7,6 +7,7 @@
 //! where no thread can be had: the writers take the same steps themselves then.
 
 use crate::engine::Engine;
+use crate::error::Error;
 use quipu_medium::MediumKind;
 use quipu_medium::sim::sched;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -49,7 +50,7 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
-/// Where writers call the cleaner. That costs a system call only if it sleeps.
+/// Where writers call the cleaner, and are told if they may not write. A call costs a system call only if the cleaner sleeps.
 #[derive(Default)]
 pub(crate) struct Bell {
     state: AtomicU8,
@@ -62,6 +63,8 @@ const AWAKE: u8 = 1;
 const ASLEEP: u8 = 2;
 const LEAVING: u8 = 3;
 const FAILED: u8 = 4;
+/// The store is open for reading only: nobody hears it, and nobody may write. From [`FAILED`] on nobody may.
+const SHUT: u8 = 5;
 
 impl Bell {
     /// Calls the cleaner, and tells whether there is one.
@@ -83,6 +86,21 @@ impl Bell {
             self.unpark();
         }
         is_there
+    }
+
+    /// Lets a write go on, which asks before it changes anything: every way to write comes here.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], or [`Error::BackgroundFailed`] as [`has_failed`](Bell::has_failed).
+    #[inline]
+    pub(crate) fn admit(&self) -> Result<(), Error> {
+        let state = self.state.load(Ordering::Relaxed);
+        if state >= FAILED { Err(refused(state)) } else { Ok(()) }
+    }
+
+    /// Admits no write from now on, and no cleaner.
+    pub(crate) fn shut(&self) {
+        self.state.store(SHUT, Ordering::Relaxed);
     }
 
     /// Whether the cleaner has panicked, or somebody who published a write.
@@ -113,6 +131,11 @@ impl Bell {
             thread.unpark();
         }
     }
+}
+
+#[cold]
+fn refused(state: u8) -> Error {
+    if state == SHUT { Error::ReadOnly } else { Error::BackgroundFailed }
 }
 
 /// What a piece of the cleaner's work has come to.

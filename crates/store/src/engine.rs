@@ -135,6 +135,7 @@ impl Engine {
 
     /// Gives the storage of free zones back to the file system. The caller has the store for itself.
     pub(crate) fn trim(&self) -> Result<u64, Error> {
+        self.bell().admit()?;
         // The checkpoint of the last close lies in such zones. A run that has begun leaves another when it ends.
         self.clock().draw(self.space());
         // The zone table that says they are free must not be lost to a crash of the system that leaves them without their headers.
@@ -163,9 +164,13 @@ impl Engine {
         }
     }
 
-    /// Leaves the pool so that the next open knows that nothing is missing. The caller has the store for itself.
+    /// Leaves the pool so that the next open knows that nothing is missing, unless it was only read. The caller has the store for
+    /// itself.
     pub(crate) fn close(&self) -> Result<(), Error> {
         self.fail_with_background()?;
+        if self.region().is_read_only() {
+            return Ok(());
+        }
         if let Engine::Log(logs) = self {
             with_logs!(logs, spine => spine.retire())?;
         }

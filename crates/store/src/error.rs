@@ -54,6 +54,9 @@ pub enum Error {
         "only eight bytes on a multiple of eight of their page, inside the value, can be updated in place"
     )]
     NotInPlace,
+    /// The store was opened for reading only ([`Store::open_read_only`](crate::Store::open_read_only)).
+    #[error("the pool is open for reading only, and nothing was changed; open it for writing (Store::open)")]
+    ReadOnly,
     /// No segment of the pool can hold the batch.
     #[error(
         "the batch takes {len} bytes, the limit of this pool is {limit}; split it, or create the pool with larger zones"
@@ -209,13 +212,16 @@ impl Error {
             | Error::RecordSize { .. }
             | Error::Unsupported { .. }
             | Error::NotInPlace
+            | Error::ReadOnly
             | Error::OtherDesign { .. }
             | Error::Option(_) => ErrorKind::Argument,
             Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }) => ErrorKind::Room,
             Error::Medium(MediumError::InUse { .. }) | Error::ClientsOpen { .. } => ErrorKind::InUse,
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::NewerFormat { .. } => ErrorKind::NotAPool,
-            Error::Medium(MediumError::Exists { .. } | MediumError::Unsuitable { .. }) => ErrorKind::Argument,
+            Error::Medium(
+                MediumError::Exists { .. } | MediumError::Unsuitable { .. } | MediumError::NotPrivate { .. },
+            ) => ErrorKind::Argument,
             Error::Medium(_) | Error::BackgroundFailed => ErrorKind::System,
             Error::Space(error) => space_kind(error),
         }

@@ -1,4 +1,6 @@
-//! [`Store`]: a pool that is open.
+//! [`Store`]: a pool that is open. How one is looked at without being changed is in `read_only`.
+
+mod read_only;
 
 use crate::background::Cleaner;
 use crate::bucket_table::{self, MpkvSettings};
@@ -10,11 +12,10 @@ use crate::error::Error;
 use crate::offset_map::{NodePlace, OffsetMap};
 use crate::options::{FreeList, Options};
 use crate::recovery::{Holes, RecoveryReport};
-use crate::salvage::{self, SalvageReport};
 use crate::settings::Setting;
 use crate::sizes::{check_len, is_zone_size, zone_size};
 use crate::slotted::Slots;
-use crate::spine::{Plan, Remembered, clock_of, with_logs};
+use crate::spine::{Plan, Remembered, clock_of};
 use crate::stats::Stats;
 use crate::techniques::FlatSettings;
 use quipu_medium::{Durability, MediumKind, Region, Statement};
@@ -179,75 +180,16 @@ impl Store {
             let bell = engine.bell().clone();
             engine.clock().ask_ahead(move || bell.ring_now());
         }
+        if engine.region().is_read_only() {
+            engine.bell().shut();
+        }
         let cleaner = options.cleaner.then(|| Cleaner::start(&engine)).flatten();
         Store { cleaner, engine, design, recovery }
-    }
-
-    /// Copies what proves itself of the damaged pool at `path` into a new pool at `into`, of the same size and, unless
-    /// `options` name another, the same zone size. The damaged pool is not changed. `progress` is told how many segments
-    /// are read, of how many.
-    ///
-    /// # Errors
-    /// As for [`open`](Store::open) if too little is left to tell where anything is, and as for [`create`](Store::create).
-    /// If the copy fails on the way, the new pool is removed.
-    ///
-    /// ```
-    /// # use quipu::{Options, Store};
-    /// # let dir = tempfile::tempdir()?;
-    /// # let (path, new) = (dir.path().join("pool"), dir.path().join("new"));
-    /// # let store = Store::create(&path, &Options::new().size(4 << 20))?;
-    /// # store.client().put(b"llama", b"wool")?;
-    /// # drop(store);
-    /// let report = Store::salvage(&path, &new, &Options::default(), &|_, _| {})?;
-    /// assert_eq!((report.keys, report.lost.len()), (1, 0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn salvage(
-        path: impl AsRef<Path>,
-        into: impl AsRef<Path>,
-        options: &Options,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<SalvageReport, Error> {
-        let region = Region::open(path.as_ref(), options.medium, options.durability)?;
-        let (space, wrong) = Space::survey(region)?;
-        let superblock = space.superblock();
-        let design = check_superblock(&superblock, options)?;
-        if !design.description().salvages {
-            return Err(Error::Unsupported {
-                what: "records that prove themselves and tell which of them count, so nothing can be salvaged",
-            });
-        }
-        let size = superblock.pool_len();
-        let zone_size = options.zone_size.or(Some(superblock.zone_size()));
-        let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
-        let logs = Plan { design, options, copy_lost: false }.build(space)?;
-        let store = Store::create(into.as_ref(), &fresh)?;
-        let mut client = store.client();
-        let threads = options.recovery_threads;
-        let copied =
-            with_logs!(&logs, spine => salvage::salvage(spine, &wrong, threads, &mut client, progress));
-        drop(client);
-        let report = copied.and_then(|report| store.close().map(|()| report));
-        report.inspect_err(|_| {
-            if into.as_ref().is_file() {
-                let _ = std::fs::remove_file(into.as_ref());
-            }
-        })
     }
 
     /// A client, for one thread.
     pub fn client(&self) -> Client {
         Client::new(&self.engine)
-    }
-
-    /// The design of the pool at `path`, which need not be sound; it is not changed.
-    ///
-    /// # Errors
-    /// As for [`open`](Store::open) if the superblock does not tell.
-    pub fn design_of(path: impl AsRef<Path>) -> Result<Design, Error> {
-        let options = Options::default();
-        let region = Region::open(path.as_ref(), options.medium, options.durability)?;
-        check_superblock(&Space::probe(&region)?, &options)
     }
 
     /// The design of the pool.
@@ -397,7 +339,7 @@ impl Store {
     }
 
     /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file back to its
-    /// device. A store that has changed nothing since a clean open changes nothing now.
+    /// device. A store that has changed nothing since a clean open, or is open for reading only, changes nothing now.
     ///
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a record of a newer version

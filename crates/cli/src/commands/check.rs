@@ -30,12 +30,11 @@ instead: nothing, older_value or deleted_value).";
 
 /// Prove every structure and every record of a pool, and that no space leaks.
 ///
-/// Damage is reported and never repaired. What a crash of the system took, where the durability of the pool
-/// does not cover that, is lost and not damage; it is reported by the first command that opens the pool
-/// afterwards.
+/// Damage is reported and never repaired: the pool is only read. What a crash of the system took, where the
+/// durability of the pool does not cover that, is lost and not damage; it is reported until a command that writes
+/// has opened the pool.
 ///
-/// With --salvage everything that proves itself is copied into a new pool, and the damaged one is only read. With
-/// --accept-damage the pool itself gives up what does not prove itself, and opens like any other from then on. Keys
+/// With --salvage everything that proves itself is copied into a new pool. With --accept-damage the pool itself gives up what does not prove itself, and opens like any other from then on. Keys
 /// whose latest record is lost are named, as far as they can still be read. Designs whose records do not prove
 /// themselves, or do not tell which of them count, can do neither; `quipu designs` says which.
 #[derive(clap::Args)]
@@ -132,12 +131,15 @@ impl Args {
     }
 
     fn examine(&self) -> Result<Findings, Failure> {
-        let options = Options::new().accept_damage(self.accept_damage);
         let damaged = |damage| {
             let design = Store::design_of(&self.pool).ok();
             Ok(Findings { damage, design, ..Findings::default() })
         };
-        let mut store = match pool::open_with(&self.pool, &options) {
+        let opened = match self.accept_damage {
+            true => pool::open_with(&self.pool, &Options::new().accept_damage(true)),
+            false => pool::open_read_only(&self.pool, &Options::new()),
+        };
+        let mut store = match opened {
             Ok(store) => store,
             Err(Error::Damaged(damage)) => return damaged(damage.places),
             Err(error) if error.kind() == ErrorKind::Damaged => {

@@ -83,7 +83,7 @@ impl Args {
         }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());
-        let described = self.json.then(|| info::object(&self.pool, &store));
+        let described = self.json.then(|| info::object(&self.pool, &store, &statement));
         store.close()?;
         if let Some(object) = described {
             output::json_line(&object)?;

@@ -61,7 +61,7 @@ impl Args {
         }
         let begun = Instant::now();
         if piped {
-            let exported = pool::with(&self.pool, |store| {
+            let exported = pool::read(&self.pool, |store| {
                 self.export(store, io::stdout().lock()).map_err(|error| match error {
                     ExportError::Store(error) => error.into(),
                     ExportError::Write(error) => Failure::output(&error),
@@ -69,7 +69,7 @@ impl Args {
             })?;
             return self.judge(&exported);
         }
-        let exported = pool::with(&self.pool, |store| self.export_to_file(store))?;
+        let exported = pool::read(&self.pool, |store| self.export_to_file(store))?;
         self.report(&exported, begun.elapsed().as_secs_f64())?;
         self.judge(&exported)
     }

@@ -40,7 +40,7 @@ impl Args {
     /// Prints the value.
     pub fn run(self) -> Result<Outcome, Failure> {
         let key = text::key(&self.key, self.hex)?;
-        let found = pool::with(&self.pool, |store| {
+        let found = pool::read(&self.pool, |store| {
             let client = store.client();
             let value = client.get(&key)?;
             Ok(value

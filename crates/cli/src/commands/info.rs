@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
 use crate::size::human;
 use crate::{output, pool};
-use quipu::{Stats, Store};
+use quipu::{Statement, Stats, Store};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ from_checkpoint.";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
 ///
-/// A pool that was not closed is recovered first, as by every command that opens it.
+/// The pool is only read. One that was not closed is recovered in memory for that, and stays as it is.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -52,17 +52,17 @@ fn wanted_bytes(stats: &Stats) -> u64 {
 }
 
 /// What there is to say of a pool, for programs.
-pub fn object(pool: &Path, store: &Store) -> Value {
+pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
     // Asked first, so that what is counted afterwards is not called known too early.
     let garbage_is_known = !store.surveying();
-    let (statement, stats, (key, value)) = (store.statement(), store.stats(), store.limits());
+    let (stats, (key, value)) = (store.stats(), store.limits());
     json!({
         "pool": pool.to_string_lossy(),
         "design": store.design().name(),
         "settings": store.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>(),
         "medium": statement.medium.name(),
         "durability": statement.durability.to_string(),
-        "survives": output::statement_json(&statement),
+        "survives": output::statement_json(statement),
         "pool_bytes": stats.pool_bytes,
         "zone_bytes": stats.zone_bytes,
         "zones": stats.zones,
@@ -92,14 +92,20 @@ pub fn object(pool: &Path, store: &Store) -> Value {
 impl Args {
     /// Prints what there is to say.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let described = pool::with(&self.pool, |store| {
-            Ok(if self.json { object(&self.pool, store).to_string() } else { self.text(store) })
+        let described = pool::read(&self.pool, |store| {
+            // What the handle says of itself is that it writes nothing.
+            let statement = quipu_medium::probe(&self.pool)?.statement;
+            Ok(if self.json {
+                object(&self.pool, store, &statement).to_string()
+            } else {
+                self.text(store, &statement)
+            })
         })?;
         output::line(described)?;
         Ok(Outcome::Fine)
     }
 
-    fn text(&self, store: &Store) -> String {
+    fn text(&self, store: &Store, statement: &Statement) -> String {
         let garbage = if store.surveying() { "at least " } else { "" };
         let (stats, (key, value), recovery) = (store.stats(), store.limits(), store.recovery());
         let segments = output::counted(recovery.segments as u64, "segment");
@@ -153,7 +159,7 @@ impl Args {
         ];
         let line = |(name, what): &(&str, String)| wrapped(&format!("  {name:<10} "), what) + "\n";
         let rows: String = rows.iter().map(line).collect();
-        let statement = wrapped("", &store.statement().to_string());
+        let statement = wrapped("", &statement.to_string());
         format!("{}\n{rows}{settings}\n{statement}", self.pool.display())
     }
 }

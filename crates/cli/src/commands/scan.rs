@@ -55,7 +55,7 @@ impl Args {
             None => Ok(None),
         };
         let (from, to) = (key(&self.from, "first key")?, key(&self.to, "last key")?);
-        let damage = pool::with(&self.pool, |store| self.print(store, from.as_deref(), to.as_deref()))?;
+        let damage = pool::read(&self.pool, |store| self.print(store, from.as_deref(), to.as_deref()))?;
         if damage.is_empty() {
             return Ok(Outcome::Fine);
         }

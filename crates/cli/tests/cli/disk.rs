@@ -38,9 +38,9 @@ fn compaction_gives_the_space_of_free_zones_back_to_the_file_system() {
     assert!(succeed(args(["get"], &pool, ["picture"])) == value);
 }
 
-/// Runs a script with a folder of its own, in which a file system of `size` is mounted that only it sees; `None` where the
-/// system refuses.
-fn in_small_file_system(size: &str, script: &str) -> Option<String> {
+/// Runs a script with a folder of its own, in which a file system of `size` is mounted that only it sees, the program, and another
+/// path; `None` where the system refuses.
+pub fn in_small_file_system(size: &str, script: &str, path: &Path) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let script =
         format!("mount -t tmpfs -o size={size} tmpfs \"$1\" || exit 77\ncd \"$1\"\nset -e\n{script}");
@@ -48,6 +48,7 @@ fn in_small_file_system(size: &str, script: &str) -> Option<String> {
         .args(["--mount", "--map-root-user", "sh", "-c", &script, "sh"])
         .arg(folder.path())
         .arg(env!("CARGO_BIN_EXE_quipu"))
+        .arg(path)
         .output();
     let refused = |output: &std::process::Output| {
         output.status.code() == Some(77) || stderr(output).contains("unshare")
@@ -78,7 +79,7 @@ fn a_full_disk_is_no_worse_than_a_full_pool() {
         grep -q 'is absent' absent
         echo "$number"
     "#;
-    let Some(output) = in_small_file_system("64m", script) else {
+    let Some(output) = in_small_file_system("64m", script, Path::new("")) else {
         println!("skipped: the system refuses a file system in a mount namespace of its own");
         return;
     };

@@ -193,14 +193,3 @@ fn settings_are_chosen_once_and_remembered() {
     let shown = text(args(["info"], &pool, []));
     assert!(shown.contains("  offset-map=pm\n") && shown.contains("of zones"), "{shown}");
 }
-
-#[test]
-fn a_pool_that_was_not_closed_is_recovered_and_said_to_be() {
-    let (_folder, pool) = pool();
-    let store = quipu::Store::open(&pool, &quipu::Options::default()).unwrap();
-    store.client().put(b"quick", b"exit").unwrap();
-    drop(store);
-    let info = &objects(&succeed_once_free(&args(["info"], &pool, ["--json"])))[0];
-    assert_eq!((info["closed_cleanly"].as_bool(), info["records"].as_u64()), (Some(false), Some(1)));
-    assert_eq!(succeed(args(["get"], &pool, ["quick"])), b"exit");
-}

@@ -26,6 +26,7 @@ mod pacman_costs;
 mod pacman_segment;
 mod paper;
 mod parked;
+mod read_only;
 mod refilled;
 mod regressions;
 mod repointing;

@@ -30,6 +30,11 @@ enum Backing {
         file: File,
         path: PathBuf,
     },
+    /// A file that is read; each page that is changed becomes a copy of this process's own.
+    Private {
+        file: File,
+        path: PathBuf,
+    },
 }
 
 /// Bytes mapped into this process, unmapped and unlocked when dropped.
@@ -54,7 +59,7 @@ impl Claim {
     pub(crate) fn new(mapping: Arc<Mapping>) -> Result<Claim, MediumError> {
         if mapping.claimed.swap(true, Ordering::AcqRel) {
             let path = mapping.path().unwrap_or(Path::new("this memory")).to_owned();
-            return Err(MediumError::InUse { path });
+            return Err(MediumError::InUse { path, process: Some(process::id()) });
         }
         Ok(Claim(mapping))
     }
@@ -84,7 +89,9 @@ impl Mapping {
     pub fn path(&self) -> Option<&Path> {
         match &self.backing {
             Backing::Anonymous => None,
-            Backing::File { path, .. } | Backing::Device { path, .. } => Some(path),
+            Backing::File { path, .. } | Backing::Device { path, .. } | Backing::Private { path, .. } => {
+                Some(path)
+            }
         }
     }
 
@@ -153,8 +160,20 @@ impl Mapping {
         device: Option<&PmDevice>,
     ) -> Mapping {
         let backing = Backing::File { file, path: path.to_owned() };
-        let (node, claimed, owner) = (node_of(device), AtomicBool::new(false), process::id());
-        Mapping { base, len, backing, statement, node, claimed, owner }.kept_from_children()
+        Mapping::backed(backing, len, base, statement, device)
+    }
+
+    /// As [`of_file`](Mapping::of_file), for a file that is mapped [privately](map_private).
+    pub(crate) fn of_private(
+        file: File,
+        path: &Path,
+        len: u64,
+        base: *mut u8,
+        statement: Statement,
+        device: Option<&PmDevice>,
+    ) -> Mapping {
+        let backing = Backing::Private { file, path: path.to_owned() };
+        Mapping::backed(backing, len, base, statement, device)
     }
 
     /// As [`of_file`](Mapping::of_file), for a devdax device, which has neither storage to reserve nor a cache to
@@ -168,16 +187,18 @@ impl Mapping {
         device: &PmDevice,
     ) -> Mapping {
         let backing = Backing::Device { file, path: path.to_owned() };
-        Mapping {
-            base,
-            len,
-            backing,
-            statement,
-            node: node_of(Some(device)),
-            claimed: AtomicBool::new(false),
-            owner: process::id(),
-        }
-        .kept_from_children()
+        Mapping::backed(backing, len, base, statement, Some(device))
+    }
+
+    fn backed(
+        backing: Backing,
+        len: u64,
+        base: *mut u8,
+        statement: Statement,
+        device: Option<&PmDevice>,
+    ) -> Mapping {
+        let (node, claimed, owner) = (node_of(device), AtomicBool::new(false), process::id());
+        Mapping { base, len, backing, statement, node, claimed, owner }.kept_from_children()
     }
 
     /// The same, left out when the process forks.
@@ -214,14 +235,27 @@ impl Mapping {
         }
     }
 
+    /// See [`crate::Region::is_read_only`].
+    pub(crate) fn is_private(&self) -> bool {
+        matches!(self.backing, Backing::Private { .. })
+    }
+
+    /// The file that is mapped, for whatever purpose.
+    fn file(&self) -> Option<&File> {
+        match &self.backing {
+            Backing::File { file, .. } | Backing::Private { file, .. } => Some(file),
+            Backing::Anonymous | Backing::Device { .. } => None,
+        }
+    }
+
     /// See [`crate::Region::is_sparse`].
     pub(crate) fn is_sparse(&self) -> bool {
-        matches!(self.backing, Backing::File { .. }) && self.statement.medium != MediumKind::Dax
+        self.file().is_some() && self.statement.medium != MediumKind::Dax
     }
 
     /// See [`crate::Region::reads_take_storage`].
     pub(crate) fn reads_take_storage(&self) -> bool {
-        matches!(&self.backing, Backing::File { file, .. } if is_tmpfs(file).unwrap_or(false))
+        self.file().is_some_and(|file| is_tmpfs(file).unwrap_or(false))
     }
 
     /// See [`crate::Region::discard`].
@@ -236,7 +270,7 @@ impl Mapping {
 
     /// See [`crate::Region::has_data`].
     pub(crate) fn has_data(&self, offset: u64, len: u64) -> bool {
-        let Backing::File { file, .. } = &self.backing else { return true };
+        let Some(file) = self.file() else { return true };
         match seek(file, SeekFrom::Data(offset)) {
             Ok(data) => data < offset + len,
             // There is none behind this place; a file system that cannot tell says something else.
@@ -266,7 +300,8 @@ impl Mapping {
 
     /// See [`crate::Region::prefault`].
     pub(crate) fn prefault(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        if len == 0 {
+        // Each page would be copied.
+        if len == 0 || self.is_private() {
             return Ok(());
         }
         let page = rustix::param::page_size() as u64;
@@ -300,7 +335,9 @@ impl Drop for Mapping {
         // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
         let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
         // Closing would do it too, but not while a child that is just being started holds a copy of the descriptor.
-        if let Backing::File { file, .. } | Backing::Device { file, .. } = &self.backing {
+        if let Backing::File { file, .. } | Backing::Device { file, .. } | Backing::Private { file, .. } =
+            &self.backing
+        {
             let _ = flock(file, FlockOperation::Unlock);
         }
     }
@@ -325,6 +362,16 @@ fn map_anonymous(len: usize) -> Result<*mut u8, MediumError> {
 /// where accesses prove to be random.
 pub(crate) fn map_shared(file: &File, len: u64, sync: bool) -> rustix::io::Result<*mut u8> {
     let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process.
+    unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
+        .map(<*mut _>::cast)
+}
+
+/// Maps a file for reading. What is written all the same goes to pages of this process alone, and never to the file.
+///
+/// Memory for these pages is not set aside: few will be written, of a file that may be larger than all memory.
+pub(crate) fn map_private(file: &File, len: u64) -> rustix::io::Result<*mut u8> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process.
     unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
         .map(<*mut _>::cast)

@@ -3,16 +3,18 @@
 //! All decisions that depend on the medium are made here, once, when a pool is mapped: which instruction makes a
 //! line durable, what can be promised, which node the memory is on. Nothing above asks again.
 //!
-//! A mapped file is locked for as long as any clone of its region lives, and the lock is the system's, so it
-//! ends with the process however that ends. Mappings and their facts never change; they are shared freely.
+//! A mapped file is locked for as long as any clone of its region lives, for one writer or for any number of readers, and the
+//! lock is the system's, so it ends with the process however that ends. Mappings and their facts never change; they are shared freely.
 
 mod device;
 mod filesystem;
 mod huge;
 mod kind;
+mod lock;
 mod mapping;
 mod open;
 mod probe;
+mod read_only;
 mod system;
 
 pub use device::PmDevice;

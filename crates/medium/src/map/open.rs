@@ -8,12 +8,13 @@
 use super::device::{PmDevice, SYSFS};
 use super::filesystem::{Mount, is_tmpfs, parent};
 use super::kind::{MediumKind, Pages};
+use super::lock::{Sharing, lock};
 use super::mapping::{Mapping, map_shared};
 use crate::arch::{self, FlushKind};
 use crate::durability::{Durability, Statement};
 use crate::error::MediumError;
 use crate::region::Region;
-use rustix::fs::{FlockOperation, flock, fsync, ftruncate};
+use rustix::fs::{fsync, ftruncate};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::Advice;
 use std::fs::{File, OpenOptions};
@@ -79,7 +80,7 @@ impl Region {
                 }
             })?;
         let created = Created { path: Some(path) };
-        lock(&file, path)?;
+        lock(&file, path, Sharing::Alone)?;
         retry_on_intr(|| ftruncate(&file, len)).map_err(|error| match error {
             Errno::NOSPC | Errno::DQUOT => MediumError::DiskFull { path: path.to_owned(), needed: len },
             error => MediumError::io("set the length of", path, error),
@@ -112,26 +113,29 @@ impl Region {
             return attach_device(path, &device, None);
         }
         let file = open_existing(path)?;
-        lock(&file, path)?;
-        let metadata = file.metadata().map_err(|error| MediumError::io("inspect", path, error))?;
-        let name = kind.map_or("pool", MediumKind::name);
-        if !metadata.is_file() {
-            return Err(MediumError::unsuitable(
-                path,
-                name,
-                "it is neither a regular file nor a devdax device",
-            ));
-        }
-        let len = metadata.len() / BLOCK * BLOCK;
-        if len == 0 {
-            let reason = format!(
-                "its {} bytes are too short to be a pool; restore the file or create one",
-                metadata.len()
-            );
-            return Err(MediumError::unsuitable(path, name, reason));
-        }
+        lock(&file, path, Sharing::Alone)?;
+        let len = usable_len(&file, path, kind)?;
         attach(file, path, len, kind, durability)
     }
+}
+
+/// Bytes of an existing file that can be mapped.
+pub(super) fn usable_len(file: &File, path: &Path, kind: Option<MediumKind>) -> Result<u64, MediumError> {
+    let metadata = file.metadata().map_err(|error| MediumError::io("inspect", path, error))?;
+    let name = kind.map_or("pool", MediumKind::name);
+    if !metadata.is_file() {
+        let reason = "it is neither a regular file nor a devdax device";
+        return Err(MediumError::unsuitable(path, name, reason));
+    }
+    let len = metadata.len() / BLOCK * BLOCK;
+    if len == 0 {
+        let reason = format!(
+            "its {} bytes are too short to be a pool; restore the file or create one",
+            metadata.len()
+        );
+        return Err(MediumError::unsuitable(path, name, reason));
+    }
+    Ok(len)
 }
 
 /// Removes a file that did not become a pool.
@@ -155,7 +159,11 @@ impl Drop for Created<'_> {
 }
 
 /// Refuses what no path can give, before anything is touched.
-fn check_request(path: &Path, kind: Option<MediumKind>, durability: Durability) -> Result<(), MediumError> {
+pub(super) fn check_request(
+    path: &Path,
+    kind: Option<MediumKind>,
+    durability: Durability,
+) -> Result<(), MediumError> {
     match kind {
         Some(MediumKind::Sim) => Err(MediumError::unsuitable(
             path,
@@ -194,16 +202,8 @@ fn open_existing(path: &Path) -> Result<File, MediumError> {
     OpenOptions::new().read(true).write(true).open(path).map_err(|error| MediumError::io("open", path, error))
 }
 
-/// Takes the lock that lasts as long as the descriptor. It excludes other descriptors of this process as well.
-fn lock(file: &File, path: &Path) -> Result<(), MediumError> {
-    retry_on_intr(|| flock(file, FlockOperation::NonBlockingLockExclusive)).map_err(|error| match error {
-        Errno::WOULDBLOCK => MediumError::InUse { path: path.to_owned() },
-        error => MediumError::io("lock", path, error),
-    })
-}
-
 /// The facts of a devdax device, or `None` if the path is to be treated as a file.
-fn devdax(path: &Path, kind: Option<MediumKind>) -> Result<Option<PmDevice>, MediumError> {
+pub(super) fn devdax(path: &Path, kind: Option<MediumKind>) -> Result<Option<PmDevice>, MediumError> {
     // A missing path is no device; whoever needs it to exist finds out and says so.
     let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
     let name = kind.unwrap_or(MediumKind::Dax).name();
@@ -248,25 +248,14 @@ fn attach(
                 return Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?));
             }
             Err(_) if kind.is_none() => {}
-            Err(error) => {
-                let reason = format!(
-                    "its file system ({}) does not grant MAP_SYNC ({error}); mount a pmem device with -o dax, name a \
-                     devdax device, or use medium file",
-                    mount.kind
-                );
-                return Err(MediumError::unsuitable(path, MediumKind::Dax.name(), reason));
-            }
+            Err(error) => return Err(no_sync(path, &mount, error)),
         }
     }
     let tmpfs = is_tmpfs(&file).map_err(inspect)?;
     let chosen = kind.unwrap_or(if tmpfs { MediumKind::Dram } else { MediumKind::File });
     check_durability(path, chosen, durability)?;
     if chosen == MediumKind::Dram && !tmpfs {
-        let reason = format!(
-            "its file system ({}) is not memory; name a path on tmpfs, such as /dev/shm, or use medium file",
-            mount.kind
-        );
-        return Err(MediumError::unsuitable(path, chosen.name(), reason));
+        return Err(no_memory(path, &mount));
     }
     let base = map_shared(&file, len, false).map_err(|error| MediumError::io("map", path, error))?;
     let statement = if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind) };
@@ -292,7 +281,7 @@ fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) -> Result<Reg
         return Err(unsuitable(format!("it has {size} usable bytes, too few for a pool of {len}")));
     }
     let file = open_existing(path)?;
-    lock(&file, path)?;
+    lock(&file, path, Sharing::Alone)?;
     let base = map_shared(&file, len, true).map_err(|error| {
         unsuitable(format!("it does not grant MAP_SYNC ({error}); reconfigure its namespace"))
     })?;
@@ -314,6 +303,23 @@ fn clear(path: &Path, region: Region) -> Result<Region, MediumError> {
     region.zero(0, region.len());
     region.fence();
     Ok(region)
+}
+
+pub(super) fn no_sync(path: &Path, mount: &Mount, error: Errno) -> MediumError {
+    let reason = format!(
+        "its file system ({}) does not grant MAP_SYNC ({error}); mount a pmem device with -o dax, name a devdax \
+         device, or use medium file",
+        mount.kind
+    );
+    MediumError::unsuitable(path, MediumKind::Dax.name(), reason)
+}
+
+pub(super) fn no_memory(path: &Path, mount: &Mount) -> MediumError {
+    let reason = format!(
+        "its file system ({}) is not memory; name a path on tmpfs, such as /dev/shm, or use medium file",
+        mount.kind
+    );
+    MediumError::unsuitable(path, MediumKind::Dram.name(), reason)
 }
 
 fn no_instruction(path: &Path) -> MediumError {

@@ -93,6 +93,7 @@ impl Space {
         let superblock = found.superblock;
         match superblock.unknown_when_writing() {
             0 => {}
+            _ if region.is_read_only() => {}
             bits => return Err(SpaceError::UnknownFeatures { bits }),
         }
         layout::verify(&superblock)?;

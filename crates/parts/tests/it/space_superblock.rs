@@ -138,6 +138,10 @@ fn newer_formats_and_unknown_features_are_refused() {
     forge(&region, "read_only_compatible", 8);
     assert!(matches!(refused(&region), SpaceError::UnknownFeatures { bits: 8 }));
     Space::probe(&region).expect("reading is allowed");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    std::fs::write(&path, image(&region)).expect("room");
+    Space::open(Region::open_read_only(&path, None).expect("a file")).expect("nothing reaches the file");
     let region = formatted();
     forge(&region, "compatible", 16);
     Space::open(region).expect("compatible features do not matter");

@@ -60,6 +60,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Deletes every key that there is when this begins; as [`crate::Client::clear`].
     pub(crate) fn clear(&self, session: &mut SlotSession) -> Result<(), Error> {
+        self.admit_write()?;
         let (mut batch, mut damage) = (SlotBatch::default(), Vec::new());
         self.settle_all(&session.pin())?;
         loop {

@@ -124,7 +124,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Makes some room ahead of a write, if little is left.
     #[inline]
     pub(super) fn relieve(&self) -> Result<(), Error> {
-        self.fail_with_background()?;
+        self.admit_write()?;
         if self.index.wants_memory() {
             self.reclaimer.bell.ring();
         }
@@ -149,10 +149,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(())
     }
 
-    /// An error if the cleaner has panicked.
+    /// An error if nobody may write: see [`Bell::admit`].
     #[inline]
-    pub(super) fn fail_with_background(&self) -> Result<(), Error> {
-        if self.reclaimer.bell.has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
+    pub(super) fn admit_write(&self) -> Result<(), Error> {
+        self.reclaimer.bell.admit()
     }
 
     /// A piece of the cleaner's work.
@@ -282,7 +282,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let mut patience = Patience::new(self.region());
         let mut hopeless = false;
         loop {
-            self.fail_with_background()?;
+            self.admit_write()?;
             self.settle_all(&session.participant.pin())?;
             self.recycle_all();
             if self.heap.free_blocks() >= blocks {
@@ -307,7 +307,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<(), Error> {
         self.end(session);
         for _ in 0..self.heap.blocks() {
-            self.fail_with_background()?;
+            self.admit_write()?;
             self.recycle_all();
             self.heap.release_tail();
             if self.index.make_room(1).is_ok() {
@@ -322,6 +322,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to move.
     pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
+        self.admit_write()?;
         let before = self.reclaimer.done();
         self.settle_all(&self.epochs.register().pin())?;
         // Each block that is freed has moved its records to another; so this ends.

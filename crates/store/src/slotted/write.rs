@@ -47,7 +47,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let hash = self.ask(key);
         self.stripes.prefetch(hash);
         self.check_key(key)?;
-        self.fail_with_background()?;
+        self.admit_write()?;
         let stripe = self.lock(&session.participant, hash);
         self.delete(session, &stripe, hash, key)
     }
@@ -97,7 +97,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<Option<u64>, Error> {
         let hash = self.ask(key);
         self.stripes.prefetch(hash);
-        self.fail_with_background()?;
+        self.admit_write()?;
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
         // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed. One that is empty or

@@ -11,6 +11,7 @@ impl<I: Index> Spine<I> {
     ///
     /// Keys are copied before they are deleted, so that nothing is pinned while a delete waits for room.
     pub(crate) fn clear(&self, session: &mut Session) -> Result<(), Error> {
+        self.admit_write()?;
         let (mut cursor, mut keys, mut damage) = (I::Cursor::default(), Vec::new(), Vec::new());
         self.settle_all(&session.pin())?;
         while self.next_keys(&session.pin(), &mut cursor, &mut keys, &mut damage)? {

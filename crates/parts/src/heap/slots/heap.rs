@@ -14,6 +14,7 @@ use crate::space::{Space, ZoneId};
 use quipu_medium::Region;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its own. See the
 /// module's documentation.
@@ -29,6 +30,8 @@ pub struct SlotHeap {
     pub(super) chunks: Chunks,
     pub(super) supply: Supply,
     pub(super) crossings: Crossings,
+    /// Whether locks in pages count: until recovery is over they are of runs that are.
+    pub(super) locks_count: AtomicBool,
 }
 
 /// What else lives in the zones of a heap's pool.
@@ -121,6 +124,7 @@ impl SlotHeap {
             chunks,
             supply,
             crossings,
+            locks_count: AtomicBool::new(false),
         };
         let damages = heap.find_chunks(&neighbor.zones);
         Ok((heap, damages))

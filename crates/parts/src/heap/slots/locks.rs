@@ -116,7 +116,11 @@ impl SlotHeap {
                 point();
                 page.lock.load(Ordering::Acquire)
             }
-            LockKind::PageByte => (self.region().load(page.at) & LOCK_BYTE) as u32,
+            LockKind::PageByte => {
+                let version = (self.region().load(page.at) & LOCK_BYTE) as u32;
+                // Recovery would wait for whoever has died.
+                if self.locks_count.load(Ordering::Relaxed) { version } else { version & !1 }
+            }
         }
     }
 

@@ -161,7 +161,7 @@ impl SlotHeap {
         self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
     }
 
-    /// Resets the locks in pages, of which a crash may have left some taken. To be called when all blocks
+    /// Frees the locks in pages that a crash has left taken. To be called when all blocks
     /// have been scanned and nothing is damaged, and before a record is read or
     /// [discarded](SlotHeap::discard).
     pub fn reset_locks(&self) {
@@ -175,7 +175,8 @@ impl SlotHeap {
             let pages = if has_headers { self.chunks.geometry.pages } else { 1 };
             for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
                 let word = self.region().load(page.at);
-                if word & LOCK_BYTE != 0 {
+                let is_taken = !(word & LOCK_BYTE).is_multiple_of(2);
+                if is_taken {
                     self.region().store(page.at, word & !LOCK_BYTE);
                 }
             }
@@ -288,6 +289,7 @@ impl SlotHeap {
         }
         self.supply.set_next(next);
         self.supply.offer(free.into_iter().chain(gone));
+        self.locks_count.store(true, Ordering::Relaxed);
         self.fill_reserve()
     }
 

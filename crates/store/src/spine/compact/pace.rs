@@ -29,7 +29,7 @@ impl<I: Index> Spine<I> {
     /// Makes some room ahead of a write, if little is left. The caller holds no lock.
     #[inline]
     pub(in crate::spine) fn relieve(&self) -> Result<(), Error> {
-        self.fail_with_cleaner()?;
+        self.admit_write()?;
         let (left, low_water) = (self.heap.zones_left(Use::Put), self.compactor.low_water);
         if left < low_water {
             let has_cleaner = self.compactor.bell.ring();
@@ -44,10 +44,10 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// An error if the cleaner has panicked.
+    /// An error if nobody may write: see [`Bell::admit`](crate::background::Bell::admit).
     #[inline]
-    fn fail_with_cleaner(&self) -> Result<(), Error> {
-        if self.compactor.bell.has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
+    pub(in crate::spine) fn admit_write(&self) -> Result<(), Error> {
+        self.compactor.bell.admit()
     }
 
     /// A piece of the cleaner's work.
@@ -217,7 +217,7 @@ impl<I: Index> Spine<I> {
 
     /// Cleans every segment that was opened before this call and has something to give back.
     pub(crate) fn compact(&self) -> Result<Compacted, Error> {
-        self.fail_with_cleaner()?;
+        self.admit_write()?;
         if let Some(hot) = &self.hot {
             hot.tend();
         }
