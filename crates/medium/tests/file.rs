@@ -170,8 +170,9 @@ fn the_lock_ends_with_the_region_even_while_a_child_has_the_descriptor() {
     use std::os::fd::AsFd;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pool");
-    let create = || Region::create(&path, 8192, Some(MediumKind::File), Durability::Process);
-    let region = create().expect("a new file");
+    drop(Region::create(&path, 8192, Some(MediumKind::File), Durability::Process).expect("a new file"));
+    // The system knows a file by this name that was opened by it.
+    let region = Region::open(&path, Some(MediumKind::File), Durability::Process).expect("it is there");
     // What a fork does: another descriptor of the same open file.
     let held: Vec<_> = std::fs::read_dir("/proc/self/fd")
         .expect("a list of descriptors")
@@ -192,11 +193,32 @@ fn the_lock_ends_with_the_region_even_while_a_child_has_the_descriptor() {
 #[test]
 fn a_child_of_this_process_does_not_have_the_mapping() {
     let (_folder, path) = folder();
-    let region = create(&path, LEN).unwrap();
+    drop(create(&path, LEN).unwrap());
+    let region = open(&path).unwrap();
     let maps = fs::read_to_string("/proc/self/smaps").unwrap();
     let name = path.to_str().unwrap();
     let mut lines = maps.lines().skip_while(|line| !line.ends_with(name));
     let flags = lines.find(|line| line.starts_with("VmFlags:")).expect("it is mapped");
     assert!(flags.split(' ').any(|flag| flag == "dc"), "{flags}");
     drop(region);
+}
+
+/// A process that dies while it makes a pool leaves nothing in the way of the next one.
+#[test]
+fn a_new_file_has_its_name_when_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    let new = || Region::create_unnamed(&path, LEN, FILE, Durability::Process).unwrap();
+    drop(new());
+    assert_eq!(files(), 0);
+    let (first, second) = (new(), new());
+    assert!(first.reserve(0, LEN).is_ok() && files() == 0, "this file system makes no file without a name");
+    first.store(8, 77);
+    first.give_name().unwrap();
+    let error = second.give_name().unwrap_err();
+    assert!(matches!(error, MediumError::Exists { .. }), "{error}");
+    drop((first, second));
+    assert_eq!(Region::open(&path, FILE, Durability::Process).unwrap().load(8), 77);
+    assert_eq!(files(), 1);
 }

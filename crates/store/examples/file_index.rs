@@ -10,10 +10,11 @@
 
 use quipu::{Design, Options, Store};
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -75,7 +76,7 @@ fn update(store: &Store, folder: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 fn exists(key: &[u8]) -> bool {
-    PathBuf::from(std::ffi::OsStr::from_bytes(key)).symlink_metadata().is_ok()
+    Path::new(OsStr::from_bytes(key)).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
 fn list(store: &Store, prefix: &[u8]) -> Result<(), Box<dyn Error>> {

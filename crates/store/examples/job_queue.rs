@@ -24,15 +24,15 @@ type Job = (Vec<u8>, Vec<u8>);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [pool, command] = &arguments[..] else {
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let [pool, command @ ("add" | "work" | "list")] = arguments[..] else {
         return Err("usage: job_queue POOL add|work|list".into());
     };
     let store = Store::open_or_create(pool, &Options::new().design(Design::FlatstoreM).size(64 << 20))?;
-    match &command[..] {
+    match command {
         "add" => add(&mut store.client())?,
         "work" => work(&store)?,
-        "list" => list(&store.client())?,
-        _ => return Err("the command is add, work or list".into()),
+        _ => list(&store.client())?,
     }
     Ok(store.close()?)
 }

@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [pool, seconds] = &arguments[..] else { return Err("usage: session_cache POOL SECONDS".into()) };
     let store = Store::open_or_create(pool, &Options::new().size(64 << 20))?;
-    let mut sessions = Sessions { client: store.client(), idle: Duration::from_secs_f64(seconds.parse()?) };
+    let mut sessions =
+        Sessions { client: store.client(), idle: Duration::try_from_secs_f64(seconds.parse()?)? };
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -71,7 +72,7 @@ impl Sessions {
 
     /// The time at which a session ends that is used now, in milliseconds since 1970.
     fn ends(&self) -> u64 {
-        let time = SystemTime::now() + self.idle;
-        time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        now.saturating_add(self.idle).as_millis() as u64
     }
 }

@@ -12,7 +12,8 @@ use quipu_parts::reclaim::hot::HotSetSettings;
 
 /// How a pool is created and opened: each choice has a default, and a method that changes it.
 ///
-/// A size and a design concern a new pool, and the pool remembers them. All others hold for the handle that they are given to.
+/// Design, size, zone size and most [settings](Options::set) are those of a new pool, which remembers them. All others hold for the
+/// handle that they are given to.
 ///
 /// ```
 /// use quipu::{Design, Options};

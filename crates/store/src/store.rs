@@ -18,7 +18,7 @@ use crate::slotted::Slots;
 use crate::spine::{Plan, Remembered, clock_of};
 use crate::stats::Stats;
 use crate::techniques::FlatSettings;
-use quipu_medium::{Durability, MediumKind, Region, Statement};
+use quipu_medium::{Durability, MediumError, MediumKind, Region, Statement};
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
@@ -58,13 +58,11 @@ impl Store {
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
         let path = path.as_ref();
         zone_size(options.size, options)?;
-        let region = Region::create(path, options.size, options.medium, options.durability)?;
-        Store::create_on(region, options).inspect_err(|_| {
-            // A file was made by this call and holds nothing yet; a device was there before.
-            if path.is_file() {
-                let _ = std::fs::remove_file(path);
-            }
-        })
+        let region = Region::create_unnamed(path, options.size, options.medium, options.durability)?;
+        let store = Store::create_on(region, options)?;
+        // So a process that dies before leaves nothing.
+        store.region().give_name()?;
+        Ok(store)
     }
 
     /// Opens the pool at `path`, recovering it first if it was not closed.
@@ -93,9 +91,15 @@ impl Store {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
-        match path.as_ref().symlink_metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound => Store::create(path, options),
-            _ => Store::open(path, options),
+        let path = path.as_ref();
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => return Store::open(path, options),
+        }
+        match Store::create(path, options) {
+            // Another process has been faster.
+            Err(Error::Medium(MediumError::Exists { .. })) => Store::open(path, options),
+            created => created,
         }
     }
 

@@ -38,3 +38,20 @@ fn refused_puts_of_a_large_value_do_not_move_all_small_records_again_and_again()
         assert!(moved <= 2 * SMALL, "{design}: {moved} records were moved for {deleted} refused puts");
     }
 }
+
+/// Records lose their hints when they are moved, so there is more room than they take.
+#[test]
+fn a_large_value_has_the_room_that_hints_took() {
+    let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
+    let options =
+        Options::new().design(Design::FlatstoreM).cleaner(false).set("shortcut", "on").expect("a setting");
+    let store = Store::create_on(region, &options).expect("a pool");
+    let mut client = store.client();
+    for number in 0..200_000u64 {
+        client.put(&number.to_be_bytes(), &[1; 8]).expect("room");
+    }
+    for number in (0..200_000u64).step_by(30) {
+        client.put(&number.to_be_bytes(), &[2; 8]).expect("room");
+    }
+    client.put(b"large", &vec![3; 7_700_000]).expect("what hints took is room");
+}

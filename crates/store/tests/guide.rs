@@ -46,11 +46,13 @@ fn closed(client: Client, store: Store) -> Outcome {
 fn several_threads_write() -> Outcome {
     with_store(|store| {
         std::thread::scope(|threads| {
+            let mut workers = Vec::new();
             for worker in 0..2u8 {
                 let mut client = store.client();
-                threads.spawn(move || client.put(&[b'w', worker], b"here"));
+                workers.push(threads.spawn(move || client.put(&[b'w', worker], b"here")));
             }
-        });
+            workers.into_iter().try_for_each(|worker| worker.join().expect("no panic"))
+        })?;
         let client = store.client();
         assert_eq!(client.get(&[b'w', 1])?, Some(b"here".to_vec()));
         Ok(())

@@ -42,10 +42,9 @@ impl Args {
         let key = text::key(&self.key, self.hex)?;
         let found = pool::read(&self.pool, |store| {
             let client = store.client();
-            let value = client.get(&key)?;
-            Ok(value
-                .map(|value| Ok::<_, quipu::Error>((value, client.expiry(&key)?.and_then(Expiry::time))))
-                .transpose()?)
+            // First the time: a value that is there afterwards has this one.
+            let expires = client.expiry(&key)?.and_then(Expiry::time);
+            Ok(client.get(&key)?.map(|value| (value, expires)))
         })?;
         let Some((value, expires)) = found else { return Err(absent(&self.key)) };
         if self.json {

@@ -95,6 +95,8 @@ impl Args {
                         damage.extend(found.places);
                         continue;
                     }
+                    // It has expired since the scan came to it.
+                    Ok(None) => continue,
                     expiry => expiry?.and_then(Expiry::time),
                 };
                 let record = JsonRecord::new(&key, &value, expires);

@@ -81,7 +81,7 @@ fn run(command: &str, folder: &Path) -> (Option<i32>, String) {
     let mut path = program.as_os_str().to_owned();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
-    let script = format!("exec 2>&1\nset -o pipefail\n{command}");
+    let script = format!("exec 2>&1\nset -e -o pipefail\n{command}");
     let output = Command::new("bash")
         .args(["-c", &script])
         .current_dir(folder)

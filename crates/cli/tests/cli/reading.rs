@@ -120,3 +120,17 @@ fn a_pool_on_a_file_system_for_reading_only_is_read() {
     assert_eq!(output.matches("is sound").count(), 2, "{output}");
     assert_eq!(output.matches("Read-only file system").count(), 2, "{output}");
 }
+
+/// Opening a pipe to read it waits for somebody who writes.
+#[test]
+fn a_pipe_is_no_pool_and_nobody_waits_for_it() {
+    let (_folder, pool) = folder();
+    assert!(Command::new("mkfifo").arg(&pool).status().unwrap().success());
+    for command in
+        [args(["info"], &pool, []), args(["export"], &pool, ["-"]), args(["put"], &pool, ["a", "b"])]
+    {
+        let output = quipu(&command);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains("neither a regular file nor"), "{output:?}");
+    }
+}

@@ -24,10 +24,11 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// The mount that an existing path is under; a mount without a name if the system does not tell.
+    /// The mount that a path is under, or is to be; a mount without a name if the system does not tell.
     pub fn of(path: &Path) -> Mount {
         let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = fs::canonicalize(path).or_else(|_| fs::canonicalize(parent(path)));
+        let path = path.unwrap_or_default();
         Mount::find(&table, &path)
             .unwrap_or_else(|| Mount { point: PathBuf::from("/"), kind: "an unknown file system".to_owned() })
     }

@@ -1,15 +1,18 @@
 //! [`Mapping`]: bytes of a medium mapped into this process, and the system calls on them.
 
 use super::device::PmDevice;
-use super::filesystem::is_tmpfs;
+use super::filesystem::{is_tmpfs, parent};
 use super::kind::{MediumKind, Pages};
 use crate::durability::Statement;
 use crate::error::MediumError;
 use crate::topology::Node;
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fsync, seek};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fstat, fsync, linkat, seek,
+};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -48,6 +51,8 @@ pub struct Mapping {
     statement: Statement,
     node: Node,
     claimed: AtomicBool,
+    /// The name of a new file goes with the mapping, until it is given for good.
+    provisional: AtomicBool,
     /// The process that has made it.
     owner: u32,
 }
@@ -114,6 +119,7 @@ impl Mapping {
             statement: Statement::anonymous(),
             node: Node(0),
             claimed: AtomicBool::new(false),
+            provisional: AtomicBool::new(false),
             owner: process::id(),
         })
     }
@@ -144,6 +150,7 @@ impl Mapping {
             statement: Statement::anonymous(),
             node: Node(0),
             claimed: AtomicBool::new(false),
+            provisional: AtomicBool::new(false),
             owner: process::id(),
         };
         mapping.advise(Advice::LinuxHugepage);
@@ -197,8 +204,17 @@ impl Mapping {
         statement: Statement,
         device: Option<&PmDevice>,
     ) -> Mapping {
-        let (node, claimed, owner) = (node_of(device), AtomicBool::new(false), process::id());
-        Mapping { base, len, backing, statement, node, claimed, owner }.kept_from_children()
+        Mapping {
+            base,
+            len,
+            backing,
+            statement,
+            node: node_of(device),
+            claimed: AtomicBool::new(false),
+            provisional: AtomicBool::new(false),
+            owner: process::id(),
+        }
+        .kept_from_children()
     }
 
     /// The same, left out when the process forks.
@@ -211,6 +227,29 @@ impl Mapping {
     pub(crate) fn advise(&self, advice: Advice) {
         // SAFETY: the whole of a live mapping; the advice given in this module never changes contents.
         let _ = unsafe { madvise(self.base.cast(), self.len as usize, advice) };
+    }
+
+    /// The file has a name, which goes with the mapping unless it is [given](Mapping::give_name).
+    pub(crate) fn remove_unless_named(&self) {
+        self.provisional.store(true, Ordering::Relaxed);
+    }
+
+    /// See [`crate::Region::give_name`].
+    pub(crate) fn give_name(&self) -> Result<(), MediumError> {
+        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        let name = |error: Errno| match error {
+            Errno::EXIST => MediumError::Exists { path: path.clone() },
+            error => MediumError::io("give its name to", path, error),
+        };
+        if fstat(file).map_err(name)?.st_nlink == 0 {
+            let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+            linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(name)?;
+        }
+        self.provisional.store(false, Ordering::Relaxed);
+        let folder =
+            File::open(parent(path)).map_err(|error| MediumError::io("open the folder of", path, error))?;
+        retry_on_intr(|| fsync(&folder))
+            .map_err(|error| MediumError::io("make durable the name of", path, error))
     }
 
     /// See [`crate::Region::reserve`].
@@ -334,6 +373,11 @@ impl Drop for Mapping {
         }
         // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
         let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
+        if *self.provisional.get_mut()
+            && let Backing::File { path, .. } = &self.backing
+        {
+            let _ = std::fs::remove_file(path);
+        }
         // Closing would do it too, but not while a child that is just being started holds a copy of the descriptor.
         if let Backing::File { file, .. } | Backing::Device { file, .. } | Backing::Private { file, .. } =
             &self.backing
@@ -362,7 +406,8 @@ fn map_anonymous(len: usize) -> Result<*mut u8, MediumError> {
 /// where accesses prove to be random.
 pub(crate) fn map_shared(file: &File, len: u64, sync: bool) -> rustix::io::Result<*mut u8> {
     let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
-    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process.
+    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process. Its pages are shared with the
+    // file until they are written to: those who may change the file hold its lock alone, which the caller has shared.
     unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
         .map(<*mut _>::cast)
 }
@@ -372,7 +417,8 @@ pub(crate) fn map_shared(file: &File, len: u64, sync: bool) -> rustix::io::Resul
 /// Memory for these pages is not set aside: few will be written, of a file that may be larger than all memory.
 pub(crate) fn map_private(file: &File, len: u64) -> rustix::io::Result<*mut u8> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process.
+    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process. Its pages are shared with the
+    // file until they are written to: those who may change the file hold its lock alone, which the caller has shared.
     unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
         .map(<*mut _>::cast)
 }

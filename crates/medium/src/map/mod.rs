@@ -6,6 +6,7 @@
 //! A mapped file is locked for as long as any clone of its region lives, for one writer or for any number of readers, and the
 //! lock is the system's, so it ends with the process however that ends. Mappings and their facts never change; they are shared freely.
 
+mod create;
 mod device;
 mod filesystem;
 mod huge;

@@ -1,12 +1,10 @@
 //! Making a region of plain memory, of a file or of a devdax device.
 //!
-//! Order matters here. A new file is created exclusively, locked, given its length and mapped before its name is made
-//! durable; if any step fails it is removed again, so that no half-made pool remains. An existing file is locked
-//! before anything about it is believed. Contents are the business of the layers above: a file that is a whole
-//! number of pages or not, empty or foreign, is mapped as far as it goes, and the superblock decides.
+//! An existing file is locked before anything about it is believed. Contents are the business of the layers above: a file that
+//! is a whole number of pages or not, empty or foreign, is mapped as far as it goes, and the superblock decides.
 
 use super::device::{PmDevice, SYSFS};
-use super::filesystem::{Mount, is_tmpfs, parent};
+use super::filesystem::{Mount, is_tmpfs};
 use super::kind::{MediumKind, Pages};
 use super::lock::{Sharing, lock};
 use super::mapping::{Mapping, map_shared};
@@ -14,15 +12,14 @@ use crate::arch::{self, FlushKind};
 use crate::durability::{Durability, Statement};
 use crate::error::MediumError;
 use crate::region::Region;
-use rustix::fs::{fsync, ftruncate};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 use rustix::mm::Advice;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// Lengths of regions are multiples of this, whatever the pages of the machine.
-const BLOCK: u64 = 4096;
+pub(super) const BLOCK: u64 = 4096;
 
 impl Region {
     /// Memory of this process, zeroed, with the processor's own persistence instructions: for measuring and for
@@ -44,56 +41,6 @@ impl Region {
     pub fn volatile(len: u64, pages: Pages) -> Result<Region, MediumError> {
         check_len(Path::new("anonymous memory"), MediumKind::Dram.name(), len, BLOCK)?;
         Ok(Region::new(Mapping::anonymous_pages(len, pages)?, FlushKind::None))
-    }
-
-    /// Creates a file of `len` bytes, sparse and all zeros, and maps it; or takes the first `len` bytes of a devdax
-    /// device whose first 4096 bytes are zero, and zeroes them all, which takes its time.
-    ///
-    /// Without a `kind` the path decides: `dax` for a devdax device and where `MAP_SYNC` is granted, else
-    /// `dram` on tmpfs, else `file`. On `dax` the durability is always [`Durability::Always`], whatever is asked.
-    ///
-    /// # Errors
-    /// [`MediumError::Exists`] if there is a file already; [`MediumError::Unsuitable`] if the path cannot be the
-    /// medium or the durability asked for, or `len` is not a positive multiple of 4096; [`MediumError::DiskFull`],
-    /// [`MediumError::Io`]. After an error no file is left behind.
-    pub fn create(
-        path: impl AsRef<Path>,
-        len: u64,
-        kind: Option<MediumKind>,
-        durability: Durability,
-    ) -> Result<Region, MediumError> {
-        let path = path.as_ref();
-        check_request(path, kind, durability)?;
-        if let Some(device) = devdax(path, kind)? {
-            check_len(path, MediumKind::Dax.name(), len, device.align)?;
-            let region = attach_device(path, &device, Some(len))?;
-            return clear(path, region);
-        }
-        check_len(path, kind.map_or("pool", MediumKind::name), len, BLOCK)?;
-        let mut options = OpenOptions::new();
-        // A pool holds its owner's data, so others get access only when they are given it.
-        let file =
-            options.read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
-                match error.kind() {
-                    std::io::ErrorKind::AlreadyExists => MediumError::Exists { path: path.to_owned() },
-                    _ => MediumError::io("create", path, error),
-                }
-            })?;
-        let created = Created { path: Some(path) };
-        lock(&file, path, Sharing::Alone)?;
-        retry_on_intr(|| ftruncate(&file, len)).map_err(|error| match error {
-            Errno::NOSPC | Errno::DQUOT => MediumError::DiskFull { path: path.to_owned(), needed: len },
-            error => MediumError::io("set the length of", path, error),
-        })?;
-        let folder =
-            File::open(parent(path)).map_err(|error| MediumError::io("open the folder of", path, error))?;
-        let synced = retry_on_intr(|| fsync(&file)).and_then(|()| retry_on_intr(|| fsync(&folder)));
-        synced.map_err(|error| MediumError::io("make durable the name of", path, error))?;
-        let region = attach(file, path, len, kind, durability)?;
-        // The first block is always needed, and here it is still simple to say that storage cannot be had.
-        region.reserve(0, BLOCK)?;
-        created.keep();
-        Ok(region)
     }
 
     /// Maps an existing file or devdax device whole, down to a multiple of 4096 bytes. `kind` and `durability` as for
@@ -138,26 +85,6 @@ pub(super) fn usable_len(file: &File, path: &Path, kind: Option<MediumKind>) -> 
     Ok(len)
 }
 
-/// Removes a file that did not become a pool.
-struct Created<'a> {
-    path: Option<&'a Path>,
-}
-
-impl Created<'_> {
-    fn keep(mut self) {
-        self.path = None;
-    }
-}
-
-impl Drop for Created<'_> {
-    fn drop(&mut self) {
-        if let Some(path) = self.path {
-            // The error that led here says more than a failure to clean up would.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
 /// Refuses what no path can give, before anything is touched.
 pub(super) fn check_request(
     path: &Path,
@@ -190,7 +117,7 @@ fn check_durability(path: &Path, kind: MediumKind, durability: Durability) -> Re
     Err(MediumError::unsuitable(path, kind.name(), reason))
 }
 
-fn check_len(path: &Path, medium: &'static str, len: u64, unit: u64) -> Result<(), MediumError> {
+pub(super) fn check_len(path: &Path, medium: &'static str, len: u64, unit: u64) -> Result<(), MediumError> {
     if len == 0 || !len.is_multiple_of(unit) {
         let reason = format!("its length must be a positive multiple of {unit} bytes, and {len} is not");
         return Err(MediumError::unsuitable(path, medium, reason));
@@ -224,7 +151,7 @@ pub(super) fn devdax(path: &Path, kind: Option<MediumKind>) -> Result<Option<PmD
 }
 
 /// Maps a locked file as the medium asked for, or as the best that it can be.
-fn attach(
+pub(super) fn attach(
     file: File,
     path: &Path,
     len: u64,
@@ -272,7 +199,7 @@ fn attach(
 }
 
 /// Maps a devdax device, as far as `len` says or whole.
-fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) -> Result<Region, MediumError> {
+pub(super) fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) -> Result<Region, MediumError> {
     let unsuitable = |reason: String| MediumError::unsuitable(path, MediumKind::Dax.name(), reason);
     let size = device.size.ok_or_else(|| unsuitable("the system does not tell its size".to_owned()))?;
     let size = size / device.align * device.align;
@@ -292,7 +219,7 @@ fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) -> Result<Reg
 }
 
 /// A device always exists, so what protects an earlier pool on it is that its first block must be zero.
-fn clear(path: &Path, region: Region) -> Result<Region, MediumError> {
+pub(super) fn clear(path: &Path, region: Region) -> Result<Region, MediumError> {
     let mut first = [0; BLOCK as usize];
     region.read_racing(0, &mut first);
     if first.iter().any(|byte| *byte != 0) {

@@ -2,9 +2,11 @@
 //!
 //! The file is opened and locked for readers, and mapped privately: this process may change what it sees, as a recovery does,
 //! and each page that it changes becomes a copy of its own. So the system itself sees to it that no byte of the file changes.
-//! Nothing is set aside, given back or written to the device, and no instruction makes anything durable.
+//! Nothing is given back or written to the device, and no instruction makes anything durable. On a tmpfs, reading a hole takes a
+//! page of it all the same.
 //!
-//! A page that this process has not changed shows what others write to the file later. So no writer may have it meanwhile.
+//! A page that this process has not changed shows what others write to the file later. So no writer may have it meanwhile, which the
+//! lock sees to among programs that ask for it. One that does not, and changes or cuts the file, does what it would to any mapped file.
 
 use super::device::{PmDevice, SYSFS};
 use super::filesystem::{Mount, is_tmpfs};
@@ -16,9 +18,10 @@ use crate::arch::FlushKind;
 use crate::durability::{Durability, Statement};
 use crate::error::MediumError;
 use crate::region::Region;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 impl Region {
@@ -34,7 +37,10 @@ impl Region {
         if devdax(path, kind)?.is_some() {
             return Err(MediumError::NotPrivate { path: path.to_owned() });
         }
-        let file = File::open(path).map_err(|error| MediumError::io("open", path, error))?;
+        // A pipe would wait for somebody who writes to it.
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let file = file.map_err(|error| MediumError::io("open", path, error))?;
         lock(&file, path, Sharing::WithReaders)?;
         let len = usable_len(&file, path, kind)?;
         let mount = Mount::of(path);

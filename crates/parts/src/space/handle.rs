@@ -93,7 +93,8 @@ impl Space {
         let superblock = found.superblock;
         match superblock.unknown_when_writing() {
             0 => {}
-            _ if region.is_read_only() => {}
+            // A pool that was not closed is recovered, by rules that this release may not know.
+            _ if region.is_read_only() && superblock.is_clean() => {}
             bits => return Err(SpaceError::UnknownFeatures { bits }),
         }
         layout::verify(&superblock)?;

@@ -2,7 +2,7 @@
 
 use super::hot::writer_for;
 use super::{Placed, Session, Spine};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
@@ -108,8 +108,8 @@ impl<I: Index> Spine<I> {
         while !rest.is_empty() {
             match self.put_batch(session, rest) {
                 Ok(written) => rest = &rest[written..],
-                Err((written, Error::PoolFull { .. })) => {
-                    // One at a time makes room, and knows what needs none.
+                Err((written, error)) if error.kind() == ErrorKind::Room => {
+                    // One at a time makes room, in the pool or on the disk, and knows what needs none.
                     let (key, value) = rest[written];
                     self.leave_all(session);
                     self.write_record(session, &Content::value(key, value))?;

@@ -21,6 +21,9 @@ impl Store {
     /// A pool that was not closed is recovered in memory of this process, each time anew. That takes as long as in
     /// [`open`](Store::open), and the memory of the pages that recovery changes.
     ///
+    /// Writers are kept out by a lock that programs must ask for, as this library does. One that changes or cuts the file without
+    /// asking changes values under their readers, or ends the process with a signal, as for any mapped file.
+    ///
     /// # Errors
     /// As for [`open`](Store::open), in use if a writer has it; and a devdax device is refused, which has no private mapping
     /// ([`Error::Medium`]).

@@ -120,6 +120,10 @@ fn on_a_small_file_system() {
     verify(&mut store, &contents);
     let refused = put_until_it_fails(&store, &mut contents, 50);
     assert!(refused.is_none(), "{refused:?}");
+    // So do many at once.
+    let many: Vec<_> = victims.iter().take(40).map(|key| (key, [7; 900])).collect();
+    store.client().put_many(&many).unwrap();
+    contents.extend(many.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
     verify(&mut store, &contents);
     std::fs::remove_file(filler).unwrap();
     assert!(put_until_it_fails(&store, &mut contents, 400).is_none());

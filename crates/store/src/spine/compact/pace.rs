@@ -90,8 +90,8 @@ impl<I: Index> Spine<I> {
         let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
         let mut revoked = false;
-        // Or each put that is refused would clean all segments once more, for what has been deleted since the last one.
-        if purpose == Use::Put && self.is_out_of_reach(len, zones, turnover) {
+        // Or each large value that is refused would have all segments cleaned once more, for what was deleted since the last one.
+        if purpose == Use::Put && zones > 0 && self.is_out_of_reach(len, zones, turnover) {
             return Ok(false);
         }
         while !self.heap.offers(len, purpose, zones) {
@@ -148,6 +148,10 @@ impl<I: Index> Spine<I> {
     /// Whether the place that is wanted is not to be had, if every segment held live records alone and every reader had left: unless
     /// others have zones at this moment that they give back, or have had some since this turnover.
     fn is_out_of_reach(&self, len: u64, zones: u32, turnover: u64) -> bool {
+        // Records lose their hints when they are moved, so compaction gives more than that.
+        if self.gives_hints {
+            return false;
+        }
         // Nobody frees segments or values that are no longer needed meanwhile, which would be counted nowhere.
         let _workers = self.all_workers();
         let Some(most) = self.heap.most_zones_for_puts(len) else { return false };
