@@ -2,7 +2,9 @@
 //! none of them cleans the pool for nothing.
 
 use quipu::{Design, Error, Options, Store};
+use quipu_medium::sim::{SimOptions, sched};
 use quipu_medium::{Pages, Region};
+use std::cell::Cell;
 
 const LARGE: usize = 2 << 20;
 const SMALL: u64 = 20_000;
@@ -35,7 +37,65 @@ fn refused_puts_of_a_large_value_do_not_move_all_small_records_again_and_again()
             }
         }
         let moved = store.stats().moved_records;
-        assert!(moved <= 2 * SMALL, "{design}: {moved} records were moved for {deleted} refused puts");
+        // Cleaning once for nothing moves most of them; only the put that has room at last may have to clean.
+        assert!(moved <= SMALL, "{design}: {moved} records were moved for {deleted} refused puts");
+    }
+}
+
+/// A pool of some zones, with a clock that stands still.
+fn simulated(design: Design) -> Store {
+    let region = Region::sim(SimOptions { len: 2 << 20, ..SimOptions::default() });
+    Store::create_on(region, &Options::new().design(design).zone_size(64 << 10)).expect("a pool")
+}
+
+/// Nothing has superseded them, but no place is out of reach for their sake.
+#[test]
+fn records_that_have_expired_make_room_for_a_large_value() {
+    for design in [Design::Quipu, Design::FlatstoreM] {
+        let store = simulated(design);
+        let sim = store.region().simulator().expect("simulated");
+        let mut client = store.client();
+        let until = sim.now() + 1000;
+        let full =
+            (0u64..).find_map(|number| client.put_until(&number.to_le_bytes(), &[1; 8000], until).err());
+        assert!(matches!(full, Some(Error::PoolFull { .. })), "{full:?}");
+        let refused = client.put(b"large", &[2; 1 << 20]);
+        assert!(matches!(refused, Err(Error::PoolFull { .. })), "{refused:?}");
+        sim.set_now(until + 1);
+        client.put(b"large", &[2; 1 << 20]).expect("all others have expired");
+    }
+}
+
+/// The zones of a value that was deleted are free when the readers have left that were there: who needs them waits for that.
+#[test]
+fn zones_that_a_reader_keeps_for_a_moment_are_waited_for() {
+    for (design, seed) in [Design::Quipu, Design::FlatstoreM].into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
+        let store = simulated(design);
+        let (mut client, reader) = (store.client(), store.client());
+        let full = (0u64..).find_map(|number| client.put(&number.to_le_bytes(), &[1; 512 << 10]).err());
+        assert!(matches!(full, Some(Error::PoolFull { .. })), "{full:?}");
+        let stage = Cell::new(0);
+        let wait_for = |wanted| {
+            while stage.get() < wanted {
+                sched::spin();
+            }
+        };
+        let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![
+            Box::new(|| {
+                let guard = reader.pin();
+                stage.set(1);
+                wait_for(2);
+                (0..500).for_each(|_| sched::spin());
+                drop(guard);
+            }),
+            Box::new(|| {
+                wait_for(1);
+                client.delete(&0u64.to_le_bytes()).expect("deletions have a reserve");
+                stage.set(2);
+                client.put(b"large", &[2; 512 << 10]).expect("the reader leaves soon");
+            }),
+        ];
+        sched::run(seed, tasks).expect("nobody waits for ever");
     }
 }
 

@@ -32,6 +32,14 @@ fn a_damaged_record_is_told_by_every_command() {
     assert!(told.contains("the export is incomplete") && told.contains("the key llama"), "{told}");
     let exported = fs::read_to_string(&file).unwrap();
     assert!(exported.contains("alpaca\tfiner wool\nvicuna\tfinest wool\nincomplete 2 "), "{exported}");
+    // Nor does one into a pipe end well, whatever the form says of it.
+    for form in ["quipu", "jsonl", "tsv"] {
+        let output = quipu(args(["export"], &pool, ["-", "--form", form]));
+        assert_eq!(output.status.code(), Some(1), "{form}");
+        assert!(stderr(&output).contains("the export is incomplete"), "{form}: {}", stderr(&output));
+        let piped = String::from_utf8(output.stdout).unwrap();
+        assert!(piped.contains("finest wool") && !piped.contains("llama"), "{form}: {piped}");
+    }
     let json = folder.path().join("json");
     let output = quipu(args(["export"], &pool, [json.to_str().unwrap(), "--json"]));
     let object = &objects(&output.stdout)[0];

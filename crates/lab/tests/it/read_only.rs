@@ -175,6 +175,19 @@ fn every_design_is_read_and_stays_as_it_is() {
     }
 }
 
+/// Also what would change nothing.
+#[test]
+fn an_empty_pool_is_neither_cleared_nor_compacted() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, options) in kinds().into_iter().enumerate() {
+        let path = folder.path().join(number.to_string());
+        Store::create(&path, &options).unwrap().close().unwrap();
+        let store = Store::open_read_only(&path, &Options::new()).unwrap();
+        assert!(matches!(store.client().clear(), Err(Error::ReadOnly)), "{}", store.design());
+        assert!(matches!(store.compact(), Err(Error::ReadOnly)), "{}", store.design());
+    }
+}
+
 #[test]
 fn readers_exclude_writers_and_writers_readers() {
     let folder = tempfile::tempdir().unwrap();

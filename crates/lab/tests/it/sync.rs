@@ -33,3 +33,23 @@ fn what_was_acknowledged_is_on_the_device() {
         assert_eq!(dirty_kib(&path), 0);
     }
 }
+
+/// The headers of zones that give their storage back are gone at once, so the table that says they are free goes before.
+#[test]
+fn what_says_that_zones_are_free_is_on_the_device_before_their_storage_is_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let mut store = Store::create(&path, &Options::new().size(16 << 20).cleaner(false)).unwrap();
+    if store.statement().medium != MediumKind::File {
+        println!("skipped: {} has no device beneath it", folder.path().display());
+        return;
+    }
+    let mut client = store.client();
+    (0..1000u32).for_each(|key| client.put(&key.to_le_bytes(), &[7; 500]).unwrap());
+    client.clear().unwrap();
+    drop(client);
+    store.compact().unwrap();
+    assert!(dirty_kib(&path) > 0);
+    assert!(store.trim().unwrap() > 1 << 20);
+    assert_eq!(dirty_kib(&path), 0);
+}

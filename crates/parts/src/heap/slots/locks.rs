@@ -260,7 +260,7 @@ mod tests {
     use crate::heap::{Clock, ClockSettings};
     use crate::record::Certifier;
     use crate::space::{FormatOptions, FreeListKind, Space};
-    use quipu_medium::sim::SimOptions;
+    use quipu_medium::sim::{SimOptions, sched};
     use quipu_medium::{Node, Region};
 
     fn heap(lock: LockKind) -> SlotHeap {
@@ -298,6 +298,47 @@ mod tests {
         }
         assert_eq!(heap.page_of(offset).expect("it is there").at, page.at);
         !heap.is_unchanged(&page, version)
+    }
+
+    /// Who has a page may leave anything there meanwhile. A key that is looked at without its value waits as a record does.
+    #[test]
+    fn keys_are_not_looked_at_while_somebody_has_their_page() {
+        for (lock, seed) in [LockKind::Dram32, LockKind::PageByte]
+            .into_iter()
+            .flat_map(|lock| (0..20).map(move |seed| (lock, seed)))
+        {
+            let heap = heap(lock);
+            let mut owner = heap.owner(0);
+            let offset = heap.place(&mut owner, &[1; 8], &[1; 8], 1).expect("room").offset();
+            let page = || heap.page_of(offset).expect("it is there");
+            let (at, _) = heap.key_of_record(&page(), offset.position()).expect("sound").expect("a record");
+            let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![
+                Box::new(|| {
+                    let _held = heap.lock(page());
+                    let key = heap.region().load(at);
+                    heap.region().store(at, !key);
+                    (0..8).for_each(|_| point());
+                    heap.region().store(at, key);
+                }),
+                Box::new(|| {
+                    for _ in 0..8 {
+                        assert_eq!(
+                            heap.is_record_of(offset, &[1; 8]).expect("sound"),
+                            Some(true),
+                            "{lock:?}, {seed}"
+                        );
+                    }
+                }),
+                Box::new(|| {
+                    let mut key = Vec::new();
+                    for _ in 0..8 {
+                        assert!(heap.read_key(offset, &mut key).expect("sound"));
+                        assert_eq!(key, [1; 8], "{lock:?}, {seed}");
+                    }
+                }),
+            ];
+            sched::run(seed, tasks).expect("nobody waits for ever");
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl SlotHeap {
     }
 
     /// Where the key of the record at a position of a page stands, and its bytes; `None` if there is no record.
-    fn key_of_record(&self, page: &Page<'_>, position: u32) -> Result<Option<(u64, u64)>, Damage> {
+    pub(super) fn key_of_record(&self, page: &Page<'_>, position: u32) -> Result<Option<(u64, u64)>, Damage> {
         if let Some(shape) = &self.chunks.geometry.shape {
             let is_there = self.is_slot_set(page, position) == Some(true);
             return Ok(is_there.then(|| (page.at + shape.slot(position), shape.key)));
