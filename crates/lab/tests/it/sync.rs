@@ -1,12 +1,16 @@
 //! A store on a file writes back to its device what it is asked to.
 
 use quipu::{MediumKind, Options, Store};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// KiB of the mapping of a file that its device does not have yet.
 fn dirty_kib(path: &Path) -> u64 {
-    let (maps, path) = (std::fs::read_to_string("/proc/self/smaps").unwrap(), path.to_str().unwrap());
-    let of_file = maps.lines().skip_while(|line| !line.ends_with(path)).skip(1);
+    let (maps, number) =
+        (std::fs::read_to_string("/proc/self/smaps").unwrap(), path.metadata().unwrap().ino());
+    // By its number: the system lists a new pool under no name until it is opened again.
+    let is_file = |line: &str| line.split_whitespace().nth(4) == Some(&number.to_string());
+    let of_file = maps.lines().skip_while(|line| !is_file(line)).skip(1);
     let kib = |line: &str| line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok());
     of_file
         .take_while(|line| line.split_whitespace().next().is_some_and(|word| word.ends_with(':')))
