@@ -140,8 +140,17 @@ fn newer_formats_and_unknown_features_are_refused() {
     Space::probe(&region).expect("reading is allowed");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pool");
+    let read = || Space::open(Region::open_read_only(&path, None).expect("a file"));
     std::fs::write(&path, image(&region)).expect("room");
-    Space::open(Region::open_read_only(&path, None).expect("a file")).expect("nothing reaches the file");
+    assert!(
+        matches!(read(), Err(SpaceError::UnknownFeatures { bits: 8 })),
+        "a recovery knows no such feature"
+    );
+    let region = formatted();
+    Space::open(region.clone()).expect("a pool").0.update_superblock(|superblock| superblock.set_clean(true));
+    forge(&region, "read_only_compatible", 8);
+    std::fs::write(&path, image(&region)).expect("room");
+    read().expect("nothing reaches the file");
     let region = formatted();
     forge(&region, "compatible", 16);
     Space::open(region).expect("compatible features do not matter");
