@@ -4,7 +4,7 @@
 use super::{Misses, SlotSpine};
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Offset, SlotError};
+use quipu_parts::heap::slots::Offset;
 use quipu_parts::index::cceh::NodeMemory;
 
 /// Keys whose misses overlap in `get_many`.
@@ -43,28 +43,24 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
-        let found = self.look_at(guard, hash, key, |offset| self.heap.read_value(offset, key, out))?;
-        if !found {
-            out.clear();
-        }
-        Ok(found)
+        self.look_up::<true>(guard, hash, key, out)
     }
 
-    /// Whether there is a value of `key`, at which nobody looks. The caller has [asked](SlotSpine::ask) for the hash.
+    /// Whether there is a value of `key`, which is not read. The caller has [asked](SlotSpine::ask) for the hash.
     pub(crate) fn contains(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
         self.settle(guard, hash)?;
-        self.look_at(guard, hash, key, |offset| self.heap.is_record_of(offset, key))
+        self.look_up::<false>(guard, hash, key, &mut Vec::new())
     }
 
-    /// Looks at the record of `key`, if there is one; `look` tells whether what it finds is a record of that key, and `None` if it
-    /// finds none.
+    /// Whether there is a record of `key`. Its value, if that is asked for, is copied into `out`, which is empty if
+    /// there is none.
     #[inline]
-    fn look_at(
+    fn look_up<const VALUE: bool>(
         &self,
         guard: &Guard<'_>,
         hash: u64,
         key: &[u8],
-        mut look: impl FnMut(Offset) -> Result<Option<bool>, SlotError>,
+        out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
         // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
         let (mut compares, mut misses) = (false, Misses::default());
@@ -74,13 +70,18 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 true => self.find(guard, hash, key),
             };
             let Some(offset) = named else {
+                out.clear();
                 if compares && let Some(offset) = self.foreign(guard, hash) {
                     misses.note(&self.heap, offset)?;
                     continue;
                 }
                 return Ok(false);
             };
-            match look(offset)? {
+            let found = match VALUE {
+                true => self.heap.read_value(offset, key, out),
+                false => self.heap.is_record_of(offset, key),
+            };
+            match found? {
                 Some(true) => return Ok(true),
                 Some(false) if !compares => compares = true,
                 // It has been superseded, deleted or moved since; or it is damaged, if this goes on.
