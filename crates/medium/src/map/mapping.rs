@@ -21,14 +21,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Size and alignment of a huge page, on both processors that we know.
 const HUGE: usize = 2 << 20;
 
-/// What is behind mapped bytes.
-enum Backing {
+/// What is behind mapped bytes. The descriptor is held because the lock ends with it.
+pub(crate) enum Backing {
     Anonymous,
-    /// Holds the descriptor because its lock ends with it.
     File {
         file: File,
         path: PathBuf,
     },
+    /// A devdax device, which has neither storage to reserve nor a cache to write back.
     Device {
         file: File,
         path: PathBuf,
@@ -112,16 +112,8 @@ impl Mapping {
 
     /// Zeroed memory of this process, with pages as the system likes.
     pub(crate) fn anonymous(len: u64) -> Result<Mapping, MediumError> {
-        Ok(Mapping {
-            base: map_anonymous(len as usize)?,
-            len,
-            backing: Backing::Anonymous,
-            statement: Statement::anonymous(),
-            node: Node(0),
-            claimed: AtomicBool::new(false),
-            provisional: AtomicBool::new(false),
-            owner: process::id(),
-        })
+        let base = map_anonymous(len as usize)?;
+        Ok(Mapping::new(Backing::Anonymous, len, base, Statement::anonymous(), Node(0)))
     }
 
     /// Zeroed memory of this process, with pages of the kind wanted.
@@ -143,78 +135,33 @@ impl Mapping {
             }
             let _ = munmap(base.wrapping_add(len).cast(), HUGE - head);
         }
-        let mapping = Mapping {
-            base,
-            len: len as u64,
-            backing: Backing::Anonymous,
-            statement: Statement::anonymous(),
-            node: Node(0),
-            claimed: AtomicBool::new(false),
-            provisional: AtomicBool::new(false),
-            owner: process::id(),
-        };
+        let mapping = Mapping::new(Backing::Anonymous, len as u64, base, Statement::anonymous(), Node(0));
         mapping.advise(Advice::LinuxHugepage);
         Ok(mapping)
     }
 
-    /// The first `len` bytes of a locked file, mapped at `base` for this value alone.
-    pub(crate) fn of_file(
-        file: File,
-        path: &Path,
-        len: u64,
-        base: *mut u8,
-        statement: Statement,
-        device: Option<&PmDevice>,
-    ) -> Mapping {
-        let backing = Backing::File { file, path: path.to_owned() };
-        Mapping::backed(backing, len, base, statement, device)
-    }
-
-    /// As [`of_file`](Mapping::of_file), for a file that is mapped [privately](map_private).
-    pub(crate) fn of_private(
-        file: File,
-        path: &Path,
-        len: u64,
-        base: *mut u8,
-        statement: Statement,
-        device: Option<&PmDevice>,
-    ) -> Mapping {
-        let backing = Backing::Private { file, path: path.to_owned() };
-        Mapping::backed(backing, len, base, statement, device)
-    }
-
-    /// As [`of_file`](Mapping::of_file), for a devdax device, which has neither storage to reserve nor a cache to
-    /// write back.
-    pub(crate) fn of_device(
-        file: File,
-        path: &Path,
-        len: u64,
-        base: *mut u8,
-        statement: Statement,
-        device: &PmDevice,
-    ) -> Mapping {
-        let backing = Backing::Device { file, path: path.to_owned() };
-        Mapping::backed(backing, len, base, statement, Some(device))
-    }
-
-    fn backed(
+    /// The first `len` bytes of a locked file or device, mapped at `base` for this value alone.
+    pub(crate) fn of(
         backing: Backing,
         len: u64,
         base: *mut u8,
         statement: Statement,
         device: Option<&PmDevice>,
     ) -> Mapping {
+        Mapping::new(backing, len, base, statement, node_of(device)).kept_from_children()
+    }
+
+    fn new(backing: Backing, len: u64, base: *mut u8, statement: Statement, node: Node) -> Mapping {
         Mapping {
             base,
             len,
             backing,
             statement,
-            node: node_of(device),
+            node,
             claimed: AtomicBool::new(false),
             provisional: AtomicBool::new(false),
             owner: process::id(),
         }
-        .kept_from_children()
     }
 
     /// The same, left out when the process forks.
@@ -412,7 +359,7 @@ pub(crate) fn map_shared(file: &File, len: u64, sync: bool) -> rustix::io::Resul
         .map(<*mut _>::cast)
 }
 
-/// Maps a file for reading. What is written all the same goes to pages of this process alone, and never to the file.
+/// Maps a file for reading. Writes go to pages of this process alone, and never to the file.
 ///
 /// Memory for these pages is not set aside: few will be written, of a file that may be larger than all memory.
 pub(crate) fn map_private(file: &File, len: u64) -> rustix::io::Result<*mut u8> {

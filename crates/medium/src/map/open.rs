@@ -7,7 +7,7 @@ use super::device::{PmDevice, SYSFS};
 use super::filesystem::{Mount, is_tmpfs};
 use super::kind::{MediumKind, Pages};
 use super::lock::{Sharing, lock};
-use super::mapping::{Mapping, map_shared};
+use super::mapping::{Backing, Mapping, map_shared};
 use crate::arch::{self, FlushKind};
 use crate::durability::{Durability, Statement};
 use crate::error::MediumError;
@@ -171,7 +171,13 @@ pub(super) fn attach(
                     flush.unwrap_or(FlushKind::None),
                     arch::virtual_machine(),
                 );
-                let mapping = Mapping::of_file(file, path, len, base, statement, device.as_ref());
+                let mapping = Mapping::of(
+                    Backing::File { file, path: path.to_owned() },
+                    len,
+                    base,
+                    statement,
+                    device.as_ref(),
+                );
                 return Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?));
             }
             Err(_) if kind.is_none() => {}
@@ -186,7 +192,8 @@ pub(super) fn attach(
     }
     let base = map_shared(&file, len, false).map_err(|error| MediumError::io("map", path, error))?;
     let statement = if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind) };
-    let mapping = Mapping::of_file(file, path, len, base, statement, device.as_ref());
+    let mapping =
+        Mapping::of(Backing::File { file, path: path.to_owned() }, len, base, statement, device.as_ref());
     if tmpfs {
         mapping.advise(Advice::LinuxHugepage);
     }
@@ -214,7 +221,8 @@ pub(super) fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) ->
     })?;
     let flush = PmDevice::flush(Some(device));
     let statement = Statement::dax(Some(device), flush.unwrap_or(FlushKind::None), arch::virtual_machine());
-    let mapping = Mapping::of_device(file, path, len, base, statement, device);
+    let mapping =
+        Mapping::of(Backing::Device { file, path: path.to_owned() }, len, base, statement, Some(device));
     Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?))
 }
 

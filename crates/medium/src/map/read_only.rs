@@ -12,7 +12,7 @@ use super::device::{PmDevice, SYSFS};
 use super::filesystem::{Mount, is_tmpfs};
 use super::kind::MediumKind;
 use super::lock::{Sharing, lock};
-use super::mapping::{Mapping, grants_sync, map_private};
+use super::mapping::{Backing, Mapping, grants_sync, map_private};
 use super::open::{check_request, devdax, no_memory, no_sync, usable_len};
 use crate::arch::FlushKind;
 use crate::durability::{Durability, Statement};
@@ -25,7 +25,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 impl Region {
-    /// Maps an existing file for reading only, beside any number of other readers and no writer. What is written here stays in
+    /// Maps an existing file for reading only, beside any number of other readers and no writer. Writes stay in
     /// memory of this process, page by page, and not a byte of the file changes. `kind` as for [`open`](Region::open).
     ///
     /// # Errors
@@ -49,7 +49,13 @@ impl Region {
         let device = PmDevice::of_block(Path::new(SYSFS), file.metadata().map_err(inspect)?.dev());
         let base = map_private(&file, len).map_err(|error| MediumError::io("map", path, error))?;
         let statement = Statement::read_only(kind, &mount.kind);
-        let mapping = Mapping::of_private(file, path, len, base, statement, device.as_ref());
+        let mapping = Mapping::of(
+            Backing::Private { file, path: path.to_owned() },
+            len,
+            base,
+            statement,
+            device.as_ref(),
+        );
         Ok(Region::new(mapping, FlushKind::None))
     }
 }
