@@ -38,15 +38,15 @@ pub fn open_read_only(path: &Path, options: &Options) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// Opens a pool for reading only, and hands it to `work`. What recovery did not find is told on standard error. Every failure names the
-/// pool.
+/// Opens a pool for reading only, and hands it to `work`. Records that recovery did not find are told on standard
+/// error. Every failure names the pool.
 pub fn read<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
     run(path, work, |path| open_read_only(path, &Options::new().verify_reads(true)))
 }
 
 /// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
-/// the work counts more than one of the close. Every record that is read is proved. What recovery did not find is told on standard
-/// error: the next open knows nothing of it. Every failure names the pool.
+/// the work counts more than one of the close. Every record that is read is proved. Records that recovery did not
+/// find are told on standard error: the next open knows nothing of it. Every failure names the pool.
 pub fn with<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
     run(path, work, |path| open_with(path, &Options::new().verify_reads(true)))
 }

@@ -15,7 +15,7 @@ pub enum MediumError {
         /// The process of that handle, if the system tells.
         process: Option<u32>,
     },
-    /// What is to be read alone must be mapped privately, and the device does not allow that.
+    /// A pool that is only read is mapped privately, which the device does not allow.
     #[error("{path} is a devdax device, which cannot be opened for reading only; open it for writing")]
     NotPrivate {
         /// The device.

@@ -84,7 +84,7 @@ impl Region {
         Claim::new(self.mapping.clone())
     }
 
-    /// Whether this is a file [for reading only](Region::open_read_only): whatever is written here stays in this process.
+    /// Whether this is a file [for reading only](Region::open_read_only): writes stay in this process.
     pub fn is_read_only(&self) -> bool {
         self.sim.is_none() && self.mapping.is_private()
     }

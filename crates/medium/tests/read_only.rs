@@ -1,4 +1,4 @@
-//! Files that are opened for reading only: what is written stays here, and readers keep writers out.
+//! Files that are opened for reading only: writes stay in the process, and readers keep writers out.
 
 use quipu_medium::{Durability, FlushKind, MediumError, MediumKind, Region, Survives};
 use std::fs::{self, Permissions};

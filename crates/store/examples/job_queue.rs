@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(store.close()?)
 }
 
-/// Takes in a job for each line of standard input. What it prints is in the queue, whatever happens then.
+/// Takes in a job for each line of standard input. A number that it has printed is in the queue, even if it dies then.
 fn add(client: &mut Client) -> Result<(), Box<dyn Error>> {
     for job in std::io::stdin().lock().lines() {
         let job = job?;

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 struct Sessions {
     client: Client,
-    /// How long a session lasts that nobody uses.
+    /// The time after which an unused session ends.
     idle: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Sessions {
         Ok(is_new)
     }
 
-    /// Who the session is of, which lasts longer by that.
+    /// The user of a session, which lasts longer by that.
     fn touch(&mut self, token: &str) -> Result<Option<String>, Error> {
         let (ends, mut user) = (self.ends(), None);
         self.client.update_with(token.as_bytes(), |old| match old {

@@ -56,7 +56,7 @@ pub struct Options {
     #[doc(hidden)]
     pub eliminate: bool,
     /// Whether a put may return when it is durable, and the index learn of it, and the record before it go, with later writes of
-    /// its client; whoever looks for the key meanwhile sees to it first.
+    /// its client; a reader that looks for the key meanwhile sees to it first.
     #[doc(hidden)]
     pub late: bool,
     /// For what proves the store.
@@ -149,8 +149,8 @@ impl Options {
 
     /// Whether each record is proved before a read or an iteration answers with it: a damaged one is
     /// [`Error::Damaged`](crate::Error::Damaged), which names the place, and never a wrong value or an absent key. Default: no;
-    /// then only the bytes of the key are compared. What a design cannot prove it does not prove here either: see
-    /// [`CheckReport::unproved`](crate::CheckReport::unproved).
+    /// then only the bytes of the key are compared. Bytes for which the format of a design has no check are not proved
+    /// here either: see [`CheckReport::unproved`](crate::CheckReport::unproved).
     pub fn verify_reads(self, proves: bool) -> Options {
         Options { verify_reads: proves, ..self }
     }

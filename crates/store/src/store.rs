@@ -1,4 +1,4 @@
-//! [`Store`]: a pool that is open. How one is looked at without being changed is in `read_only`.
+//! [`Store`]: a pool that is open. Opening one for reading only is in `read_only`.
 
 mod read_only;
 

@@ -98,7 +98,7 @@ fn killed_after(mut child: Child, lines: usize) -> Vec<String> {
 fn a_queue_under_sigkill_loses_no_job_and_records_none_as_done_twice() {
     let folder = tempfile::tempdir().expect("a folder");
     let pool = pool(folder.path());
-    // Producers that die: what they have said is in the queue.
+    // Producers that die: each number that they have printed is in the queue.
     let mut added = BTreeSet::new();
     for round in 1..=4 {
         let mut child = start("job_queue", &[&pool, "add"]);

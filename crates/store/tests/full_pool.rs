@@ -66,7 +66,8 @@ fn records_that_have_expired_make_room_for_a_large_value() {
     }
 }
 
-/// The zones of a value that was deleted are free when the readers have left that were there: who needs them waits for that.
+/// The zones of a value that was deleted are free when the readers of that moment have left: a put that needs them
+/// waits.
 #[test]
 fn zones_that_a_reader_keeps_for_a_moment_are_waited_for() {
     for (design, seed) in [Design::Quipu, Design::FlatstoreM].into_iter().flat_map(|it| [(it, 1), (it, 2)]) {

@@ -93,7 +93,7 @@ impl Args {
     /// Prints what there is to say.
     pub fn run(self) -> Result<Outcome, Failure> {
         let described = pool::read(&self.pool, |store| {
-            // What the handle says of itself is that it writes nothing.
+            // The handle of a reader says of itself only that it writes nothing.
             let statement = quipu_medium::probe(&self.pool)?.statement;
             Ok(if self.json {
                 object(&self.pool, store, &statement).to_string()

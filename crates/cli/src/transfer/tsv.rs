@@ -15,7 +15,7 @@ const MARGIN: usize = 2;
 
 /// Appends a record to `out`, as a line.
 pub(super) fn line(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    // What looks like a byte order mark at the beginning of a file is taken for one.
+    // Bytes at the beginning of a file that look like a byte order mark are taken for one.
     let rest = key.strip_prefix(MARK);
     out.extend_from_slice(rest.map_or(b"", |_| b"\\xef\\xbb\\xbf"));
     escape(rest.unwrap_or(key), out);

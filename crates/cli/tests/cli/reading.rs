@@ -32,7 +32,7 @@ fn readers(pool: &Path) -> [(Vec<String>, &'static str); 5] {
 }
 
 fn printed(output: &Output) -> String {
-    // What is wrapped for people.
+    // Text for people is wrapped.
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     if text.contains("Evidence") { text.replace('\n', " ") } else { text }
 }

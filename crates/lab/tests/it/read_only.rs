@@ -202,7 +202,7 @@ fn readers_exclude_writers_and_writers_readers() {
 
     let reader = read().unwrap();
     assert_eq!(Store::open(&path, &Options::new()).unwrap_err().kind(), ErrorKind::InUse);
-    // What only looks at the pool goes on beside readers.
+    // Calls that only look at the pool go on beside readers.
     assert_eq!(Store::design_of(&path).unwrap(), Design::Quipu);
     let before = state(&path);
     let into = folder.path().join("copy");

@@ -14,7 +14,7 @@ use std::path::Path;
 pub(super) enum Sharing {
     /// Nobody: it is written to.
     Alone,
-    /// Whoever only reads it too.
+    /// Other readers.
     WithReaders,
 }
 

@@ -148,7 +148,7 @@ impl Chain {
         self.space.get_zone(None, self.leave)
     }
 
-    /// What is said when there is none.
+    /// The figures of an error: there is none.
     pub(super) fn shortage(&self) -> Shortage {
         self.space.shortage(self.space.zone_size(), self.leave)
     }

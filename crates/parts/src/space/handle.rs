@@ -285,7 +285,7 @@ impl Space {
         self.zones.free()
     }
 
-    /// What is said of so many bytes that are wanted, if so many zones have to be left free.
+    /// The figures of an error: so many bytes are wanted by a user who has to leave so many zones free.
     pub fn shortage(&self, wanted: u64, leave: u32) -> Shortage {
         let free = self.free_zones();
         let bytes = |zones: u32| u64::from(zones) * self.zone_size();

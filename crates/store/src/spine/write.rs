@@ -266,7 +266,7 @@ impl<I: Index> Spine<I> {
         };
         match error {
             _ if made => Ok(()),
-            // What was free before room was made is of no use to the user.
+            // The figures of before are of no use to the user: room has been made since.
             Error::PoolFull { .. } => {
                 let (len, zones) = wanted;
                 let bytes = len + u64::from(zones) * self.heap.space().zone_size();

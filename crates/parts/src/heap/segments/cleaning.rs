@@ -56,7 +56,7 @@ impl LogHeap {
         self.lives.is_sealed(zone) && self.usage.of_zone(zone).written == candidate.written
     }
 
-    /// What is said of so many bytes that are wanted for this use and not to be had.
+    /// The figures of an error: so many bytes are wanted for this use and not to be had.
     pub fn shortage(&self, wanted: u64, purpose: Use) -> Shortage {
         self.space.shortage(wanted, self.leave_free(purpose))
     }

@@ -168,7 +168,7 @@ impl SlotHeap {
         self.supply.reserve()
     }
 
-    /// What is said of so many blocks that are wanted and not to be had.
+    /// The figures of an error: so many blocks are wanted and not to be had.
     pub fn shortage(&self, blocks: u64) -> Shortage {
         let bytes = |blocks: u64| blocks * self.chunks.geometry.capacity();
         let (wanted, free) = (bytes(blocks), bytes(self.free_blocks()));

@@ -118,7 +118,7 @@ impl SlotHeap {
             }
             LockKind::PageByte => {
                 let version = (self.region().load(page.at) & LOCK_BYTE) as u32;
-                // Recovery would wait for whoever has died.
+                // Recovery would wait for a process that has died.
                 if self.locks_count.load(Ordering::Relaxed) { version } else { version & !1 }
             }
         }
@@ -300,7 +300,8 @@ mod tests {
         !heap.is_unchanged(&page, version)
     }
 
-    /// Who has a page may leave anything there meanwhile. A key that is looked at without its value waits as a record does.
+    /// The holder of a page may leave anything there meanwhile. A look at a key alone waits for it, as a read of the
+    /// record does.
     #[test]
     fn keys_are_not_looked_at_while_somebody_has_their_page() {
         for (lock, seed) in [LockKind::Dram32, LockKind::PageByte]
