@@ -149,7 +149,7 @@ impl FromStr for Assignment {
         let (name, value) = text.split_once('=').ok_or(
             "write a setting and its value as NAME=VALUE; `quipu designs` lists what each design has",
         )?;
-        let known = || Setting::ALL.iter().map(|setting| setting.name);
+        let known = || Design::ALL.iter().flat_map(|design| Setting::of(*design)).map(|setting| setting.name);
         if !known().any(|setting| setting == name) && nearest(name, known()).is_some() {
             return Err(with_nearest(format!("no setting is called {name:?}"), name, known()));
         }

@@ -79,7 +79,7 @@ fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("from");
     // A design that reads no records at open.
-    let design = Some(quipu::Design::FlatstorePh);
+    let design = Some(quipu::Design::FLATSTORE_PH);
     let options = Options::new().design(design).size(4 << 20).zone_size(64 << 10);
     let from = Store::create(&path, &options).unwrap();
     let pairs: Pairs = (0..700).map(|n| (format!("key {n:03}").into(), vec![n as u8; 100])).collect();

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [pool, command, path] = &arguments[..] else {
         return Err("usage: file_index POOL update FOLDER, or file_index POOL list PREFIX".into());
     };
-    let store = Store::open_or_create(pool, &Options::new().design(Design::FlatstoreM).size(256 << 20))?;
+    let store = Store::open_or_create(pool, &Options::new().design(Design::FLATSTORE_M).size(256 << 20))?;
     match command.to_str() {
         Some("update") => update(&store, Path::new(path))?,
         Some("list") => list(&store, path.as_bytes())?,

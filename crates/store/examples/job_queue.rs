@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [pool, command @ ("add" | "work" | "list")] = arguments[..] else {
         return Err("usage: job_queue POOL add|work|list".into());
     };
-    let store = Store::open_or_create(pool, &Options::new().design(Design::FlatstoreM).size(64 << 20))?;
+    let store = Store::open_or_create(pool, &Options::new().design(Design::FLATSTORE_M).size(64 << 20))?;
     match command {
         "add" => add(&mut store.client())?,
         "work" => work(&store)?,

@@ -3,12 +3,10 @@
 //! Work that can be divided runs on threads of the operating system, or, inside a simulated run, as further tasks of
 //! that run, so that the explorer sees every interleaving of it too.
 //!
-//! Compaction runs ahead of the writers on a thread of its own, the [`Cleaner`]. On a simulated medium there is none, nor
-//! where no thread can be had: the writers take the same steps themselves then.
+//! Work that goes on beside the clients is a [`Job`], such as compaction ahead of the writers. On a simulated medium no job has
+//! a thread, nor where none can be had: the writers take the same steps themselves then.
 
-use crate::engine::Engine;
 use crate::error::Error;
-use quipu_medium::MediumKind;
 use quipu_medium::sim::sched;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,24 +48,86 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
-/// Where writers call the cleaner, and are told if they may not write. A call costs a system call only if the cleaner sleeps.
+/// Who may write: everyone, until the store fails or is open for reading only.
+#[derive(Default)]
+pub(crate) struct Admission {
+    state: AtomicU8,
+}
+
+/// States of an [`Admission`].
+const OPEN: u8 = 0;
+const READ_ONLY: u8 = 1;
+const FAILED: u8 = 2;
+
+impl Admission {
+    /// Lets a write go on, which asks before it changes anything: every way to write comes here.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], or [`Error::BackgroundFailed`] as [`has_failed`](Admission::has_failed).
+    #[inline]
+    pub(crate) fn admit(&self) -> Result<(), Error> {
+        let state = self.state.load(Ordering::Relaxed);
+        if state != OPEN { Err(refused(state)) } else { Ok(()) }
+    }
+
+    /// Admits no write from now on.
+    pub(crate) fn shut(&self) {
+        self.state.store(READ_ONLY, Ordering::Relaxed);
+    }
+
+    /// Whether a job has panicked, or somebody who published a write.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == FAILED
+    }
+
+    /// Admits no write from the moment on at which the owner of this panics, unless it was [dismissed](Mourner::dismiss) before.
+    #[inline]
+    pub(crate) fn mourner(&self) -> Mourner<'_> {
+        Mourner(self)
+    }
+}
+
+#[cold]
+fn refused(state: u8) -> Error {
+    if state == READ_ONLY { Error::ReadOnly } else { Error::BackgroundFailed }
+}
+
+/// Marks the store as failed if its owner panics.
+pub(crate) struct Mourner<'a>(&'a Admission);
+
+impl Mourner<'_> {
+    /// All went well; costs nothing.
+    #[inline]
+    pub(crate) fn dismiss(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Mourner<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.state.store(FAILED, Ordering::Release);
+        }
+    }
+}
+
+/// Where writers call a job. A call costs a system call only if the job's thread sleeps.
 #[derive(Default)]
 pub(crate) struct Bell {
     state: AtomicU8,
     thread: Mutex<Option<Thread>>,
 }
 
-/// States of a [`Bell`]: what whoever hears it is doing.
-const NOBODY: u8 = 0;
+/// States of a [`Bell`]: what the thread that hears it is doing.
+const NO_THREAD: u8 = 0;
 const AWAKE: u8 = 1;
 const ASLEEP: u8 = 2;
 const LEAVING: u8 = 3;
-const FAILED: u8 = 4;
-/// The store is open for reading only: nobody hears it, and nobody may write. From [`FAILED`] on nobody may.
-const SHUT: u8 = 5;
 
 impl Bell {
-    /// Calls the cleaner, and tells whether there is one.
+    /// Calls the job, and tells whether it has a thread.
     #[inline]
     pub(crate) fn ring(&self) -> bool {
         match self.state.load(Ordering::Relaxed) {
@@ -79,40 +139,13 @@ impl Bell {
         }
     }
 
-    /// Calls the cleaner, and tells whether there is one; not even a rest keeps it from coming.
+    /// Calls the job, and tells whether it has a thread; not even a rest keeps it from coming.
     pub(crate) fn ring_now(&self) -> bool {
         let is_there = self.ring();
         if is_there {
             self.unpark();
         }
         is_there
-    }
-
-    /// Lets a write go on, which asks before it changes anything: every way to write comes here.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`], or [`Error::BackgroundFailed`] as [`has_failed`](Bell::has_failed).
-    #[inline]
-    pub(crate) fn admit(&self) -> Result<(), Error> {
-        let state = self.state.load(Ordering::Relaxed);
-        if state >= FAILED { Err(refused(state)) } else { Ok(()) }
-    }
-
-    /// Admits no write from now on, and no cleaner.
-    pub(crate) fn shut(&self) {
-        self.state.store(SHUT, Ordering::Relaxed);
-    }
-
-    /// Whether the cleaner has panicked, or somebody who published a write.
-    #[inline]
-    pub(crate) fn has_failed(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == FAILED
-    }
-
-    /// Tells everyone, from now on, that whoever has this panicked before it was [dismissed](Mourner::dismiss).
-    #[inline]
-    pub(crate) fn mourner(&self) -> Mourner<'_> {
-        Mourner(self)
     }
 
     #[cold]
@@ -133,108 +166,90 @@ impl Bell {
     }
 }
 
-#[cold]
-fn refused(state: u8) -> Error {
-    if state == SHUT { Error::ReadOnly } else { Error::BackgroundFailed }
-}
-
-/// What a piece of the cleaner's work has come to.
+/// What a piece of a job's work has come to.
 pub(crate) enum Progress {
     /// There may be more to do.
     More,
-    /// Enough room is left until a writer calls.
+    /// There is nothing to do until a writer calls.
     Enough,
-    /// There is too little room, and nothing to be done about it now.
+    /// There is something to do, and no way to do it now.
     Stuck,
 }
 
-/// How long a cleaner that can do nothing leaves the store alone: at first, and at most, since a look at what there is to do
+/// Work of a walk that runs beside its clients.
+pub(crate) struct Job {
+    /// What its thread is called.
+    pub(crate) name: &'static str,
+    /// Where it is called.
+    pub(crate) bell: Arc<Bell>,
+    /// Does a piece of it.
+    pub(crate) step: Box<dyn FnMut() -> Progress + Send>,
+}
+
+/// How long a job that can do nothing leaves the store alone: at first, and at most, since a look at what there is to do
 /// takes the longer the larger the pool.
 const REST: Duration = Duration::from_millis(1);
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// The thread that compacts ahead of the writers of a store. It ends when this is dropped.
-pub(crate) struct Cleaner {
-    bell: Arc<Bell>,
-    thread: Option<JoinHandle<()>>,
+/// The threads of a store's jobs. They end when this is dropped.
+#[derive(Default)]
+pub(crate) struct Workers {
+    threads: Vec<(Arc<Bell>, JoinHandle<()>)>,
 }
 
-impl Cleaner {
-    /// Starts it, where there can be one.
-    pub(crate) fn start(engine: &Engine) -> Option<Cleaner> {
-        let (bell, own) = (engine.bell().clone(), engine.clone());
-        let is_simulated = engine.region().kind() == MediumKind::Sim || sched::simulated();
-        if is_simulated || !bell.change(NOBODY, AWAKE) {
-            return None;
-        }
-        let builder = thread::Builder::new().name("quipu-cleaner".to_owned());
-        let Ok(thread) = builder.spawn(move || clean(&own)) else {
-            bell.state.store(NOBODY, Ordering::Release);
-            return None;
-        };
-        Some(Cleaner { bell, thread: Some(thread) })
-    }
-}
-
-impl Drop for Cleaner {
-    fn drop(&mut self) {
-        // A call may wake it between two looks at its state.
-        loop {
-            let state = self.bell.state.load(Ordering::Relaxed);
-            if state == FAILED || self.bell.change(state, LEAVING) {
-                break;
+impl Workers {
+    /// Starts a thread for each job, where one can be had. A job that panics ends the `admission`.
+    pub(crate) fn start(jobs: Vec<Job>, admission: &Arc<Admission>) -> Workers {
+        let mut workers = Workers::default();
+        for job in jobs {
+            let (bell, admission) = (job.bell.clone(), admission.clone());
+            if admission.has_failed() || !bell.change(NO_THREAD, AWAKE) {
+                continue;
+            }
+            let builder = thread::Builder::new().name(job.name.to_owned());
+            match builder.spawn(move || run(job, &admission)) {
+                Ok(thread) => workers.threads.push((bell, thread)),
+                Err(_) => bell.state.store(NO_THREAD, Ordering::Release),
             }
         }
-        self.bell.unpark();
-        // A panic has been reported by its thread, and the bell tells of it for ever.
-        let _ = self.thread.take().map(JoinHandle::join);
-        self.bell.change(LEAVING, NOBODY);
+        workers
     }
 }
 
-/// Compacts whenever the bell rings, until it is told to leave.
-fn clean(engine: &Engine) {
-    let bell = engine.bell();
-    let _mourner = bell.mourner();
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for (bell, _) in &self.threads {
+            // A call may wake the thread between two looks at its state.
+            while !bell.change(bell.state.load(Ordering::Relaxed), LEAVING) {}
+            bell.unpark();
+        }
+        for (bell, thread) in self.threads.drain(..) {
+            // A panic has been reported by its thread, and the admission tells of it for ever.
+            let _ = thread.join();
+            bell.change(LEAVING, NO_THREAD);
+        }
+    }
+}
+
+/// Works whenever the bell rings, until it is told to leave.
+fn run(job: Job, admission: &Admission) {
+    let Job { bell, mut step, .. } = job;
+    let _mourner = admission.mourner();
     *bell.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     let mut rest = REST;
-    while !matches!(bell.state.load(Ordering::Relaxed), LEAVING | FAILED) {
-        engine.clock().raise_ahead(engine.space());
-        match engine.clean_ahead() {
+    while bell.state.load(Ordering::Relaxed) != LEAVING {
+        match step() {
             Progress::More => rest = REST,
             Progress::Stuck => {
                 thread::park_timeout(rest);
                 rest = (rest * 2).min(LONGEST_REST);
             }
-            // A call that is lost in between is made again by the next write.
+            // A call that is lost in between is made again by the next write; one that is made at once ends the first park.
             Progress::Enough if bell.change(AWAKE, ASLEEP) => {
-                // A writer that was due to have the clock raised may have called before this slept: its call ends the first park.
-                while bell.state.load(Ordering::Acquire) == ASLEEP {
-                    engine.clock().raise_ahead(engine.space());
-                    thread::park();
-                }
+                thread::park();
+                bell.change(ASLEEP, AWAKE);
             }
             Progress::Enough => {}
-        }
-    }
-}
-
-/// Tells the bell if its thread panics.
-pub(crate) struct Mourner<'a>(&'a Bell);
-
-impl Mourner<'_> {
-    /// All went well; costs nothing.
-    #[inline]
-    pub(crate) fn dismiss(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Mourner<'_> {
-    #[cold]
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.state.store(FAILED, Ordering::Release);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The bucket index of a new pool of a design `mpkv`, and how the superblock remembers it.
 
 use crate::designs::mpkv;
-use crate::spine::Remembered;
+use crate::settings_image::Remembered;
 use crate::techniques::Techniques;
 use quipu_medium::LINE;
 use quipu_parts::index::IndexRoot;

@@ -65,7 +65,7 @@ pub(crate) fn check<I: Index>(
     let of_index: BTreeSet<_> = spine.index.zones().into_iter().collect();
     let (mut segments, mut records) = (0, 0);
     let mut unnamed = BTreeSet::new();
-    let session = spine.session(None);
+    let session = spine.own_session(None);
     let guard = session.pin();
     // Proved records that the index names.
     let mut named = 0;

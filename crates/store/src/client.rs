@@ -4,13 +4,10 @@ mod decide;
 
 use crate::batch::WriteBatch;
 use crate::change::Expiry;
-use crate::engine::Engine;
+use crate::engine::{AT_ONCE, Engine, Session};
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::slotted::{SlotSession, Slots, with_slots};
-use crate::spine::{Logs, Session, with_logs};
-use quipu_medium::Region;
-use quipu_parts::record::Content;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One thread's access to a [`Store`](crate::Store): create one for each thread.
@@ -30,28 +27,17 @@ use std::time::Duration;
 /// never goes back: a thread that has seen a write sees it, or a later one, from then on. Other memory that the writer reads
 /// afterwards is ordered behind the write as behind the release of a lock.
 pub struct Client {
-    access: Access,
-}
-
-/// The walk of the store's design, and what the client owns on it.
-enum Access {
-    Log { logs: Logs, session: Session },
-    Slots { slots: Slots, session: SlotSession },
+    session: Box<dyn Session>,
 }
 
 impl Client {
-    pub(crate) fn new(engine: &Engine) -> Client {
-        let access = match engine.clone() {
-            Engine::Log(logs) => {
-                let session = with_logs!(&logs, spine => spine.session(spine.region().current_node()));
-                Access::Log { logs, session }
-            }
-            Engine::Slots(slots) => {
-                let session = with_slots!(&slots, spine => spine.session());
-                Access::Slots { slots, session }
-            }
-        };
-        Client { access }
+    pub(crate) fn new(engine: &Arc<dyn Engine>) -> Client {
+        Client { session: engine.clone().session() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn session(&self) -> &dyn Session {
+        &*self.session
     }
 
     /// Gives `key` this value.
@@ -70,12 +56,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => {
-                with_logs!(logs, spine => spine.write_blind(session, &Content::value(key, value)))
-            }
-            Access::Slots { slots, session } => with_slots!(slots, spine => spine.put(session, key, value)),
-        }
+        self.session.put(key, value)
     }
 
     /// Gives `key` this value until a time, in milliseconds since 1970 by the system's clock. From then on the key is absent,
@@ -84,12 +65,8 @@ impl Client {
     /// # Errors
     /// As for [`put`](Client::put).
     pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
-        let Access::Log { logs, session } = &mut self.access else {
-            return Err(Error::Unsupported { what: "expiry" });
-        };
         // Zero stands for "never" in a record.
-        let content = Content { expires: time.max(1), ..Content::value(key, value) };
-        with_logs!(logs, spine => spine.write_blind(session, &content))
+        self.session.put_until(key, value, time.max(1))
     }
 
     /// Gives `key` this value for a while, to the millisecond; see [`put_until`](Client::put_until).
@@ -110,7 +87,8 @@ impl Client {
     /// ```
     pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<(), Error> {
         let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.put_until(key, value, self.region().now().saturating_add(milliseconds))
+        let time = self.session.engine().region().now().saturating_add(milliseconds);
+        self.put_until(key, value, time)
     }
 
     /// When the value of `key` expires; `None` if there is no value.
@@ -197,17 +175,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        match &self.access {
-            Access::Log { logs, session } => {
-                with_logs!(logs, spine => spine.get_into(&session.pin(), key, out))
-            }
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => {
-                    let hash = spine.ask(key);
-                    spine.get_into(&session.pin(), hash, key, out)
-                })
-            }
-        }
+        self.session.get_into(key, out)
     }
 
     /// Reads many keys at once, several times faster than one by one, because their cache misses overlap. `each` is
@@ -229,16 +197,15 @@ impl Client {
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-        each: impl FnMut(usize, Option<&[u8]>),
+        mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        match &self.access {
-            Access::Log { logs, session } => {
-                with_logs!(logs, spine => spine.get_many(&session.pin(), keys, each))
-            }
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.get_many(&session.pin(), keys, each))
-            }
+        for (batch, keys) in keys.chunks(AT_ONCE).enumerate() {
+            let mut resolved = [&[][..]; AT_ONCE];
+            resolved.iter_mut().zip(keys).for_each(|(place, key)| *place = key.as_ref());
+            let each = &mut |position, value: Option<&[u8]>| each(batch * AT_ONCE + position, value);
+            self.session.get_many(&resolved[..keys.len()], each)?;
         }
+        Ok(())
     }
 
     /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there whole or not
@@ -248,10 +215,20 @@ impl Client {
     /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool becomes full
     /// on the way, the pairs before the one that failed are written.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => with_logs!(logs, spine => spine.put_many(session, pairs)),
-            Access::Slots { slots, session } => with_slots!(slots, spine => spine.put_many(session, pairs)),
+        for (key, value) in pairs {
+            self.session.check(key.as_ref(), value.as_ref())?;
         }
+        for pairs in pairs.chunks(AT_ONCE) {
+            // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns may change,
+            // and it may panic.
+            let mut resolved = [(&[][..], &[][..]); AT_ONCE];
+            for (place, (key, value)) in resolved.iter_mut().zip(pairs) {
+                *place = (key.as_ref(), value.as_ref());
+                self.session.check(place.0, place.1)?;
+            }
+            self.session.put_many(&resolved[..pairs.len()])?;
+        }
+        Ok(())
     }
 
     /// Carries out all writes of a batch or, after a crash or an error, none of them. For readers they take effect one after
@@ -272,10 +249,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => with_logs!(logs, spine => spine.write_batch(session, batch)),
-            Access::Slots { .. } => Err(Error::Unsupported { what: "atomic batches" }),
-        }
+        self.session.write(batch)
     }
 
     /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look; an absent key
@@ -295,21 +269,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => {
-                with_logs!(logs, spine => spine.write_blind(session, &Content::tombstone(key)))
-            }
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.remove(session, key).map(drop))
-            }
-        }
-    }
-
-    fn region(&self) -> &Region {
-        match &self.access {
-            Access::Log { logs, .. } => with_logs!(logs, spine => spine.region()),
-            Access::Slots { slots, .. } => with_slots!(slots, spine => spine.region()),
-        }
+        self.session.delete(key)
     }
 
     /// Pins the store for reads in place. While the guard lives, space that becomes free is not reused: drop it soon.
@@ -325,19 +285,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn pin(&self) -> Guard<'_> {
-        match &self.access {
-            Access::Log { logs, session } => Guard::of_log(logs, session.pin()),
-            Access::Slots { slots, session } => Guard::of_slots(slots, session.pin()),
-        }
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        match &mut self.access {
-            Access::Log { logs, session } => with_logs!(logs, spine => spine.end(session)),
-            Access::Slots { slots, session } => with_slots!(slots, spine => spine.end(session)),
-        }
+        Guard::of(&*self.session)
     }
 }
 

@@ -175,8 +175,7 @@ impl std::fmt::Display for Damage {
 
 /// The designs whose pools can be salvaged, in words.
 fn salvaged() -> String {
-    let mut names =
-        Design::ALL.iter().filter(|design| design.description().salvages).map(|design| design.name());
+    let mut names = Design::ALL.iter().filter(|design| design.can().salvages).map(|design| design.name());
     let last = names.next_back().unwrap_or("none");
     let others: Vec<&str> = names.collect();
     if others.is_empty() { last.to_owned() } else { format!("{} or {last}", others.join(", ")) }
@@ -288,7 +287,7 @@ mod tests {
     fn damage_recommends_salvage_to_the_designs_that_have_it() {
         let text = Error::damaged("a record", 0, 8).to_string();
         for design in Design::ALL {
-            assert_eq!(text.contains(design.name()), design.description().salvages, "{design}: {text}");
+            assert_eq!(text.contains(design.name()), design.can().salvages, "{design}: {text}");
         }
     }
 }

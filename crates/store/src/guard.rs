@@ -1,36 +1,23 @@
 //! [`Guard`]: reads of a store that is pinned, in place where the design allows it.
 
 use crate::change::Expiry;
+use crate::engine::{Head, Pinned, Session};
 use crate::error::Error;
-use crate::slotted::{SlotBatch, Slots, with_slots};
-use crate::spine::{Logs, Pair, with_logs};
-use crate::walks::{BoxedKeys, Iter, KeyValue, Keys, Range};
-use quipu_parts::epoch;
+use crate::walks::{Iter, KeyValue, Keys, Range};
 use std::borrow::Cow;
 use std::ops::Bound;
 
 /// A pinned store: values are lent out in place, without a copy, where the design keeps them as they are. A value above a
 /// quarter of a zone, which may lie in several, is put together, and designs that write in place give copies.
 pub struct Guard<'c> {
-    spine: Pinned<'c>,
-    pinned: epoch::Guard<'c>,
+    session: &'c dyn Session,
+    pinned: Pinned<'c>,
 }
 
 impl<'c> Guard<'c> {
-    pub(crate) fn of_log(logs: &'c Logs, pinned: epoch::Guard<'c>) -> Guard<'c> {
-        Guard { spine: Pinned::Log(logs), pinned }
+    pub(crate) fn of(session: &'c dyn Session) -> Guard<'c> {
+        Guard { session, pinned: session.pin() }
     }
-
-    pub(crate) fn of_slots(slots: &'c Slots, pinned: epoch::Guard<'c>) -> Guard<'c> {
-        Guard { spine: Pinned::Slots(slots), pinned }
-    }
-}
-
-/// The walk that a guard keeps pinned.
-#[derive(Clone, Copy)]
-enum Pinned<'c> {
-    Log(&'c Logs),
-    Slots(&'c Slots),
 }
 
 impl Guard<'_> {
@@ -40,18 +27,7 @@ impl Guard<'_> {
     /// As for [`Client::get`](crate::Client::get).
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Error> {
-        self.pinned.see_own_writes();
-        match self.spine {
-            Pinned::Log(logs) => with_logs!(logs, spine => {
-                let record = spine.get(&self.pinned, key)?;
-                record.map(|record| spine.value(&self.pinned, &record)).transpose()
-            }),
-            Pinned::Slots(slots) => {
-                let mut value = Vec::new();
-                let found = with_slots!(slots, spine => spine.get_into(&self.pinned, spine.ask(key), key, &mut value))?;
-                Ok(found.then_some(Cow::Owned(value)))
-            }
-        }
+        self.session.get(&self.pinned, key)
     }
 
     /// Whether there is a value of `key`, which is not looked at.
@@ -59,13 +35,7 @@ impl Guard<'_> {
     /// # Errors
     /// As for [`Client::get`](crate::Client::get).
     pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
-        self.pinned.see_own_writes();
-        match self.spine {
-            Pinned::Log(logs) => with_logs!(logs, spine => Ok(spine.head(&self.pinned, key)?.is_some())),
-            Pinned::Slots(slots) => {
-                with_slots!(slots, spine => spine.contains(&self.pinned, spine.ask(key), key))
-            }
-        }
+        Ok(self.head(key)?.is_some())
     }
 
     /// When the value of `key` expires; `None` if there is no value.
@@ -73,14 +43,7 @@ impl Guard<'_> {
     /// # Errors
     /// As for [`Client::get`](crate::Client::get).
     pub fn expiry(&self, key: &[u8]) -> Result<Option<Expiry>, Error> {
-        self.pinned.see_own_writes();
-        match self.spine {
-            Pinned::Log(logs) => with_logs!(logs, spine => {
-                let record = spine.head(&self.pinned, key)?;
-                Ok(record.map(|record| Expiry::of_field(record.expires)))
-            }),
-            Pinned::Slots(_) => Ok(self.contains_key(key)?.then_some(Expiry::Never)),
-        }
+        Ok(self.head(key)?.map(|head| head.expiry))
     }
 
     /// The version of `key`; `None` if there is no value. See [`Client::version`](crate::Client::version).
@@ -88,38 +51,17 @@ impl Guard<'_> {
     /// # Errors
     /// [`Error::Unsupported`] if the design has no versions; as for [`Client::get`](crate::Client::get).
     pub fn version(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        self.pinned.see_own_writes();
-        match self.spine {
-            Pinned::Log(logs) => with_logs!(logs, spine => {
-                let record = spine.head(&self.pinned, key)?;
-                Ok(record.map(|record| record.header.sequence.get()))
-            }),
-            Pinned::Slots(_) => Err(Error::Unsupported { what: "versions" }),
+        if !self.session.has_versions() {
+            return Err(Error::Unsupported { what: "versions" });
         }
+        Ok(self.head(key)?.and_then(|head| head.version))
     }
 
     /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
     /// written meanwhile appears at most once, with a value that it had. A damaged record is left out, and a damaged index ends
     /// it early; see [`Iter::ended`].
     pub fn iter(&self) -> Iter<'_> {
-        self.pinned.see_own_writes();
-        let settled;
-        let pairs: Box<dyn Iterator<Item = Pair<'_>> + '_> = match self.spine {
-            Pinned::Log(logs) => with_logs!(logs, spine => {
-                settled = spine.settle_all(&self.pinned);
-                Box::new(spine.pairs(&self.pinned))
-            }),
-            Pinned::Slots(slots) => {
-                settled = with_slots!(slots, spine => spine.settle_all(&self.pinned));
-                let mut batch = SlotBatch::default();
-                let next = move || {
-                    let found = with_slots!(slots, spine => spine.next_record(&self.pinned, &mut batch));
-                    found.map(|found| found.map(|(key, value)| (key.into(), value.into())))
-                };
-                Box::new(std::iter::from_fn(next))
-            }
-        };
-        Iter::new(pairs, settled.map_err(Error::from))
+        Iter::new(self.session.pairs(&self.pinned))
     }
 
     /// Every key, in no order, each as often as [`iter`](Guard::iter) would tell it. Values are not looked at, except
@@ -138,23 +80,7 @@ impl Guard<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn keys(&self) -> Keys<'_> {
-        self.pinned.see_own_writes();
-        match self.spine {
-            Pinned::Log(logs) => with_logs!(logs, spine => {
-                let settled = spine.settle_all(&self.pinned);
-                Keys::new(Box::new(spine.keys(&self.pinned)), settled.map_err(Error::from))
-            }),
-            Pinned::Slots(slots) => {
-                let settled = with_slots!(slots, spine => spine.settle_all(&self.pinned));
-                let mut batch = SlotBatch::default();
-                let next = move || {
-                    let found = with_slots!(slots, spine => spine.next_key(&self.pinned, &mut batch));
-                    found.map(|found| found.map(Cow::Owned))
-                };
-                let keys: BoxedKeys<'_> = Box::new(std::iter::from_fn(next));
-                Keys::new(keys, settled.map_err(Error::from))
-            }
-        }
+        Keys::new(self.session.keys(&self.pinned))
     }
 
     /// The keys within these bounds with their values, in the order of their bytes; with [`rev`](Iterator::rev) or
@@ -169,7 +95,7 @@ impl Guard<'_> {
     /// # let dir = tempfile::tempdir()?;
     /// use quipu::{Design, Options, Store};
     /// use std::ops::Bound::{Excluded, Included};
-    /// let options = Options::new().design(Design::FlatstoreM).size(4 << 20);
+    /// let options = Options::new().design(Design::FLATSTORE_M).size(4 << 20);
     /// let store = Store::create(dir.path().join("p"), &options)?;
     /// let mut client = store.client();
     /// client.put_many(&[("cord", "1"), ("knot", "2"), ("llama", "3")])?;
@@ -192,7 +118,7 @@ impl Guard<'_> {
     /// ```
     /// # let dir = tempfile::tempdir()?;
     /// # use quipu::{Design, Options, Store};
-    /// # let options = Options::new().design(Design::FlatstoreM).size(4 << 20);
+    /// # let options = Options::new().design(Design::FLATSTORE_M).size(4 << 20);
     /// # let store = Store::create(dir.path().join("p"), &options)?;
     /// let mut client = store.client();
     /// client.put_many(&[("job/1", "weave"), ("job/2", "dye"), ("joke", "!")])?;
@@ -215,7 +141,7 @@ impl Guard<'_> {
     /// ```
     /// # let dir = tempfile::tempdir()?;
     /// # use quipu::{Design, Options, Store};
-    /// # let options = Options::new().design(Design::FlatstoreM).size(4 << 20);
+    /// # let options = Options::new().design(Design::FLATSTORE_M).size(4 << 20);
     /// # let store = Store::create(dir.path().join("p"), &options)?;
     /// let mut client = store.client();
     /// client.put_many(&[("cord", "1"), ("knot", "2")])?;
@@ -237,19 +163,16 @@ impl Guard<'_> {
         self.range(Bound::Unbounded, Bound::Unbounded)?.next_back().transpose()
     }
 
+    fn head(&self, key: &[u8]) -> Result<Option<Head>, Error> {
+        self.session.head(&self.pinned, key)
+    }
+
     fn ordered<'g>(
         &'g self,
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Range<'g>, Error> {
-        let unordered = Error::Unsupported { what: "range scans" };
-        let Pinned::Log(logs) = self.spine else { return Err(unordered) };
-        self.pinned.see_own_writes();
-        match logs {
-            Logs::FlatstoreM(spine) => Ok(Range::new(Box::new(spine.range(&self.pinned, from, to)))),
-            Logs::FlatstoreFf(spine) => Ok(Range::new(Box::new(spine.range(&self.pinned, from, to)))),
-            _ => Err(unordered),
-        }
+        Ok(Range::new(self.session.range(&self.pinned, from, to)?))
     }
 }
 

@@ -50,6 +50,8 @@ mod patience;
 mod recovery;
 mod salvage;
 mod settings;
+mod settings_image;
+mod site;
 mod sizes;
 mod slotted;
 mod spine;

@@ -17,7 +17,7 @@ use quipu_parts::reclaim::hot::HotSetSettings;
 ///
 /// ```
 /// use quipu::{Design, Options};
-/// let options = Options::new().size(256 << 20).design(Design::FlatstoreM).set("pacman", "off")?;
+/// let options = Options::new().size(256 << 20).design(Design::FLATSTORE_M).set("pacman", "off")?;
 /// # Ok::<(), quipu::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Options {
     /// use quipu::{Design, Options, Store};
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("pool");
-    /// let options = Options::new().size(64 << 20).design(Design::Viper).set("offset-map", "pm")?;
+    /// let options = Options::new().size(64 << 20).design(Design::VIPER).set("offset-map", "pm")?;
     /// let store = Store::create(&path, &options)?;
     /// assert!(store.settings().contains(&("offset-map", "pm".into())));
     /// assert!(Options::new().set("offset-map", "pm").is_err(), "no setting of quipu");

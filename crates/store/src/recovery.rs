@@ -18,6 +18,7 @@ use crate::checkpoint::Loaded;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::options::Twin;
 use crate::salvage;
+use crate::site::Existing;
 use crate::spine::{Spine, TOMBSTONE, reference_of};
 pub(crate) use findings::Findings;
 use quipu_parts::epoch::Guard;
@@ -69,15 +70,13 @@ pub(crate) fn resume<I: Imaged>(
     }
 }
 
-/// Builds the index of a pool that was just mapped, and settles what a crash left open. `progress` is told the
-/// segments done and in all.
+/// Builds the index of a pool that was just mapped, and settles what a crash left open.
 pub(crate) fn recover<I: Index>(
     spine: &Spine<I>,
     threads: usize,
-    holes: Holes,
-    mut space: SpaceRecovery,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    pool: Existing<'_>,
 ) -> Result<RecoveryReport, Error> {
+    let Existing { holes, found: mut space, progress } = pool;
     let mut findings = scan_all(spine, threads, holes, progress)?;
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });

@@ -63,7 +63,7 @@ pub(crate) fn salvage<I: Index>(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SalvageReport, Error> {
     let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress)?;
-    let session = spine.session(None);
+    let session = spine.own_session(None);
     let lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
     spine.drop_tombstones()?;
     let guard = session.pin();

@@ -20,23 +20,10 @@ pub struct Setting {
     pub values: &'static str,
     /// What it does, and the section of the design's paper.
     pub help: &'static str,
-    /// The designs whose pools have it.
-    pub designs: &'static [Design],
     read: fn(&Options) -> String,
     /// `None` for a value that it does not take.
     write: fn(&mut Options, &str) -> Option<()>,
 }
-
-const VIPER: &[Design] = &[Design::Viper];
-const SLOTS: &[Design] = &[Design::Viper, Design::ViperPacman];
-const FLATSTORE: &[Design] =
-    &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf];
-const PACMAN: &[Design] =
-    &[Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf, Design::ViperPacman];
-
-const MPKV: &[Design] = &[Design::Mpkv, Design::MpkvBaseline];
-const ELIMINATES: &[Design] = &[Design::Mpkv, Design::Quipu];
-const LATE: &[Design] = &[Design::Viper, Design::Quipu];
 
 type Names<T> = &'static [(&'static str, T)];
 
@@ -49,203 +36,197 @@ const PLACES: Names<NodePlace> = &[("dram", NodePlace::Dram), ("pm", NodePlace::
 const SHORTCUTS: Names<Shortcut> = &[("on", Shortcut::On), ("off", Shortcut::Off), ("auto", Shortcut::Auto)];
 const SHAPES: Names<fn() -> CcehSettings> = &[("paper", CcehSettings::paper), ("dense", CcehSettings::dense)];
 
-impl Setting {
-    /// Every setting of every design.
-    pub const ALL: &'static [Setting] = &[
-        Setting {
-            name: "form",
-            values: "variable or fixed:KEY:VALUE, in bytes",
-            help: "records of any size in logs, or of one size in slots (3.2.2, 3.2.3)",
-            designs: VIPER,
-            read: |options| match options.slots.form {
-                RecordForm::Variable => "variable".into(),
-                RecordForm::Fixed { key, value } => format!("fixed:{key}:{value}"),
-            },
-            write: |options, text| put(&mut options.slots.form, form(text)),
-        },
-        Setting {
-            name: "page-size",
-            values: "bytes, a multiple of 4096",
-            help: "bytes of a page; a block has at most 512 KiB (3.2.1)",
-            designs: SLOTS,
-            read: |options| options.slots.page_size.to_string(),
-            write: |options, text| {
-                let size = number(text, 1..=u32::MAX);
-                put(
-                    &mut options.slots.page_size,
-                    size.filter(|size| u64::from(*size).is_multiple_of(PAGE_UNIT)),
-                )
-            },
-        },
-        Setting {
-            name: "pages-per-block",
-            values: "1 to 32",
-            help: "DIMMs that a block spans; fewer where zones are too small for it (3.2.1)",
-            designs: SLOTS,
-            read: |options| options.slots.pages_per_block.to_string(),
-            write: |options, text| put(&mut options.slots.pages_per_block, number(text, 1..=MAX_PAGES)),
-        },
-        Setting {
-            name: "random-first-page",
-            values: "on or off",
-            help: "clients begin blocks at random pages, and so at different DIMMs (4.1)",
-            designs: SLOTS,
-            read: |options| name_of(SWITCH, options.slots.random_first_page),
-            write: |options, text| put(&mut options.slots.random_first_page, named(SWITCH, text)),
-        },
-        Setting {
-            name: "alignment-shift",
-            values: "0 or 2048",
-            help: "bytes by which pages are moved off the DIMMs' boundaries (figure 11)",
-            designs: SLOTS,
-            read: |options| name_of(SHIFTS, options.slots.alignment_shift),
-            write: |options, text| put(&mut options.slots.alignment_shift, named(SHIFTS, text)),
-        },
-        Setting {
-            name: "reclaim-percent",
-            values: "1 to 100",
-            help: "per cent of a block that must be free before it is reclaimed ahead of need (4.6)",
-            designs: SLOTS,
-            read: |options| options.slots.reclaim_percent.to_string(),
-            write: |options, text| put(&mut options.slots.reclaim_percent, number(text, 1..=100)),
-        },
-        Setting {
-            name: "fill-percent",
-            values: "0 to 100",
-            help: "per cent of all blocks that must be used before more are allocated (3.2.1)",
-            designs: SLOTS,
-            read: |options| options.slots.fill_percent.to_string(),
-            write: |options, text| put(&mut options.slots.fill_percent, number(text, 0..=100)),
-        },
-        Setting {
-            name: "tie-break",
-            values: "sequence or block-order",
-            help: "which of two records of a key counts after a crash; block-order is the paper's and not sound (4.2)",
-            designs: VIPER,
-            read: |options| name_of(TIE_BREAKS, options.slots.tie_break),
-            write: |options, text| put(&mut options.slots.tie_break, named(TIE_BREAKS, text)),
-        },
-        Setting {
-            name: "lock",
-            values: "dram or page-byte",
-            help: "where versions of pages are; page-byte is the paper's and not sound (3.2.2)",
-            designs: VIPER,
-            read: |options| name_of(LOCKS, options.slots.lock),
-            write: |options, text| put(&mut options.slots.lock, named(LOCKS, text)),
-        },
-        Setting {
-            name: "offset-map",
-            values: "dram or pm",
-            help: "where the index is; pm is the all-PM variant (3.1, 5.3.6)",
-            designs: VIPER,
-            read: |options| name_of(PLACES, options.offset_map.nodes),
-            write: |options, text| put(&mut options.offset_map.nodes, named(PLACES, text)),
-        },
-        Setting {
-            name: "cceh",
-            values: "paper or dense",
-            help: "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
-            designs: &[Design::Viper, Design::FlatstoreH, Design::FlatstorePh, Design::ViperPacman],
-            read: |options| {
-                let shape = options.offset_map.shape;
-                let name = SHAPES.iter().find(|(_, known)| known() == shape).map(|(name, _)| (*name).into());
-                name.unwrap_or_else(|| {
-                    format!("{} bits of buckets, probing {}", shape.bucket_bits, shape.probe)
-                })
-            },
-            write: |options, text| {
-                put(&mut options.offset_map.shape, named(SHAPES, text).map(|shape| shape()))
-            },
-        },
-        Setting {
-            name: "pacman",
-            values: "on or off",
-            help: "all of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
-            designs: PACMAN,
-            read: |options| {
-                let Techniques { reduce, separate, shortcut, batch } = options.techniques;
-                match (reduce, separate, batch) {
-                    (true, true, true) => "on",
-                    (false, false, false) if shortcut == Shortcut::Off => "off",
-                    _ => "in part",
-                }
-                .into()
-            },
-            write: |options, text| {
-                let all = named(SWITCH, text);
-                let techniques = |all| if all { Techniques::default() } else { Techniques::RAW };
-                put(&mut options.techniques, all.map(techniques))
-            },
-        },
-        Setting {
-            name: "reduce",
-            values: "on or off",
-            help: "words of the index tell lengths, and bits in DRAM what is dead (3.2)",
-            designs: PACMAN,
-            read: |options| name_of(SWITCH, options.techniques.reduce),
-            write: |options, text| put(&mut options.techniques.reduce, named(SWITCH, text)),
-        },
-        Setting {
-            name: "separate",
-            values: "on or off",
-            help: "hot records lie in segments or blocks of their own (3.4)",
-            designs: PACMAN,
-            read: |options| name_of(SWITCH, options.techniques.separate),
-            write: |options, text| put(&mut options.techniques.separate, named(SWITCH, text)),
-        },
-        Setting {
-            name: "shortcut",
-            values: "on or off or auto",
-            help: "records tell where the index has them, where it can say so (3.1); auto: on persistent memory",
-            designs: FLATSTORE,
-            read: |options| name_of(SHORTCUTS, options.techniques.shortcut),
-            write: |options, text| put(&mut options.techniques.shortcut, named(SHORTCUTS, text)),
-        },
-        Setting {
-            name: "batch",
-            values: "on or off",
-            help: "records are copied under one fence, and their entries flushed together (3.3)",
-            designs: PACMAN,
-            read: |options| name_of(SWITCH, options.techniques.batch),
-            write: |options, text| put(&mut options.techniques.batch, named(SWITCH, text)),
-        },
-        Setting {
-            name: "buckets",
-            values: "1 to 2147483648",
-            help: "buckets of the index at first, 64 bytes each, rounded up to 16 digits; if it grows, no more than a zone holds (2)",
-            designs: MPKV,
-            read: |options| options.table.buckets.to_string(),
-            write: |options, text| put(&mut options.table.buckets, number(text, 1..=BUCKETS_MAX)),
-        },
-        Setting {
-            name: "grow",
-            values: "on or off",
-            help: "whether the index grows, a bucket at a time; the paper's does not, and its chains get longer (2)",
-            designs: MPKV,
-            read: |options| name_of(SWITCH, options.table.grow),
-            write: |options, text| put(&mut options.table.grow, named(SWITCH, text)),
-        },
-        Setting {
-            name: "eliminate",
-            values: "on or off",
-            help: "of two puts that meet at a key one may return for the other; not remembered by the pool (3.3)",
-            designs: ELIMINATES,
-            read: |options| name_of(SWITCH, options.eliminate),
-            write: |options, text| put(&mut options.eliminate, named(SWITCH, text)),
-        },
-        Setting {
-            name: "late",
-            values: "on or off",
-            help: "the index learns of a put with later writes of its client; off: before it returns; not remembered by the pool",
-            designs: LATE,
-            read: |options| name_of(SWITCH, options.late),
-            write: |options, text| put(&mut options.late, named(SWITCH, text)),
-        },
-    ];
+pub(crate) const FORM: Setting = Setting {
+    name: "form",
+    values: "variable or fixed:KEY:VALUE, in bytes",
+    help: "records of any size in logs, or of one size in slots (3.2.2, 3.2.3)",
+    read: |options| match options.slots.form {
+        RecordForm::Variable => "variable".into(),
+        RecordForm::Fixed { key, value } => format!("fixed:{key}:{value}"),
+    },
+    write: |options, text| put(&mut options.slots.form, form(text)),
+};
 
+pub(crate) const PAGE_SIZE: Setting = Setting {
+    name: "page-size",
+    values: "bytes, a multiple of 4096",
+    help: "bytes of a page; a block has at most 512 KiB (3.2.1)",
+    read: |options| options.slots.page_size.to_string(),
+    write: |options, text| {
+        let size = number(text, 1..=u32::MAX);
+        put(&mut options.slots.page_size, size.filter(|size| u64::from(*size).is_multiple_of(PAGE_UNIT)))
+    },
+};
+
+pub(crate) const PAGES_PER_BLOCK: Setting = Setting {
+    name: "pages-per-block",
+    values: "1 to 32",
+    help: "DIMMs that a block spans; fewer where zones are too small for it (3.2.1)",
+    read: |options| options.slots.pages_per_block.to_string(),
+    write: |options, text| put(&mut options.slots.pages_per_block, number(text, 1..=MAX_PAGES)),
+};
+
+pub(crate) const RANDOM_FIRST_PAGE: Setting = Setting {
+    name: "random-first-page",
+    values: "on or off",
+    help: "clients begin blocks at random pages, and so at different DIMMs (4.1)",
+    read: |options| name_of(SWITCH, options.slots.random_first_page),
+    write: |options, text| put(&mut options.slots.random_first_page, named(SWITCH, text)),
+};
+
+pub(crate) const ALIGNMENT_SHIFT: Setting = Setting {
+    name: "alignment-shift",
+    values: "0 or 2048",
+    help: "bytes by which pages are moved off the DIMMs' boundaries (figure 11)",
+    read: |options| name_of(SHIFTS, options.slots.alignment_shift),
+    write: |options, text| put(&mut options.slots.alignment_shift, named(SHIFTS, text)),
+};
+
+pub(crate) const RECLAIM_PERCENT: Setting = Setting {
+    name: "reclaim-percent",
+    values: "1 to 100",
+    help: "per cent of a block that must be free before it is reclaimed ahead of need (4.6)",
+    read: |options| options.slots.reclaim_percent.to_string(),
+    write: |options, text| put(&mut options.slots.reclaim_percent, number(text, 1..=100)),
+};
+
+pub(crate) const FILL_PERCENT: Setting = Setting {
+    name: "fill-percent",
+    values: "0 to 100",
+    help: "per cent of all blocks that must be used before more are allocated (3.2.1)",
+    read: |options| options.slots.fill_percent.to_string(),
+    write: |options, text| put(&mut options.slots.fill_percent, number(text, 0..=100)),
+};
+
+pub(crate) const TIE_BREAK: Setting = Setting {
+    name: "tie-break",
+    values: "sequence or block-order",
+    help: "which of two records of a key counts after a crash; block-order is the paper's and not sound (4.2)",
+    read: |options| name_of(TIE_BREAKS, options.slots.tie_break),
+    write: |options, text| put(&mut options.slots.tie_break, named(TIE_BREAKS, text)),
+};
+
+pub(crate) const LOCK: Setting = Setting {
+    name: "lock",
+    values: "dram or page-byte",
+    help: "where versions of pages are; page-byte is the paper's and not sound (3.2.2)",
+    read: |options| name_of(LOCKS, options.slots.lock),
+    write: |options, text| put(&mut options.slots.lock, named(LOCKS, text)),
+};
+
+pub(crate) const OFFSET_MAP: Setting = Setting {
+    name: "offset-map",
+    values: "dram or pm",
+    help: "where the index is; pm is the all-PM variant (3.1, 5.3.6)",
+    read: |options| name_of(PLACES, options.offset_map.nodes),
+    write: |options, text| put(&mut options.offset_map.nodes, named(PLACES, text)),
+};
+
+pub(crate) const CCEH: Setting = Setting {
+    name: "cceh",
+    values: "paper or dense",
+    help: "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
+    read: |options| {
+        let shape = options.offset_map.shape;
+        let name = SHAPES.iter().find(|(_, known)| known() == shape).map(|(name, _)| (*name).into());
+        name.unwrap_or_else(|| format!("{} bits of buckets, probing {}", shape.bucket_bits, shape.probe))
+    },
+    write: |options, text| put(&mut options.offset_map.shape, named(SHAPES, text).map(|shape| shape())),
+};
+
+pub(crate) const PACMAN: Setting = Setting {
+    name: "pacman",
+    values: "on or off",
+    help: "all of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
+    read: |options| {
+        let Techniques { reduce, separate, shortcut, batch } = options.techniques;
+        match (reduce, separate, batch) {
+            (true, true, true) => "on",
+            (false, false, false) if shortcut == Shortcut::Off => "off",
+            _ => "in part",
+        }
+        .into()
+    },
+    write: |options, text| {
+        let all = named(SWITCH, text);
+        let techniques = |all| if all { Techniques::default() } else { Techniques::RAW };
+        put(&mut options.techniques, all.map(techniques))
+    },
+};
+
+pub(crate) const REDUCE: Setting = Setting {
+    name: "reduce",
+    values: "on or off",
+    help: "words of the index tell lengths, and bits in DRAM what is dead (3.2)",
+    read: |options| name_of(SWITCH, options.techniques.reduce),
+    write: |options, text| put(&mut options.techniques.reduce, named(SWITCH, text)),
+};
+
+pub(crate) const SEPARATE: Setting = Setting {
+    name: "separate",
+    values: "on or off",
+    help: "hot records lie in segments or blocks of their own (3.4)",
+    read: |options| name_of(SWITCH, options.techniques.separate),
+    write: |options, text| put(&mut options.techniques.separate, named(SWITCH, text)),
+};
+
+pub(crate) const SHORTCUT: Setting = Setting {
+    name: "shortcut",
+    values: "on or off or auto",
+    help: "records tell where the index has them, where it can say so (3.1); auto: on persistent memory",
+    read: |options| name_of(SHORTCUTS, options.techniques.shortcut),
+    write: |options, text| put(&mut options.techniques.shortcut, named(SHORTCUTS, text)),
+};
+
+pub(crate) const BATCH: Setting = Setting {
+    name: "batch",
+    values: "on or off",
+    help: "records are copied under one fence, and their entries flushed together (3.3)",
+    read: |options| name_of(SWITCH, options.techniques.batch),
+    write: |options, text| put(&mut options.techniques.batch, named(SWITCH, text)),
+};
+
+pub(crate) const BUCKETS: Setting = Setting {
+    name: "buckets",
+    values: "1 to 2147483648",
+    help: "buckets of the index at first, 64 bytes each, rounded up to 16 digits; if it grows, no more than a zone holds (2)",
+    read: |options| options.table.buckets.to_string(),
+    write: |options, text| put(&mut options.table.buckets, number(text, 1..=BUCKETS_MAX)),
+};
+
+pub(crate) const GROW: Setting = Setting {
+    name: "grow",
+    values: "on or off",
+    help: "whether the index grows, a bucket at a time; the paper's does not, and its chains get longer (2)",
+    read: |options| name_of(SWITCH, options.table.grow),
+    write: |options, text| put(&mut options.table.grow, named(SWITCH, text)),
+};
+
+pub(crate) const ELIMINATE: Setting = Setting {
+    name: "eliminate",
+    values: "on or off",
+    help: "of two puts that meet at a key one may return for the other; not remembered by the pool (3.3)",
+    read: |options| name_of(SWITCH, options.eliminate),
+    write: |options, text| put(&mut options.eliminate, named(SWITCH, text)),
+};
+
+pub(crate) const LATE: Setting = Setting {
+    name: "late",
+    values: "on or off",
+    help: "the index learns of a put with later writes of its client; off: before it returns; not remembered by the pool",
+    read: |options| name_of(SWITCH, options.late),
+    write: |options, text| put(&mut options.late, named(SWITCH, text)),
+};
+
+impl Setting {
     /// The settings of a design.
     pub fn of(design: Design) -> impl Iterator<Item = &'static Setting> {
-        Setting::ALL.iter().filter(move |setting| setting.designs.contains(&design))
+        design.recipe().settings.iter().copied()
+    }
+
+    /// The designs that have a setting of this name.
+    pub fn designs(name: &str) -> impl Iterator<Item = Design> {
+        Design::ALL.iter().copied().filter(move |design| Setting::of(*design).any(|own| own.name == name))
     }
 
     /// Its value in these options, as [`Options::set`] takes it.
@@ -270,13 +251,11 @@ pub(crate) fn set(options: &mut Options, name: &str, value: &str) -> Result<(), 
 fn unknown(design: Design, name: &str) -> String {
     let names: Vec<_> = Setting::of(design).map(|setting| setting.name).collect();
     let has = if names.is_empty() { "has none".into() } else { format!("has {}", names.join(", ")) };
-    match Setting::ALL.iter().find(|setting| setting.name == name) {
-        Some(other) => {
-            let designs: Vec<_> = other.designs.iter().map(|design| design.name()).collect();
-            format!("{name} is a setting of design {}; {design} {has}", designs.join(", "))
-        }
-        None => format!("no setting is called {name:?}; {design} {has}"),
+    let designs: Vec<_> = Setting::designs(name).map(Design::name).collect();
+    if designs.is_empty() {
+        return format!("no setting is called {name:?}; {design} {has}");
     }
+    format!("{name} is a setting of design {}; {design} {has}", designs.join(", "))
 }
 
 /// Fills a field, if there is a value for it.
@@ -309,9 +288,10 @@ fn form(text: &str) -> Option<RecordForm> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn viper() -> Options {
-        Options::new().design(Design::Viper)
+        Options::new().design(Design::VIPER)
     }
 
     /// For each setting a value that is not its default, and some that it does not take.
@@ -340,10 +320,13 @@ mod tests {
 
     #[test]
     fn every_setting_is_read_as_it_was_written() {
-        assert_eq!(SAMPLES.len(), Setting::ALL.len(), "a sample for each");
-        for (setting, (name, other, refused)) in Setting::ALL.iter().zip(SAMPLES) {
-            assert_eq!(setting.name, *name);
-            let mut options = Options::new().design(setting.designs.first().copied());
+        let all: BTreeSet<_> =
+            Design::ALL.iter().flat_map(|design| Setting::of(*design)).map(|own| own.name).collect();
+        assert_eq!(all, SAMPLES.iter().map(|(name, ..)| *name).collect(), "a sample for each");
+        for (name, other, refused) in SAMPLES {
+            let design = Setting::designs(name).next().unwrap();
+            let setting = Setting::of(design).find(|own| own.name == *name).unwrap();
+            let mut options = Options::new().design(design);
             let default = setting.value(&options);
             assert_ne!(default, *other);
             set(&mut options, name, other).expect("a value that it takes");
@@ -366,17 +349,16 @@ mod tests {
     fn what_a_design_can_leave_out_it_can_do() {
         for design in Design::ALL {
             let has = Setting::of(*design).any(|setting| setting.name == "eliminate");
-            assert_eq!(has, design.description().eliminates, "{design}");
+            assert_eq!(has, design.can().eliminates, "{design}");
         }
     }
 
     #[test]
     fn one_word_is_four_and_the_last_word_counts() {
-        let mut options = Options::new().design(Design::FlatstoreH);
+        let mut options = Options::new().design(Design::FLATSTORE_H);
         let mut set = |name, value| {
             super::set(&mut options, name, value).expect("it has it");
-            let pacman = Setting::ALL.iter().find(|setting| setting.name == "pacman").expect("it is there");
-            (options.techniques, pacman.value(&options))
+            (options.techniques, PACMAN.value(&options))
         };
         assert_eq!(set("pacman", "off"), (Techniques::RAW, "off".into()));
         assert_eq!(set("reduce", "on"), (Techniques { reduce: true, ..Techniques::RAW }, "in part".into()));
@@ -390,7 +372,7 @@ mod tests {
     #[test]
     fn what_a_design_does_not_have_is_told_with_what_it_has() {
         let error = viper().set("zone", "1").expect_err("no such setting").to_string();
-        assert!(Setting::of(Design::Viper).all(|setting| error.contains(setting.name)), "{error}");
+        assert!(Setting::of(Design::VIPER).all(|setting| error.contains(setting.name)), "{error}");
         let error = Options::default().set("offset-map", "pm").expect_err("not quipu's").to_string();
         assert!(error.contains("design viper") && error.contains("quipu has eliminate"), "{error}");
     }

@@ -1,6 +1,6 @@
 //! Sizes that a pool and its zones may have.
 
-use crate::designs::{Design, quipu, viper};
+use crate::designs::Design;
 use crate::error::Error;
 use crate::options::Options;
 use std::ops::RangeInclusive;
@@ -15,10 +15,7 @@ pub(crate) fn is_zone_size(size: u64) -> bool {
 
 /// The zone size of a new pool of `pool` bytes.
 pub(crate) fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
-    let least = match options.design.unwrap_or_default() {
-        design if design.has_slots() => viper::LEAST_ZONE,
-        _ => quipu::LEAST_ZONE,
-    };
+    let least = options.design.unwrap_or_default().can().least_zone;
     let default = || (pool / 256).next_power_of_two().clamp(least, *ZONE_SIZES.end());
     let size = options.zone_size.unwrap_or_else(default);
     if is_zone_size(size) {
@@ -30,7 +27,7 @@ pub(crate) fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
 
 /// Refuses a pool with places that the words of its index cannot name.
 pub(crate) fn check_len(design: Design, len: u64) -> Result<(), Error> {
-    let below = design.description().pools_below;
+    let below = design.can().pools_below;
     if len >= below {
         let text = format!("a pool of design {design} has less than {below} bytes, not {len}");
         return Err(Error::Option(text));
@@ -46,13 +43,13 @@ mod tests {
     #[test]
     fn a_pool_is_refused_whose_places_its_index_cannot_name() {
         for design in Design::ALL.iter().copied() {
-            let below = design.description().pools_below;
+            let below = design.can().pools_below;
             assert!(check_len(design, below - 1).is_ok(), "{design}");
             let error = check_len(design, below).expect_err("too large").to_string();
             assert!(error.contains(design.name()) && error.contains(&below.to_string()), "{error}");
         }
-        for design in [Design::Mpkv, Design::MpkvBaseline] {
-            let told = format!("pools of less than {} TiB", design.description().pools_below >> 40);
+        for design in [Design::MPKV, Design::MPKV_BASELINE] {
+            let told = format!("pools of less than {} TiB", design.can().pools_below >> 40);
             assert!(design.description().limits.contains(&told.as_str()), "{design}: {told}");
         }
     }

@@ -2,28 +2,25 @@
 
 mod read_only;
 
-use crate::background::Cleaner;
-use crate::bucket_table::{self, MpkvSettings};
+use crate::background::Workers;
 use crate::check::CheckReport;
 use crate::client::Client;
-use crate::designs::{Design, viper, viper_pacman};
-use crate::engine::Engine;
+use crate::designs::{Design, NewPool};
+use crate::engine::{Engine, InForce};
 use crate::error::Error;
-use crate::offset_map::{NodePlace, OffsetMap};
 use crate::options::{FreeList, Options};
 use crate::recovery::{Holes, RecoveryReport};
 use crate::settings::Setting;
+use crate::site::{Existing, How, Opened, Site};
 use crate::sizes::{check_len, is_zone_size, zone_size};
-use crate::slotted::Slots;
-use crate::spine::{Plan, Remembered, clock_of};
 use crate::stats::Stats;
-use crate::techniques::FlatSettings;
+use quipu_medium::sim::sched;
 use quipu_medium::{Durability, MediumError, MediumKind, Region, Statement};
-use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
@@ -34,10 +31,13 @@ const NUMBERS_END: u64 = 1 << 61;
 /// Dropping a store without [`close`](Store::close) loses nothing; it only makes the next open repair what a crash would
 /// have left.
 pub struct Store {
-    cleaner: Option<Cleaner>,
-    engine: Engine,
+    // Dropped first: its threads share the engine.
+    workers: Workers,
+    engine: Arc<dyn Engine>,
     design: Design,
     recovery: RecoveryReport,
+    /// Whether jobs have threads, where they can.
+    works: bool,
 }
 
 impl Store {
@@ -59,7 +59,7 @@ impl Store {
         let path = path.as_ref();
         zone_size(options.size, options)?;
         let region = Region::create_unnamed(path, options.size, options.medium, options.durability)?;
-        let store = Store::create_on(region, options)?;
+        let store = create(region, folder_of(path), options)?;
         // So a process that dies before leaves nothing.
         store.region().give_name()?;
         Ok(store)
@@ -113,7 +113,7 @@ impl Store {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
         let region = Region::open(path.as_ref(), options.medium, options.durability)?;
-        open(region, options, progress)
+        open(region, folder_of(path.as_ref()), options, progress)
     }
 
     /// Creates a pool on a region that is mapped already: for anonymous memory and simulated media.
@@ -121,53 +121,7 @@ impl Store {
     /// # Errors
     /// As for [`create`](Store::create).
     pub fn create_on(region: Region, options: &Options) -> Result<Store, Error> {
-        let design = options.design.unwrap_or_default();
-        let zone_size = zone_size(region.len(), options)?;
-        check_len(design, region.len())?;
-        let mut secret = [0; 32];
-        region.entropy(&mut secret);
-        let format = FormatOptions {
-            zone_size,
-            design: design.id(),
-            settings: match design {
-                Design::Quipu => [0; _],
-                Design::Viper | Design::ViperPacman => {
-                    let map = viper_pacman::offset_map(design, options.offset_map).fitted(zone_size);
-                    let techniques = viper_pacman::techniques(design, options.techniques);
-                    let slots = SlotSettings { techniques, ..options.slots.fitted(zone_size) };
-                    viper::encode(&slots, &map, [0; _])
-                }
-                Design::Mpkv | Design::MpkvBaseline => {
-                    let table = bucket_table::fitted(options.table, zone_size);
-                    MpkvSettings { table, root: [0; _] }.encode()
-                }
-                _ => {
-                    let nodes = if design == Design::FlatstorePh { NodePlace::Pm } else { NodePlace::Dram };
-                    let OffsetMap { shape, .. } = OffsetMap { nodes, ..options.offset_map }.fitted(zone_size);
-                    let techniques = options.techniques.on(region.kind());
-                    FlatSettings { techniques, shape, root: [0; _] }.encode()
-                }
-            },
-            features: design.description().features,
-            pools: Vec::new(),
-            nodes: region.nodes(),
-            free_list: match options.free_list {
-                FreeList::Persistent => FreeListKind::Persistent,
-                FreeList::Volatile => FreeListKind::Volatile,
-            },
-            secret,
-            boot_id: region.boot_id(),
-        };
-        let mut space = Space::format(region, &format)?;
-        limit_index(&mut space, options);
-        let engine = match design {
-            design if design.has_slots() => {
-                let clock = clock_of(&space, options, false);
-                Engine::Slots(Slots::create(space, clock, options)?)
-            }
-            design => Engine::Log(Plan { design, options, copy_lost: false }.create(space)?),
-        };
-        Ok(Store::of(engine, design, RecoveryReport::default(), options))
+        create(region, None, options)
     }
 
     /// Opens the pool on a region that is mapped already.
@@ -175,20 +129,32 @@ impl Store {
     /// # Errors
     /// As for [`open`](Store::open).
     pub fn open_on(region: Region, options: &Options) -> Result<Store, Error> {
-        open(region, options, &|_, _| {})
+        open(region, None, options, &|_, _| {})
     }
 
-    fn of(engine: Engine, design: Design, recovery: RecoveryReport, options: &Options) -> Store {
+    fn of(opened: Opened, design: Design, options: &Options) -> Store {
+        let Opened { engine, recovery } = opened;
         if engine.region().kind() == MediumKind::File {
             // Raising it waits for the device there.
-            let bell = engine.bell().clone();
-            engine.clock().ask_ahead(move || bell.ring_now());
+            let bells: Vec<_> = engine.clone().jobs().into_iter().map(|job| job.bell).collect();
+            engine.clock().ask_ahead(move || bells.first().is_some_and(|bell| bell.ring_now()));
         }
         if engine.region().is_read_only() {
-            engine.bell().shut();
+            engine.admission().shut();
         }
-        let cleaner = options.cleaner.then(|| Cleaner::start(&engine)).flatten();
-        Store { cleaner, engine, design, recovery }
+        let mut store =
+            Store { workers: Workers::default(), engine, design, recovery, works: options.cleaner };
+        store.start();
+        store
+    }
+
+    /// Starts the jobs of the engine, where they have threads.
+    fn start(&mut self) {
+        let region = self.engine.region();
+        let is_simulated = region.kind() == MediumKind::Sim || sched::simulated();
+        if self.works && !is_simulated && !region.is_read_only() {
+            self.workers = Workers::start(self.engine.clone().jobs(), self.engine.admission());
+        }
     }
 
     /// A client, for one thread.
@@ -203,21 +169,10 @@ impl Store {
 
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
-        let (eliminate, late) = (self.engine.eliminates(), self.engine.publishes_late());
-        let mut options =
-            Options::new().with(|options| options.eliminate = eliminate).with(|options| options.late = late);
-        if self.design.has_slots()
-            && let Ok((slots, map, _)) = viper::decode(&self.engine.space().superblock().settings)
-        {
-            (options.slots, options.offset_map) = (slots, map);
-            options.techniques = viper_pacman::chosen(slots.techniques);
-        }
-        if let Some(flat) = FlatSettings::decode(&self.engine.space().superblock().settings) {
-            (options.techniques, options.offset_map.shape) = (flat.techniques, flat.shape);
-        }
-        if let Some(mpkv) = MpkvSettings::decode(&self.engine.space().superblock().settings) {
-            options.table = mpkv.table;
-        }
+        let InForce { eliminate, late } = self.engine.in_force();
+        let mut options = Options { eliminate, late, ..Options::new() };
+        // An open pool has been read by its recipe.
+        let _ = (self.design.recipe().recall)(&self.engine.space().superblock().settings, &mut options);
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
     }
 
@@ -246,13 +201,13 @@ impl Store {
     /// Whether the index or the heap is growing at this moment.
     #[doc(hidden)]
     pub fn growing(&self) -> bool {
-        self.engine.growing()
+        self.engine.activity().is_growing
     }
 
     /// How far the index has grown.
     #[doc(hidden)]
     pub fn index_growth(&self) -> IndexGrowth {
-        self.engine.index_growth()
+        self.engine.activity().index_growth
     }
 
     /// Sizes and counts.
@@ -316,13 +271,13 @@ impl Store {
     /// Whether compaction is at work at this moment.
     #[doc(hidden)]
     pub fn compacting(&self) -> bool {
-        self.engine.compacting()
+        self.engine.activity().is_compacting
     }
 
     /// Whether it is not known yet what is dead in segments of earlier runs; whoever compacts finds out.
     #[doc(hidden)]
     pub fn surveying(&self) -> bool {
-        self.engine.surveying()
+        self.engine.activity().is_surveying
     }
 
     /// Proves every structure and record. `progress` is told the segments done and in all.
@@ -330,15 +285,15 @@ impl Store {
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive. What does not hold is in the report, not an error.
     pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
-        let unproved = self.design.description().unproved;
-        self.alone(|store| store.engine.check(progress).map(|report| CheckReport { unproved, ..report }))
+        let unproved = self.design.can().unproved;
+        self.alone(|store| store.engine.prove(progress).map(|report| CheckReport { unproved, ..report }))
     }
 
-    /// Work that needs the store for itself: refused while clients are alive, and the cleaner has left.
+    /// Work that needs the store for itself: refused while clients are alive, and no job runs meanwhile.
     fn alone<T>(&mut self, work: impl FnOnce(&Store) -> Result<T, Error>) -> Result<T, Error> {
-        let has_cleaner = self.cleaner.take().is_some();
+        self.workers = Workers::default();
         let done = self.exclusive().and_then(|()| work(self));
-        self.cleaner = has_cleaner.then(|| Cleaner::start(&self.engine)).flatten();
+        self.start();
         done
     }
 
@@ -349,14 +304,14 @@ impl Store {
     /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a record of a newer version
     /// where one has crashed. The pool is then as after a drop.
     pub fn close(mut self) -> Result<(), Error> {
-        self.cleaner = None;
+        self.workers = Workers::default();
         self.exclusive()?;
         self.engine.close()
     }
 
-    /// Refuses while clients are alive. The cleaner has left.
+    /// Refuses while clients are alive. No job runs.
     fn exclusive(&self) -> Result<(), Error> {
-        match self.engine.owners() - 1 {
+        match Arc::strong_count(&self.engine) - 1 {
             0 => {
                 // What the clients did on their threads is seen from here on.
                 fence(Ordering::Acquire);
@@ -367,12 +322,44 @@ impl Store {
     }
 }
 
-fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Store, Error> {
+/// Makes a pool of a region. Beside its files, if it has any, its walk may have others in the `folder`.
+fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
+    let design = options.design.unwrap_or_default();
+    let (zone_size, medium) = (zone_size(region.len(), options)?, region.kind());
+    check_len(design, region.len())?;
+    let mut secret = [0; 32];
+    region.entropy(&mut secret);
+    let format = FormatOptions {
+        zone_size,
+        design: design.id(),
+        settings: (design.recipe().remember)(options, &NewPool { zone_size, medium }),
+        features: design.can().features,
+        pools: Vec::new(),
+        nodes: region.nodes(),
+        free_list: match options.free_list {
+            FreeList::Persistent => FreeListKind::Persistent,
+            FreeList::Volatile => FreeListKind::Volatile,
+        },
+        secret,
+        boot_id: region.boot_id(),
+    };
+    let mut space = Space::format(region, &format)?;
+    limit_index(&mut space, options);
+    let opened = (design.recipe().open)(Site { space: space.into(), folder, options, how: How::New })?;
+    Ok(Store::of(opened, design, options))
+}
+
+fn open(
+    region: Region,
+    folder: Option<PathBuf>,
+    options: &Options,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
     let design = check_superblock(&superblock, options)?;
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();
-    let accepted = options.accept_damage && design.description().salvages;
+    let accepted = options.accept_damage && design.can().salvages;
     let torn = covered && rebooted && !superblock.is_clean();
     let holes = match (accepted, torn) {
         (true, _) => Holes::AreAccepted,
@@ -381,19 +368,14 @@ fn open(region: Region, options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     };
     let (mut space, found) = Space::examine(region)?;
     limit_index(&mut space, options);
-    let (engine, recovery) = match design {
-        design if design.has_slots() => {
-            let clock = clock_of(&space, options, found.superblock_copy_lost);
-            let (slots, recovery) = Slots::open(space, clock, options, holes, found, progress)?;
-            (Engine::Slots(slots), recovery)
-        }
-        design => {
-            let plan = Plan { design, options, copy_lost: found.superblock_copy_lost };
-            let (logs, recovery) = plan.open(space, holes, found, progress)?;
-            (Engine::Log(logs), recovery)
-        }
-    };
-    Ok(Store::of(engine, design, recovery, options))
+    let how = How::Existing(Existing { holes, found, progress });
+    let opened = (design.recipe().open)(Site { space: space.into(), folder, options, how })?;
+    Ok(Store::of(opened, design, options))
+}
+
+/// The folder of a pool's file.
+fn folder_of(path: &Path) -> Option<PathBuf> {
+    path.parent().map(Path::to_owned)
 }
 
 /// Small zones for an index in the pool, where a test wants them.
@@ -413,7 +395,7 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
     {
         return Err(Error::OtherDesign { found: design.to_string(), asked: asked.to_string() });
     }
-    superblock.require(design.description().features)?;
+    superblock.require(design.can().features)?;
     if !is_zone_size(superblock.zone_size()) {
         return Err(SpaceError::Geometry { what: "the zone size is none that a store creates" }.into());
     }

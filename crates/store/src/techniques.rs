@@ -2,7 +2,7 @@
 //!
 //! All of them off is the *raw* store that the paper measures its gain against.
 
-use crate::spine::Remembered;
+use crate::settings_image::Remembered;
 use quipu_medium::MediumKind;
 use quipu_parts::index::IndexRoot;
 use quipu_parts::index::cceh::CcehSettings;

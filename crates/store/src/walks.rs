@@ -1,11 +1,16 @@
 //! Iterators over a pinned store: [`Iter`] and [`Keys`] in no order, [`Range`] in order and against it.
 
 use crate::error::{DamagedPlace, Error, damaged_at};
-use crate::spine::Pair;
 use std::borrow::Cow;
 
 /// A key with its value, each in place where it can be, else a copy.
 pub type KeyValue<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
+
+/// A pair, or what is wrong in its place.
+pub(crate) type Pair<'g> = Result<KeyValue<'g>, Error>;
+
+/// A key, or what is wrong in its place.
+pub(crate) type KeyItem<'g> = Result<Cow<'g, [u8]>, Error>;
 
 /// Items of a walk in no order, and what became of it.
 struct Walk<'g, T> {
@@ -16,10 +21,15 @@ struct Walk<'g, T> {
 }
 
 impl<'g, T> Walk<'g, T> {
-    fn new(
-        items: Box<dyn Iterator<Item = Result<T, Error>> + 'g>,
-        outcome: Result<(), Error>,
-    ) -> Walk<'g, T> {
+    /// A walk that may not even have begun.
+    fn new(begun: Result<Box<dyn Iterator<Item = Result<T, Error>> + 'g>, Error>) -> Walk<'g, T>
+    where
+        T: 'g,
+    {
+        let (items, outcome) = match begun {
+            Ok(items) => (items, Ok(())),
+            Err(error) => (Box::new(std::iter::empty()) as Box<_>, Err(error)),
+        };
         Walk { items, damage: Vec::new(), outcome }
     }
 
@@ -44,8 +54,8 @@ impl<'g, T> Walk<'g, T> {
 pub struct Iter<'g>(Walk<'g, KeyValue<'g>>);
 
 impl<'g> Iter<'g> {
-    pub(crate) fn new(pairs: Box<dyn Iterator<Item = Pair<'g>> + 'g>, outcome: Result<(), Error>) -> Self {
-        Iter(Walk::new(pairs, outcome))
+    pub(crate) fn new(begun: Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error>) -> Self {
+        Iter(Walk::new(begun))
     }
 
     /// Once it has given its last pair, whether it has given all that there are.
@@ -82,12 +92,9 @@ impl<'g> Iterator for Iter<'g> {
 /// Iteration over the keys of a pinned store; see [`Guard::keys`](crate::Guard::keys).
 pub struct Keys<'g>(Walk<'g, Cow<'g, [u8]>>);
 
-/// Keys, or what is wrong in their place.
-pub(crate) type BoxedKeys<'g> = Box<dyn Iterator<Item = Result<Cow<'g, [u8]>, Error>> + 'g>;
-
 impl<'g> Keys<'g> {
-    pub(crate) fn new(keys: BoxedKeys<'g>, outcome: Result<(), Error>) -> Self {
-        Keys(Walk::new(keys, outcome))
+    pub(crate) fn new(begun: Result<Box<dyn Iterator<Item = KeyItem<'g>> + 'g>, Error>) -> Self {
+        Keys(Walk::new(begun))
     }
 
     /// Once it has given its last key, whether it has given all that there are.

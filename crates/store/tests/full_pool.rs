@@ -15,7 +15,7 @@ fn small(number: u64) -> Vec<u8> {
 
 #[test]
 fn refused_puts_of_a_large_value_do_not_move_all_small_records_again_and_again() {
-    for design in [Design::Quipu, Design::FlatstoreM] {
+    for design in [Design::QUIPU, Design::FLATSTORE_M] {
         let region = Region::dram(64 << 20, Pages::Ordinary).expect("memory");
         let options = Options::new().design(design).cleaner(false);
         let store = Store::create_on(region, &options).expect("a pool");
@@ -51,7 +51,7 @@ fn simulated(design: Design) -> Store {
 /// Nothing has superseded them, but no place is out of reach for their sake.
 #[test]
 fn records_that_have_expired_make_room_for_a_large_value() {
-    for design in [Design::Quipu, Design::FlatstoreM] {
+    for design in [Design::QUIPU, Design::FLATSTORE_M] {
         let store = simulated(design);
         let sim = store.region().simulator().expect("simulated");
         let mut client = store.client();
@@ -70,7 +70,7 @@ fn records_that_have_expired_make_room_for_a_large_value() {
 /// waits.
 #[test]
 fn zones_that_a_reader_keeps_for_a_moment_are_waited_for() {
-    for (design, seed) in [Design::Quipu, Design::FlatstoreM].into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
+    for (design, seed) in [Design::QUIPU, Design::FLATSTORE_M].into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
         let store = simulated(design);
         let (mut client, reader) = (store.client(), store.client());
         let full = (0u64..).find_map(|number| client.put(&number.to_le_bytes(), &[1; 512 << 10]).err());
@@ -105,7 +105,7 @@ fn zones_that_a_reader_keeps_for_a_moment_are_waited_for() {
 fn a_large_value_has_the_room_that_hints_took() {
     let region = Region::dram(16 << 20, Pages::Ordinary).expect("memory");
     let options =
-        Options::new().design(Design::FlatstoreM).cleaner(false).set("shortcut", "on").expect("a setting");
+        Options::new().design(Design::FLATSTORE_M).cleaner(false).set("shortcut", "on").expect("a setting");
     let store = Store::create_on(region, &options).expect("a pool");
     let mut client = store.client();
     for number in 0..200_000u64 {

@@ -23,7 +23,7 @@ fn with_store(work: impl FnOnce(&Store) -> Outcome) -> Outcome {
 }
 
 fn created(path: &Path) -> Result<Store, Box<dyn Error>> {
-    let options = Options::new().size(64 << 20).design(Design::FlatstoreM);
+    let options = Options::new().size(64 << 20).design(Design::FLATSTORE_M);
     let store = Store::open_or_create(path, &options)?;
     println!("{}", store.statement());
     Ok(store)
@@ -180,15 +180,15 @@ fn the_guide_says_of_each_design_what_its_description_says() {
         .map(|design| {
             let about = design.description();
             let has = [
-                about.ordered,
-                about.batches,
-                about.expiry,
-                about.large_values,
-                about.updates_in_place,
-                about.salvages,
+                about.can.ordered,
+                about.can.batches,
+                about.can.expiry,
+                about.can.large_values,
+                about.can.updates_in_place,
+                about.can.salvages,
             ];
             let has = has.map(|has| if has { "yes" } else { "no" }).join(" | ");
-            let index = if about.index_in_pool { "pool" } else { "DRAM" };
+            let index = if about.can.index_in_pool { "pool" } else { "DRAM" };
             format!("| `{design}` | {has} | {index} |")
         })
         .collect();

@@ -173,7 +173,7 @@ impl Args {
             "lost": objects(&findings.recovery.lost),
             "lost_keys": lost_objects(&findings.recovery.lost_keys),
             "torn": objects(&findings.recovery.torn),
-            "unproved": findings.design.map(|design| design.description().unproved),
+            "unproved": findings.design.map(|design| design.can().unproved),
         })
     }
 
@@ -181,8 +181,8 @@ impl Args {
         let mut lines = listed("damaged", &findings.damage);
         lines.extend(missed(&findings.recovery));
         let pool = self.pool.display();
-        let description = findings.design.map(|design| design.description());
-        let unproved = description.map(|description| description.unproved).unwrap_or_default();
+        let can = findings.design.map(|design| design.can());
+        let unproved = can.map(|can| can.unproved).unwrap_or_default();
         lines.push(match &findings.report {
             Some(report) if findings.damage.is_empty() => {
                 let keys = counted(report.keys, "key");
@@ -201,7 +201,7 @@ impl Args {
             }
             _ => {
                 let places = counted(findings.damage.len() as u64, "place");
-                let salvages = description.is_none_or(|description| description.salvages);
+                let salvages = can.is_none_or(|can| can.salvages);
                 let or = if salvages { ", or rescue what it has with --salvage NEWPOOL" } else { "" };
                 format!("{pool} is damaged in {places}. Restore it from a copy{or}.")
             }

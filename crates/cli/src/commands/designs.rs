@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, wrapped};
-use quipu::designs::Description;
+use quipu::designs::{Description, SWITCHES};
 use quipu::{Design, Options, Setting};
 use serde_json::{Map, Value, json};
 
@@ -55,9 +55,9 @@ fn object(design: Design, description: &Description) -> Value {
     json!({
         "name": description.name,
         "paper": description.paper,
-        "ordered": description.ordered,
+        "ordered": description.can.ordered,
         "parts": pairs(description.parts),
-        "switches": pairs(description.switches),
+        "switches": pairs(SWITCHES),
         "settings": settings,
         "limits": description.limits,
     })
@@ -84,7 +84,7 @@ fn text(design: Design, description: &Description) -> String {
         description.name,
         description.paper,
         pairs("parts", description.parts),
-        pairs("switches", description.switches),
+        pairs("switches", SWITCHES),
         description.limits.iter().map(|limit| wrapped("    ", limit) + "\n").collect::<String>(),
     )
 }

@@ -117,7 +117,7 @@ impl Args {
 
 /// What is said of a pool whose design keeps no order.
 fn unordered(design: Design) -> Failure {
-    let ordered = Design::ALL.iter().filter(|design| design.description().ordered);
+    let ordered = Design::ALL.iter().filter(|design| design.can().ordered);
     let names: Vec<&str> = ordered.map(|design| design.name()).collect();
     Failure::Usage(format!(
         "the design {design} has no range scans; import an export of the pool into one of design {}, or read the export, \

@@ -100,12 +100,8 @@ fn the_bytes_of_a_pool_add_up() {
         // in use.
         let more = of(&less, "garbage_bytes") > of(&filled, "garbage_bytes");
         assert!(more && of(&less, "live_bytes") < live || less["garbage_is_known"] == false, "{less}");
-        let in_pool = quipu::Design::ALL
-            .iter()
-            .find(|known| known.name() == design)
-            .unwrap()
-            .description()
-            .index_in_pool;
+        let in_pool =
+            quipu::Design::ALL.iter().find(|known| known.name() == design).unwrap().can().index_in_pool;
         assert!(in_pool || less["garbage_is_known"] == true, "{less}");
         let told = text(args(["info"], &pool, []));
         assert!(told.contains(" free for puts, of ") && told.contains("compaction"), "{told}");

@@ -117,7 +117,7 @@ impl Config {
     pub(super) fn options(&self, design: Design) -> Result<Options, BenchError> {
         let mut options = settings::apply(&self.settings, design, self.plain_options())
             .map_err(|error| setting("set", error.to_string()))?;
-        if design.description().updates_in_place {
+        if design.can().updates_in_place {
             options.slots.form = self.form(options.slots.page_size);
         }
         Ok(options)
@@ -140,7 +140,7 @@ impl Config {
     /// Whether the pool of a design holds its index too.
     pub(super) fn has_index_in_pm(&self) -> bool {
         let is_in_pm = |design: &Design| {
-            design.description().index_in_pool
+            design.can().index_in_pool
                 || self.options(*design).is_ok_and(|options| options.offset_map.nodes == NodePlace::Pm)
         };
         self.designs.iter().any(is_in_pm)

@@ -40,10 +40,10 @@ const ZONE: u64 = 256 << 10;
 /// # Errors
 /// As for [`ops`](super::ops()), and if another design is asked for.
 pub fn steps(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
-    if config.designs != [Design::Viper] {
+    if config.designs != [Design::VIPER] {
         return Err(setting("designs", "must be viper alone: steps are those of its parts"));
     }
-    if config.options(Design::Viper)?.slots.form == RecordForm::Variable {
+    if config.options(Design::VIPER)?.slots.form == RecordForm::Variable {
         return Err(setting("sizes", "must be those of records that fit slots"));
     }
     let phases = vec![OpsPhase::Get, OpsPhase::UpdateInPlace, OpsPhase::Remove];
@@ -60,7 +60,7 @@ pub fn steps(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result
 }
 
 fn refused<E: Error + Send + Sync + 'static>(phase: &str) -> impl Fn(E) -> BenchError {
-    BenchError::refused(Design::Viper.name(), phase)
+    BenchError::refused(Design::VIPER.name(), phase)
 }
 
 /// Parts of a store, and where the records are.
@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
     fn new(config: &'a Config, progress: &'a dyn Progress) -> Result<Parts<'a>, BenchError> {
         let bytes = room(config, config.records + config.records / 8, 0);
         let region = bare(config, bytes)?;
-        let options = config.options(Design::Viper)?;
+        let options = config.options(Design::VIPER)?;
         let format = FormatOptions {
             zone_size: ZONE,
             // No store: nobody opens it as one.
@@ -124,7 +124,7 @@ impl<'a> Parts<'a> {
     {
         let Config { threads, records, medium, .. } = *self.config;
         let row = Row {
-            design: Design::Viper.name().to_owned(),
+            design: Design::VIPER.name().to_owned(),
             phase: step.to_owned(),
             medium: medium.to_string(),
             threads,
@@ -247,5 +247,5 @@ impl<'a> Parts<'a> {
 }
 
 fn missing(step: &str, record: u64) -> BenchError {
-    BenchError::Missing { design: Design::Viper.name().to_owned(), phase: step.to_owned(), record }
+    BenchError::Missing { design: Design::VIPER.name().to_owned(), phase: step.to_owned(), record }
 }

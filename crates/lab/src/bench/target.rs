@@ -140,7 +140,7 @@ impl Target {
 
     fn opened(&self, store: Store) -> Opened {
         let has_slots = matches!(self.options.slots.form, RecordForm::Fixed { .. });
-        let updates_in_place = self.design.description().updates_in_place && has_slots;
+        let updates_in_place = self.design.can().updates_in_place && has_slots;
         Opened { store, design: self.design, updates_in_place }
     }
 }
@@ -205,7 +205,7 @@ impl OpenEngine for Opened {
     }
 
     fn is_ordered(&self) -> bool {
-        self.design.description().ordered
+        self.design.can().ordered
     }
 
     fn updates_in_place(&self) -> bool {

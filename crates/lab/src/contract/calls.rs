@@ -181,7 +181,7 @@ pub(super) fn versions_rise_and_are_compared(fixture: &Fixture) -> Outcome {
         rises(&client, "put")?;
         client.put_many(&[(b"key", b"third")])?;
         rises(&client, "put_many")?;
-        if store.design().description().batches {
+        if store.design().can().batches {
             client.write(WriteBatch::new().put(b"key", b"no").put(b"other", b"").put(b"key", b"fourth"))?;
             rises(&client, "write")?;
         }

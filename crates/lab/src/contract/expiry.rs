@@ -66,7 +66,7 @@ pub(super) fn what_has_expired_is_absent(fixture: &Fixture) -> Outcome {
         if key == b"had a value" {
             client.put(key, b"value")?;
         }
-        if key == b"batch" && store.design().description().batches {
+        if key == b"batch" && store.design().can().batches {
             client.write(WriteBatch::new().put(key, b"value").put_until(key, b"value", PASSED))?;
         } else {
             client.put_until(key, b"value", PASSED)?;

@@ -290,7 +290,7 @@ pub(super) fn threads_overwrite_and_read_large_values(fixture: &Fixture) -> Outc
     let capacity = capacity(&store);
     let value =
         |key: &[u8], version: u64| value_of(key, version, capacity + version as usize % 3 * capacity / 2);
-    let rounds = fixture.scaled(400, 30) as u64;
+    let rounds = fixture.scaled(150, 30) as u64;
     fixture.in_parallel(THREADS, |thread| {
         let mut client = store.client();
         for round in 0..rounds {

@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, Medium, Outcome};
 use super::{batches, calls, concurrency, durability, expiry, large, limits, order, slots, space};
-use quipu::designs::Description;
+use quipu::designs::Capabilities;
 use quipu::internals::RecordForm;
 use quipu::{Design, Setting};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ pub struct Check {
     /// The form of its records, where a design has a choice.
     pub form: RecordForm,
     /// What a design must be able to do for it.
-    pub needs: Option<fn(&Description) -> bool>,
+    pub needs: Option<fn(&Capabilities) -> bool>,
     /// Its proof.
     pub run: fn(&Fixture) -> Outcome,
 }
@@ -59,16 +59,16 @@ macro_rules! checks {
     (@needs) => { None };
 }
 
-const BATCHES: fn(&Description) -> bool = |design| design.batches;
+const BATCHES: fn(&Capabilities) -> bool = |design| design.batches;
 /// Designs over logs, whose records have sequence numbers that nothing changes in place, are those with batches.
-const VERSIONS: fn(&Description) -> bool = BATCHES;
-const EXPIRY: fn(&Description) -> bool = |design| design.expiry;
-const ORDERED: fn(&Description) -> bool = |design| design.ordered;
-const UNORDERED: fn(&Description) -> bool = |design| !design.ordered;
-const IN_PLACE: fn(&Description) -> bool = |design| design.updates_in_place;
-const LARGE: fn(&Description) -> bool = |design| design.large_values;
-const LENDS_LARGE: fn(&Description) -> bool = |design| design.lends && design.large_values;
-const ZONES: fn(&Description) -> bool = |design| design.value_zones;
+const VERSIONS: fn(&Capabilities) -> bool = |design| design.versions;
+const EXPIRY: fn(&Capabilities) -> bool = |design| design.expiry;
+const ORDERED: fn(&Capabilities) -> bool = |design| design.ordered;
+const UNORDERED: fn(&Capabilities) -> bool = |design| !design.ordered;
+const IN_PLACE: fn(&Capabilities) -> bool = |design| design.updates_in_place;
+const LARGE: fn(&Capabilities) -> bool = |design| design.large_values;
+const LENDS_LARGE: fn(&Capabilities) -> bool = |design| design.lends && design.large_values;
+const ZONES: fn(&Capabilities) -> bool = |design| design.value_zones;
 
 /// Every check.
 pub const CHECKS: &[Check] = checks! {
@@ -148,7 +148,7 @@ fn subjects() -> impl Iterator<Item = (Design, Option<(&'static str, &'static st
 pub fn judge(medium: &Medium, room: Option<&str>, filter: &str) -> Vec<Failure> {
     let mut failures = Vec::new();
     for (design, setting) in subjects() {
-        let can = |check: &&Check| check.needs.is_none_or(|needs| needs(design.description()));
+        let can = |check: &&Check| check.needs.is_none_or(|needs| needs(design.can()));
         let is_asked =
             |check: &&Check| room.is_none_or(|room| check.room == room) && check.name.contains(filter);
         for check in CHECKS.iter().filter(is_asked).filter(can) {
@@ -172,7 +172,7 @@ pub fn judge(medium: &Medium, room: Option<&str>, filter: &str) -> Vec<Failure> 
 
 /// Bytes of a pool of this design in which as much has room as the check expects.
 fn pool_of(design: Design, check: &Check) -> u64 {
-    (check.pool + check.pool * design.description().waste / 100).next_multiple_of(4096)
+    (check.pool + check.pool * design.can().waste / 100).next_multiple_of(4096)
 }
 
 /// What a panic said.

@@ -36,7 +36,7 @@ impl Pace {
         let (compacting, compactions) = match (pool.is_crowded(), config.design) {
             (false, _) => (0.4, [0, 0]),
             // A block has less to move than a segment.
-            (true, Design::ViperPacman) => (0.5, compactions),
+            (true, Design::VIPER_PACMAN) => (0.5, compactions),
             (true, _) => (0.3, compactions),
         };
         Pace { steps, chance, compacting, budget, compactions, points }

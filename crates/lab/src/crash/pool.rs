@@ -55,17 +55,17 @@ impl Traits {
     /// common with those that decide on other things, so that everything meets everything; and of the first
     /// ten seeds, some have each.
     fn of(seed: u64, config: &CrashConfig) -> Traits {
-        let description = config.design.description();
+        let can = config.design.can();
         let is_long = !seed.is_multiple_of(64);
         let wide = is_long && matches!(seed % 11, 1 | 4 | 7 | 10);
-        let has_buckets = matches!(config.design, Design::Mpkv | Design::MpkvBaseline);
-        let may_link = wide && (description.index_in_pool || config.design == Design::Viper);
+        let has_buckets = matches!(config.design, Design::MPKV | Design::MPKV_BASELINE);
+        let may_link = wide && (can.index_in_pool || config.design == Design::VIPER);
         Traits {
             wide,
             words: is_long && matches!(seed % 7, 2 | 4),
             index_zone: (may_link && seed.is_multiple_of(2))
                 .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32),
-            moves_clock: is_long && description.expiry && matches!(seed % 13, 1 | 3 | 4 | 6),
+            moves_clock: is_long && can.expiry && matches!(seed % 13, 1 | 3 | 4 | 6),
         }
     }
 }
@@ -111,8 +111,8 @@ impl Pool {
         // As many as it takes for two states of five to fall during compaction. Viper's blocks would leave too little of such a
         // pool to updates in place.
         let crowded = match config.design {
-            Design::Viper => false,
-            Design::ViperPacman => seed % 5 != 2,
+            Design::VIPER => false,
+            Design::VIPER_PACMAN => seed % 5 != 2,
             _ => matches!(seed % 5, 0 | 4),
         };
         // An index of many zones leaves no room for segments in such a pool.
@@ -125,7 +125,7 @@ impl Pool {
                 options.late = seed % 4 != 2;
                 options.testing = testing;
             });
-        if config.design.description().updates_in_place {
+        if config.design.can().updates_in_place {
             let (zone_size, slots) = slots(seed, &config.slots);
             // The index in the pool is written in five runs of ten.
             let nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
@@ -135,7 +135,7 @@ impl Pool {
                 .with(|options| options.slots = slots)
                 .with(|options| options.offset_map = offset_map);
         }
-        if config.design == Design::ViperPacman {
+        if config.design == Design::VIPER_PACMAN {
             let (mut zone_size, slots) = slots(seed, &config.slots);
             let mut slots = SlotSettings { form: RecordForm::Variable, ..slots };
             if crowded {

@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
     ) -> Observer {
         let (points, recorder, stage) = (points.clone(), recorder.clone(), stage.clone());
         let (while_compacting, first_zones) = (self.pace.compacting, self.first_zones());
-        let believes_index = self.config.design.description().index_in_pool;
+        let believes_index = self.config.design.can().index_in_pool;
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let (mut operation, mut returned) = (0, 0);
         Box::new(move |sim, _| {
@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
     /// apart, MPKV's buckets those of the table and those that overflow.
     fn first_zones(&self) -> u32 {
         match self.config.design {
-            Design::FlatstoreFf | Design::Mpkv | Design::MpkvBaseline => 2,
+            Design::FLATSTORE_FF | Design::MPKV | Design::MPKV_BASELINE => 2,
             _ => 1,
         }
     }
@@ -224,7 +224,7 @@ impl<'a> Run<'a> {
         first_value: ValueId,
         closes: bool,
     ) -> Option<String> {
-        let (design, records) = (self.config.design.description(), self.pool.records());
+        let (design, records) = (self.config.design.can(), self.pool.records());
         let clock = self.clock(recorder);
         let work = Work { threads: self.config.threads, steps, first_value, records, clock };
         let mut plans: Vec<Vec<_>> = workload::generate(self.random.random(), &work)
@@ -334,7 +334,7 @@ impl<'a> Run<'a> {
                 self.findings.states.push((image.hash(), Label { expired, ..point.label }));
                 // Worth following: a torn batch, whose later records stand whole behind an invalid one.
                 // In a fresh segment such a record comes to lie where the next life of the zone begins.
-                let lives = self.config.design.description().batches;
+                let lives = self.config.design.can().batches;
                 let torn_batch = lives && torn && point.expectation.batch_in_flight && depth == 0;
                 let work = match point.expectation.version {
                     _ if point.label.closing => 8,
@@ -411,7 +411,7 @@ impl<'a> Run<'a> {
             Ok(_) => {}
         }
         // A recovery that believes its index does little, so its moments are seen torn too.
-        let budget = if self.config.design.description().index_in_pool { 3 } else { 2 };
+        let budget = if self.config.design.can().index_in_pool { 3 } else { 2 };
         self.judge_points(&nested, budget, self.pace.points[1]);
     }
 

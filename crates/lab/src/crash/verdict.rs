@@ -76,7 +76,7 @@ pub(super) fn works_on(store: &Store, records: Records) -> Result<(), String> {
         Err(quipu::Error::PoolFull { .. }) => return Ok(()),
         Err(error) => return Err(format!("the recovered store does not take a put: {error}")),
     }
-    if let Some(at) = records.word().filter(|_| store.design().description().updates_in_place) {
+    if let Some(at) = records.word().filter(|_| store.design().can().updates_in_place) {
         match client.update_in_place(&key, at, |word| Records::change(word, 1)) {
             Ok(Some(word)) if word == name => value = records.value(changed(name, 1)),
             other => return Err(format!("the recovered store does not change a value in place: {other:?}")),

@@ -11,7 +11,7 @@ use super::oracle::{
     Action, ChangeId, Outcome, State, Time, ValueId, expiring, expiry, lasting, milliseconds,
 };
 use super::records::{EMPTY, KEYS, LARGE, Records};
-use quipu::designs::Description;
+use quipu::designs::Capabilities;
 use quipu::{Client, Error, Store, WriteBatch};
 use quipu_medium::sim::START_OF_TIME;
 use rand::rngs::SmallRng;
@@ -64,7 +64,7 @@ pub struct Work {
 impl Step {
     /// The step, or what comes closest to it in a design that lacks batches or expiry. Where records can be changed in place,
     /// some are.
-    pub fn for_design(self, design: &Description, records: Records) -> Step {
+    pub fn for_design(self, design: &Capabilities, records: Records) -> Step {
         let in_place = design.updates_in_place && records.are_of_one_size();
         let step = if design.large_values { self } else { self.without_large() };
         match step {
@@ -348,7 +348,7 @@ pub fn perform(
             }
         }
         Step::One(key, action) => {
-            one(client, (*key, *action), records, store.design().description().expiry, recorder)
+            one(client, (*key, *action), records, store.design().can().expiry, recorder)
         }
         Step::PutMany(pairs) => {
             let actions: Vec<_> = pairs.iter().map(|(key, value)| (*key, Action::Put(*value))).collect();

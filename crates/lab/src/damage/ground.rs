@@ -95,7 +95,7 @@ impl Ground {
 
     fn new(design: Design, form: RecordForm, nodes: NodePlace, closed: bool) -> Ground {
         let slots = SlotSettings { form, pages_per_block: 1, alignment_shift: 0, ..SlotSettings::default() };
-        let has_blocks = design.description().has_blocks;
+        let has_blocks = design.can().has_blocks;
         let options = Options::new()
             .design(design)
             .zone_size(ZONE)
@@ -108,7 +108,7 @@ impl Ground {
             .recovery_threads(1)
             .verify_reads(true)
             .with(|options| options.testing = Testing { tiny_index: true, ..Testing::default() });
-        let large = match (has_blocks, design.description().large_values) {
+        let large = match (has_blocks, design.can().large_values) {
             (true, _) => Some([2500, 9000]),
             (false, true) => Some([6000, 30_000]),
             (false, false) => None,
@@ -119,10 +119,10 @@ impl Ground {
         let image = bytes_of(&region);
         let ending = if closed { "closed" } else { "unclosed" };
         let form = match (design, form, nodes) {
-            (Design::Viper, RecordForm::Fixed { .. }, NodePlace::Pm) => " slots, index in pool",
-            (Design::Viper, RecordForm::Fixed { .. }, _) => " slots",
-            (Design::Viper, _, NodePlace::Pm) => " logs, index in pool",
-            (Design::Viper, ..) => " logs",
+            (Design::VIPER, RecordForm::Fixed { .. }, NodePlace::Pm) => " slots, index in pool",
+            (Design::VIPER, RecordForm::Fixed { .. }, _) => " slots",
+            (Design::VIPER, _, NodePlace::Pm) => " logs, index in pool",
+            (Design::VIPER, ..) => " logs",
             _ => "",
         };
         let keys: Vec<Vec<u8>> = (0..KEYS).map(|number| script.key(number)).collect();
@@ -196,6 +196,11 @@ impl Ground {
 
     /// The keys whose records, values or entries of an index are struck, if these bytes of the image become others.
     pub(super) fn own_keys(&self, after: &[u8], range: Range<usize>, is_old: bool) -> BTreeSet<usize> {
+        let struck = self.places_in(&range);
+        if is_old && (struck.contains(&Place::Index) || struck.contains(&Place::IndexHeader)) {
+            // An older page of an index proves itself, and leads to nothing that came later, wherever that lies.
+            return (0..self.keys.len()).collect();
+        }
         let mut own = BTreeSet::new();
         // A header of an earlier life proves itself. Only a pool that was closed knows which it had.
         let heads = self.places.get(&Place::ZoneHeader).into_iter().flatten();
@@ -246,7 +251,7 @@ impl Ground {
     fn extent(&self, image: &[u8], at: usize, key: usize) -> Range<usize> {
         let len = self.keys[key].len();
         let head = match self.options.slots.form {
-            _ if !self.design.description().has_blocks => {
+            _ if !self.design.can().has_blocks => {
                 let has_len = at >= 24 && image[at - 6..at - 4] == (len as u16).to_le_bytes();
                 if has_len { 24 } else { 32 }
             }
@@ -254,7 +259,7 @@ impl Ground {
             RecordForm::Variable => 16,
         };
         // The head of a large value is not its bytes.
-        let log_value = match self.design.description().has_blocks {
+        let log_value = match self.design.can().has_blocks {
             false if at >= head => {
                 u32::from_le_bytes(image[at - head + 20..at - head + 24].try_into().expect("four"))
             }
@@ -387,7 +392,7 @@ impl Ground {
 fn forms(design: Design) -> &'static [(RecordForm, NodePlace)] {
     const SLOTS: RecordForm = RecordForm::Fixed { key: 8, value: 120 };
     match design {
-        Design::Viper => &[
+        Design::VIPER => &[
             (RecordForm::Variable, NodePlace::Dram),
             (SLOTS, NodePlace::Dram),
             (RecordForm::Variable, NodePlace::Pm),
@@ -411,7 +416,7 @@ fn live(
 ) -> (BTreeMap<Vec<u8>, Vec<u8>>, Vec<u8>) {
     let mut truth = BTreeMap::new();
     let store = Store::create_on(region.clone(), options).expect("a new pool");
-    let batches = store.design().description().batches;
+    let batches = store.design().can().batches;
     let mut earlier = Vec::new();
     for version in 0..ROUNDS {
         let mut client = store.client();

@@ -28,15 +28,15 @@ use std::fmt;
 /// Where a design's format has no check for a record's own value or presence, so that damage there may not show: the design, and the
 /// places.
 pub const CANNOT_TELL: &[(Design, &[Place])] = &[
-    (Design::Quipu, LOGS),
-    (Design::FlatstoreH, LOGS),
-    (Design::FlatstoreM, LOGS),
-    (Design::FlatstorePh, INDEX_IN_POOL),
-    (Design::FlatstoreFf, INDEX_IN_POOL),
-    (Design::Mpkv, INDEX_IN_POOL),
-    (Design::MpkvBaseline, INDEX_IN_POOL),
-    (Design::Viper, &[Place::PageRecord, Place::LengthWord, Place::SlotBits, Place::PageRest]),
-    (Design::ViperPacman, &[Place::PageRecord, Place::LengthWord, Place::PageRest]),
+    (Design::QUIPU, LOGS),
+    (Design::FLATSTORE_H, LOGS),
+    (Design::FLATSTORE_M, LOGS),
+    (Design::FLATSTORE_PH, INDEX_IN_POOL),
+    (Design::FLATSTORE_FF, INDEX_IN_POOL),
+    (Design::MPKV, INDEX_IN_POOL),
+    (Design::MPKV_BASELINE, INDEX_IN_POOL),
+    (Design::VIPER, &[Place::PageRecord, Place::LengthWord, Place::SlotBits, Place::PageRest]),
+    (Design::VIPER_PACMAN, &[Place::PageRecord, Place::LengthWord, Place::PageRest]),
 ];
 
 /// Of designs over logs whose index is in DRAM.

@@ -57,7 +57,7 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
     fixture.options_mut().testing.stripes = seed.is_multiple_of(2).then_some(2);
     fixture.options_mut().testing.handful = seed.is_multiple_of(2).then_some(3);
-    if design.description().updates_in_place && seed % 5 < 2 {
+    if design.can().updates_in_place && seed % 5 < 2 {
         fixture.options_mut().slots.form = FIXED;
     }
     let at = Cell::new(0);
@@ -82,7 +82,7 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
 fn techniques(design: Design, number: u64) -> Techniques {
     match number % 10 {
         0 => Techniques::RAW,
-        1 => Techniques { reduce: false, batch: design != Design::ViperPacman, ..Techniques::ALL },
+        1 => Techniques { reduce: false, batch: design != Design::VIPER_PACMAN, ..Techniques::ALL },
         2 => Techniques { separate: false, ..Techniques::ALL },
         3 => Techniques { shortcut: Shortcut::Off, ..Techniques::ALL },
         4 => Techniques { batch: false, ..Techniques::ALL },
@@ -207,7 +207,7 @@ impl<'f> Pair<'f> {
                         }
                     }
                 }
-                let batches = self.store().design().description().batches;
+                let batches = self.store().design().can().batches;
                 match self.clients[*client].write(&batch) {
                     Err(Error::Unsupported { .. }) if !batches => {}
                     Ok(()) if fits => self.model = changed,
@@ -259,7 +259,7 @@ impl<'f> Pair<'f> {
             }
             Step::Change(client, key, number) => {
                 let key = key_bytes(*key, form);
-                let can = self.store().design().description().updates_in_place;
+                let can = self.store().design().can().updates_in_place;
                 let add = |old: u64| old.wrapping_add(*number);
                 match (self.clients[*client].update_in_place(&key, WORD, add), self.model.get_mut(&key)) {
                     (Err(Error::Unsupported { .. }), _) if !can => {}

@@ -16,7 +16,7 @@ fn options(design: Design) -> Options {
 }
 
 fn designs() -> impl Iterator<Item = Design> {
-    Design::ALL.iter().copied().filter(|design| design.description().batches)
+    Design::ALL.iter().copied().filter(|design| design.can().batches)
 }
 
 /// Writes a value that it takes back itself, by a deletion or by another value.

@@ -13,7 +13,7 @@ const FIRST_RECORD: u64 = 64;
 const END_MARK: u64 = 40;
 
 fn designs() -> impl Iterator<Item = Design> {
-    Design::ALL.iter().copied().filter(|design| design.description().index_in_pool)
+    Design::ALL.iter().copied().filter(|design| design.can().index_in_pool)
 }
 
 fn options(design: Design) -> Options {
@@ -74,7 +74,7 @@ fn an_open_reads_headers_and_no_records() {
         let (many, used) = lines_of_an_open(design, 20_000, true);
         let records = 2 * 20_000;
         assert!(used > 5 * used_by_few, "{design}: {used} zones");
-        if design == Design::MpkvBaseline {
+        if design == Design::MPKV_BASELINE {
             // Locks in buckets have to be freed, which takes a line of each (MPKV, section 3.1).
             assert!(many > records / 10, "{many} lines for {records} records");
             continue;
@@ -278,7 +278,7 @@ fn damage_shown(store: &mut Store, keys: u64) -> usize {
 fn an_iteration_that_a_damaged_index_ends_says_so() {
     const KEYS: u64 = 400;
     let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
-    let options = options(Design::FlatstoreFf).zone_size(16 << 10);
+    let options = options(Design::FLATSTORE_FF).zone_size(16 << 10);
     let store = written_twice(region.clone(), &options, KEYS);
     let client = store.client();
     let all = || {
@@ -325,7 +325,7 @@ fn a_damaged_entry_of_the_index_is_noticed() {
         let names_place =
             |word: u64| word & 7 == 1 && word >> 48 != 0 && word << 16 >> 19 << 3 < region.len();
         let is_entry = |word| match design {
-            Design::Mpkv | Design::MpkvBaseline => names_place(word),
+            Design::MPKV | Design::MPKV_BASELINE => names_place(word),
             _ => tells_length(word),
         };
         let mut shown = [0; 2];

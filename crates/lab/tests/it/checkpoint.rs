@@ -19,7 +19,7 @@ fn options(design: Design) -> Options {
 
 /// Calls a test for each design whose close leaves a checkpoint.
 fn each_design(test: impl Fn(Design)) {
-    Design::ALL.iter().filter(|design| design.description().checkpoints).for_each(|design| test(*design));
+    Design::ALL.iter().filter(|design| design.can().checkpoints).for_each(|design| test(*design));
 }
 
 fn dram(bytes: u64) -> Region {
@@ -259,11 +259,11 @@ fn a_damaged_key_is_no_absent_one_where_the_index_keeps_keys_or_reads_are_proved
             let store = Store::open_on(region.clone(), &options).expect("opened");
             assert!(store.recovery().from_checkpoint);
             let mut client = store.client();
-            if verify_reads || design == Design::FlatstoreM {
+            if verify_reads || design == Design::FLATSTORE_M {
                 let is_told = |outcome: Result<(), Error>| matches!(outcome, Err(Error::Damaged(_)));
                 assert!(is_told(client.get(key).map(drop)), "{design}");
                 assert!(is_told(client.contains_key(key).map(drop)), "{design}");
-                if design == Design::FlatstoreM {
+                if design == Design::FLATSTORE_M {
                     assert!(is_told(client.put_if_absent(key, b"another").map(drop)), "{design}");
                 }
             } else {

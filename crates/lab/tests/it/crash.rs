@@ -36,8 +36,8 @@ fn explored(config: CrashConfig) -> (CrashReport, impl Fn(&str, u64, u64)) {
 
 /// Explores a design, and asks that states of every kind that it has are among those judged.
 fn survives(design: Design) {
-    let description = design.description();
-    let is_ordered_in_pool = description.index_in_pool && description.ordered;
+    let can = design.can();
+    let is_ordered_in_pool = can.index_in_pool && can.ordered;
     // Such an index splits in few steps, and few runs take nodes out of it: more states, of a seed with both.
     let config = if is_ordered_in_pool {
         CrashConfig { design, seed: 7, states: 10_000, ..CrashConfig::default() }
@@ -52,10 +52,10 @@ fn survives(design: Design) {
     // Every index splits; one that never did in a campaign was not explored.
     of_states("after a split of the index", report.after_index_split, 5);
     // Where what is superseded stays marked, it is reclamation that crashes may go wrong with.
-    if design == Design::ViperPacman {
+    if design == Design::VIPER_PACMAN {
         of_states("during compaction, for its blocks", report.during_compaction, 3);
     }
-    if description.index_in_pool {
+    if can.index_in_pool {
         of_states("during a survey", report.during_survey, 20);
         of_states("during a split of the index", report.during_index_split, 150);
         of_states("during a link of the index's zones", report.during_index_zone, 500);
@@ -64,23 +64,23 @@ fn survives(design: Design) {
     if is_ordered_in_pool {
         of_states("after a removal from the index", report.after_index_removal, 200);
     }
-    if design != Design::Viper {
+    if design != Design::VIPER {
         // Half of viper's runs have records of one size, so few are left that have such keys as well.
         of_states("with keys of one word", report.word_keys, 8);
     }
-    if description.expiry {
+    if can.expiry {
         of_states("after the clock had moved", report.after_clock, 10);
         of_states("with a value that had expired", report.expired, 20);
     }
-    assert!(report.eliminated == 0 || description.eliminates, "{design}: {}", report.eliminated);
-    if description.checkpoints {
+    assert!(report.eliminated == 0 || can.eliminates, "{design}: {}", report.eliminated);
+    if can.checkpoints {
         of_states("during a close", report.during_close, 40);
         of_states("from a checkpoint", report.from_checkpoint, 200);
     } else {
         // Little is left to do then.
         assert!(report.during_close > 0);
     }
-    if description.updates_in_place {
+    if can.updates_in_place {
         of_states("with records of one size", report.fixed, 4);
         of_states("during updates in place", report.during_in_place, 100);
     }
@@ -101,21 +101,21 @@ macro_rules! survive {
 }
 
 survive! {
-    quipu_survives: Quipu;
-    viper_survives: Viper;
-    flatstore_h_survives: FlatstoreH;
-    flatstore_m_survives: FlatstoreM;
-    flatstore_ph_survives: FlatstorePh;
-    flatstore_ff_survives: FlatstoreFf;
-    viper_pacman_survives: ViperPacman;
-    mpkv_survives: Mpkv;
-    mpkv_baseline_survives: MpkvBaseline;
+    quipu_survives: QUIPU;
+    viper_survives: VIPER;
+    flatstore_h_survives: FLATSTORE_H;
+    flatstore_m_survives: FLATSTORE_M;
+    flatstore_ph_survives: FLATSTORE_PH;
+    flatstore_ff_survives: FLATSTORE_FF;
+    viper_pacman_survives: VIPER_PACMAN;
+    mpkv_survives: MPKV;
+    mpkv_baseline_survives: MPKV_BASELINE;
 }
 
 /// Elimination is at work while crashes are explored, in some run of the first few.
 #[test]
 fn puts_are_eliminated_where_a_design_does_so() {
-    for design in Design::ALL.iter().copied().filter(|design| design.description().eliminates) {
+    for design in Design::ALL.iter().copied().filter(|design| design.can().eliminates) {
         let one =
             |seed| CrashConfig { design, seed, runs: Some(1), states: u64::MAX, ..CrashConfig::default() };
         assert!((1..40).any(|seed| run(&one(seed)).eliminated > 0), "{design}");
@@ -126,7 +126,7 @@ fn puts_are_eliminated_where_a_design_does_so() {
 #[test]
 fn locks_in_pages_that_a_crash_has_left_taken_hold_nobody_up() {
     let settings = vec![("lock".to_owned(), "page-byte".to_owned())];
-    let (report, _) = explored(CrashConfig { design: Design::Viper, settings, ..CrashConfig::default() });
+    let (report, _) = explored(CrashConfig { design: Design::VIPER, settings, ..CrashConfig::default() });
     assert!(report.during_recovery > 0, "{report:?}");
 }
 

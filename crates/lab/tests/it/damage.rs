@@ -30,47 +30,47 @@ fn tells(design: Design) {
 
 #[test]
 fn quipu() {
-    tells(Design::Quipu);
+    tells(Design::QUIPU);
 }
 
 #[test]
 fn viper() {
-    tells(Design::Viper);
+    tells(Design::VIPER);
 }
 
 #[test]
 fn viper_pacman() {
-    tells(Design::ViperPacman);
+    tells(Design::VIPER_PACMAN);
 }
 
 #[test]
 fn flatstore_h() {
-    tells(Design::FlatstoreH);
+    tells(Design::FLATSTORE_H);
 }
 
 #[test]
 fn flatstore_m() {
-    tells(Design::FlatstoreM);
+    tells(Design::FLATSTORE_M);
 }
 
 #[test]
 fn flatstore_ph() {
-    tells(Design::FlatstorePh);
+    tells(Design::FLATSTORE_PH);
 }
 
 #[test]
 fn flatstore_ff() {
-    tells(Design::FlatstoreFf);
+    tells(Design::FLATSTORE_FF);
 }
 
 #[test]
 fn mpkv() {
-    tells(Design::Mpkv);
+    tells(Design::MPKV);
 }
 
 #[test]
 fn mpkv_baseline() {
-    tells(Design::MpkvBaseline);
+    tells(Design::MPKV_BASELINE);
 }
 
 /// The exceptions are those that the documentation lists.

@@ -134,7 +134,7 @@ fn a_pool_of_an_earlier_form_is_refused_by_name_and_not_changed() {
 
 /// Pools of a later form of a design, left by a store that was dropped. The form after it adds a line, and
 /// moves this one to those that are refused.
-const LATER_FORMS: [(&str, Design); 1] = [("v1-viper-2", Design::Viper)];
+const LATER_FORMS: [(&str, Design); 1] = [("v1-viper-2", Design::VIPER)];
 
 fn options_of(design: Design) -> Options {
     options().design(design)

@@ -118,7 +118,7 @@ fn judge(region: &Region, design: Design, is_zeros: bool) -> Result<bool, String
             (Err(_), _, _) => {}
             (Ok(found), expected, _) if found == expected => {}
             // Zeros are noticed by who misses a key there, but for those in the keys of a tree.
-            (Ok(None), Some(_), _) if is_zeros && design != Design::FlatstoreFf => {
+            (Ok(None), Some(_), _) if is_zeros && design != Design::FLATSTORE_FF => {
                 return Err(format!("a get of {key} finds nothing among zeros"));
             }
             (Ok(None), Some(_), Some(report))
@@ -156,22 +156,22 @@ fn survive(design: Design) {
 
 #[test]
 fn damage_in_the_index_of_flatstore_ph_is_noticed() {
-    survive(Design::FlatstorePh);
+    survive(Design::FLATSTORE_PH);
 }
 
 #[test]
 fn damage_in_the_index_of_flatstore_ff_is_noticed() {
-    survive(Design::FlatstoreFf);
+    survive(Design::FLATSTORE_FF);
 }
 
 #[test]
 fn damage_in_the_index_of_mpkv_is_noticed() {
-    survive(Design::Mpkv);
+    survive(Design::MPKV);
 }
 
 #[test]
 fn damage_in_the_index_of_mpkv_baseline_is_noticed() {
-    survive(Design::MpkvBaseline);
+    survive(Design::MPKV_BASELINE);
 }
 
 /// What a node of FAST&FAIR has for an entry that was removed, and behind its last one.
@@ -182,7 +182,7 @@ const END: u64 = 0x5A46_95C3_2DEB_806C;
 /// there is told, nothing is erased, and once the word is right again all keys are there.
 #[test]
 fn nothing_is_erased_behind_a_hole_that_has_become_an_end() {
-    let design = Design::FlatstoreFf;
+    let design = Design::FLATSTORE_FF;
     let region = Region::dram(LEN, Pages::Ordinary).expect("memory");
     write(&region, design, true);
     let sound = bytes_of(&region);

@@ -28,7 +28,7 @@ fn options(twin: Option<Twin>) -> Options {
 
 fn options_of(twin: Option<Twin>, value: usize) -> Options {
     let mut options =
-        Options::new().design(Design::Viper).zone_size(16 << 10).cleaner(false).recovery_threads(1);
+        Options::new().design(Design::VIPER).zone_size(16 << 10).cleaner(false).recovery_threads(1);
     options.slots.form = RecordForm::Fixed { key: 8, value: value as u32 };
     options.slots.pages_per_block = 1;
     options.testing.twin = twin;

@@ -25,7 +25,7 @@ fn agrees(medium: &Medium, seeds: u64) {
 
 #[test]
 fn on_dram() {
-    agrees(&Medium::Dram, 400);
+    agrees(&Medium::Dram, 100);
 }
 
 #[test]
@@ -44,5 +44,5 @@ fn on_files_in_memory() {
 
 #[test]
 fn on_the_simulator() {
-    agrees(&Medium::Sim, 60);
+    agrees(&Medium::Sim, 40);
 }

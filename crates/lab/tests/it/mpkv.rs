@@ -9,7 +9,7 @@ use quipu_medium::sim::SimOptions;
 use quipu_medium::{LINE, Pages, Region, WORD};
 use std::time::{Duration, Instant};
 
-const DESIGNS: [Design; 2] = [Design::Mpkv, Design::MpkvBaseline];
+const DESIGNS: [Design; 2] = [Design::MPKV, Design::MPKV_BASELINE];
 const VALUE: usize = 64;
 /// First byte of the records of a segment.
 const FIRST_RECORD: u64 = 64;
@@ -38,7 +38,7 @@ fn get(client: &Client, number: u64) -> Option<Vec<u8>> {
 
 /// Words stored by locking and unlocking: each a store or a swap. With locks in DRAM there is none.
 fn words_of_locking(design: Design, times: u64) -> u64 {
-    if design == Design::MpkvBaseline { times * 2 } else { 0 }
+    if design == Design::MPKV_BASELINE { times * 2 } else { 0 }
 }
 
 /// The protocol of the paper (3.2): the record; the word, flushed; the mark, which is not. What the baseline writes more are its locks.
@@ -88,7 +88,7 @@ fn a_query_writes_nothing_but_the_locks_of_the_baseline() {
 /// After a restart marks may be missing. Whoever reads such a word makes it durable, once.
 #[test]
 fn a_query_helps_a_word_that_has_no_mark() {
-    let (store, client) = filled(&options(Design::Mpkv), 1);
+    let (store, client) = filled(&options(Design::MPKV), 1);
     let region = store.region();
     let mut slots = (first_bucket(region, b"QBKT")..region.len()).step_by(WORD as usize);
     let slot = slots.find(|at| is_key(region.load(*at))).expect("the word of the only key");
@@ -115,7 +115,7 @@ fn first_bucket(region: &Region, magic: &[u8; 4]) -> u64 {
 /// stays damaged, and does not become absent, and no other key is refused or missed.
 #[test]
 fn a_word_that_names_nothing_is_told_whatever_grows() {
-    for (design, magic) in [(Design::Mpkv, b"QBKT"), (Design::MpkvBaseline, b"QBKL")] {
+    for (design, magic) in [(Design::MPKV, b"QBKT"), (Design::MPKV_BASELINE, b"QBKL")] {
         let mut options = options(design);
         options = options.set("buckets", "1").expect("a setting of the design");
         let (store, mut client) = filled(&options, 5);
@@ -152,7 +152,7 @@ fn an_open_frees_the_locks_that_are_taken_and_changes_nothing_else() {
         assert!(get(&store.client(), 7).is_some());
         store.close().expect("closed");
         assert!(closed == bytes_of(&region), "{design}");
-        if design == Design::MpkvBaseline {
+        if design == Design::MPKV_BASELINE {
             let first = first_bucket(&region, b"QBKL");
             // The last one the table has not grown into yet.
             let last = first + ZONE - 2 * LINE;
@@ -251,8 +251,8 @@ fn ready_after(design: Design, keys: u64, closes: bool) -> Duration {
 fn ready_within_ten_milliseconds() {
     for keys in [100_000, 10_000_000] {
         for closes in [true, false] {
-            ready_after(Design::MpkvBaseline, keys, closes);
-            let ready = ready_after(Design::Mpkv, keys, closes);
+            ready_after(Design::MPKV_BASELINE, keys, closes);
+            let ready = ready_after(Design::MPKV, keys, closes);
             assert!(ready < Duration::from_millis(10), "{keys} records: {ready:?}");
         }
     }

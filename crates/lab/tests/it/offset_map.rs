@@ -15,7 +15,7 @@ fn options(nodes: NodePlace) -> Options {
     let slots = SlotSettings { form: RecordForm::Fixed { key: 8, value: 4 }, ..SlotSettings::default() };
     let offset_map = OffsetMap { nodes, shape: CcehSettings::dense() };
     Options::new()
-        .design(Design::Viper)
+        .design(Design::VIPER)
         .zone_size(ZONE)
         .with(|options| options.slots = slots)
         .with(|options| options.offset_map = offset_map)

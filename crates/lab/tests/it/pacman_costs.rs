@@ -236,8 +236,8 @@ fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
 /// victim it is 0.47 and 0.51, 0.54 and 0.61.
 fn most_of_raw(design: Design) -> (f64, f64) {
     match design {
-        design if design.description().index_in_pool => (0.4, 0.4),
-        Design::FlatstoreM => (0.52, 0.5),
+        design if design.can().index_in_pool => (0.4, 0.4),
+        Design::FLATSTORE_M => (0.52, 0.5),
         _ => (0.62, 0.61),
     }
 }
@@ -289,7 +289,7 @@ fn pm_bytes_written_per_user_byte_are_reported() {
             assert!(all.moved < raw.moved, "{design} {percent} %: {} moved, raw {}", all.moved, raw.moved);
             assert!(all.lines_per_user_byte < 0.8 * raw.lines_per_user_byte, "{design} {percent} %");
             assert!(all.ns_per_put < 0.6 * raw.ns_per_put, "{design} {percent} %");
-            if design == Design::FlatstoreM {
+            if design == Design::FLATSTORE_M {
                 // Its lines are in DRAM; what a cleaner saves there are visits of inner nodes.
                 assert!(
                     all.hinted > 0.0 && all.inner_nodes_per_moved * 2.0 < raw.inner_nodes_per_moved,

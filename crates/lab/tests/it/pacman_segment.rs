@@ -22,8 +22,8 @@ const LINES_OF_LEAF: u64 = 5;
 /// Words of an index in the pool that are flushed together.
 const FLUSHED_TOGETHER: u64 = 32;
 
-const IN_DRAM: [Design; 2] = [Design::FlatstoreH, Design::FlatstoreM];
-const IN_PM: [Design; 2] = [Design::FlatstorePh, Design::FlatstoreFf];
+const IN_DRAM: [Design; 2] = [Design::FLATSTORE_H, Design::FLATSTORE_M];
+const IN_PM: [Design; 2] = [Design::FLATSTORE_PH, Design::FLATSTORE_FF];
 
 /// What the cleaning of a segment cost.
 struct Cleaned {
@@ -118,7 +118,7 @@ fn a_cleaned_segment_takes_three_fences_and_one_for_each_32_words_in_pm() {
 #[test]
 fn where_every_hint_is_right_no_inner_node_is_read() {
     for (segments, live) in [(2, 200), (5, 200), (5, 640)] {
-        let [dram, pm] = [Design::FlatstoreM, Design::FlatstoreFf]
+        let [dram, pm] = [Design::FLATSTORE_M, Design::FLATSTORE_FF]
             .map(|design| clean(design, Techniques::ALL, segments, live));
         for cleaned in [&dram, &pm] {
             assert_eq!(cleaned.hinted, live, "all records have hints, and all hints are right");
@@ -129,7 +129,7 @@ fn where_every_hint_is_right_no_inner_node_is_read() {
         // So that this can fail.
         let without = Techniques { shortcut: Shortcut::Off, ..Techniques::ALL };
         let [dram, pm] =
-            [Design::FlatstoreM, Design::FlatstoreFf].map(|design| clean(design, without, segments, live));
+            [Design::FLATSTORE_M, Design::FLATSTORE_FF].map(|design| clean(design, without, segments, live));
         assert!(dram.hinted == 0 && dram.inner_nodes >= live);
         assert!(lines_of_index(&pm, &dram) > 2 * LINES_OF_LEAF * live);
     }

@@ -12,7 +12,7 @@ mod place;
 /// Small zones, and nobody at work but the test.
 fn options(twin: Option<Twin>) -> Options {
     Options::new()
-        .design(Design::Quipu)
+        .design(Design::QUIPU)
         .zone_size(16 << 10)
         .cleaner(false)
         .with(|options| options.eliminate = false)

@@ -14,7 +14,7 @@ type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Every design, and `viper` with what else it keeps in the pool that a reader may change in memory.
 fn kinds() -> Vec<Options> {
     let of = |design| Options::new().design(design).size(8 << 20).cleaner(false);
-    let set = |name, value| of(Design::Viper).set(name, value).expect("a setting of viper");
+    let set = |name, value| of(Design::VIPER).set(name, value).expect("a setting of viper");
     let others = [set("offset-map", "pm"), set("lock", "page-byte")];
     Design::ALL.iter().map(|design| of(*design)).chain(others).collect()
 }
@@ -34,11 +34,11 @@ fn fill(client: &mut Client, design: Design) -> Contents {
         client.delete(&number.to_be_bytes()).unwrap();
         contents.remove(&number.to_be_bytes()[..]);
     }
-    let description = design.description();
-    if description.expiry {
+    let can = design.can();
+    if can.expiry {
         client.put_for(b"expired", b"!", Duration::ZERO).unwrap();
     }
-    if description.large_values {
+    if can.large_values {
         let large = vec![7; 100_000];
         client.put(b"large", &large).unwrap();
         contents.insert(b"large".to_vec(), large);
@@ -93,7 +93,7 @@ fn verify(client: &Client, contents: &Contents, design: Design) {
     pairs.ended().unwrap();
     assert!(found == *contents, "{design}");
     assert_eq!(guard.keys().count(), contents.len());
-    if design.description().ordered {
+    if design.can().ordered {
         let range = guard.range(Unbounded, Unbounded).unwrap().map(|pair| pair.unwrap().0.into_owned());
         assert!(range.eq(contents.keys().cloned()), "{design}");
         assert_eq!(guard.last().unwrap().unwrap().0, *contents.last_key_value().unwrap().0);
@@ -111,7 +111,7 @@ fn assert_refused(store: &mut Store, present: &[u8], design: Design) {
     let client = &mut client;
     for key in [present, b"absent"] {
         refused("put", client.put(key, b"v"));
-        if design.description().large_values {
+        if design.can().large_values {
             refused("a large put", client.put(key, &vec![1; 100_000]));
         }
         refused("put_many", client.put_many(&[(key, b"v")]));
@@ -121,15 +121,15 @@ fn assert_refused(store: &mut Store, present: &[u8], design: Design) {
         refused("update_with", client.update_with(key, |_| Change::Keep));
         refused("put_if_absent", client.put_if_absent(key, b"v").map(drop));
         refused("compare_and_swap", client.compare_and_swap(key, Some(b"other"), None).map(drop));
-        if design.description().expiry {
+        if design.can().expiry {
             refused("put_for", client.put_for(key, b"v", Duration::from_secs(9)));
         }
-        if !design.description().has_blocks {
+        if !design.can().has_blocks {
             refused("put_if_version", client.put_if_version(key, Some(1), b"v").map(drop));
         } else {
             refused("update_in_place", client.update_in_place(key, 0, |word| word + 1).map(drop));
         }
-        if design.description().batches {
+        if design.can().batches {
             let mut batch = WriteBatch::new();
             batch.put(key, b"v").delete(b"last");
             refused("write", client.write(&batch));
@@ -203,7 +203,7 @@ fn readers_exclude_writers_and_writers_readers() {
     let reader = read().unwrap();
     assert_eq!(Store::open(&path, &Options::new()).unwrap_err().kind(), ErrorKind::InUse);
     // Calls that only look at the pool go on beside readers.
-    assert_eq!(Store::design_of(&path).unwrap(), Design::Quipu);
+    assert_eq!(Store::design_of(&path).unwrap(), Design::QUIPU);
     let before = state(&path);
     let into = folder.path().join("copy");
     let report = Store::salvage(&path, &into, &Options::new(), &|_, _| {}).unwrap();
@@ -233,7 +233,7 @@ fn struck(path: &Path, design: Design) {
 fn damage_is_told_by_reads_that_prove() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
-    struck(&path, Design::FlatstorePh);
+    struck(&path, Design::FLATSTORE_PH);
     let before = state(&path);
     let mut store = Store::open_read_only(&path, &Options::new().verify_reads(true)).unwrap();
     let client = store.client();
@@ -250,7 +250,7 @@ fn damage_is_told_by_reads_that_prove() {
 fn damage_is_accepted_in_memory_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
-    struck(&path, Design::Quipu);
+    struck(&path, Design::QUIPU);
     let before = state(&path);
     let refused = Store::open_read_only(&path, &Options::new().verify(true));
     assert!(matches!(refused, Err(Error::Damaged(_))), "every record is proved at open");

@@ -42,7 +42,7 @@ fn read_of(options: &Options, keys: u64, seed: u64) -> Vec<Option<u64>> {
 
 fn options_of(late: bool, nodes: NodePlace, twin: Option<Twin>) -> Options {
     let mut options = Options::new()
-        .design(Design::Viper)
+        .design(Design::VIPER)
         .zone_size(16 << 10)
         .cleaner(false)
         .with(|options| options.late = late);

@@ -46,7 +46,7 @@ fn what_recovery_shows_after_a_process_crash_survives_a_power_failure() {
 /// Runs in which the explorer once found that a segment's header could be overwritten, or its tail lost.
 #[test]
 fn runs_that_once_failed_pass() {
-    pass([3, 201, 218, 257, 573].map(|seed| (Design::Quipu, seed)));
+    pass([3, 201, 218, 257, 573].map(|seed| (Design::QUIPU, seed)));
 }
 
 /// Explores the runs of these seeds, in which nothing may be found.
@@ -63,21 +63,21 @@ fn pass(runs: impl IntoIterator<Item = (Design, u64)>) {
 /// that nothing superseded and that named no value.
 #[test]
 fn a_head_without_its_value_holds_tombstones_after_recovery_too() {
-    pass([(Design::Quipu, 50), (Design::FlatstoreM, 60)]);
+    pass([(Design::QUIPU, 50), (Design::FLATSTORE_M, 60)]);
 }
 
 /// A client whose segment was taken away, or was full, marked its end when it left, and ended before its thread fenced again. A close
 /// by another thread then said that all was durable, and after a power failure the mark was missing from a pool that was clean.
 #[test]
 fn an_end_mark_is_durable_when_its_client_is_gone() {
-    pass([(Design::FlatstoreH, 10), (Design::FlatstoreH, 80), (Design::FlatstoreM, 64)]);
+    pass([(Design::FLATSTORE_H, 10), (Design::FLATSTORE_H, 80), (Design::FLATSTORE_M, 64)]);
 }
 
 /// A process died while it created a pool, with the magic word in its caches. The next one opened the pool, and a power failure before
 /// its first write took it away again.
 #[test]
 fn an_opened_pool_stays_although_its_creation_never_ended() {
-    pass([(Design::Quipu, 64)]);
+    pass([(Design::QUIPU, 64)]);
 }
 
 /// A second engine on the same memory would seal and rewrite what the first still appends to.
@@ -274,7 +274,7 @@ fn a_cleaner_of_a_restored_segment_copies_no_record_that_is_older_than_a_tombsto
 /// the full segment, found that the index did not name those records, and gave them up; then they were published.
 #[test]
 fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published() {
-    for design in [Design::Quipu, Design::FlatstoreH] {
+    for design in [Design::QUIPU, Design::FLATSTORE_H] {
         for seed in 170..200 {
             put_many_beside_a_cleaner(design, seed, 0);
         }
@@ -285,7 +285,7 @@ fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published() {
 /// were refused although their other segment had room.
 #[test]
 fn a_cleaner_does_not_take_for_dead_what_is_about_to_be_published_in_either_of_two_segments() {
-    for design in [Design::Quipu, Design::FlatstoreH] {
+    for design in [Design::QUIPU, Design::FLATSTORE_H] {
         for seed in 170..200 {
             put_many_beside_a_cleaner(design, seed, 2);
         }
@@ -346,7 +346,7 @@ fn write_at_once(segments: u64, writers: u64, keys: u64) {
     // In a segment of 16 KiB, with headers and keys.
     const RECORDS: u64 = 15;
     assert!((segments - (writers - 1)) * RECORDS > writers * keys);
-    for design in [Design::Quipu, Design::FlatstoreH, Design::FlatstorePh] {
+    for design in [Design::QUIPU, Design::FLATSTORE_H, Design::FLATSTORE_PH] {
         let pool = pools_of(segments, design);
         for seed in 0..100 {
             let store = pool(seed);
@@ -386,7 +386,7 @@ fn pools_of(segments: u64, design: Design) -> impl Fn(u64) -> Store {
 #[test]
 fn a_writer_is_not_refused_because_another_one_replaces_a_large_value() {
     const KEYS: u64 = 15;
-    let pool = pools_of(5, Design::Quipu);
+    let pool = pools_of(5, Design::QUIPU);
     for seed in 0..300 {
         let store = pool(seed);
         let write = |rounds: u64, keys: u64, value: usize| {

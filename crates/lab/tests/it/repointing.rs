@@ -117,34 +117,34 @@ fn holds(design: Design) {
 
 #[test]
 fn flatstore_h_repoints_only_what_nobody_has_changed() {
-    holds(Design::FlatstoreH);
+    holds(Design::FLATSTORE_H);
 }
 
 #[test]
 fn flatstore_m_repoints_only_what_nobody_has_changed() {
-    holds(Design::FlatstoreM);
+    holds(Design::FLATSTORE_M);
 }
 
 #[test]
 fn flatstore_ph_repoints_only_what_nobody_has_changed() {
-    holds(Design::FlatstorePh);
+    holds(Design::FLATSTORE_PH);
 }
 
 #[test]
 fn flatstore_ff_repoints_only_what_nobody_has_changed() {
-    holds(Design::FlatstoreFf);
+    holds(Design::FLATSTORE_FF);
 }
 
 #[test]
 fn quipu_repoints_only_what_nobody_has_changed() {
-    holds(Design::Quipu);
+    holds(Design::QUIPU);
 }
 
 /// So that those above can fail: a cleaner that lets the index name its copy whatever it names by then.
 #[test]
 fn a_cleaner_that_does_not_compare_is_convicted() {
     for design in
-        [Design::FlatstoreH, Design::FlatstoreM, Design::FlatstorePh, Design::FlatstoreFf, Design::Quipu]
+        [Design::FLATSTORE_H, Design::FLATSTORE_M, Design::FLATSTORE_PH, Design::FLATSTORE_FF, Design::QUIPU]
     {
         let shown = explore(design, Some(Twin::RepointedBlindly), 0..SCHEDULES, 1);
         assert!(!shown.convictions.is_empty(), "{design} got away");

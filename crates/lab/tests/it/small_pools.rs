@@ -42,9 +42,9 @@ fn a_put_a_session_fills_segments_and_not_zones() {
 /// What compaction owes, and how it holds writers up, can be seen; and where it does not, nothing is counted.
 #[test]
 fn debt_and_stalls_are_metrics() {
-    for design in [Design::Quipu, Design::FlatstoreH, Design::FlatstorePh, Design::Viper] {
+    for design in [Design::QUIPU, Design::FLATSTORE_H, Design::FLATSTORE_PH, Design::VIPER] {
         let region = Region::dram(8 << 20, Pages::Ordinary).unwrap();
-        let zone_size = if design == Design::Viper { None } else { Some(ZONE) };
+        let zone_size = if design == Design::VIPER { None } else { Some(ZONE) };
         let options = options().design(design).with(|options| options.zone_size = zone_size).cleaner(false);
         let store = Store::create_on(region, &options).unwrap();
         let mut client = store.client();
@@ -52,7 +52,7 @@ fn debt_and_stalls_are_metrics() {
         let held_up = |stats: Stats| (stats.helped_writes, stats.stalled_writes, stats.stalled_ms);
         let calm = store.stats();
         assert_eq!((calm.owed_zones, held_up(calm)), (0, (0, 0, 0)), "{design}");
-        assert_eq!(calm.goal_zones > 0, design != Design::Viper, "{design}");
+        assert_eq!(calm.goal_zones > 0, design != Design::VIPER, "{design}");
         // Garbage enough: writers take steps ahead of their writes, and have no need to wait.
         for round in 0..100 {
             (0..100u64).for_each(|key| client.put(&key.to_le_bytes(), &[round; 1000]).unwrap());
@@ -63,7 +63,7 @@ fn debt_and_stalls_are_metrics() {
         let full = (100u64..).find(|key| client.put(&key.to_le_bytes(), &[1; 1000]).is_err());
         let full = (full, store.stats());
         assert!(full.1.stalled_writes > busy.stalled_writes, "{design}: {full:?}");
-        assert_eq!(full.1.owed_zones > 0, design != Design::Viper, "{design}: {full:?}");
+        assert_eq!(full.1.owed_zones > 0, design != Design::VIPER, "{design}: {full:?}");
         assert!(full.1.owed_zones <= full.1.goal_zones, "{design}: {full:?}");
     }
 }

@@ -10,7 +10,7 @@ use quipu_medium::sim::{SimArena, SimOptions, sched};
 use quipu_parts::sync::Waiter;
 use std::cell::RefCell;
 
-const DESIGNS: [Design; 3] = [Design::FlatstoreFf, Design::FlatstorePh, Design::Mpkv];
+const DESIGNS: [Design; 3] = [Design::FLATSTORE_FF, Design::FLATSTORE_PH, Design::MPKV];
 
 /// Schedules for each change in each design. A broken store is convicted in so many of them that three are soon found.
 const SCHEDULES: u64 = 60;

@@ -15,7 +15,7 @@ const ZONE: u64 = 16 << 10;
 /// Small zones and a small index, whose checkpoint is short.
 fn options(twin: Option<Twin>) -> Options {
     Options::new()
-        .design(Design::Quipu)
+        .design(Design::QUIPU)
         .zone_size(ZONE)
         .cleaner(false)
         .recovery_threads(1)

@@ -10,7 +10,7 @@ const KEYS: u64 = 200;
 
 fn options(form: RecordForm) -> Options {
     let slots = SlotSettings { form, ..SlotSettings::default() };
-    Options::new().design(Design::Viper).zone_size(64 << 10).with(|options| options.slots = slots)
+    Options::new().design(Design::VIPER).zone_size(64 << 10).with(|options| options.slots = slots)
 }
 
 fn fixed() -> Options {
@@ -126,7 +126,7 @@ fn what_cannot_be_done_is_refused() {
     let mut client = store.client();
     client.put(b"key", &[2; 24]).expect("room");
     assert!(matches!(client.update_in_place(b"key", 0, |_| 0), Err(Error::NotInPlace)));
-    let quipu = fixed().design(Design::Quipu);
+    let quipu = fixed().design(Design::QUIPU);
     let store = Store::create_on(region(), &quipu).expect("a new pool");
     let error = store.client().update_in_place(b"key", 0, |_| 0).expect_err("a log changes nothing in place");
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");

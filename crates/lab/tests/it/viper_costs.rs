@@ -25,7 +25,7 @@ fn fixed() -> SlotSettings {
 fn store(slots: SlotSettings, late: bool, seed: u64) -> Store {
     let region = Region::sim(SimOptions { len: 16 << 20, seed, ..SimOptions::default() });
     let options = Options::new()
-        .design(Design::Viper)
+        .design(Design::VIPER)
         .zone_size(256 << 10)
         .with(|options| options.slots = slots)
         .with(|options| options.late = late)
@@ -160,7 +160,7 @@ fn a_get_changes_nothing() {
 /// A value of many lines, in pages that others follow.
 #[test]
 fn a_look_for_a_key_reads_no_value() {
-    for design in [Design::Viper, Design::ViperPacman] {
+    for design in [Design::VIPER, Design::VIPER_PACMAN] {
         let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
         let options = Options::new().design(design).with(|options| options.late = false).cleaner(false);
         let store = Store::create_on(region, &options).expect("a new pool");

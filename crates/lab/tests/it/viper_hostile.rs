@@ -28,7 +28,7 @@ fn options(form: RecordForm, nodes: NodePlace) -> Options {
     let slots = SlotSettings { form, pages_per_block: 2, ..SlotSettings::default() };
     let offset_map = OffsetMap { nodes, shape: CcehSettings { bucket_bits: 2, ..CcehSettings::paper() } };
     Options::new()
-        .design(Design::Viper)
+        .design(Design::VIPER)
         .zone_size(ZONE)
         .with(|options| options.slots = slots)
         .with(|options| options.offset_map = offset_map)

@@ -8,7 +8,7 @@ use quipu_medium::sim::SimOptions;
 fn store(slots: SlotSettings, len: u64, zone_size: u64) -> Store {
     let region = Region::sim(SimOptions { len, ..SimOptions::default() });
     let options = Options::new()
-        .design(Design::ViperPacman)
+        .design(Design::VIPER_PACMAN)
         .with(|options| options.slots = slots)
         .zone_size(zone_size)
         .cleaner(false);

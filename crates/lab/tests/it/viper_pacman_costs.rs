@@ -18,7 +18,7 @@ const BATCH_OFF: Techniques = Techniques { batch: false, ..Techniques::ALL };
 fn store_of(techniques: Techniques) -> Store {
     let region = Region::sim(SimOptions { len: 8 << 20, ..SimOptions::default() });
     let options = Options::new()
-        .design(Design::ViperPacman)
+        .design(Design::VIPER_PACMAN)
         .with(|options| options.techniques = techniques)
         // Records of one store stand where those of another do.
         .with(|options| options.slots = SlotSettings { random_first_page: false, ..SlotSettings::default() })
@@ -132,7 +132,7 @@ fn settings_are_remembered_and_what_cannot_be_is_refused() {
     drop(store);
     let found = Store::open_on(region, &Options::default()).expect("it opens").settings();
     assert_eq!(found, settings);
-    let mut options = Options::new().design(Design::ViperPacman);
+    let mut options = Options::new().design(Design::VIPER_PACMAN);
     options = options.set("pacman", "off").expect("it has it");
     options = options.set("batch", "on").expect("it has it");
     let region = Region::sim(SimOptions { len: 8 << 20, ..SimOptions::default() });

@@ -16,7 +16,7 @@
 
 use crate::epoch::Guard;
 use crate::record::Certifier;
-use crate::space::{Shortage, SpaceError, ZoneId};
+use crate::space::{Feature, Shortage, SpaceError, ZoneId};
 use std::ops::Bound;
 
 /// A key as indexes look for it: by its hash, or by its bytes in their order.
@@ -95,6 +95,8 @@ pub trait Index: Send + Sync + 'static {
     /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key has the same there, always,
     /// so that any other record tells that the index is damaged.
     const FINGERPRINT: u64 = 0;
+    /// What its bytes in the pool have beyond the first form of the format.
+    const FEATURES: &'static [Feature] = &[];
 
     /// How far a walk over all words has come.
     type Cursor: Default + Send;

@@ -1,10 +1,9 @@
 //! Writes that look at the key first, and decide: all of them lock it meanwhile.
 
-use super::{Access, Client};
+use super::Client;
 use crate::change::{Change, Entry, Expiry};
+use crate::engine::{Decide, Decision};
 use crate::error::Error;
-use crate::slotted::with_slots;
-use crate::spine::{Decision, with_logs};
 
 impl Client {
     /// Deletes `key`, and tells whether it was there. An absent key costs nothing in the pool.
@@ -23,13 +22,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => {
-                let decide = |old: Option<Entry<'_>>| (Decision::Delete, old.is_some());
-                with_logs!(logs, spine => spine.modify::<false, &[u8], _>(session, key, decide))
-            }
-            Access::Slots { slots, session } => with_slots!(slots, spine => spine.remove(session, key)),
-        }
+        self.session.remove(key)
     }
 
     /// Deletes every key. It costs a [`delete`](Client::delete) for each, with its tombstone where the design has these, and returns
@@ -50,10 +43,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn clear(&mut self) -> Result<(), Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => with_logs!(logs, spine => spine.clear(session)),
-            Access::Slots { slots, session } => with_slots!(slots, spine => spine.clear(session)),
-        }
+        self.session.clear()
     }
 
     /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
@@ -82,9 +72,9 @@ impl Client {
     pub fn update<V: AsRef<[u8]>>(
         &mut self,
         key: &[u8],
-        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
+        change: impl FnMut(Option<&[u8]>) -> Option<V>,
     ) -> Result<(), Error> {
-        self.modify::<true, _, _>(key, |old| (put_or_delete(change(old.map(|old| old.value))), ()))
+        self.session.modify(key, &mut Update { change, new: None })
     }
 
     /// Shows what `key` has, its expiry and version too, and carries out the [`Change`] that is made of it, with no other write of that
@@ -115,13 +105,9 @@ impl Client {
     pub fn update_with(
         &mut self,
         key: &[u8],
-        mut change: impl FnMut(Option<Entry<'_>>) -> Change<'_>,
+        change: impl FnMut(Option<Entry<'_>>) -> Change<'_>,
     ) -> Result<(), Error> {
-        self.modify::<true, Vec<u8>, _>(key, |old| match change(old) {
-            Change::Keep => (Decision::Keep, ()),
-            Change::Put(value, expiry) => (Decision::Put(value.into_owned(), expiry), ()),
-            Change::Delete => (Decision::Delete, ()),
-        })
+        self.session.modify(key, &mut UpdateWith { change, new: Vec::new() })
     }
 
     /// Puts `value` if `key` is absent, and tells whether it did.
@@ -138,11 +124,8 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let decide = |old: Option<Entry<'_>>| match old {
-            Some(_) => (Decision::Keep, false),
-            None => (Decision::Put(value, Expiry::Never), true),
-        };
-        self.modify::<false, _, _>(key, decide)
+        let accepts = |old: Option<Entry<'_>>| old.is_none();
+        self.put_if(key, PutIf { accepts, needs_value: false, new: Some(value), done: false })
     }
 
     /// Puts `value` if the [version](Client::version) of `key` is `expected`, and tells whether it did. `None` stands for "absent". The
@@ -151,14 +134,11 @@ impl Client {
     /// # Errors
     /// As for [`put`](Client::put), and [`Error::Unsupported`] if the design has no versions.
     pub fn put_if_version(&mut self, key: &[u8], expected: Option<u64>, value: &[u8]) -> Result<bool, Error> {
-        if matches!(self.access, Access::Slots { .. }) {
+        if !self.session.has_versions() {
             return Err(Error::Unsupported { what: "versions" });
         }
-        let decide = |old: Option<Entry<'_>>| match old.and_then(|old| old.version) == expected {
-            true => (Decision::Put(value, Expiry::Never), true),
-            false => (Decision::Keep, false),
-        };
-        self.modify::<false, _, _>(key, decide)
+        let accepts = |old: Option<Entry<'_>>| old.and_then(|old| old.version) == expected;
+        self.put_if(key, PutIf { accepts, needs_value: false, new: Some(value), done: false })
     }
 
     /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for "absent".
@@ -181,12 +161,8 @@ impl Client {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool, Error> {
-        self.modify::<true, _, _>(key, |old| {
-            if old.map(|old| old.value) != expected {
-                return (Decision::Keep, false);
-            }
-            (put_or_delete(new), true)
-        })
+        let accepts = |old: Option<Entry<'_>>| old.map(|old| old.value) == expected;
+        self.put_if(key, PutIf { accepts, needs_value: true, new, done: false })
     }
 
     /// Changes eight bytes of a value in place, durably and atomically: `at` bytes into it, as a little-endian number. Returns
@@ -203,31 +179,78 @@ impl Client {
         at: u64,
         change: impl Fn(u64) -> u64,
     ) -> Result<Option<u64>, Error> {
-        match &mut self.access {
-            Access::Log { .. } => Err(Error::Unsupported { what: "updates in place" }),
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.update_in_place(session, key, at, change))
-            }
-        }
+        self.session.update_in_place(key, at, &change)
     }
 
-    /// Carries out what is decided on the value of a key. Without `WHOLE` that may be empty.
-    fn modify<const WHOLE: bool, V: AsRef<[u8]>, T>(
+    fn put_if(
         &mut self,
         key: &[u8],
-        decide: impl FnMut(Option<Entry<'_>>) -> (Decision<V>, T),
-    ) -> Result<T, Error> {
-        match &mut self.access {
-            Access::Log { logs, session } => {
-                with_logs!(logs, spine => spine.modify::<WHOLE, V, T>(session, key, decide))
-            }
-            Access::Slots { slots, session } => {
-                with_slots!(slots, spine => spine.modify(session, key, decide))
+        mut condition: PutIf<'_, impl FnMut(Option<Entry<'_>>) -> bool>,
+    ) -> Result<bool, Error> {
+        self.session.modify(key, &mut condition)?;
+        Ok(condition.done)
+    }
+}
+
+/// See [`Client::update`].
+struct Update<F, V> {
+    change: F,
+    new: Option<V>,
+}
+
+impl<V: AsRef<[u8]>, F: FnMut(Option<&[u8]>) -> Option<V>> Decide for Update<F, V> {
+    fn needs_value(&self) -> bool {
+        true
+    }
+
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
+        self.new = (self.change)(old.map(|old| old.value));
+        put_or_delete(self.new.as_ref().map(AsRef::as_ref))
+    }
+}
+
+/// See [`Client::update_with`].
+struct UpdateWith<F> {
+    change: F,
+    new: Vec<u8>,
+}
+
+impl<F: FnMut(Option<Entry<'_>>) -> Change<'_>> Decide for UpdateWith<F> {
+    fn needs_value(&self) -> bool {
+        true
+    }
+
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
+        match (self.change)(old) {
+            Change::Keep => Decision::Keep,
+            Change::Delete => Decision::Delete,
+            Change::Put(value, expiry) => {
+                self.new = value.into_owned();
+                Decision::Put(&self.new, expiry)
             }
         }
     }
 }
 
-fn put_or_delete<V>(value: Option<V>) -> Decision<V> {
+/// Puts or deletes a key if what it has is accepted, and tells whether it did.
+struct PutIf<'v, F> {
+    accepts: F,
+    needs_value: bool,
+    new: Option<&'v [u8]>,
+    done: bool,
+}
+
+impl<F: FnMut(Option<Entry<'_>>) -> bool> Decide for PutIf<'_, F> {
+    fn needs_value(&self) -> bool {
+        self.needs_value
+    }
+
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
+        self.done = (self.accepts)(old);
+        if self.done { put_or_delete(self.new) } else { Decision::Keep }
+    }
+}
+
+fn put_or_delete(value: Option<&[u8]>) -> Decision<'_> {
     value.map_or(Decision::Delete, |value| Decision::Put(value, Expiry::Never))
 }

@@ -33,11 +33,12 @@
 
 use super::{Holes, RecoveryReport, changed_headers, drawn_end};
 use crate::error::{Damage, DamagedPlace, Error};
+use crate::site::Existing;
 use crate::spine::{Rooted, Spine};
 #[cfg(doc)]
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::segments::{ScanError, SegmentInfo};
-use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
+use quipu_parts::space::{SpaceError, ZoneId};
 use std::collections::BTreeSet;
 
 /// What the headers say.
@@ -53,14 +54,9 @@ struct Headers {
     highest: u64,
 }
 
-/// Takes over the segments of a pool that was just mapped, whose index was examined, and settles what a crash left open. `progress` is
-/// told the zones done and in all.
-pub(crate) fn recover<I: Rooted>(
-    spine: &Spine<I>,
-    holes: Holes,
-    mut space: SpaceRecovery,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<RecoveryReport, Error> {
+/// Takes over the segments of a pool that was just mapped, whose index was examined, and settles what a crash left open.
+pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result<RecoveryReport, Error> {
+    let Existing { holes, found: mut space, progress } = pool;
     let heap = &spine.heap;
     if holes != Holes::AreDamage {
         let what = "after a crash of the operating system, which its durability does not cover, the pool";

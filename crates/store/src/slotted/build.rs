@@ -1,182 +1,209 @@
-//! Putting a spine over slots together: its parts, and the memory of its index.
-//!
-//! The code is the same with the index in DRAM and in the pool, and for what tells what is dead, but compiled for each:
-//! [`Slots`] says which a pool has.
+//! Putting a slot store together: its parts, and the memory of its index.
 //!
 //! Created is the index before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and
-//! one that has none in use was not finished, and is finished by whoever opens it.
+//! one that has none in use was not finished, and is finished when it is opened.
 
 use super::{SlotSpine, recovery};
-use crate::designs::{Design, viper, viper_pacman};
+use crate::designs::{Capabilities, NewPool};
 use crate::error::Error;
 use crate::offset_map::{NodePlace, OffsetMap};
 use crate::options::Options;
-use crate::recovery::{Holes, RecoveryReport};
-use crate::spine::Hot;
+use crate::recovery::RecoveryReport;
+use crate::site::{Existing, How, Opened, Site};
+use crate::spine::{Hot, STRIPES};
 use quipu_parts::heap::Clock;
-use quipu_parts::heap::slots::{Damage, Neighbor, SlotHeap, SlotSettings};
+use quipu_parts::heap::slots::{Damage, Neighbor, SlotError, SlotHeap, SlotSettings, SlotTechniques};
 use quipu_parts::index::cceh::{
     CcehError, CcehIndex, CcehRoot, CcehSettings, DramNodes, NodeMemory, PmNodes,
 };
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{Space, SpaceRecovery};
+use quipu_parts::space::{Feature, SETTINGS_LEN, Space};
 use std::sync::Arc;
 
-/// An open store of slots, by the memory of its index.
-#[derive(Clone)]
-pub(crate) enum Slots {
-    /// It is in DRAM.
-    Dram(Arc<SlotSpine<DramNodes, false>>),
-    /// It is in the pool.
-    Pm(Arc<SlotSpine<PmNodes, false>>),
-    /// It is in DRAM, and so is what tells what is dead.
-    Reduced(Arc<SlotSpine<DramNodes, true>>),
+/// What a design makes of a slot store.
+pub(crate) struct SlotParts {
+    /// Whether records of one size are updated in place.
+    pub(crate) updates_in_place: bool,
+    /// Whether puts are published by later writes of their client.
+    pub(crate) late: bool,
+    /// Free blocks that only reclamation gets at, and deletions where these are records.
+    pub(crate) reserve: usize,
 }
 
-/// Does the same with either.
-macro_rules! with_slots {
-    ($slots:expr, $spine:ident => $act:expr) => {
-        match $slots {
-            $crate::slotted::Slots::Dram($spine) => $act,
-            $crate::slotted::Slots::Pm($spine) => $act,
-            $crate::slotted::Slots::Reduced($spine) => $act,
-        }
-    };
-}
-pub(crate) use with_slots;
+/// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and what is left over at
+/// its ends should not count.
+const LEAST_ZONE: u64 = 256 << 10;
 
-/// What a pool is made of.
-struct Plan<'o> {
-    space: Arc<Space>,
-    settings: SlotSettings,
-    map: OffsetMap,
-    root: CcehRoot,
-    options: &'o Options,
+/// Free zones that the heap leaves to an index in the pool, of so many: the index is the last to find that the pool is full.
+fn index_share(zones: u32) -> u32 {
+    (zones / 32).max(1)
 }
 
-impl Slots {
-    /// Who shares it, itself included.
-    pub(crate) fn owners(&self) -> usize {
-        with_slots!(self, spine => Arc::strong_count(spine))
-    }
+/// What records do not prove that stand in slots or in the logs of pages.
+const UNPROVED: &[&str] = &[
+    "the bytes of keys and values",
+    "the sequence numbers of records",
+    "the marks that tell which records count",
+];
 
-    /// The store of a new pool.
-    pub(crate) fn create(space: Space, clock: Clock, options: &Options) -> Result<Slots, Error> {
-        let plan = Plan::of(space, options)?;
-        match plan.map.nodes {
-            NodePlace::Dram if plan.settings.techniques.reduce => {
-                plan.begin(plan.index_in_dram(), clock).map(|spine| Slots::Reduced(Arc::new(spine)))
-            }
-            NodePlace::Dram => {
-                plan.begin(plan.index_in_dram(), clock).map(|spine| Slots::Dram(Arc::new(spine)))
-            }
-            NodePlace::Pm => {
-                let index = plan.create_index(&clock)?;
-                plan.begin(index, clock).map(|spine| Slots::Pm(Arc::new(spine)))
-            }
+impl SlotParts {
+    /// What it can do.
+    pub(crate) const fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            large_values: true,
+            has_blocks: true,
+            features: &[Feature::CHECKED_USED],
+            // An offset has room for the number of any block.
+            pools_below: u64::MAX,
+            least_zone: LEAST_ZONE,
+            updates_in_place: self.updates_in_place,
+            waste: 50,
+            unproved: UNPROVED,
+            ..Capabilities::NONE
         }
     }
 
-    /// The store of a pool that was just mapped, recovered. `progress` is told the blocks done and in all.
-    pub(crate) fn open(
-        space: Space,
-        clock: Clock,
-        options: &Options,
-        holes: Holes,
-        mut found: SpaceRecovery,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<(Slots, RecoveryReport), Error> {
-        let plan = Plan::of(space, options)?;
-        let threads = options.recovery_threads;
-        match plan.map.nodes {
-            NodePlace::Dram if plan.settings.techniques.reduce => {
-                let (spine, damage) = plan.spine(plan.index_in_dram(), clock)?;
-                let report = recovery::recover(&spine, damage, threads, holes, found, progress)?;
-                Ok((Slots::Reduced(Arc::new(spine)), report))
-            }
-            NodePlace::Dram => {
-                let (spine, damage) = plan.spine(plan.index_in_dram(), clock)?;
-                let report = recovery::recover(&spine, damage, threads, holes, found, progress)?;
-                Ok((Slots::Dram(Arc::new(spine)), report))
-            }
-            NodePlace::Pm => {
-                let index = match CcehIndex::examine(plan.space.clone(), plan.root, 0) {
-                    Err(CcehError::Absent) if plan.space.committed_zones().is_empty() => {
-                        plan.space.repair(&mut found);
-                        plan.create_index(&clock)
+    /// Opens a store whose index is in DRAM. With `REDUCED`, bits in DRAM tell what is dead.
+    pub(crate) fn open<const REDUCED: bool>(
+        &self,
+        site: Site<'_>,
+        settings: PoolSettings,
+    ) -> Result<Opened, Error> {
+        let (index, clock) = (CcehIndex::in_dram(settings.shape(&site)), site.clock());
+        self.finish::<DramNodes, REDUCED>(site, &settings, index, clock)
+    }
+
+    /// Opens a store whose index is in the pool.
+    pub(crate) fn open_in_pool(&self, mut site: Site<'_>, settings: PoolSettings) -> Result<Opened, Error> {
+        let (space, clock) = (site.space.clone(), site.clock());
+        let index = match &mut site.how {
+            How::Existing(Existing { found, .. }) => {
+                match CcehIndex::examine(space.clone(), settings.root, 0) {
+                    Err(CcehError::Absent) if space.committed_zones().is_empty() => {
+                        space.repair(found);
+                        settings.create_index(&site, &clock)?
                     }
-                    examined => Ok(examined?),
-                }?;
-                let (spine, damage) = plan.spine(index, clock)?;
-                let report = recovery::recover(&spine, damage, threads, holes, found, progress)?;
-                Ok((Slots::Pm(Arc::new(spine)), report))
+                    examined => examined?,
+                }
             }
-        }
-    }
-}
-
-impl Plan<'_> {
-    fn of(space: Space, options: &Options) -> Result<Plan<'_>, Error> {
-        let superblock = space.superblock();
-        let (settings, map, root) = viper::decode(&superblock.settings)?;
-        viper_pacman::check(Design::from_id(superblock.design.get()), &settings, &map)?;
-        Ok(Plan { space: Arc::new(space), settings, map, root, options })
-    }
-
-    fn shape(&self) -> CcehSettings {
-        if self.options.testing.tiny_index { CcehSettings::tiny() } else { self.map.shape }
-    }
-
-    fn index_in_dram(&self) -> CcehIndex<DramNodes> {
-        CcehIndex::in_dram(self.shape())
-    }
-
-    /// A new index in the pool, which the superblock names.
-    fn create_index(&self, clock: &Clock) -> Result<CcehIndex<PmNodes>, Error> {
-        let space = &self.space;
-        // The run has durably begun before anything else changes.
-        clock.begin(space);
-        let keep = |root: CcehRoot| {
-            space.update_superblock(|superblock| {
-                superblock.settings = viper::encode(&self.settings, &self.map, root.to_bytes());
-            });
+            _ => settings.create_index(&site, &clock)?,
         };
-        Ok(CcehIndex::create(space.clone(), self.shape(), 0, keep)?)
+        self.finish::<PmNodes, false>(site, &settings, index, clock)
+    }
+
+    /// The store of a new pool, with room in it, or that of one that was just mapped, recovered.
+    fn finish<M: NodeMemory, const REDUCED: bool>(
+        &self,
+        site: Site<'_>,
+        settings: &PoolSettings,
+        index: CcehIndex<M>,
+        clock: Clock,
+    ) -> Result<Opened, Error> {
+        let (spine, damage) = self.spine::<M, REDUCED>(&site, settings, index, clock)?;
+        let recovery = match site.how {
+            How::Existing(pool) => recovery::recover(&spine, damage, site.options.recovery_threads, pool)?,
+            How::New | How::Unrecovered => {
+                spine.begin()?;
+                if spine.heap.free_blocks() == 0 {
+                    return Err(Error::no_room_in(&site.space));
+                }
+                RecoveryReport::default()
+            }
+        };
+        Ok(Opened { engine: Arc::new(spine), recovery })
     }
 
     /// The spine over these parts, and what is damaged of the heap's chunks.
     fn spine<M: NodeMemory, const REDUCED: bool>(
         &self,
+        site: &Site<'_>,
+        settings: &PoolSettings,
         index: CcehIndex<M>,
         clock: Clock,
     ) -> Result<(SlotSpine<M, REDUCED>, Vec<Damage>), Error> {
+        let space = &site.space;
         let zones = index.memory().zones();
-        let leave = if zones.is_empty() { 0 } else { viper::index_share(self.space.zone_count()) };
+        let leave = if zones.is_empty() { 0 } else { index_share(space.zone_count()) };
         let neighbor = Neighbor { zones, leave };
-        let certifier = Certifier::new(self.space.superblock().secret());
-        let (space, settings) = (self.space.clone(), self.settings);
-        let design = Design::from_id(space.superblock().design.get());
-        let reserve = if REDUCED { viper_pacman::RESERVE } else { viper::RESERVE };
-        let (heap, damage) = SlotHeap::beside(&neighbor, space, certifier, clock, settings, reserve)?;
-        let testing = &self.options.testing;
-        let stripes = testing.stripes.unwrap_or(viper::STRIPES);
-        let hot_set = Hot::settings(testing);
-        // PACMAN is held against the paper's own order.
-        let late = self.options.late && design == Some(Design::Viper);
-        Ok((SlotSpine::new(heap, index, stripes, hot_set, late, testing.twin), damage))
+        let certifier = Certifier::new(space.superblock().secret());
+        let (heap, damage) =
+            SlotHeap::beside(&neighbor, space.clone(), certifier, clock, settings.slots, self.reserve)?;
+        let testing = &site.options.testing;
+        let stripes = testing.stripes.unwrap_or(STRIPES);
+        let late = self.late && site.options.late;
+        Ok((SlotSpine::new(heap, index, stripes, Hot::settings(testing), late, testing.twin), damage))
+    }
+}
+
+/// What the superblock remembers of a slot store: the settings of the heap, the Offset Map, and its root if it is in the pool.
+pub(crate) struct PoolSettings {
+    pub(crate) slots: SlotSettings,
+    pub(crate) map: OffsetMap,
+    root: CcehRoot,
+}
+
+const _: () = assert!(SlotSettings::LEN + OffsetMap::LEN == SETTINGS_LEN);
+
+impl PoolSettings {
+    /// Those of a new pool, with its index in this memory and these techniques.
+    pub(crate) fn fitted(
+        options: &Options,
+        pool: &NewPool,
+        nodes: NodePlace,
+        techniques: SlotTechniques,
+    ) -> PoolSettings {
+        PoolSettings {
+            slots: SlotSettings { techniques, ..options.slots.fitted(pool.zone_size) },
+            map: OffsetMap { nodes, ..options.offset_map }.fitted(pool.zone_size),
+            root: CcehRoot::from_bytes([0; _]),
+        }
     }
 
-    /// The spine of a new pool, with room in it.
-    fn begin<M: NodeMemory, const REDUCED: bool>(
-        &self,
-        index: CcehIndex<M>,
-        clock: Clock,
-    ) -> Result<SlotSpine<M, REDUCED>, Error> {
-        let (spine, _) = self.spine(index, clock)?;
-        spine.begin()?;
-        if spine.heap.free_blocks() == 0 {
-            return Err(Error::no_room_in(&self.space));
-        }
-        Ok(spine)
+    /// Those of the pool of a site.
+    pub(crate) fn of(site: &Site<'_>) -> Result<PoolSettings, Error> {
+        PoolSettings::recalled(&site.space.superblock().settings)
+    }
+
+    /// The bytes for the superblock.
+    pub(crate) fn encode(&self) -> [u8; SETTINGS_LEN] {
+        self.with_root(&self.root)
+    }
+
+    fn with_root(&self, root: &CcehRoot) -> [u8; SETTINGS_LEN] {
+        let mut bytes = [0; SETTINGS_LEN];
+        bytes[..SlotSettings::LEN].copy_from_slice(&self.slots.encode());
+        bytes[SlotSettings::LEN..].copy_from_slice(&self.map.encode(root.to_bytes()));
+        bytes
+    }
+
+    /// What these bytes say.
+    pub(crate) fn recalled(bytes: &[u8; SETTINGS_LEN]) -> Result<PoolSettings, Error> {
+        let unknown = SlotError::Settings { reason: "the superblock holds more than this release knows" };
+        let (Some(heap), Some(map)) = (bytes.first_chunk(), bytes.last_chunk()) else {
+            return Err(unknown.into());
+        };
+        let slots = SlotSettings::decode(heap)?;
+        let (map, root) = OffsetMap::decode(*map).ok_or(unknown)?;
+        Ok(PoolSettings { slots, map, root })
+    }
+
+    /// The error for settings that no pool of the design has.
+    pub(crate) fn refused(&self, reason: &'static str) -> Error {
+        SlotError::Settings { reason }.into()
+    }
+
+    fn shape(&self, site: &Site<'_>) -> CcehSettings {
+        if site.is_tiny() { CcehSettings::tiny() } else { self.map.shape }
+    }
+
+    /// A new index in the pool, which the superblock names.
+    fn create_index(&self, site: &Site<'_>, clock: &Clock) -> Result<CcehIndex<PmNodes>, Error> {
+        let space: &Arc<Space> = &site.space;
+        // The run has durably begun before anything else changes.
+        clock.begin(space);
+        let keep = |root: CcehRoot| {
+            space.update_superblock(|superblock| superblock.settings = self.with_root(&root));
+        };
+        Ok(CcehIndex::create(space.clone(), self.shape(site), 0, keep)?)
     }
 }

@@ -139,7 +139,7 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
         // time, and what the index did not have when we looked it does not have now: reclamation replaces, and adds nothing.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
-        let mourner = spine.bell().mourner();
+        let mourner = spine.admission.mourner();
         let old = spine.name(self.guard, own, Some(&entry.key), sighting);
         mourner.dismiss();
         match spine.twin {
@@ -232,7 +232,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// key. The caller holds no page, and may hold another key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
-        let mourner = self.bell().mourner();
+        let mourner = self.admission.mourner();
         let mut record = Vec::new();
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
         // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.

@@ -21,6 +21,8 @@
 mod adopt;
 mod build;
 mod bury;
+mod client;
+mod engine;
 mod evacuate;
 mod hot;
 mod iterate;
@@ -30,16 +32,13 @@ mod reclaim;
 mod recovery;
 mod write;
 
-pub(crate) use build::{Slots, with_slots};
-pub(crate) use iterate::SlotBatch;
-pub(crate) use recovery::check;
+pub(crate) use build::{PoolSettings, SlotParts};
+use iterate::SlotBatch;
 
-use crate::background::Bell;
+use crate::background::Admission;
 use crate::error::Error;
 use crate::options::Twin;
-use crate::spine::Decision;
 use crate::spine::Hot;
-use crate::stats::Stats;
 use hot::HotSide;
 use late::Lag;
 use quipu_medium::Region;
@@ -60,6 +59,7 @@ pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     stripes: Stripes,
     epochs: Collector,
     reclaimer: Reclaimer,
+    admission: Arc<Admission>,
     /// What is hot, if that is kept apart.
     hot: Option<Hot>,
     has_begun: AtomicBool,
@@ -100,26 +100,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let has_begun = AtomicBool::new(false);
         let publishes_late = Self::may_publish_late(publishes_late, heap.settings().tie_break);
-        SlotSpine { heap, index, stripes, epochs, reclaimer, hot, has_begun, publishes_late, twin }
+        let admission = Arc::default();
+        SlotSpine { heap, index, stripes, epochs, reclaimer, admission, hot, has_begun, publishes_late, twin }
     }
 
     pub(crate) fn region(&self) -> &Region {
         self.heap.region()
     }
 
-    pub(crate) fn heap(&self) -> &SlotHeap {
-        &self.heap
-    }
-
-    pub(crate) fn index(&self) -> &CcehIndex<M> {
-        &self.index
-    }
-
-    pub(crate) fn bell(&self) -> &Arc<Bell> {
-        self.reclaimer.bell()
-    }
-
-    pub(crate) fn session(&self) -> SlotSession {
+    fn own_session(&self) -> SlotSession {
         SlotSession {
             participant: self.epochs.register(),
             owner: self.owner(),
@@ -146,47 +135,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(self.heap.open_blocks()?)
     }
 
-    /// Sizes and counts, exact when nobody is writing.
-    pub(crate) fn stats(&self) -> Stats {
-        // Whoever writes or reads reports a failure.
-        let _ = self.settle_all(&self.epochs.register().pin());
-        let space = self.heap.space();
-        let (usage, index) = (self.heap.usage(), self.index.stats());
-        let used = usage.used_blocks * usage.block_bytes;
-        let live = usage.live_bytes + usage.value_blocks * usage.block_bytes;
-        let (freed, moved) = self.reclaimer.done();
-        let stats = Stats {
-            records: self.index.len(),
-            pool_bytes: self.region().len(),
-            zone_bytes: space.zone_size(),
-            zones: space.zone_count() as u64,
-            free_zones: space.free_zones() as u64,
-            reserved_bytes: self.heap.reserve() * usage.block_bytes,
-            free_bytes: self.heap.free_blocks() * usage.block_bytes,
-            segments: usage.usable_blocks,
-            segment_bytes: usage.block_bytes,
-            record_bytes: used.max(live),
-            garbage_bytes: used.saturating_sub(live),
-            moved_bytes: moved,
-            freed_segments: freed,
-            index_bytes: index.bytes,
-            index_pm_bytes: index.pm_bytes,
-            index_splits: index.splits,
-            ..Stats::default()
-        };
-        self.reclaimer.stalls().counted_in(stats)
-    }
-
     /// Ends a session; its block goes on with another client.
     pub(crate) fn end(&self, session: &mut SlotSession) {
         self.catch_up(session);
         self.heap.leave(std::mem::replace(&mut session.owner, self.owner()));
         self.leave_hot(session);
-    }
-
-    /// Longest key and longest value, in bytes.
-    pub(crate) fn limits(&self) -> (u64, u64) {
-        self.heap.limits()
     }
 
     /// Makes sure that the run has durably begun, ahead of a change that draws no number.
@@ -208,7 +161,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     #[inline]
     fn check_sizes(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.check_key(key)?;
-        let (len, (_, limit)) = (value.len() as u64, self.limits());
+        let (len, (_, limit)) = (value.len() as u64, self.heap.limits());
         if len > limit {
             return Err(Error::ValueTooLarge { len, limit });
         }
@@ -217,7 +170,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     #[inline]
     fn check_key(&self, key: &[u8]) -> Result<(), Error> {
-        let (limit, _) = self.limits();
+        let (limit, _) = self.heap.limits();
         match key.len() as u64 {
             0 => Err(Error::KeyEmpty { limit }),
             len if len > limit => Err(Error::KeyTooLarge { len, limit }),

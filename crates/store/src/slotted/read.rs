@@ -2,13 +2,11 @@
 //! looks a second time, and that under the lock of the index's segment.
 
 use super::{Misses, SlotSpine};
+use crate::engine::AT_ONCE;
 use crate::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::Offset;
 use quipu_parts::index::cceh::NodeMemory;
-
-/// Keys whose misses overlap in `get_many`.
-const BATCH: usize = 32;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// The hash of a key, for which the index is asked ahead: where a call is about one key the first of all that it does, since the
@@ -99,27 +97,26 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         record.is_none_or(|record| self.hash(record.key) != hash).then_some(offset)
     }
 
-    /// Values of many keys, whose cache misses overlap; `each` sees them in order.
-    pub(crate) fn get_many<K: AsRef<[u8]>>(
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    pub(crate) fn get_many(
         &self,
         guard: &Guard<'_>,
-        keys: &[K],
-        mut each: impl FnMut(usize, Option<&[u8]>),
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let (mut hashes, mut buffer) = ([0; BATCH], Vec::new());
-        for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.ask(key.as_ref());
+        let (mut hashes, mut buffer) = ([0; AT_ONCE], Vec::new());
+        let hashes = &mut hashes[..keys.len()];
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.ask(key);
+        }
+        for hash in &*hashes {
+            if let Some(word) = self.index.candidate(guard, *hash) {
+                self.heap.prefetch(Self::offset_of(word));
             }
-            for hash in &hashes[..keys.len()] {
-                if let Some(word) = self.index.candidate(guard, *hash) {
-                    self.heap.prefetch(Self::offset_of(word));
-                }
-            }
-            for (i, (hash, key)) in hashes.iter().zip(keys).enumerate() {
-                let found = self.get_into(guard, *hash, key.as_ref(), &mut buffer)?;
-                each(batch * BATCH + i, found.then_some(&buffer[..]));
-            }
+        }
+        for (position, (hash, key)) in hashes.iter().zip(keys).enumerate() {
+            let found = self.get_into(guard, *hash, key, &mut buffer)?;
+            each(position, found.then_some(&buffer[..]));
         }
         Ok(())
     }

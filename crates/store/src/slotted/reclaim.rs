@@ -101,6 +101,11 @@ impl Reclaimer {
         (self.freed.load(Ordering::Relaxed), self.moved.load(Ordering::Relaxed))
     }
 
+    /// Whether a block is being reclaimed at this moment.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+
     pub(super) fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
@@ -149,10 +154,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(())
     }
 
-    /// An error if nobody may write: see [`Bell::admit`].
+    /// An error if nobody may write: see [`Admission::admit`](crate::background::Admission::admit).
     #[inline]
     pub(super) fn admit_write(&self) -> Result<(), Error> {
-        self.reclaimer.bell.admit()
+        self.admission.admit()
     }
 
     /// A piece of the cleaner's work.
@@ -321,7 +326,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to move.
-    pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
+    pub(super) fn reclaim_all(&self) -> Result<(u64, u64), Error> {
         self.admit_write()?;
         let before = self.reclaimer.done();
         self.settle_all(&self.epochs.register().pin())?;
@@ -339,7 +344,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// Frees the blocks that hold no record, so that the next open finds nothing to do. Nobody else uses the store.
-    pub(crate) fn retire(&self) -> Result<(), Error> {
+    pub(super) fn free_empty(&self) -> Result<(), Error> {
         self.settle_all(&self.epochs.register().pin())?;
         let mut work = self.reclaimer.work.lock();
         self.heap.leave(std::mem::replace(&mut work.cleaner, self.heap.cleaner(0)));
@@ -348,10 +353,5 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         while self.reclaim_some(100)? == Step::Done {}
         self.heap.settle_unused();
         Ok(())
-    }
-
-    /// Whether a block is being reclaimed at this moment.
-    pub(crate) fn is_reclaiming(&self) -> bool {
-        self.reclaimer.busy.load(Ordering::Relaxed) != 0
     }
 }

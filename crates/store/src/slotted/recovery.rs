@@ -32,10 +32,11 @@ use crate::background;
 use crate::check::CheckReport;
 use crate::error::{Damage, DamagedPlace, Error};
 use crate::recovery::{Holes, RecoveryReport, changed_headers, drawn_end};
+use crate::site::Existing;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{self, FoundSlot, Location, SizedOffset, Stands};
 use quipu_parts::index::cceh::NodeMemory;
-use quipu_parts::space::{SpaceError, SpaceRecovery};
+use quipu_parts::space::SpaceError;
 use quipu_parts::sync::SpinLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -110,15 +111,13 @@ fn place_of(damage: slots::Damage) -> DamagedPlace {
 }
 
 /// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open.
-/// `progress` is told the blocks done and in all.
 pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     damage: Vec<slots::Damage>,
     threads: usize,
-    holes: Holes,
-    mut space: SpaceRecovery,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    pool: Existing<'_>,
 ) -> Result<RecoveryReport, Error> {
+    let Existing { holes, found: mut space, progress } = pool;
     let mut findings = scan_all(spine, threads, progress);
     findings.damage.extend(damage.into_iter().map(place_of));
     if let Some(error) = findings.refused {

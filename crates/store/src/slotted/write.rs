@@ -3,8 +3,9 @@
 use super::hot::owner_for;
 use super::late::{Finishing, Late};
 use super::reclaim::LEAST_PERCENT;
-use super::{Decision, EXACT, Misses, SlotSession, SlotSpine, exact};
+use super::{EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::change::{Entry, Expiry};
+use crate::engine::{Decide, Decision};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_parts::epoch::Guard;
@@ -29,18 +30,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.write(session, stripe, hash, key, value)
     }
 
-    /// Puts every pair, each durably and one after the other. On an error those before the one that failed are written.
-    pub(crate) fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        session: &mut SlotSession,
-        pairs: &[(K, V)],
-    ) -> Result<(), Error> {
-        for (key, value) in pairs {
-            self.check_sizes(key.as_ref(), value.as_ref())?;
-        }
-        pairs.iter().try_for_each(|(key, value)| self.put(session, key.as_ref(), value.as_ref()))
-    }
-
     /// Deletes a key, and tells whether it was there (section 4.5).
     #[inline]
     pub(crate) fn remove(&self, session: &mut SlotSession, key: &[u8]) -> Result<bool, Error> {
@@ -53,12 +42,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// Locks `key`, shows its value to `decide`, and carries out the decision durably.
-    pub(crate) fn modify<V: AsRef<[u8]>, T>(
+    pub(crate) fn modify(
         &self,
         session: &mut SlotSession,
         key: &[u8],
-        decide: impl FnOnce(Option<Entry<'_>>) -> (Decision<V>, T),
-    ) -> Result<T, Error> {
+        decide: &mut dyn Decide,
+    ) -> Result<(), Error> {
         self.check_key(key)?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
@@ -68,21 +57,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let SlotSession { participant, buffer, .. } = &mut *session;
         let existed = self.read(&participant.pin(), hash, key, buffer)?;
         let entry = Entry { value: buffer, expiry: Expiry::Never, version: None };
-        let (decision, outcome) = decide(existed.then_some(entry));
-        match decision {
-            Decision::Keep => {}
-            Decision::Put(_, Expiry::At(_)) => return Err(Error::Unsupported { what: "expiry" }),
+        match decide.decide(existed.then_some(entry)) {
+            Decision::Put(_, Expiry::At(_)) => Err(Error::Unsupported { what: "expiry" }),
             Decision::Put(value, Expiry::Never) => {
-                let value = value.as_ref();
                 self.check_sizes(key, value)?;
-                self.write(session, stripe, hash, key, value)?;
+                self.write(session, stripe, hash, key, value)
             }
-            Decision::Delete if existed => {
-                self.delete(session, &stripe, hash, key)?;
-            }
-            Decision::Delete => {}
+            Decision::Delete if existed => self.delete(session, &stripe, hash, key).map(drop),
+            Decision::Keep | Decision::Delete => Ok(()),
         }
-        Ok(outcome)
     }
 
     /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number. Returns what stood
@@ -93,7 +76,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         session: &mut SlotSession,
         key: &[u8],
         at: u64,
-        change: impl Fn(u64) -> u64,
+        change: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, Error> {
         let hash = self.ask(key);
         self.stripes.prefetch(hash);
@@ -104,11 +87,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // too long is none of those there, and is refused below.
         if let Some(word) = self.index.candidate(&guard, hash)
             && self.has_begun()
-            && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, &change)?
+            && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, change)?
         {
             return Ok(Some(old));
         }
-        self.find_and_update(&guard, hash, key, at, &change)
+        self.find_and_update(&guard, hash, key, at, change)
     }
 
     /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run, and what is refused.
@@ -119,7 +102,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         hash: u64,
         key: &[u8],
         at: u64,
-        change: &impl Fn(u64) -> u64,
+        change: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, Error> {
         self.check_key(key)?;
         let mut misses = Misses::default();

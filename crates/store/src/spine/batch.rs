@@ -2,6 +2,7 @@
 
 use super::hot::writer_for;
 use super::{Placed, Session, Spine};
+use crate::engine::AT_ONCE;
 use crate::error::{Error, ErrorKind};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{LastLine, Use};
@@ -9,14 +10,11 @@ use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::stripes::StripeGuard;
 
-/// Records that share a fence, and stripes locked at once.
-pub(super) const BATCH: usize = 32;
-
-/// The stripes of up to [`BATCH`] keys, each locked once.
+/// The stripes of up to [`AT_ONCE`] keys, each locked once.
 pub(super) struct Locks<'s> {
-    guards: [Option<StripeGuard<'s>>; BATCH],
+    guards: [Option<StripeGuard<'s>>; AT_ONCE],
     /// By key, where the guard of its stripe is.
-    holders: [usize; BATCH],
+    holders: [usize; AT_ONCE],
 }
 
 impl Locks<'_> {
@@ -27,10 +25,10 @@ impl Locks<'_> {
 }
 
 impl<I: Index> Spine<I> {
-    /// Locks the stripes of up to [`BATCH`] hashes, in rising order, each by the first of the keys that share it.
+    /// Locks the stripes of up to [`AT_ONCE`] hashes, in rising order, each by the first of the keys that share it.
     pub(super) fn lock_all(&self, guard: &Guard<'_>, hashes: &[u64]) -> Locks<'_> {
-        let mut by_stripe = [0; BATCH];
-        let mut locks = Locks { guards: [const { None }; BATCH], holders: [0; BATCH] };
+        let mut by_stripe = [0; AT_ONCE];
+        let mut locks = Locks { guards: [const { None }; AT_ONCE], holders: [0; AT_ONCE] };
         self.lock_in_order(
             guard,
             hashes,
@@ -70,40 +68,20 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Puts every pair; each is durable when this returns. Not atomic: after a crash each record is there whole or not
+    /// Puts up to [`AT_ONCE`] pairs; each is durable when this returns. Not atomic: after a crash each record is there whole or not
     /// at all. On an error the pairs before the one that failed are written.
-    pub(crate) fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        session: &mut Session,
-        pairs: &[(K, V)],
-    ) -> Result<(), Error> {
-        for (key, value) in pairs {
-            self.check_key(key.as_ref())?;
-            self.check_value(value.as_ref())?;
-        }
-        pairs.chunks(BATCH).try_for_each(|pairs| {
-            self.relieve()?;
-            // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns may change,
-            // and it may panic.
-            let mut resolved = [(&[][..], &[][..]); BATCH];
-            for (place, (key, value)) in resolved.iter_mut().zip(pairs) {
-                *place = (key.as_ref(), value.as_ref());
-                self.check_key(place.0)?;
-                self.check_value(place.1)?;
-            }
-            // Those that share a fence together, large ones on their own.
-            let both_small =
-                |(_, one): &(_, &[u8]), (_, next): &(_, &[u8])| !self.is_large(one) && !self.is_large(next);
-            resolved[..pairs.len()].chunk_by(both_small).try_for_each(|run| match run {
-                [(key, value)] if self.is_large(value) => {
-                    self.put_large(session, &Content::value(key, value))
-                }
-                small => self.put_small(session, small),
-            })
+    pub(crate) fn put_many(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        self.relieve()?;
+        // Those that share a fence together, large ones on their own.
+        let both_small =
+            |(_, one): &(_, &[u8]), (_, next): &(_, &[u8])| !self.is_large(one) && !self.is_large(next);
+        pairs.chunk_by(both_small).try_for_each(|run| match run {
+            [(key, value)] if self.is_large(value) => self.put_large(session, &Content::value(key, value)),
+            small => self.put_small(session, small),
         })
     }
 
-    /// Puts up to [`BATCH`] pairs, making room on the way.
+    /// Puts up to [`AT_ONCE`] pairs, making room on the way.
     fn put_small(&self, session: &mut Session, mut rest: &[(&[u8], &[u8])]) -> Result<(), Error> {
         while !rest.is_empty() {
             match self.put_batch(session, rest) {
@@ -121,7 +99,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Puts up to [`BATCH`] pairs, as many as one segment takes, or one for what is hot and one for the rest; tells how many. If there
+    /// Puts up to [`AT_ONCE`] pairs, as many as one segment takes, or one for what is hot and one for the rest; tells how many. If there
     /// is no room for any more: how many of them are written, and the error.
     ///
     /// Of one segment each, since one that has been left may be cleaned at once: a cleaner takes what the index does not name for
@@ -129,7 +107,7 @@ impl<I: Index> Spine<I> {
     fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<usize, (usize, Error)> {
         let Session { participant, writer: cold, hot, .. } = session;
         let guard = participant.pin();
-        let (mut hashes, mut near) = ([0; BATCH], [None; BATCH]);
+        let (mut hashes, mut near) = ([0; AT_ONCE], [None; AT_ONCE]);
         for ((hash, near), (key, _)) in hashes.iter_mut().zip(&mut near).zip(pairs) {
             *hash = self.hash(key);
             if !self.takes_hint(Kind::Value) {
@@ -144,7 +122,7 @@ impl<I: Index> Spine<I> {
             self.drop_revoked(&mut side.writer);
         }
 
-        let mut written = [const { None::<Placed<'_>> }; BATCH];
+        let mut written = [const { None::<Placed<'_>> }; AT_ONCE];
         let (mut count, mut failure) = (pairs.len(), None);
         // Whether anything of this batch stands in the segment for what is cold, and in that for what is hot.
         let mut stands_in = [false; 2];

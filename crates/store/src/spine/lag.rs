@@ -100,7 +100,7 @@ impl<I: Index> Spine<I> {
     /// Publishes what another client parked; its record tells the key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
-        let mourner = self.compactor.bell().mourner();
+        let mourner = self.admission.mourner();
         assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
         let offset = self.heap.resolve(reference_of(parked.word));
         // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
@@ -115,7 +115,7 @@ impl<I: Index> Spine<I> {
 
     #[inline]
     fn publish_late(&self, guard: &Guard<'_>, shard: Shard, placed: Placed<'_>) {
-        let mourner = self.compactor.bell().mourner();
+        let mourner = self.admission.mourner();
         let published = self.publish(guard, shard, &placed, None);
         published.expect("only a store whose index never fails publishes late");
         mourner.dismiss();

@@ -14,51 +14,53 @@
 mod batch;
 mod build;
 mod clear;
+mod client;
 mod compact;
 mod durable;
 mod eliminate;
+mod engine;
 mod frame;
 mod hot;
 mod lag;
 mod large;
-mod logs;
 mod proved;
 mod read;
 mod rooted;
 mod scan;
 mod write;
 
-pub(crate) use build::{Plan, clock_of};
+use build::SaveOf;
+pub(crate) use build::{LogParts, STRIPES};
 use compact::{Compactor, workers_of};
 pub(crate) use hot::Hot;
 pub(crate) use lag::{TOMBSTONE, tagged};
-pub(crate) use logs::{Logs, with_logs};
 pub(crate) use read::Batch;
-pub(crate) use rooted::{Remembered, Rooted};
-pub(crate) use scan::Pair;
-pub(crate) use write::Decision;
+pub(crate) use rooted::Rooted;
 
+use crate::background::Admission;
 use crate::error::Error;
 use crate::options::Twin;
-use crate::stats::Stats;
+use client::RangeOf;
 use eliminate::Elimination;
 use hot::HotSide;
 use lag::Lag;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard, Use};
+use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
 use quipu_parts::heap::{Numbers, Reference, SizedReference};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, HINT_FIELD, Kind, RecordView};
 use quipu_parts::stripes::{Parked, StripeGuard, Stripes};
+use std::sync::Arc;
 
 /// The parts of one open store.
-pub(crate) struct Spine<I> {
+pub(crate) struct Spine<I: Index> {
     pub(crate) heap: LogHeap,
     pub(crate) index: I,
     pub(crate) stripes: Stripes,
     pub(crate) epochs: Collector,
     pub(crate) compactor: Compactor,
+    pub(crate) admission: Arc<Admission>,
     /// Whether blind writes publish late (see [`lag`]): only if the index never fails.
     pub(crate) publishes_late: bool,
     /// Whether words tell how long a record is, where the index has room for that (PACMAN section 3.2).
@@ -70,6 +72,10 @@ pub(crate) struct Spine<I> {
     elimination: Elimination,
     /// Whether reads prove what they answer with (see [`proved`]).
     pub(crate) verifies: bool,
+    /// How its keys are walked in order, if the index keeps one.
+    in_order: Option<RangeOf<I>>,
+    /// How a checkpoint is left, if there is to be one.
+    save: Option<SaveOf<I>>,
     pub(crate) twin: Option<Twin>,
 }
 
@@ -157,7 +163,7 @@ impl<I: Index> Spine<I> {
         self.heap.region()
     }
 
-    pub(crate) fn session(&self, node: Option<Node>) -> Session {
+    pub(crate) fn own_session(&self, node: Option<Node>) -> Session {
         let writer = || Writer::new(&self.heap, node);
         let (writer, hot) = (writer(), self.hot_side(writer));
         Session { participant: self.epochs.register(), writer, hot, lag: Lag::default() }
@@ -167,61 +173,6 @@ impl<I: Index> Spine<I> {
     pub(crate) fn end(&self, session: &mut Session) {
         self.catch_up(session);
         self.leave_all(session);
-    }
-
-    /// Publishes, gives back and seals all that there is, for a store that nobody uses any more.
-    ///
-    /// # Errors
-    /// [`Error::BackgroundFailed`] if a write can be neither published nor left out.
-    pub(crate) fn retire(&self) -> Result<(), Error> {
-        self.settle_all(&self.epochs.register().pin())?;
-        self.give_back();
-        self.heap.seal_idle();
-        Ok(())
-    }
-
-    /// Sizes and counts, exact when nobody is writing.
-    pub(crate) fn stats(&self) -> Stats {
-        let participant = self.epochs.register();
-        let guard = participant.pin();
-        // Whoever writes or reads reports a failure.
-        let _ = self.settle_all(&guard);
-        let space = self.heap.space();
-        let index = self.index.stats();
-        let bytes = self.heap.usage();
-        let compacted = self.compactor.done();
-        let goal = self.compactor.goal();
-        let stats = Stats {
-            // Damage, which every other call reports.
-            records: self.index.len(&guard).unwrap_or_default(),
-            pool_bytes: self.region().len(),
-            zone_bytes: space.zone_size(),
-            zones: space.zone_count() as u64,
-            free_zones: space.free_zones() as u64,
-            reserve_zones: self.heap.reserve() as u64,
-            reserved_bytes: self.heap.reserve() as u64 * space.zone_size(),
-            free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),
-            segments: (u64::from(space.zone_count()) - self.heap.reserve() as u64)
-                .saturating_sub(index.pm_bytes.div_ceil(space.zone_size())),
-            segment_bytes: space.zone_size(),
-            record_bytes: bytes.written,
-            garbage_bytes: bytes.garbage + bytes.tombstones,
-            tombstone_bytes: bytes.tombstones,
-            moved_bytes: compacted.moved,
-            moved_records: compacted.records,
-            hinted_records: compacted.by_hint,
-            freed_segments: compacted.segments,
-            goal_zones: goal as u64,
-            owed_zones: goal.saturating_sub(self.heap.zones_left(Use::Put)) as u64,
-            value_bytes: (self.heap.zones_of_values() * space.zone_size()).saturating_sub(index.pm_bytes),
-            index_bytes: index.bytes,
-            index_pm_bytes: index.pm_bytes,
-            index_splits: index.splits,
-            index_records_read: index.records_read,
-            eliminated_writes: self.elimination.count(),
-            ..Stats::default()
-        };
-        self.compactor.stalls().counted_in(stats)
     }
 
     /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a time of expiry and

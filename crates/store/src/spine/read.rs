@@ -1,15 +1,13 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
-use super::{Located, Pair, Spine, reference_of};
+use super::{Located, Spine, reference_of};
+use crate::engine::AT_ONCE;
 use crate::error::Error;
-use crate::walks::KeyValue;
+use crate::walks::{KeyValue, Pair};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
 use std::borrow::Cow;
-
-/// Keys whose misses overlap in `get_many`.
-const BATCH: usize = 32;
 
 /// Lines of a record that a batched get asks for ahead; the hardware fetches the rest of a longer one by itself.
 const AHEAD: u64 = 4;
@@ -166,35 +164,31 @@ impl<I: Index> Spine<I> {
         time <= self.region().now()
     }
 
-    /// Values of many keys, whose cache misses overlap; `each` sees them in order.
-    pub(crate) fn get_many<K: AsRef<[u8]>>(
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    pub(crate) fn get_many(
         &self,
         guard: &Guard<'_>,
-        keys: &[K],
-        mut each: impl FnMut(usize, Option<&[u8]>),
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let mut wanted = [Key { bytes: &[], hash: 0 }; BATCH];
-        for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            for (place, key) in wanted.iter_mut().zip(keys) {
-                *place = self.key(key.as_ref());
-                self.index.prefetch(*place);
-            }
-            for key in &wanted[..keys.len()] {
-                if let Some(offset) = self.index.candidate(guard, *key).and_then(|word| self.place_of(word)) {
-                    for line in 0..AHEAD {
-                        self.region().prefetch(offset + line * quipu_medium::LINE);
-                    }
+        let mut wanted = [Key { bytes: &[], hash: 0 }; AT_ONCE];
+        let wanted = &mut wanted[..keys.len()];
+        for (place, key) in wanted.iter_mut().zip(keys) {
+            *place = self.key(key);
+            self.index.prefetch(*place);
+        }
+        for key in &*wanted {
+            if let Some(offset) = self.index.candidate(guard, *key).and_then(|word| self.place_of(word)) {
+                for line in 0..AHEAD {
+                    self.region().prefetch(offset + line * quipu_medium::LINE);
                 }
             }
-            for (i, key) in wanted[..keys.len()].iter().enumerate() {
-                self.settle(guard, key.hash)?;
-                let position = batch * BATCH + i;
-                match self.find::<true>(guard, *key)? {
-                    Some(record) if record.is_large() => {
-                        each(position, Some(&self.assemble(guard, &record)?));
-                    }
-                    found => each(position, found.map(|record| record.value)),
-                }
+        }
+        for (position, key) in wanted.iter().enumerate() {
+            self.settle(guard, key.hash)?;
+            match self.find::<true>(guard, *key)? {
+                Some(record) if record.is_large() => each(position, Some(&self.assemble(guard, &record)?)),
+                found => each(position, found.map(|record| record.value)),
             }
         }
         Ok(())

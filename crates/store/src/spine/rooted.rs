@@ -1,31 +1,14 @@
 //! Indexes in the pool: making one, and finding it again by the root that the superblock keeps.
 
 use crate::bucket_table::MpkvSettings;
-use crate::techniques::{FlatSettings, Techniques};
+use crate::settings_image::Remembered;
+use crate::techniques::FlatSettings;
 use quipu_parts::index::buckets::{BucketError, BucketIndex, BucketSettings, Locking};
 use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehSettings, NodeMemory, PmNodes};
 use quipu_parts::index::fastfair::{FastFairError, FastFairIndex};
 use quipu_parts::index::{Index, IndexError, IndexRoot, PmWords};
-use quipu_parts::space::{SETTINGS_LEN, Space};
+use quipu_parts::space::Space;
 use std::sync::Arc;
-
-/// What the superblock remembers of a design whose index may be in the pool.
-pub(crate) trait Remembered: Copy {
-    /// What these bytes say; `None` if that is nothing that this release knows.
-    fn decode(bytes: &[u8; SETTINGS_LEN]) -> Option<Self>;
-
-    /// The bytes for the superblock.
-    fn encode(&self) -> [u8; SETTINGS_LEN];
-
-    /// How the store compacts.
-    fn techniques(&self) -> Techniques;
-
-    /// The root of the index.
-    fn root(&self) -> IndexRoot;
-
-    /// The same with an index of this root.
-    fn with_root(self, root: IndexRoot) -> Self;
-}
 
 /// An index that survives a crash by itself.
 pub(crate) trait Rooted: Index + Sized {

@@ -2,7 +2,7 @@
 
 use super::Spine;
 use crate::error::Error;
-use crate::walks::KeyValue;
+use crate::walks::Pair;
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{BothWays, Index, IndexError};
@@ -12,34 +12,9 @@ use std::ops::Bound;
 /// Keys whose records are asked for together.
 const AT_ONCE: usize = 32;
 
-/// A pair of a scan.
-pub(crate) type Pair<'g> = Result<KeyValue<'g>, Error>;
-
-impl<I: BothWays> Spine<I> {
-    /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].
-    pub(crate) fn range<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-        from: Bound<Cow<'g, [u8]>>,
-        to: Bound<Cow<'g, [u8]>>,
-    ) -> Ordered<'g, I> {
-        Ordered {
-            spine: self,
-            guard,
-            from,
-            to,
-            front: None,
-            back: None,
-            told: [None; 2],
-            damaged: Vec::new(),
-            ended: false,
-        }
-    }
-}
-
 /// A scan from both ends. The last key told at an end bounds the other end, so they meet where nothing is left between them. It
 /// does not bound its own: the walk of the index goes on in order, whatever a damaged key says.
-pub(crate) struct Ordered<'g, I: BothWays> {
+pub(super) struct Ordered<'g, I: BothWays> {
     spine: &'g Spine<I>,
     guard: &'g Guard<'g>,
     from: Bound<Cow<'g, [u8]>>,
@@ -54,6 +29,26 @@ pub(crate) struct Ordered<'g, I: BothWays> {
 }
 
 impl<'g, I: BothWays> Ordered<'g, I> {
+    /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].
+    pub(super) fn new(
+        spine: &'g Spine<I>,
+        guard: &'g Guard<'g>,
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Ordered<'g, I> {
+        Ordered {
+            spine,
+            guard,
+            from,
+            to,
+            front: None,
+            back: None,
+            told: [None; 2],
+            damaged: Vec::new(),
+            ended: false,
+        }
+    }
+
     /// The next pair from one of the ends.
     #[inline]
     fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {

@@ -4,6 +4,7 @@ use super::hot::writer_for;
 use super::lag::Noted;
 use super::{Located, Placed, Session, Spine, Writer, reference_of};
 use crate::change::{Entry, Expiry};
+use crate::engine::{Decide, Decision};
 use crate::error::Error;
 use crate::options::Twin;
 use quipu_medium::{MediumError, Node};
@@ -13,16 +14,6 @@ use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::stripes::StripeGuard;
-
-/// What a write decided.
-pub(crate) enum Decision<V> {
-    /// Leave the key as it is.
-    Keep,
-    /// Give it this value, until it expires.
-    Put(V, Expiry),
-    /// Delete it.
-    Delete,
-}
 
 /// Why a decision was not carried out, and the bytes and zones it wanted.
 struct Refusal {
@@ -121,39 +112,38 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Locks `key`, shows its value to `decide`, and carries out the decision durably. Without `WHOLE` the value is empty
-    /// and shows only that the key exists.
+    /// Locks `key`, shows what it has to `decide`, and carries out the decision durably.
     ///
     /// If there is no room for what was decided, the key is let go while some is made, and then it is decided again: as long as
     /// room can be made, nobody is refused because another one took it before the key was locked.
     #[inline]
-    pub(crate) fn modify<const WHOLE: bool, V: AsRef<[u8]>, T>(
+    pub(crate) fn modify<D: Decide + ?Sized>(
         &self,
         session: &mut Session,
         key: &[u8],
-        mut decide: impl FnMut(Option<Entry<'_>>) -> (Decision<V>, T),
-    ) -> Result<T, Error> {
+        decide: &mut D,
+    ) -> Result<(), Error> {
         self.check_key(key)?;
         loop {
             self.relieve()?;
-            match self.decide::<WHOLE, V, T>(session, key, &mut decide) {
-                Ok(outcome) => return Ok(outcome),
-                Err(Refusal { error, wanted, purpose }) => {
-                    self.leave_all(session);
-                    self.make_space_or(error, &mut session.writer, wanted, purpose)?;
-                }
-            }
+            let decided = match decide.needs_value() {
+                true => self.decide::<true, D>(session, key, decide),
+                false => self.decide::<false, D>(session, key, decide),
+            };
+            let Err(Refusal { error, wanted, purpose }) = decided else { return Ok(()) };
+            self.leave_all(session);
+            self.make_space_or(error, &mut session.writer, wanted, purpose)?;
         }
     }
 
-    /// The same with no look at how much room is left.
+    /// The same with no look at how much room is left. Without `WHOLE` the value is shown empty.
     #[inline]
-    fn decide<const WHOLE: bool, V: AsRef<[u8]>, T>(
+    fn decide<const WHOLE: bool, D: Decide + ?Sized>(
         &self,
         session: &mut Session,
         key: &[u8],
-        decide: impl FnOnce(Option<Entry<'_>>) -> (Decision<V>, T),
-    ) -> Result<T, Refusal> {
+        decide: &mut D,
+    ) -> Result<(), Refusal> {
         let Session { participant, writer: cold, hot, .. } = session;
         let key = self.key(key);
         let near = self.index.prefetch_to_write(key);
@@ -169,22 +159,19 @@ impl<I: Index> Spine<I> {
             expiry: Expiry::of_field(record.expires),
             version: Some(record.header.sequence.get()),
         });
-        let (decision, outcome) = match (seen, entry) {
+        let decision = match (seen, entry) {
             (Some(record), Some(entry)) if WHOLE && record.is_large() => {
-                decide(Some(Entry { value: &self.assemble(&guard, record)?, ..entry }))
+                decide.decide(Some(Entry { value: &self.assemble(&guard, record)?, ..entry }))
             }
-            _ => decide(entry),
+            _ => decide.decide(entry),
         };
-        let content = match &decision {
-            Decision::Keep => return Ok(outcome),
+        let content = match decision {
+            Decision::Keep => return Ok(()),
             Decision::Put(value, expiry) => {
-                Content { expires: expiry.field(), ..Content::value(key.bytes, value.as_ref()) }
+                Content { expires: expiry.field(), ..Content::value(key.bytes, value) }
             }
-            Decision::Delete if seen.is_none() => return Ok(outcome),
-            Decision::Delete if I::DURABLE => {
-                self.erase(&guard, cold, key)?;
-                return Ok(outcome);
-            }
+            Decision::Delete if seen.is_none() => return Ok(()),
+            Decision::Delete if I::DURABLE => return Ok(self.erase(&guard, cold, key)?),
             Decision::Delete => Content::tombstone(key.bytes),
         };
         let (kind, purpose) = (content.kind, purpose_of(content.kind));
@@ -194,7 +181,7 @@ impl<I: Index> Spine<I> {
         if self.is_large(content.value) {
             let refused = |error| Refusal { error, wanted: self.wanted(&content), purpose };
             let replaced = self.replace_by_large(&guard, writer, &stripe, key, old, &content);
-            return replaced.map(|()| outcome).map_err(refused);
+            return replaced.map_err(refused);
         }
         let content = self.hinted(content, key, participant, is_hot)?;
         let refused = |zones| move |error| Refusal { error, wanted: (content.record_len(), zones), purpose };
@@ -207,7 +194,7 @@ impl<I: Index> Spine<I> {
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
         }
-        Ok(outcome)
+        Ok(())
     }
 
     /// Whether records of this kind are given hints, unless they are hot. Looking for one reads what a write needs of the index, so

@@ -2,14 +2,15 @@
 //!
 //! The medium maps them privately, so the system keeps the file as it is, whatever happens to it in memory. A recovery
 //! runs as ever and leaves its work in pages of this process. Writes are refused where they are
-//! [admitted](crate::background::Bell::admit), there is no cleaner, and a close does nothing.
+//! [admitted](crate::background::Admission::admit), no job has a thread, and a close does nothing.
 
-use super::{Store, check_superblock, open};
+use super::{Store, check_superblock, folder_of, open};
 use crate::designs::Design;
+use crate::engine::NO_SALVAGE;
 use crate::error::Error;
 use crate::options::Options;
-use crate::salvage::{self, SalvageReport};
-use crate::spine::{Plan, with_logs};
+use crate::salvage::SalvageReport;
+use crate::site::{How, Opened, Site};
 use quipu_medium::{MediumError, Region};
 use quipu_parts::space::Space;
 use std::path::Path;
@@ -59,7 +60,8 @@ impl Store {
         options: &Options,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
-        open(Region::open_read_only(path, options.medium)?, options, progress)
+        let path = path.as_ref();
+        open(Region::open_read_only(path, options.medium)?, folder_of(path), options, progress)
     }
 
     /// Copies what proves itself of the damaged pool at `path` into a new pool at `into`, of the same size and, unless
@@ -91,20 +93,18 @@ impl Store {
         let (space, wrong) = Space::survey(region)?;
         let superblock = space.superblock();
         let design = check_superblock(&superblock, options)?;
-        if !design.description().salvages {
-            return Err(Error::Unsupported {
-                what: "records that prove themselves and tell which of them count, so nothing can be salvaged",
-            });
+        if !design.can().salvages {
+            return Err(Error::Unsupported { what: NO_SALVAGE });
         }
         let size = superblock.pool_len();
         let zone_size = options.zone_size.or(Some(superblock.zone_size()));
         let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
-        let logs = Plan { design, options, copy_lost: false }.build(space)?;
+        let site =
+            Site { space: space.into(), folder: folder_of(path.as_ref()), options, how: How::Unrecovered };
+        let Opened { engine, .. } = (design.recipe().open)(site)?;
         let store = Store::create(into.as_ref(), &fresh)?;
         let mut client = store.client();
-        let threads = options.recovery_threads;
-        let copied =
-            with_logs!(&logs, spine => salvage::salvage(spine, &wrong, threads, &mut client, progress));
+        let copied = engine.salvage(&wrong, options.recovery_threads, &mut client, progress);
         drop(client);
         let report = copied.and_then(|report| store.close().map(|()| report));
         report.inspect_err(|_| {

@@ -146,11 +146,7 @@ impl Basics {
 
 /// What was chosen of the settings of a design.
 fn chosen_of(chosen: &[Assignment], design: &str) -> String {
-    let is_of = |set: &&Assignment| {
-        Setting::ALL.iter().any(|setting| {
-            setting.name == set.name && setting.designs.iter().any(|known| known.name() == design)
-        })
-    };
+    let is_of = |set: &&Assignment| Setting::designs(&set.name).any(|known| known.name() == design);
     chosen.iter().filter(is_of).map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 

@@ -61,7 +61,7 @@ impl Args {
         let config = Config { roofline: self.roofline, ..self.settings.apply(Config::default()) };
         // Found out now and not after the workloads before it.
         for workload in workloads.iter().filter(|workload| workload.scans()) {
-            if let Some(&design) = config.designs.iter().find(|design| !design.description().ordered) {
+            if let Some(&design) = config.designs.iter().find(|design| !design.can().ordered) {
                 return Err(BenchError::NoOrder {
                     design: design.to_string(),
                     workload: workload.name.clone(),

@@ -34,7 +34,7 @@ const OVER_PMEMKV: &str = "1.7 to 6.2 in all figures";
 const USUAL_VALUE: usize = 64;
 
 fn designs() -> Vec<Design> {
-    vec![Design::Mpkv, Design::MpkvBaseline, Design::Quipu]
+    vec![Design::MPKV, Design::MPKV_BASELINE, Design::QUIPU]
 }
 
 /// So many keys, and of the calls so many per cent queries.

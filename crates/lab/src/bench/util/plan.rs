@@ -56,7 +56,7 @@ pub(super) fn record_of(config: &Config) -> impl Fn(usize, usize) -> u64 + Sync 
 
 /// The blocks of the design that is run, if it has any.
 fn blocks(config: &Config) -> Option<SlotSettings> {
-    let design = config.designs.first().filter(|design| design.description().has_blocks)?;
+    let design = config.designs.first().filter(|design| design.can().has_blocks)?;
     Some(config.options(*design).ok()?.slots)
 }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn blocks_are_segments_and_a_zone_has_many() {
-        for (design, record) in [(Design::ViperPacman, 72.0), (Design::Viper, 64.0)] {
+        for (design, record) in [(Design::VIPER_PACMAN, 72.0), (Design::VIPER, 64.0)] {
             let sizes = Config { key_size: 8, value_size: 48, ..Config::default() };
             let config = Config { designs: vec![design], records: 500_000, ..sizes };
             let plan = Plan::new(&config, &overwrites(&[90]), Keys::Uniform).unwrap();

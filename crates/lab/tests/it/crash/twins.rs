@@ -148,53 +148,53 @@ const ANY: bool = false;
 const FIXED: bool = true;
 
 twins! {
-    fence_left_out: Quipu, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    publish_before_persist: Quipu, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 11, 16];
-    life_left_out: Quipu, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[4, 5, 13];
-    append_after_recovery: Quipu, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 20];
-    tombstone_dropped_early: Quipu, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
+    fence_left_out: QUIPU, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
+    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 11, 16];
+    life_left_out: QUIPU, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[4, 5, 13];
+    append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 20];
+    tombstone_dropped_early: QUIPU, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
         &[1, 4, 5];
-    freed_in_dram_only: Quipu, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 5, 7];
-    batch_in_pieces: Quipu, Broken::Store(Twin::BatchInPieces), &["an atomic batch is there in part"], ANY, &[1, 2, 3];
-    stale_checkpoint: Quipu, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
-    flatstore_m_stale_checkpoint: FlatstoreM, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
-    value_committed_late: Quipu, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 5];
-    viper_fence_left_out: Viper, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
+    freed_in_dram_only: QUIPU, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 5, 7];
+    batch_in_pieces: QUIPU, Broken::Store(Twin::BatchInPieces), &["an atomic batch is there in part"], ANY, &[1, 2, 3];
+    stale_checkpoint: QUIPU, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
+    flatstore_m_stale_checkpoint: FLATSTORE_M, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
+    value_committed_late: QUIPU, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 5];
+    viper_fence_left_out: VIPER, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
     /// In pools whose records have one size.
-    viper_fixed_fence_left_out: Viper, FENCE_LEFT_OUT, &["torn value"], FIXED, &[3, 4, 7];
-    viper_released_before_persist: Viper, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[1, 4, 6];
-    viper_old_not_released: Viper, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[1, 3, 6];
+    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[3, 4, 7];
+    viper_released_before_persist: VIPER, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[1, 4, 6];
+    viper_old_not_released: VIPER, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[1, 3, 6];
     /// A writer that deletes a key whose last put was published late must not do so durably before the record
     /// that this put has replaced is durably gone.
-    viper_key_free_before_release: Viper, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[79, 107, 108];
+    viper_key_free_before_release: VIPER, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[79, 107, 108];
     /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably
     /// gone; sequence numbers do not. Locks see to that (`heap::slots::locks`), so the paper's way is
     /// convicted where they let go too early.
-    viper_ties_of_the_paper: Viper, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[5, 22, 121];
-    viper_pacman_fence_left_out: ViperPacman, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
+    viper_ties_of_the_paper: VIPER, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[5, 22, 121];
+    viper_pacman_fence_left_out: VIPER_PACMAN, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
     /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
-    viper_pacman_tombstone_dropped_early: ViperPacman, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
+    viper_pacman_tombstone_dropped_early: VIPER_PACMAN, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
         &[1, 4, 6];
     /// The copies of a block are one fence, and that comes before the block is free.
-    viper_pacman_victim_freed_early: ViperPacman, Broken::Store(Twin::VictimFreedEarly),
+    viper_pacman_victim_freed_early: VIPER_PACMAN, Broken::Store(Twin::VictimFreedEarly),
         &["is lost", "took away", "found None", "not sound"], ANY, &[1, 2, 3];
     /// A copy whose original was superseded meanwhile must not outlive the record that superseded it.
-    viper_pacman_losing_copy_kept: ViperPacman, Broken::Store(Twin::LosingCopyKept), &[CAME_BACK, "not sound"], ANY,
+    viper_pacman_losing_copy_kept: VIPER_PACMAN, Broken::Store(Twin::LosingCopyKept), &[CAME_BACK, "not sound"], ANY,
         &[29, 86, 90];
     /// The index in the pool says what is where, and must not say so before it is there.
-    flatstore_ph_publish_before_persist: FlatstorePh, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
+    flatstore_ph_publish_before_persist: FLATSTORE_PH, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[4, 5, 6];
-    flatstore_ff_publish_before_persist: FlatstoreFf, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
+    flatstore_ff_publish_before_persist: FLATSTORE_FF, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[2, 4, 7];
-    mpkv_publish_before_persist: Mpkv, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
-    mpkv_baseline_publish_before_persist: MpkvBaseline, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
+    mpkv_publish_before_persist: MPKV, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
+    mpkv_baseline_publish_before_persist: MPKV_BASELINE, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[1, 6, 7];
     /// The listing of PACMAN's paper (figure 4) flushes after every 32 entries and not the rest.
-    flatstore_ph_last_repointed_unflushed: FlatstorePh, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
+    flatstore_ph_last_repointed_unflushed: FLATSTORE_PH, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];
-    flatstore_ff_last_repointed_unflushed: FlatstoreFf, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
+    flatstore_ff_last_repointed_unflushed: FLATSTORE_FF, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];
-    mpkv_last_repointed_unflushed: Mpkv, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY, &[1, 2, 3];
-    mpkv_baseline_last_repointed_unflushed: MpkvBaseline, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
+    mpkv_last_repointed_unflushed: MPKV, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY, &[1, 2, 3];
+    mpkv_baseline_last_repointed_unflushed: MPKV_BASELINE, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];
 }

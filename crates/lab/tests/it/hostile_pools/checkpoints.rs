@@ -22,7 +22,7 @@ struct Ground {
 impl Ground {
     /// A pool of these many keys for each design that leaves checkpoints, in zones of 16 KiB.
     fn each(keys: u64) -> impl Iterator<Item = (Design, Ground)> {
-        let designs = Design::ALL.iter().filter(|design| design.description().checkpoints);
+        let designs = Design::ALL.iter().filter(|design| design.can().checkpoints);
         designs.map(move |design| (*design, Ground::new(*design, keys)))
     }
 
@@ -93,7 +93,7 @@ impl Ground {
         while at < self.contents_len() {
             words.push(at);
             at += match design {
-                Design::Quipu => 8,
+                Design::QUIPU => 8,
                 _ => {
                     let rest = [10, 11].map(|byte| self.victim.bytes[self.contents_at(at + byte)]);
                     12 + usize::from(u16::from_le_bytes(rest))
@@ -233,7 +233,7 @@ fn a_later_version_is_passed_over() {
             );
         }
         // That of the index's image, behind the summary and the segments.
-        let behind = if design == Design::Quipu { 0 } else { b"SORT".len() };
+        let behind = if design == Design::QUIPU { 0 } else { b"SORT".len() };
         let at = ground.contents_at(ground.image_at() + behind);
         let bytes = ground.victim.damaged(|bytes| {
             assert_eq!(bytes[at], 1);

@@ -49,7 +49,7 @@ fn on_the_simulator(design: Design, nodes: NodePlace) {
     drop(store);
     let mut store = Store::open_on(region, &options).unwrap();
     verify(&mut store, &contents);
-    if design == Design::Viper {
+    if design == Design::VIPER {
         // A deletion is a mark and takes no room; in a log it is a record.
         let key = contents.keys().next().unwrap().clone();
         store.client().delete(&key).unwrap();
@@ -63,14 +63,14 @@ fn on_the_simulator(design: Design, nodes: NodePlace) {
 
 #[test]
 fn under_a_log() {
-    on_the_simulator(Design::Quipu, NodePlace::Dram);
+    on_the_simulator(Design::QUIPU, NodePlace::Dram);
 }
 
 #[test]
 fn under_slots() {
-    on_the_simulator(Design::Viper, NodePlace::Dram);
-    on_the_simulator(Design::Viper, NodePlace::Pm);
-    on_the_simulator(Design::ViperPacman, NodePlace::Dram);
+    on_the_simulator(Design::VIPER, NodePlace::Dram);
+    on_the_simulator(Design::VIPER, NodePlace::Pm);
+    on_the_simulator(Design::VIPER_PACMAN, NodePlace::Dram);
 }
 
 /// A small file system, unmounted when dropped.

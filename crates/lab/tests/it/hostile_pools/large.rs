@@ -250,7 +250,7 @@ fn a_range_that_ends_before_a_damaged_value_is_whole() {
     for verify_reads in [false, true] {
         let region = Region::dram(2 << 20, Pages::Ordinary).unwrap();
         let options =
-            Options::new().design(Design::FlatstoreM).zone_size(16 << 10).verify_reads(verify_reads);
+            Options::new().design(Design::FLATSTORE_M).zone_size(16 << 10).verify_reads(verify_reads);
         let store = Store::create_on(region.clone(), &options).unwrap();
         let mut client = store.client();
         let large = value_of(b"b", 0, 20_000);

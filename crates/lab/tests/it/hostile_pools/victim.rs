@@ -40,7 +40,7 @@ pub struct Segment {
 impl Victim {
     /// A pool of `size` bytes with zones of `zone`, worked on by `work`, then closed, or dropped with its client.
     pub fn new(size: u64, zone: u64, closed: bool, work: impl FnOnce(&Store) -> Contents) -> Victim {
-        Victim::of(Design::Quipu, size, zone, closed, work)
+        Victim::of(Design::QUIPU, size, zone, closed, work)
     }
 
     /// The same, of any design over logs.

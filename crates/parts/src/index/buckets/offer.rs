@@ -9,7 +9,7 @@ use super::unflushed::Unflushed;
 use crate::epoch::Guard;
 use crate::index::words::Words;
 use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
-use crate::space::ZoneId;
+use crate::space::{Feature, ZoneId};
 use std::sync::atomic::Ordering;
 
 /// The bits of a hash that stand in the word of its key.
@@ -21,6 +21,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     const NEVER_FAILS: bool = false;
     const HINTS: bool = false;
     const FINGERPRINT: u64 = FINGERPRINT;
+    const FEATURES: &'static [Feature] = &[Feature::MARKED_BUCKETS];
 
     type Cursor = BucketCursor;
     type Unflushed = Unflushed;

@@ -8,7 +8,7 @@ use crate::space::ZoneId;
 ///
 /// Everything that a segment consists of is words; all changes of a segment in use are single aligned stores, made
 /// under its lock.
-pub trait NodeMemory: Send + Sync {
+pub trait NodeMemory: Send + Sync + 'static {
     /// The bit of a hash word that says that the entry is durable as it stands: bit 0, or none where nothing has to be
     /// made durable. It is no part of the hash then.
     const MARK: u64;

@@ -62,7 +62,7 @@ fn is_own(value: u64, tag: u64, mut matches: impl FnMut(u64) -> bool) -> bool {
     value & !WORD == tag && (tag != 0 || matches(value))
 }
 
-impl<M: NodeMemory + 'static> Index for CcehIndex<M> {
+impl<M: NodeMemory> Index for CcehIndex<M> {
     const WORD_BITS: u32 = WORD.count_ones();
     const DURABLE: bool = M::MARK != 0;
     const NEVER_FAILS: bool = false;

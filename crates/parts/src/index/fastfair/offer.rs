@@ -8,7 +8,7 @@ use super::unflushed::Unflushed;
 use crate::epoch::Guard;
 use crate::index::words::Words;
 use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
-use crate::space::ZoneId;
+use crate::space::{Feature, ZoneId};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
@@ -27,6 +27,7 @@ impl<W: Words> Index for FastFairIndex<W> {
     const DURABLE: bool = true;
     const NEVER_FAILS: bool = false;
     const HINTS: bool = true;
+    const FEATURES: &'static [Feature] = &[Feature::MARKED_NODES, Feature::CHECKED_CHILDREN];
 
     type Cursor = ScanCursor;
     type Unflushed = Unflushed;

@@ -4,9 +4,9 @@
 //! expired becomes a tombstone, which the index names no more.
 
 use super::relocate::Relocated;
+use crate::engine::AT_ONCE;
 use crate::error::Error;
 use crate::options::Twin;
-use crate::spine::batch::BATCH;
 use crate::spine::{Spine, Writer};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
@@ -17,7 +17,7 @@ use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 
 impl<I: Index> Spine<I> {
-    /// Moves what has to stay of up to [`BATCH`] such records. On an error, those before the one that failed have moved. Large
+    /// Moves what has to stay of up to [`AT_ONCE`] such records. On an error, those before the one that failed have moved. Large
     /// values that have expired are added to `expired`.
     pub(super) fn move_carefully(
         &self,
@@ -28,7 +28,7 @@ impl<I: Index> Spine<I> {
         expired: &mut Vec<ValueZones>,
         done: &mut Relocated,
     ) -> Result<(), Error> {
-        let mut hashes = [0; BATCH];
+        let mut hashes = [0; AT_ONCE];
         for (hash, (_, record)) in hashes.iter_mut().zip(batch) {
             let key = self.key(record.key);
             self.index.prefetch_to_write(key);
@@ -36,7 +36,7 @@ impl<I: Index> Spine<I> {
         }
         let _locks = self.lock_all(guard, &hashes[..batch.len()]);
         // Whose entry in the index goes, once the copies are durable.
-        let mut leaves = [false; BATCH];
+        let mut leaves = [false; AT_ONCE];
         let mut outcome = Ok(());
         for (i, (reference, record)) in batch.iter().enumerate() {
             let key = Key { bytes: record.key, hash: hashes[i] };

@@ -27,27 +27,30 @@ const ASKED_TOMBSTONE_SHARE: u64 = 256;
 
 impl<I: Index> Spine<I> {
     /// Makes some room ahead of a write, if little is left. The caller holds no lock.
-    #[inline]
+    #[inline(always)]
     pub(in crate::spine) fn relieve(&self) -> Result<(), Error> {
         self.admit_write()?;
-        let (left, low_water) = (self.heap.zones_left(Use::Put), self.compactor.low_water);
-        if left < low_water {
-            let has_cleaner = self.compactor.bell.ring();
-            if let Some(hot) = self.hot.as_ref().filter(|_| !has_cleaner) {
-                hot.tend();
-            }
-            if !has_cleaner || left < low_water.div_ceil(HELPERS_SHARE) {
-                self.compactor.stalls().note_help();
-                self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
-            }
+        let left = self.heap.zones_left(Use::Put);
+        if left < self.compactor.low_water { self.relieve_some(left) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn relieve_some(&self, left: u32) -> Result<(), Error> {
+        let has_cleaner = self.compactor.bell.ring();
+        if let Some(hot) = self.hot.as_ref().filter(|_| !has_cleaner) {
+            hot.tend();
+        }
+        if !has_cleaner || left < self.compactor.low_water.div_ceil(HELPERS_SHARE) {
+            self.compactor.stalls().note_help();
+            self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
         }
         Ok(())
     }
 
-    /// An error if nobody may write: see [`Bell::admit`](crate::background::Bell::admit).
+    /// An error if nobody may write: see [`Admission::admit`](crate::background::Admission::admit).
     #[inline]
     pub(in crate::spine) fn admit_write(&self) -> Result<(), Error> {
-        self.compactor.bell.admit()
+        self.admission.admit()
     }
 
     /// A piece of the cleaner's work.
@@ -220,7 +223,7 @@ impl<I: Index> Spine<I> {
     }
 
     /// Cleans every segment that was opened before this call and has something to give back.
-    pub(crate) fn compact(&self) -> Result<Compacted, Error> {
+    pub(crate) fn clean_all(&self) -> Result<Compacted, Error> {
         self.admit_write()?;
         if let Some(hot) = &self.hot {
             hot.tend();

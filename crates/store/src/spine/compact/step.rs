@@ -2,10 +2,10 @@
 
 use super::relocate::Relocated;
 use super::{Agenda, Demand, Retired, Worker};
+use crate::engine::AT_ONCE;
 use crate::error::Error;
 use crate::options::Twin;
 use crate::spine::Spine;
-use crate::spine::batch::BATCH;
 use quipu_parts::heap::segments::{Candidate, Found, Position, Use};
 use quipu_parts::index::Index;
 use quipu_parts::reclaim::{Terms, choose};
@@ -84,7 +84,7 @@ impl<I: Index> Spine<I> {
         let mut done = Relocated::default();
         // The others after them: whether a tombstone may go is known when all older records before it have moved.
         let moved = self.relocate(&guard, writer, &values, &mut done).and_then(|()| {
-            let mut batches = others.chunks(BATCH);
+            let mut batches = others.chunks(AT_ONCE);
             batches.try_for_each(|some| self.move_carefully(&guard, writer, zone, some, expired, &mut done))
         });
         self.compactor.note(done);

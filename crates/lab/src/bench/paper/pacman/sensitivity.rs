@@ -16,7 +16,7 @@ pub(super) const UNIFORM: Preset = Preset {
     runs: |scale| {
         let utilizations = vec![50, 60, 70, 80, 90];
         let overwrites = Overwrites { utilizations, keys: vec![Keys::Uniform], ..mixed() };
-        both("", &usual(scale, Design::FlatstoreH), &overwrites)
+        both("", &usual(scale, Design::FLATSTORE_H), &overwrites)
     },
     statements: &[
         Statement {
@@ -49,7 +49,7 @@ pub(super) const THREADS: Preset = Preset {
     about: "Half puts at 80 %, with so many service threads and one cleaner; four cleaners there.",
     runs: |scale| {
         let of = |threads: &usize| {
-            let config = Config { threads: *threads, ..usual(scale, Design::FlatstoreH) };
+            let config = Config { threads: *threads, ..usual(scale, Design::FLATSTORE_H) };
             both("", &config, &mixed())
         };
         scale.threads.iter().flat_map(of).collect()
@@ -78,7 +78,7 @@ pub(super) const SIZES: Preset = Preset {
     about: "Half puts at 80 %; as many records of each size, and segments that grow with them.",
     runs: |scale| {
         let of = |value_size: usize| {
-            let config = Config { value_size, ..usual(scale, Design::FlatstoreH) };
+            let config = Config { value_size, ..usual(scale, Design::FLATSTORE_H) };
             both(&format!("{value_size} B"), &config, &mixed())
         };
         [32, 48, 64, 128, 256, 512].into_iter().flat_map(of).collect()
@@ -109,7 +109,7 @@ pub(super) const WRITES: Preset = Preset {
     runs: |scale| {
         let of = |put: u64| {
             let overwrites = Overwrites { put, ..mixed() };
-            both(&format!("{put} % put"), &usual(scale, Design::FlatstoreH), &overwrites)
+            both(&format!("{put} % put"), &usual(scale, Design::FLATSTORE_H), &overwrites)
         };
         [20, 40, 60, 80, 100].into_iter().flat_map(of).collect::<Vec<Run>>()
     },
@@ -137,7 +137,7 @@ pub(super) const OBJECTS: Preset = Preset {
     title: "numbers of objects",
     about: "Half puts at 80 %; a quarter, half, all and twice as many records as the scale says, in segments of the smallest store's size.",
     runs: |scale| {
-        let config = usual(scale, Design::FlatstoreH);
+        let config = usual(scale, Design::FLATSTORE_H);
         let fewest = scale.records / 4;
         let of = |times: u64| {
             let smallest = Config { records: fewest, ..config.clone() };

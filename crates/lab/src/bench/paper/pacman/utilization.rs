@@ -134,7 +134,7 @@ fn ycsb(scale: &Scale) -> Vec<Run> {
             .iter()
             .flat_map(|(name, put)| both(name, &config, &Overwrites { put: *put, ..mixed() }))
             .collect();
-        if !design.description().ordered {
+        if !design.can().ordered {
             runs.push(Run { setting: "E".to_owned(), config, benchmark: Benchmark::NoScans });
             return runs;
         }

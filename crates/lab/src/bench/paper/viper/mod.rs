@@ -52,7 +52,7 @@ fn as_in_paper(config: Config) -> Config {
 fn usual(config: Config, records: u64) -> Config {
     let operations = (records / 2).max(1);
     Config {
-        designs: vec![Design::Viper],
+        designs: vec![Design::VIPER],
         records: records + operations,
         prefilled: records,
         operations,

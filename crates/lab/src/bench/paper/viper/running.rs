@@ -77,7 +77,7 @@ fn ycsb(scale: &Scale) -> Vec<Run> {
             let workload = Workload::parse(name, &text).expect("all its properties are known");
             runs.extend(scale.over_threads().map(|config| Run {
                 setting: format!("{name} {distribution}"),
-                config: Config { designs: vec![Design::Viper], ..as_in_paper(config) },
+                config: Config { designs: vec![Design::VIPER], ..as_in_paper(config) },
                 benchmark: Benchmark::Ycsb(Box::new(workload.clone())),
             }));
         }
