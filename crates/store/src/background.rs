@@ -6,7 +6,7 @@
 //! Work that goes on beside the clients is a [`Job`], such as compaction ahead of the writers. On a simulated medium no job has
 //! a thread, nor where none can be had: the writers take the same steps themselves then.
 
-use crate::error::Error;
+use crate::types::error::Error;
 use quipu_medium::sim::sched;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -32,58 +32,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod api;
 mod background;
-mod batch;
-mod bucket_table;
-mod change;
-mod check;
-mod checkpoint;
-mod client;
 pub mod designs;
 mod engine;
-mod error;
-mod guard;
-mod lag;
-mod offset_map;
+mod log;
 mod options;
-mod patience;
-mod recovery;
-mod salvage;
 mod settings;
-mod settings_image;
-mod site;
-mod sizes;
-mod slotted;
-mod spine;
-mod stats;
-mod store;
-mod techniques;
-mod walks;
+mod slots;
+mod types;
+mod walk;
 
-pub use batch::WriteBatch;
-pub use change::{Change, Entry, Expiry};
-pub use check::CheckReport;
-pub use client::Client;
-pub use designs::Design;
-pub use error::{Damage, DamagedPlace, Error, ErrorKind};
-pub use guard::Guard;
+pub use api::client::Client;
+pub use api::guard::Guard;
+pub use api::store::Store;
+pub use designs::settings::Setting;
 pub use options::Options;
 pub use quipu_medium::{Answer, Durability, MediumKind, Statement, Survives};
-pub use recovery::RecoveryReport;
-pub use salvage::{Instead, LostKey, SalvageReport};
-pub use settings::Setting;
-pub use stats::Stats;
-pub use store::Store;
-pub use walks::{Iter, KeyValue, Keys, Range};
+pub use types::batch::WriteBatch;
+pub use types::change::{Change, Entry, Expiry};
+pub use types::design::Design;
+pub use types::error::{Damage, DamagedPlace, Error, ErrorKind};
+pub use types::iter::{Iter, KeyValue, Keys, Range};
+pub use types::reports::{CheckReport, Instead, LostKey, RecoveryReport, SalvageReport};
+pub use types::stats::Stats;
 
 /// What proves and measures the store reaches into: no part of the interface, and free to change.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::bucket_table::mpkv_table;
-    pub use crate::checkpoint::checkpoint_tables;
-    pub use crate::offset_map::{NodePlace, OffsetMap, offset_map_table};
+    pub use crate::log::checkpoint::checkpoint_tables;
     pub use crate::options::{FreeList, Testing, Twin};
-    pub use crate::techniques::{Shortcut, Techniques, flat_table};
+    pub use crate::settings::bucket_table::mpkv_table;
+    pub use crate::settings::offset_map::{NodePlace, OffsetMap, offset_map_table};
+    pub use crate::settings::techniques::{Shortcut, Techniques, flat_table};
     pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;

@@ -1,10 +1,8 @@
 //! [`Options`]: how a pool is created and opened.
 
-use crate::designs::Design;
-use crate::error::Error;
-use crate::offset_map::OffsetMap;
-use crate::settings;
-use crate::techniques::Techniques;
+use crate::settings::offset_map::OffsetMap;
+use crate::settings::techniques::Techniques;
+use crate::types::design::Design;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::buckets::BucketSettings;
@@ -76,28 +74,6 @@ impl Options {
         Options { design: design.into(), ..self }
     }
 
-    /// Gives a [setting](crate::Setting) of the design, which is named first, a value, as `--set` of the program does;
-    /// [`Setting::of`](crate::Setting::of) lists what a design has.
-    ///
-    /// # Errors
-    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value that the setting
-    /// does not take.
-    ///
-    /// ```
-    /// use quipu::{Design, Options, Store};
-    /// # let dir = tempfile::tempdir()?;
-    /// # let path = dir.path().join("pool");
-    /// let options = Options::new().size(64 << 20).design(Design::VIPER).set("offset-map", "pm")?;
-    /// let store = Store::create(&path, &options)?;
-    /// assert!(store.settings().contains(&("offset-map", "pm".into())));
-    /// assert!(Options::new().set("offset-map", "pm").is_err(), "no setting of quipu");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set(mut self, name: &str, value: &str) -> Result<Options, Error> {
-        settings::set(&mut self, name, value)?;
-        Ok(self)
-    }
-
     /// Bytes of a new pool, a multiple of 4096. Default 1 GiB. A file takes disk space only as it fills.
     pub fn size(self, bytes: u64) -> Options {
         Options { size: bytes, ..self }
@@ -137,7 +113,7 @@ impl Options {
         Options { verify: proves, ..self }
     }
 
-    /// Whether to open a damaged pool whose design [salvages](crate::designs::Description::salvages), in place of refusing
+    /// Whether to open a damaged pool whose design [salvages](crate::designs::Capabilities::salvages), in place of refusing
     /// it: every record is proved, what does not prove itself is given up for good, and
     /// [`RecoveryReport::lost`](crate::RecoveryReport::lost) names the places and the keys. That includes whole segments: one
     /// without a header, and one that the zone table takes for free, even if each of its records proves itself; to get these

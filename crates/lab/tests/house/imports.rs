@@ -1,4 +1,4 @@
-//! Who may know whom: the table of crates and the floors of `parts`.
+//! Who may know whom: the table of crates, and the floors of those whose rooms stand on each other.
 //!
 //! The table is the one place where an edge is allowed. It is printed when a check fails, and the fenced block
 //! that opens with `imports` in ARCHITECTURE.md must say the same, so that the map cannot drift from the house.
@@ -17,24 +17,46 @@ pub const CRATES: &[(&str, &str, &[&str])] = &[
     ("rivals", "quipu-rivals", &["medium", "lab", "store"]),
 ];
 
-/// The rooms of `parts` by floor. A room may import rooms of lower floors, and nothing else in its crate.
-pub const FLOORS: &[&[&str]] = &[
-    &["metrics", "record", "sync"],
-    &["epoch", "locks", "space", "stripes"],
-    &["cache", "heap", "index", "runs"],
-    &["commit", "reclaim"],
+/// The rooms of a crate by floor. A room may import rooms of lower floors, and nothing else in its crate.
+pub const FLOORS: &[(&str, &[&[&str]])] = &[
+    (
+        "parts",
+        &[
+            &["record", "sync"],
+            &["epoch", "locks", "space", "stripes"],
+            &["heap", "index"],
+            &["commit", "reclaim"],
+        ],
+    ),
+    (
+        "store",
+        &[
+            &["types"],
+            &["background", "settings"],
+            &["options"],
+            &["engine"],
+            &["walk"],
+            &["log", "slots"],
+            &["designs"],
+            &["api"],
+        ],
+    ),
 ];
 
-/// The lines that ARCHITECTURE.md must have between its fences; rooms that do not exist yet are left out.
+/// The lines that ARCHITECTURE.md must have between its fences. Of the rooms, which are named with their crate, those are left out
+/// that do not exist yet.
 pub fn expected_block(rooms: &BTreeSet<String>) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, _, allowed) in CRATES {
         lines.extend(allowed.iter().map(|other| format!("{name} -> {other}")));
     }
-    for (floor, names) in FLOORS.iter().enumerate() {
-        let present: Vec<&str> = names.iter().copied().filter(|name| rooms.contains(*name)).collect();
-        if !present.is_empty() {
-            lines.push(format!("parts floor {floor}: {}", present.join(", ")));
+    for (owner, floors) in FLOORS {
+        for (floor, names) in floors.iter().enumerate() {
+            let exists = |name: &&str| rooms.contains(&format!("{owner}/{name}"));
+            let present: Vec<&str> = names.iter().copied().filter(exists).collect();
+            if !present.is_empty() {
+                lines.push(format!("{owner} floor {floor}: {}", present.join(", ")));
+            }
         }
     }
     lines
@@ -113,13 +135,13 @@ pub fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
     faults
 }
 
-fn floor(room: &str) -> Option<usize> {
-    FLOORS.iter().position(|names| names.contains(&room))
-}
-
-/// Edges between rooms of `parts` that do not lead to a lower floor; `module` is the file's name in the crate.
+/// Edges between rooms of a crate with floors that do not lead to a lower one; `module` is the file's name in the crate.
 pub fn check_floors(file: &Source, module: &[String]) -> Vec<String> {
-    let Some(room) = module.first() else { return Vec::new() };
+    let is_of = |(owner, _): &&(&str, _)| file.path.starts_with(&format!("crates/{owner}/src/"));
+    let (Some((_, floors)), Some(room)) = (FLOORS.iter().find(is_of), module.first()) else {
+        return Vec::new();
+    };
+    let floor = |room: &str| floors.iter().position(|names| names.contains(&room));
     let Some(own) = floor(room) else {
         return vec![format!("{}: the room `{room}` has no floor: give it one", file.path)];
     };

@@ -78,7 +78,7 @@ fn an_upward_room_is_found() {
 
 #[test]
 fn a_wrong_architecture_page_is_found() {
-    let rooms: BTreeSet<String> = ["sync", "space"].map(str::to_owned).into();
+    let rooms: BTreeSet<String> = ["parts/sync", "parts/space"].map(str::to_owned).into();
     let block = imports::expected_block(&rooms).join("\n");
     assert!(block.contains("parts -> medium") && block.contains("parts floor 1: space"));
     assert!(imports::compare_block(&format!("# Page\n```imports\n{block}\n```\n"), &rooms).is_empty());

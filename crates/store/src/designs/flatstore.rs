@@ -6,13 +6,13 @@
 //! client writes hot and cold records to segments of their own; and that compaction asks nobody what is live.
 
 use super::{Description, Design, NewPool, Recipe};
-use crate::error::Error;
-use crate::offset_map::{NodePlace, OffsetMap};
+use crate::designs::settings::{BATCH, CCEH, PACMAN, REDUCE, SEPARATE, SHORTCUT, Setting};
+use crate::log::LogParts;
 use crate::options::Options;
-use crate::settings::{BATCH, CCEH, PACMAN, REDUCE, SEPARATE, SHORTCUT, Setting};
-use crate::settings_image::Remembered;
-use crate::spine::LogParts;
-use crate::techniques::FlatSettings;
+use crate::settings::image::Remembered;
+use crate::settings::offset_map::{NodePlace, OffsetMap};
+use crate::settings::techniques::FlatSettings;
+use crate::types::error::Error;
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::masstree::Masstree;
@@ -154,7 +154,10 @@ pub(super) const PH: Recipe = Recipe {
     settings: SETTINGS_OF_CCEH,
     remember: |options, pool| remembered(NodePlace::Pm, options, pool),
     recall,
-    open: |site| PH_PARTS.open_in_pool(site),
+    open: |site| {
+        let settings: FlatSettings = site.settings()?;
+        PH_PARTS.open_in_pool(site, settings, settings.techniques)
+    },
 };
 
 /// FlatStore-FF.
@@ -180,5 +183,8 @@ pub(super) const FF: Recipe = Recipe {
     settings: SETTINGS,
     remember: |options, pool| remembered(NodePlace::Dram, options, pool),
     recall,
-    open: |site| FF_PARTS.open_in_pool(site),
+    open: |site| {
+        let settings: FlatSettings = site.settings()?;
+        FF_PARTS.open_in_pool(site, settings, settings.techniques)
+    },
 };

@@ -5,13 +5,13 @@
 //! index is in the pool; of PACMAN there is what the paper leaves open: how the background recycles logs (section 2).
 
 use super::{Description, Design, NewPool, Recipe};
-use crate::bucket_table::{self, MpkvSettings};
-use crate::error::Error;
+use crate::designs::settings::{BUCKETS, ELIMINATE, GROW};
+use crate::log::LogParts;
 use crate::options::Options;
-use crate::settings::{BUCKETS, ELIMINATE, GROW};
-use crate::settings_image::Remembered;
-use crate::spine::LogParts;
-use crate::techniques::{Shortcut, Techniques};
+use crate::settings::bucket_table::{self, MpkvSettings};
+use crate::settings::image::Remembered;
+use crate::settings::techniques::{Shortcut, Techniques};
+use crate::types::error::Error;
 use quipu_parts::index::PmWords;
 use quipu_parts::index::buckets::{BucketIndex, BucketLocks, TableLocks};
 use quipu_parts::space::SETTINGS_LEN;
@@ -28,7 +28,7 @@ const BASELINE_PARTS: LogParts<BucketIndex<PmWords, BucketLocks>> = LogParts::of
 
 /// How both compact. A word of the index has no room for a length, and no hints; the writer that supersedes a record has read its
 /// key.
-pub(crate) const TECHNIQUES: Techniques =
+const TECHNIQUES: Techniques =
     Techniques { reduce: true, separate: false, shortcut: Shortcut::Off, batch: true };
 
 type Part = (&'static str, &'static str);
@@ -89,7 +89,10 @@ pub(super) const MPKV: Recipe = Recipe {
     settings: &[&BUCKETS, &GROW, &ELIMINATE],
     remember,
     recall,
-    open: |site| PARTS.open_in_pool(site),
+    open: |site| {
+        let settings = site.settings()?;
+        PARTS.open_in_pool(site, settings, TECHNIQUES)
+    },
 };
 
 /// What the paper compares MPKV with.
@@ -118,5 +121,8 @@ pub(super) const BASELINE: Recipe = Recipe {
     settings: &[&BUCKETS, &GROW],
     remember,
     recall,
-    open: |site| BASELINE_PARTS.open_in_pool(site),
+    open: |site| {
+        let settings = site.settings()?;
+        BASELINE_PARTS.open_in_pool(site, settings, TECHNIQUES)
+    },
 };

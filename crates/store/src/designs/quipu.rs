@@ -5,9 +5,9 @@
 //! threads.
 
 use super::{Description, Design, Recipe};
-use crate::settings::{ELIMINATE, LATE};
-use crate::spine::LogParts;
-use crate::techniques::{Shortcut, Techniques};
+use crate::designs::settings::{ELIMINATE, LATE};
+use crate::log::LogParts;
+use crate::settings::techniques::{Shortcut, Techniques};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 
 impl Design {

@@ -3,16 +3,16 @@
 //!
 //! Every record is written straight to PM, into a page of its client's own block, and marked there; what a client writes next
 //! lies beside it, and a page touches one DIMM. The price is two fences a record, and, before the put returns, a third to delete
-//! the one before it, unless that is left to a later put (`store/src/slotted/late.rs`); with the index in the pool, one more
+//! the one before it, unless that is left to a later put (`store/src/slots/late.rs`); with the index in the pool, one more
 //! for each change of that.
 
 use super::{Description, Design, Recipe};
-use crate::offset_map::NodePlace;
-use crate::settings::{
+use crate::designs::settings::{
     ALIGNMENT_SHIFT, CCEH, FILL_PERCENT, FORM, LATE, LOCK, OFFSET_MAP, PAGE_SIZE, PAGES_PER_BLOCK,
     RANDOM_FIRST_PAGE, RECLAIM_PERCENT, TIE_BREAK,
 };
-use crate::slotted::{PoolSettings, SlotParts};
+use crate::settings::offset_map::NodePlace;
+use crate::slots::{PoolSettings, SlotParts};
 use quipu_parts::heap::slots::SlotTechniques;
 
 impl Design {

@@ -7,13 +7,13 @@
 //! of any size.
 
 use super::{Description, Design, Recipe};
-use crate::offset_map::NodePlace;
-use crate::settings::{
+use crate::designs::settings::{
     ALIGNMENT_SHIFT, BATCH, CCEH, FILL_PERCENT, PACMAN, PAGE_SIZE, PAGES_PER_BLOCK, RANDOM_FIRST_PAGE,
     RECLAIM_PERCENT, REDUCE, SEPARATE,
 };
-use crate::slotted::{PoolSettings, SlotParts};
-use crate::techniques::{Shortcut, Techniques};
+use crate::settings::offset_map::NodePlace;
+use crate::settings::techniques::{Shortcut, Techniques};
+use crate::slots::{PoolSettings, SlotParts};
 use quipu_parts::heap::slots::SlotTechniques;
 
 impl Design {

@@ -1,16 +1,16 @@
 //! A walk that has nothing in common with the others, and so shows what the seam asks of one: versions in DRAM, no epochs.
 
 use super::{Decide, Decision, Engine, Pinned, Session};
+use crate::api::store::Store;
 use crate::background::{Admission, Job, Progress};
-use crate::change::{Entry, Expiry};
-use crate::check::CheckReport;
 use crate::designs::{Capabilities, Description, Design, Recipe};
-use crate::error::Error;
+use crate::engine::site::{Opened, Site};
 use crate::options::Options;
-use crate::site::{Opened, Site};
-use crate::stats::Stats;
-use crate::store::Store;
-use crate::walks::Pair;
+use crate::types::change::{Entry, Expiry};
+use crate::types::error::Error;
+use crate::types::iter::Pair;
+use crate::types::reports::CheckReport;
+use crate::types::stats::Stats;
 use quipu_parts::heap::Clock;
 use quipu_parts::space::Space;
 use std::any::Any;

@@ -1,0 +1,296 @@
+//! [`Client`]: one thread's access to a store. Writes that look at the old value first are in `decide`.
+
+mod decide;
+
+use crate::api::guard::Guard;
+use crate::engine::{AT_ONCE, Engine, Session};
+use crate::types::batch::WriteBatch;
+use crate::types::change::Expiry;
+use crate::types::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One thread's access to a [`Store`](crate::Store): create one for each thread.
+///
+/// A client owns the segment that it appends to, so clients do not wait for each other except for the same key.
+/// Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its method
+/// returns. Dropping a client leaves its segment to the next.
+///
+/// # Which reads see a write
+///
+/// - Every later read of the same thread, through this client or another.
+/// - Every read of a thread that has learned of the write: by a lock, an atomic, a message, or a join, as for a write to any other
+///   memory. So does every read that begins after one that has seen it, by the same rule.
+///
+/// A clock is no such message. A read on another processor that begins a few dozen nanoseconds after the write returned may miss it, since
+/// the write can still be on its way out of the writer's processor; 75 ns have been measured. It will not miss it for long, and
+/// never goes back: a thread that has seen a write sees it, or a later one, from then on. Other memory that the writer reads
+/// afterwards is ordered behind the write as behind the release of a lock.
+pub struct Client {
+    session: Box<dyn Session>,
+}
+
+impl Client {
+    pub(crate) fn new(engine: &Arc<dyn Engine>) -> Client {
+        Client { session: engine.clone().session() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn session(&self) -> &dyn Session {
+        &*self.session
+    }
+
+    /// Gives `key` this value.
+    ///
+    /// # Errors
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`], or a failure of
+    /// the medium; the key keeps its old value.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// assert_eq!(client.get(b"knot")?, Some(b"7".to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.session.put(key, value)
+    }
+
+    /// Gives `key` this value until a time, in milliseconds since 1970 by the system's clock. From then on the key is absent,
+    /// and compaction takes its space back; a time that has passed makes it absent at once.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
+        // Zero stands for "never" in a record.
+        self.session.put_until(key, value, time.max(1))
+    }
+
+    /// Gives `key` this value for a while, to the millisecond; see [`put_until`](Client::put_until).
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// let mut client = store.client();
+    /// client.put_for(b"session", b"open", Duration::from_secs(3600))?;
+    /// client.put_for(b"flash", b"!", Duration::ZERO)?;
+    /// assert_eq!(client.get(b"session")?, Some(b"open".to_vec()));
+    /// assert_eq!(client.get(b"flash")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<(), Error> {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let time = self.session.engine().region().now().saturating_add(milliseconds);
+        self.put_until(key, value, time)
+    }
+
+    /// When the value of `key` expires; `None` if there is no value.
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// use quipu::Expiry;
+    /// client.put_until(b"session", b"open", 4_000_000_000_000)?;
+    /// client.put(b"knot", b"7")?;
+    /// assert_eq!(client.expiry(b"session")?, Some(Expiry::At(4_000_000_000_000)));
+    /// assert_eq!(client.expiry(b"knot")?, Some(Expiry::Never));
+    /// assert_eq!(client.expiry(b"missing")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn expiry(&self, key: &[u8]) -> Result<Option<Expiry>, Error> {
+        self.pin().expiry(key)
+    }
+
+    /// Whether there is a value of `key`; see [`Guard::contains_key`].
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// assert!(client.contains_key(b"knot")? && !client.contains_key(b"cord")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
+        self.pin().contains_key(key)
+    }
+
+    /// The version of `key`: a number that every write of the key makes higher, across deletions, crashes and openings too. `None` if
+    /// there is no value. Compaction leaves it as it is. Writes of other keys raise it by nothing, but the next write of this key may
+    /// raise it by any amount.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the design has no versions (`viper`, `viper-pacman`); as for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// let seen = client.version(b"knot")?;
+    /// assert!(client.put_if_version(b"knot", seen, b"8")?);
+    /// assert!(!client.put_if_version(b"knot", seen, b"9")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn version(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        self.pin().version(key)
+    }
+
+    /// The value of `key`, copied.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the value is large and its zones do not say any more that they are its own.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let mut value = Vec::new();
+        Ok(self.get_into(key, &mut value)?.then_some(value))
+    }
+
+    /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one. Allocates
+    /// nothing once `out` has grown.
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let client = store.client();
+    /// let mut value = Vec::new();
+    /// assert!(!client.get_into(b"missing", &mut value)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        self.session.get_into(key, out)
+    }
+
+    /// Reads many keys at once, several times faster than one by one, because their cache misses overlap. `each` is
+    /// called with the position and the value of every key, in order.
+    ///
+    /// # Errors
+    /// As for [`get`](Client::get).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let mut found = 0;
+    /// client.get_many(&["a", "b", "c"], |_, value| found += value.is_some() as usize)?;
+    /// assert_eq!(found, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        for (batch, keys) in keys.chunks(AT_ONCE).enumerate() {
+            let mut resolved = [&[][..]; AT_ONCE];
+            resolved.iter_mut().zip(keys).for_each(|(place, key)| *place = key.as_ref());
+            let each = &mut |position, value: Option<&[u8]>| each(batch * AT_ONCE + position, value);
+            self.session.get_many(&resolved[..keys.len()], each)?;
+        }
+        Ok(())
+    }
+
+    /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there whole or not
+    /// at all.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool becomes full
+    /// on the way, the pairs before the one that failed are written.
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
+        for (key, value) in pairs {
+            self.session.check(key.as_ref(), value.as_ref())?;
+        }
+        for pairs in pairs.chunks(AT_ONCE) {
+            // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns may change,
+            // and it may panic.
+            let mut resolved = [(&[][..], &[][..]); AT_ONCE];
+            for (place, (key, value)) in resolved.iter_mut().zip(pairs) {
+                *place = (key.as_ref(), value.as_ref());
+                self.session.check(place.0, place.1)?;
+            }
+            self.session.put_many(&resolved[..pairs.len()])?;
+        }
+        Ok(())
+    }
+
+    /// Carries out all writes of a batch or, after a crash or an error, none of them. For readers they take effect one after
+    /// the other, within a few microseconds; no other write of the same keys comes in between. One fence, however many.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put), and [`Error::BatchTooLarge`] for one that no segment can hold.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put(b"alice", b"10")?;
+    /// let mut batch = quipu::WriteBatch::new();
+    /// batch.put(b"alice", b"7").put(b"bob", b"3").delete(b"offer");
+    /// client.write(&batch)?;
+    /// assert_eq!(client.get(b"bob")?, Some(b"3".to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
+        self.session.write(batch)
+    }
+
+    /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look; an absent key
+    /// costs a record in the pool all the same.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put); a full pool still has a reserve for deletes.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// client.delete(b"knot")?;
+    /// assert_eq!(client.get(b"knot")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.session.delete(key)
+    }
+
+    /// Pins the store for reads in place. While the guard lives, space that becomes free is not reused: drop it soon.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// let guard = client.pin();
+    /// assert_eq!(guard.get(b"knot")?.as_deref(), Some(&b"7"[..]));
+    /// assert_eq!(guard.iter().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pin(&self) -> Guard<'_> {
+        Guard::of(&*self.session)
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}

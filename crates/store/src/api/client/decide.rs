@@ -1,0 +1,256 @@
+//! Writes that look at the key first, and decide: all of them lock it meanwhile.
+
+use super::Client;
+use crate::engine::{Decide, Decision};
+use crate::types::change::{Change, Entry, Expiry};
+use crate::types::error::Error;
+
+impl Client {
+    /// Deletes `key`, and tells whether it was there. An absent key costs nothing in the pool.
+    ///
+    /// # Errors
+    /// As for [`delete`](Client::delete).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put(b"knot", b"7")?;
+    /// assert!(client.remove(b"knot")?);
+    /// assert!(!client.remove(b"knot")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        self.session.remove(key)
+    }
+
+    /// Deletes every key. It costs a [`delete`](Client::delete) for each, with its tombstone where the design has these, and returns
+    /// space as those do. Not atomic: readers and a crash may see any part of it done, and a key that is written meanwhile may stay. It
+    /// can be called again. To be rid of all at once, create a new pool.
+    ///
+    /// # Errors
+    /// As for [`delete`](Client::delete): the keys before the one that failed are deleted. [`Error::Damaged`] with the records whose keys
+    /// cannot be read, after all others have been deleted.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put_many(&[("a", "1"), ("b", "2")])?;
+    /// client.clear()?;
+    /// assert_eq!(client.pin().keys().count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.session.clear()
+    }
+
+    /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in between.
+    /// `None` stands for "absent", before and after. The key is locked meanwhile: keep `change` short, and do not
+    /// use other clients in it. It is called again, on what the key has then, if room had to be made for what it gave.
+    ///
+    /// The new value never expires, and is of any type that lends bytes, but not borrowed from the old one: for these see
+    /// [`update_with`](Client::update_with).
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// for _ in 0..3 {
+    ///     client.update(b"count", |old| {
+    ///         let count = old.map_or(0, |old| u64::from_le_bytes(old.try_into().unwrap()));
+    ///         Some((count + 1).to_le_bytes())
+    ///     })?;
+    /// }
+    /// assert_eq!(client.get(b"count")?, Some(3u64.to_le_bytes().to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update<V: AsRef<[u8]>>(
+        &mut self,
+        key: &[u8],
+        change: impl FnMut(Option<&[u8]>) -> Option<V>,
+    ) -> Result<(), Error> {
+        self.session.modify(key, &mut Update { change, new: None })
+    }
+
+    /// Shows what `key` has, its expiry and version too, and carries out the [`Change`] that is made of it, with no other write of that
+    /// key in between. Otherwise as [`update`](Client::update). A new value may be
+    /// a part of the old one, which is copied once more; bytes from elsewhere are given as a vector.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put), and [`Error::Unsupported`] if the design has no expiry and the value is to expire.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// use quipu::{Change, Entry, Expiry};
+    /// client.put_until(b"queue", b"a,b,c", 4_000_000_000_000)?;
+    /// // Drops the first of the list, and keeps the time at which the list expires.
+    /// client.update_with(b"queue", |old| match old {
+    ///     None => Change::Keep,
+    ///     Some(Entry { value, expiry, .. }) => match value.iter().position(|byte| *byte == b',') {
+    ///         None => Change::Delete,
+    ///         Some(comma) => Change::Put(value[comma + 1..].into(), expiry),
+    ///     },
+    /// })?;
+    /// assert_eq!(client.get(b"queue")?, Some(b"b,c".to_vec()));
+    /// assert_eq!(client.expiry(b"queue")?, Some(Expiry::At(4_000_000_000_000)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update_with(
+        &mut self,
+        key: &[u8],
+        change: impl FnMut(Option<Entry<'_>>) -> Change<'_>,
+    ) -> Result<(), Error> {
+        self.session.modify(key, &mut UpdateWith { change, new: Vec::new() })
+    }
+
+    /// Puts `value` if `key` is absent, and tells whether it did.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// assert!(client.put_if_absent(b"owner", b"me")?);
+    /// assert!(!client.put_if_absent(b"owner", b"you")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let accepts = |old: Option<Entry<'_>>| old.is_none();
+        self.put_if(key, PutIf { accepts, needs_value: false, new: Some(value), done: false })
+    }
+
+    /// Puts `value` if the [version](Client::version) of `key` is `expected`, and tells whether it did. `None` stands for "absent". The
+    /// old value is not read.
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put), and [`Error::Unsupported`] if the design has no versions.
+    pub fn put_if_version(&mut self, key: &[u8], expected: Option<u64>, value: &[u8]) -> Result<bool, Error> {
+        if !self.session.has_versions() {
+            return Err(Error::Unsupported { what: "versions" });
+        }
+        let accepts = |old: Option<Entry<'_>>| old.and_then(|old| old.version) == expected;
+        self.put_if(key, PutIf { accepts, needs_value: false, new: Some(value), done: false })
+    }
+
+    /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for "absent".
+    ///
+    /// # Errors
+    /// As for [`put`](Client::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// client.put(b"turn", b"a")?;
+    /// assert!(client.compare_and_swap(b"turn", Some(b"a"), Some(b"b"))?);
+    /// assert!(!client.compare_and_swap(b"turn", Some(b"a"), None)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compare_and_swap(
+        &mut self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool, Error> {
+        let accepts = |old: Option<Entry<'_>>| old.map(|old| old.value) == expected;
+        self.put_if(key, PutIf { accepts, needs_value: true, new, done: false })
+    }
+
+    /// Changes eight bytes of a value in place, durably and atomically: `at` bytes into it, as a little-endian number. Returns
+    /// what stood there, or `None` if there is no such key. Cheaper than [`update`](Client::update) by all that it does not
+    /// copy. Key and page are locked meanwhile: keep `change` short, and do not use the store in it.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the design changes nothing in place; [`Error::NotInPlace`] if the records of the pool have no
+    /// fixed size, or the bytes are not inside the value, or not on a multiple of eight of their page; as for
+    /// [`delete`](Client::delete).
+    pub fn update_in_place(
+        &mut self,
+        key: &[u8],
+        at: u64,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        self.session.update_in_place(key, at, &change)
+    }
+
+    fn put_if(
+        &mut self,
+        key: &[u8],
+        mut condition: PutIf<'_, impl FnMut(Option<Entry<'_>>) -> bool>,
+    ) -> Result<bool, Error> {
+        self.session.modify(key, &mut condition)?;
+        Ok(condition.done)
+    }
+}
+
+/// See [`Client::update`].
+struct Update<F, V> {
+    change: F,
+    new: Option<V>,
+}
+
+impl<V: AsRef<[u8]>, F: FnMut(Option<&[u8]>) -> Option<V>> Decide for Update<F, V> {
+    fn needs_value(&self) -> bool {
+        true
+    }
+
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
+        self.new = (self.change)(old.map(|old| old.value));
+        put_or_delete(self.new.as_ref().map(AsRef::as_ref))
+    }
+}
+
+/// See [`Client::update_with`].
+struct UpdateWith<F> {
+    change: F,
+    new: Vec<u8>,
+}
+
+impl<F: FnMut(Option<Entry<'_>>) -> Change<'_>> Decide for UpdateWith<F> {
+    fn needs_value(&self) -> bool {
+        true
+    }
+
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
+        match (self.change)(old) {
+            Change::Keep => Decision::Keep,
+            Change::Delete => Decision::Delete,
+            Change::Put(value, expiry) => {
+                self.new = value.into_owned();
+                Decision::Put(&self.new, expiry)
+            }
+        }
+    }
+}
+
+/// Puts or deletes a key if what it has is accepted, and tells whether it did.
+struct PutIf<'v, F> {
+    accepts: F,
+    needs_value: bool,
+    new: Option<&'v [u8]>,
+    done: bool,
+}
+
+impl<F: FnMut(Option<Entry<'_>>) -> bool> Decide for PutIf<'_, F> {
+    fn needs_value(&self) -> bool {
+        self.needs_value
+    }
+
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
+        self.done = (self.accepts)(old);
+        if self.done { put_or_delete(self.new) } else { Decision::Keep }
+    }
+}
+
+fn put_or_delete(value: Option<&[u8]>) -> Decision<'_> {
+    value.map_or(Decision::Delete, |value| Decision::Put(value, Expiry::Never))
+}

@@ -1,0 +1,6 @@
+//! What programs call: a store, its clients and their guards.
+
+pub(crate) mod client;
+pub(crate) mod guard;
+mod sizes;
+pub(crate) mod store;

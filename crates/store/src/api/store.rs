@@ -1,0 +1,411 @@
+//! [`Store`]: a pool that is open. Opening one for reading only is in `read_only`.
+
+mod read_only;
+
+use crate::api::client::Client;
+use crate::api::sizes::{check_len, is_zone_size, zone_size};
+use crate::background::Workers;
+use crate::designs::Design;
+use crate::designs::settings::Setting;
+use crate::engine::site::{Existing, Holes, How, NewPool, Opened, Site};
+use crate::engine::{Engine, InForce};
+use crate::options::{FreeList, Options};
+use crate::types::error::Error;
+use crate::types::reports::{CheckReport, RecoveryReport};
+use crate::types::stats::Stats;
+use quipu_medium::sim::sched;
+use quipu_medium::{Durability, MediumError, MediumKind, Region, Statement};
+use quipu_parts::index::IndexGrowth;
+use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
+const NUMBERS_END: u64 = 1 << 61;
+
+/// An open store. Share it by reference or `Arc` between threads, and give each thread a [`Client`] of its own.
+///
+/// Dropping a store without [`close`](Store::close) loses nothing; it only makes the next open repair what a crash would
+/// have left.
+pub struct Store {
+    // Dropped first: its threads share the engine.
+    workers: Workers,
+    engine: Arc<dyn Engine>,
+    design: Design,
+    recovery: RecoveryReport,
+    /// Whether jobs have threads, where they can.
+    works: bool,
+}
+
+impl Store {
+    /// Creates a pool at `path`, which must not exist, and opens it.
+    ///
+    /// # Errors
+    /// [`Error::Medium`] if the path exists or cannot be used, [`Error::Option`] or [`Error::Space`] for impossible
+    /// options. No file is left behind.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// use quipu::{Options, Store};
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
+    /// println!("{}", store.statement());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        let path = path.as_ref();
+        zone_size(options.size, options)?;
+        let region = Region::create_unnamed(path, options.size, options.medium, options.durability)?;
+        let store = create(region, folder_of(path), options)?;
+        // So a process that dies before leaves nothing.
+        store.region().give_name()?;
+        Ok(store)
+    }
+
+    /// Opens the pool at `path`, recovering it first if it was not closed.
+    ///
+    /// # Errors
+    /// [`Error::Space`] for a file that is no pool, is cut short or is of a newer version; [`Error::Damaged`];
+    /// [`Error::Medium`] if another handle has it open. The pool is not changed then.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        Store::open_with_progress(path, options, &|_, _| {})
+    }
+
+    /// Opens the pool at `path`; where there is no file, creates it first.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open) and [`create`](Store::create).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// use quipu::{Options, Store};
+    /// for run in 1..=2u8 {
+    ///     let store = Store::open_or_create(&path, &Options::new().size(16 << 20))?;
+    ///     store.client().update(b"runs", |runs| Some([runs.map_or(1, |runs| runs[0] + 1)]))?;
+    ///     assert_eq!(store.client().get(b"runs")?, Some(vec![run]));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        let path = path.as_ref();
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => return Store::open(path, options),
+        }
+        match Store::create(path, options) {
+            // Another process has been faster.
+            Err(Error::Medium(MediumError::Exists { .. })) => Store::open(path, options),
+            created => created,
+        }
+    }
+
+    /// Like [`open`](Store::open), and tells `progress` how many segments are recovered, of how many.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open).
+    pub fn open_with_progress(
+        path: impl AsRef<Path>,
+        options: &Options,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Store, Error> {
+        let region = Region::open(path.as_ref(), options.medium, options.durability)?;
+        open(region, folder_of(path.as_ref()), options, progress)
+    }
+
+    /// Creates a pool on a region that is mapped already: for anonymous memory and simulated media.
+    ///
+    /// # Errors
+    /// As for [`create`](Store::create).
+    pub fn create_on(region: Region, options: &Options) -> Result<Store, Error> {
+        create(region, None, options)
+    }
+
+    /// Opens the pool on a region that is mapped already.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open).
+    pub fn open_on(region: Region, options: &Options) -> Result<Store, Error> {
+        open(region, None, options, &|_, _| {})
+    }
+
+    fn of(opened: Opened, design: Design, options: &Options) -> Store {
+        let Opened { engine, recovery } = opened;
+        if engine.region().kind() == MediumKind::File {
+            // Raising it waits for the device there.
+            let bells: Vec<_> = engine.clone().jobs().into_iter().map(|job| job.bell).collect();
+            engine.clock().ask_ahead(move || bells.first().is_some_and(|bell| bell.ring_now()));
+        }
+        if engine.region().is_read_only() {
+            engine.admission().shut();
+        }
+        let mut store =
+            Store { workers: Workers::default(), engine, design, recovery, works: options.cleaner };
+        store.start();
+        store
+    }
+
+    /// Starts the jobs of the engine, where they have threads.
+    fn start(&mut self) {
+        let region = self.engine.region();
+        let is_simulated = region.kind() == MediumKind::Sim || sched::simulated();
+        if self.works && !is_simulated && !region.is_read_only() {
+            self.workers = Workers::start(self.engine.clone().jobs(), self.engine.admission());
+        }
+    }
+
+    /// A client, for one thread.
+    pub fn client(&self) -> Client {
+        Client::new(&self.engine)
+    }
+
+    /// The design of the pool.
+    pub fn design(&self) -> Design {
+        self.design
+    }
+
+    /// The [settings](Setting) of the pool, and of this handle, by name.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let InForce { eliminate, late } = self.engine.in_force();
+        let mut options = Options { eliminate, late, ..Options::new() };
+        // An open pool has been read by its recipe.
+        let _ = (self.design.recipe().recall)(&self.engine.space().superblock().settings, &mut options);
+        Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
+    }
+
+    /// What an acknowledged write survives here, in words, and on what evidence.
+    pub fn statement(&self) -> Statement {
+        self.engine.region().statement()
+    }
+
+    /// What recovery found when the store was opened.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    /// Longest key and longest value of this pool, in bytes. A value of more than a quarter of a zone takes zones of its
+    /// own, and is copied when it is read.
+    pub fn limits(&self) -> (u64, u64) {
+        self.engine.limits()
+    }
+
+    /// The region beneath, for tools that measure and prove the store. Writing to it breaks the store.
+    #[doc(hidden)]
+    pub fn region(&self) -> &Region {
+        self.engine.region()
+    }
+
+    /// Whether the index or the heap is growing at this moment.
+    #[doc(hidden)]
+    pub fn growing(&self) -> bool {
+        self.engine.activity().is_growing
+    }
+
+    /// How far the index has grown.
+    #[doc(hidden)]
+    pub fn index_growth(&self) -> IndexGrowth {
+        self.engine.activity().index_growth
+    }
+
+    /// Sizes and counts.
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
+    }
+
+    /// Cleans every segment that holds something superseded or deleted, so that its space can be used again. Returns how
+    /// many segments were given back and how many bytes had to move. Writers do as much by themselves while space is
+    /// short; this is for doing it at a time of one's choice.
+    ///
+    /// # Errors
+    /// [`Error::PoolFull`] if not even a zone to move records to is left; [`Error::Damaged`] if a segment cannot be read,
+    /// which is then left as it is.
+    pub fn compact(&self) -> Result<(u64, u64), Error> {
+        self.engine.compact()
+    }
+
+    /// Gives the storage of free zones back to the file system, but for what deletions and compaction need on a full disk. Returns the
+    /// bytes of these zones; on media other than files there is nothing to give back.
+    ///
+    /// # Errors
+    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// # use quipu::{Options, Store};
+    /// let mut store = Store::create(&path, &Options::new().size(16 << 20))?;
+    /// store.compact()?;
+    /// store.trim()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&mut self) -> Result<u64, Error> {
+        self.alone(|store| store.engine.trim())
+    }
+
+    /// Writes a file back to its device: everything that was acknowledged before the call is there when it returns, and a crash of
+    /// the system right after it takes none of that. Writes *after* it may reach the device in any order, so a later
+    /// crash of the system can take older records as well, until the next call or [`close`](Store::close). On media other than
+    /// files an acknowledged write needs no more, and nothing happens; see [`statement`](Store::statement).
+    ///
+    /// It takes as long as the device needs for what was written since the last time. Clients go on meanwhile.
+    ///
+    /// # Errors
+    /// A failure of the medium.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// # use quipu::{Options, Store};
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
+    /// store.client().put(b"llama", b"wool")?;
+    /// store.sync()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sync(&self) -> Result<(), Error> {
+        self.engine.sync()
+    }
+
+    /// Whether compaction is at work at this moment.
+    #[doc(hidden)]
+    pub fn compacting(&self) -> bool {
+        self.engine.activity().is_compacting
+    }
+
+    /// Whether it is not known yet what is dead in segments of earlier runs; whoever compacts finds out.
+    #[doc(hidden)]
+    pub fn surveying(&self) -> bool {
+        self.engine.activity().is_surveying
+    }
+
+    /// Proves every structure and record. `progress` is told the segments done and in all.
+    ///
+    /// # Errors
+    /// [`Error::ClientsOpen`] while clients are alive. What does not hold is in the report, not an error.
+    pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        let unproved = self.design.can().unproved;
+        self.alone(|store| store.engine.prove(progress).map(|report| CheckReport { unproved, ..report }))
+    }
+
+    /// Work that needs the store for itself: refused while clients are alive, and no job runs meanwhile.
+    fn alone<T>(&mut self, work: impl FnOnce(&Store) -> Result<T, Error>) -> Result<T, Error> {
+        self.workers = Workers::default();
+        let done = self.exclusive().and_then(|()| work(self));
+        self.start();
+        done
+    }
+
+    /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file back to its
+    /// device. A store that has changed nothing since a clean open, or is open for reading only, changes nothing now.
+    ///
+    /// # Errors
+    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a record of a newer version
+    /// where one has crashed. The pool is then as after a drop.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.workers = Workers::default();
+        self.exclusive()?;
+        self.engine.close()
+    }
+
+    /// Refuses while clients are alive. No job runs.
+    fn exclusive(&self) -> Result<(), Error> {
+        match Arc::strong_count(&self.engine) - 1 {
+            0 => {
+                // What the clients did on their threads is seen from here on.
+                fence(Ordering::Acquire);
+                Ok(())
+            }
+            clients => Err(Error::ClientsOpen { clients }),
+        }
+    }
+}
+
+/// Makes a pool of a region. Beside its files, if it has any, its walk may have others in the `folder`.
+fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
+    let design = options.design.unwrap_or_default();
+    let (zone_size, medium) = (zone_size(region.len(), options)?, region.kind());
+    check_len(design, region.len())?;
+    let mut secret = [0; 32];
+    region.entropy(&mut secret);
+    let format = FormatOptions {
+        zone_size,
+        design: design.id(),
+        settings: (design.recipe().remember)(options, &NewPool { zone_size, medium }),
+        features: design.can().features,
+        pools: Vec::new(),
+        nodes: region.nodes(),
+        free_list: match options.free_list {
+            FreeList::Persistent => FreeListKind::Persistent,
+            FreeList::Volatile => FreeListKind::Volatile,
+        },
+        secret,
+        boot_id: region.boot_id(),
+    };
+    let mut space = Space::format(region, &format)?;
+    limit_index(&mut space, options);
+    let opened = (design.recipe().open)(Site { space: space.into(), folder, options, how: How::New })?;
+    Ok(Store::of(opened, design, options))
+}
+
+fn open(
+    region: Region,
+    folder: Option<PathBuf>,
+    options: &Options,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Store, Error> {
+    let superblock = Space::probe(&region)?;
+    let design = check_superblock(&superblock, options)?;
+    let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
+    let rebooted = superblock.boot_id != region.boot_id();
+    let accepted = options.accept_damage && design.can().salvages;
+    let torn = covered && rebooted && !superblock.is_clean();
+    let holes = match (accepted, torn) {
+        (true, _) => Holes::AreAccepted,
+        (false, true) => Holes::AreLost,
+        (false, false) => Holes::AreDamage,
+    };
+    let (mut space, found) = Space::examine(region)?;
+    limit_index(&mut space, options);
+    let how = How::Existing(Existing { holes, found, progress });
+    let opened = (design.recipe().open)(Site { space: space.into(), folder, options, how })?;
+    Ok(Store::of(opened, design, options))
+}
+
+/// The folder of a pool's file.
+fn folder_of(path: &Path) -> Option<PathBuf> {
+    path.parent().map(Path::to_owned)
+}
+
+/// Small zones for an index in the pool, where a test wants them.
+fn limit_index(space: &mut Space, options: &Options) {
+    if let Some(bytes) = options.testing.index_zone {
+        space.limit_index_zones(bytes);
+    }
+}
+
+/// Whether a superblock describes a pool of this program, of which design, and in the form of today.
+fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design, Error> {
+    let id = superblock.design.get();
+    let design =
+        Design::from_id(id).ok_or_else(|| Error::NewerFormat { what: format!("design number {id}") })?;
+    if let Some(asked) = options.design
+        && asked != design
+    {
+        return Err(Error::OtherDesign { found: design.to_string(), asked: asked.to_string() });
+    }
+    superblock.require(design.can().features)?;
+    if !is_zone_size(superblock.zone_size()) {
+        return Err(SpaceError::Geometry { what: "the zone size is none that a store creates" }.into());
+    }
+    if superblock.clock_ceiling.get().max(superblock.run.get()).max(superblock.generation()) >= NUMBERS_END {
+        return Err(SpaceError::Geometry { what: "a number is larger than any run could count" }.into());
+    }
+    Ok(design)
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("design", &self.design).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Pools that are looked at and not changed: opened for reading only, salvaged, asked for their design.
+//!
+//! The medium maps them privately, so the system keeps the file as it is, whatever happens to it in memory. A recovery
+//! runs as ever and leaves its work in pages of this process. Writes are refused where they are
+//! [admitted](crate::background::Admission::admit), no job has a thread, and a close does nothing.
+
+use super::{Store, check_superblock, folder_of, open};
+use crate::designs::Design;
+use crate::engine::NO_SALVAGE;
+use crate::engine::site::{How, Opened, Site};
+use crate::options::Options;
+use crate::types::error::Error;
+use crate::types::reports::SalvageReport;
+use quipu_medium::{MediumError, Region};
+use quipu_parts::space::Space;
+use std::path::Path;
+
+impl Store {
+    /// Opens the pool at `path` for reading only: beside any number of other readers, and without a byte of it changed. Reads are those of
+    /// [`open`](Store::open); each write is [`Error::ReadOnly`], and [`close`](Store::close) leaves the pool as it is.
+    ///
+    /// A pool that was not closed is recovered in memory of this process, each time anew. That takes as long as in
+    /// [`open`](Store::open), and the memory of the pages that recovery changes.
+    ///
+    /// Writers are kept out by a lock that programs must ask for, as this library does. One that changes or cuts the file without
+    /// asking changes values under their readers, or ends the process with a signal, as for any mapped file.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open), in use if a writer has it; and a devdax device is refused, which has no private mapping
+    /// ([`Error::Medium`]).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("pool");
+    /// use quipu::{Error, Options, Store};
+    /// let store = Store::create(&path, &Options::new().size(16 << 20))?;
+    /// store.client().put(b"llama", b"wool")?;
+    /// store.close()?;
+    ///
+    /// let (store, other) = (
+    ///     Store::open_read_only(&path, &Options::new())?,
+    ///     Store::open_read_only(&path, &Options::new())?,
+    /// );
+    /// let mut client = store.client();
+    /// assert_eq!(client.get(b"llama")?, Some(b"wool".to_vec()));
+    /// assert!(matches!(client.put(b"llama", b"fleece"), Err(Error::ReadOnly)));
+    /// assert_eq!(other.stats().records, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_read_only(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
+        Store::open_read_only_with_progress(path, options, &|_, _| {})
+    }
+
+    /// Like [`open_read_only`](Store::open_read_only), and tells `progress` how many segments are recovered, of how many.
+    ///
+    /// # Errors
+    /// As for [`open_read_only`](Store::open_read_only).
+    pub fn open_read_only_with_progress(
+        path: impl AsRef<Path>,
+        options: &Options,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Store, Error> {
+        let path = path.as_ref();
+        open(Region::open_read_only(path, options.medium)?, folder_of(path), options, progress)
+    }
+
+    /// Copies what proves itself of the damaged pool at `path` into a new pool at `into`, of the same size and, unless
+    /// `options` name another, the same zone size. The damaged pool is not changed. `progress` is told how many segments
+    /// are read, of how many.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open) if too little is left to tell where anything is, and as for [`create`](Store::create).
+    /// If the copy fails on the way, the new pool is removed.
+    ///
+    /// ```
+    /// # use quipu::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (path, new) = (dir.path().join("pool"), dir.path().join("new"));
+    /// # let store = Store::create(&path, &Options::new().size(4 << 20))?;
+    /// # store.client().put(b"llama", b"wool")?;
+    /// # drop(store);
+    /// let report = Store::salvage(&path, &new, &Options::default(), &|_, _| {})?;
+    /// assert_eq!((report.keys, report.lost.len()), (1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn salvage(
+        path: impl AsRef<Path>,
+        into: impl AsRef<Path>,
+        options: &Options,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<SalvageReport, Error> {
+        let region = source(path.as_ref(), options)?;
+        let (space, wrong) = Space::survey(region)?;
+        let superblock = space.superblock();
+        let design = check_superblock(&superblock, options)?;
+        if !design.can().salvages {
+            return Err(Error::Unsupported { what: NO_SALVAGE });
+        }
+        let size = superblock.pool_len();
+        let zone_size = options.zone_size.or(Some(superblock.zone_size()));
+        let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
+        let site =
+            Site { space: space.into(), folder: folder_of(path.as_ref()), options, how: How::Unrecovered };
+        let Opened { engine, .. } = (design.recipe().open)(site)?;
+        let store = Store::create(into.as_ref(), &fresh)?;
+        let mut session = store.engine.clone().session();
+        let copied = engine.salvage(&wrong, options.recovery_threads, &mut *session, progress);
+        drop(session);
+        let report = copied.and_then(|report| store.close().map(|()| report));
+        report.inspect_err(|_| {
+            if into.as_ref().is_file() {
+                let _ = std::fs::remove_file(into.as_ref());
+            }
+        })
+    }
+
+    /// The design of the pool at `path`, which need not be sound; it is not changed.
+    ///
+    /// # Errors
+    /// As for [`open`](Store::open) if the superblock does not tell.
+    pub fn design_of(path: impl AsRef<Path>) -> Result<Design, Error> {
+        let options = Options::default();
+        let region = source(path.as_ref(), &options)?;
+        check_superblock(&Space::probe(&region)?, &options)
+    }
+}
+
+/// The region of a pool that is looked at and not opened. A devdax device has no private mapping, and nothing is written to it.
+fn source(path: &Path, options: &Options) -> Result<Region, MediumError> {
+    match Region::open_read_only(path, options.medium) {
+        Err(MediumError::NotPrivate { .. }) => Region::open(path, options.medium, options.durability),
+        opened => opened,
+    }
+}

@@ -1,0 +1,376 @@
+//! What the façade sees of a design: an [`Engine`] that all share, and a [`Session`] for each client.
+//!
+//! A walk implements both, and its types end here: whatever is below is compiled for its parts. What only some walks can do
+//! is behind an accessor, which is `None` for all others, or a method that refuses by default.
+
+pub(crate) mod site;
+#[cfg(test)]
+pub(crate) mod toy;
+
+use crate::background::{Admission, Job};
+use crate::types::batch::WriteBatch;
+use crate::types::change::{Entry, Expiry};
+use crate::types::error::Error;
+use crate::types::iter::{KeyItem, Pair};
+use crate::types::reports::{CheckReport, SalvageReport};
+use crate::types::stats::Stats;
+#[cfg(doc)]
+use crate::{Client, Guard};
+use quipu_medium::{MediumKind, Region};
+use quipu_parts::epoch;
+use quipu_parts::heap::Clock;
+use quipu_parts::index::IndexGrowth;
+use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use std::any::Any;
+use std::borrow::Cow;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// An open store. Each session has a share of it, and so has each thread of its jobs.
+pub(crate) trait Engine: Send + Sync {
+    /// A new client's session.
+    fn session(self: Arc<Self>) -> Box<dyn Session>;
+
+    /// The pool.
+    fn space(&self) -> &Space;
+
+    /// Where its numbers come from.
+    fn clock(&self) -> &Clock;
+
+    /// Who may write.
+    fn admission(&self) -> &Arc<Admission>;
+
+    /// The work that runs beside its clients.
+    fn jobs(self: Arc<Self>) -> Vec<Job>;
+
+    /// Longest key and longest value, in bytes.
+    fn limits(&self) -> (u64, u64);
+
+    /// What of the options for a handle is in force.
+    fn in_force(&self) -> InForce {
+        InForce::default()
+    }
+
+    /// Sizes and counts.
+    fn stats(&self) -> Stats;
+
+    /// What it is about at this moment.
+    fn activity(&self) -> Activity {
+        Activity::default()
+    }
+
+    /// Wins all space back that there is; segments or blocks that became free, and bytes that had to move.
+    fn compact(&self) -> Result<(u64, u64), Error> {
+        Ok((0, 0))
+    }
+
+    /// Proves everything. The caller has the store for itself.
+    fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error>;
+
+    /// Publishes what clients have left, and gives back what waited for readers. The caller has the store for itself.
+    fn quiesce(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Leaves a pool that this run has changed so that the next open has little to do. Returns the name of the checkpoint, or of
+    /// none. The caller has the store for itself, which is quiet.
+    fn retire(&self) -> Result<CheckpointEntry, Error> {
+        Ok(CheckpointEntry::default())
+    }
+
+    /// Copies what proves itself of a pool that was [not recovered](crate::engine::site::How::Unrecovered). `wrong` is what its metadata
+    /// was found guilty of.
+    fn salvage(
+        &self,
+        _wrong: &[SpaceError],
+        _threads: usize,
+        _into: &mut dyn Session,
+        _progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<SalvageReport, Error> {
+        Err(Error::Unsupported { what: NO_SALVAGE })
+    }
+}
+
+/// What designs lack that do not salvage.
+pub(crate) const NO_SALVAGE: &str =
+    "records that prove themselves and tell which of them count, so nothing can be salvaged";
+
+/// See [`Engine::in_force`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct InForce {
+    /// Of two puts that meet at a key one may return for the other.
+    pub(crate) eliminate: bool,
+    /// Puts may be published by later writes of their client.
+    pub(crate) late: bool,
+}
+
+/// See [`Engine::activity`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Activity {
+    /// The index or the heap is growing.
+    pub(crate) is_growing: bool,
+    /// How far the index has grown.
+    pub(crate) index_growth: IndexGrowth,
+    /// Space is being won back.
+    pub(crate) is_compacting: bool,
+    /// It is not known yet what is dead in segments of earlier runs.
+    pub(crate) is_surveying: bool,
+}
+
+/// What every engine does alike.
+impl dyn Engine + '_ {
+    pub(crate) fn region(&self) -> &Region {
+        self.space().region()
+    }
+
+    /// An error if a thread has panicked at its work. What is in DRAM may be wrong then.
+    fn fail_with_background(&self) -> Result<(), Error> {
+        if self.admission().has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
+    }
+
+    /// Proves everything. The caller has the store for itself.
+    pub(crate) fn prove(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        self.fail_with_background()?;
+        self.check(progress)
+    }
+
+    /// Gives the storage of free zones back to the file system. The caller has the store for itself.
+    pub(crate) fn trim(&self) -> Result<u64, Error> {
+        self.admission().admit()?;
+        // The checkpoint of the last close lies in such zones. A run that has begun leaves another when it ends.
+        self.clock().draw(self.space());
+        // The zone table that says they are free must not be lost to a crash of the system that leaves them without their headers.
+        self.sync()?;
+        Ok(self.space().discard_free_zones()?)
+    }
+
+    /// Leaves the pool so that the next open knows that nothing is missing, unless it was only read. The caller has the store for
+    /// itself.
+    pub(crate) fn close(&self) -> Result<(), Error> {
+        self.fail_with_background()?;
+        if self.region().is_read_only() {
+            return Ok(());
+        }
+        self.quiesce()?;
+        if !self.space().superblock().is_clean() {
+            let checkpoint = self.retire()?;
+            self.sync()?;
+            let boot_id = self.region().boot_id();
+            self.space().update_superblock(|superblock| {
+                superblock.set_clean(true);
+                superblock.boot_id = boot_id;
+                superblock.checkpoint = checkpoint;
+            });
+        }
+        self.sync()
+    }
+
+    /// Writes a file back to its device. What a persistent module or the simulator holds is durable when it is fenced.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        if self.region().kind() == MediumKind::File { Ok(self.region().sync()?) } else { Ok(()) }
+    }
+}
+
+/// Keys or pairs that a session takes in one call, at most: so many cache misses overlap, and so many records share a fence.
+pub(crate) const AT_ONCE: usize = 32;
+
+/// One client's access to an engine. It ends when it is dropped, and leaves to the next what it has opened.
+///
+/// The methods are those of [`Client`] and [`Guard`], which say what they promise.
+pub(crate) trait Session: Send + Any {
+    /// The engine that it has a share of.
+    fn engine(&self) -> &dyn Engine;
+
+    /// As [`Client::put`].
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.modify(key, &mut Putting(value))
+    }
+
+    /// Refuses a key or a value that is too long.
+    fn check(&self, _key: &[u8], _value: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Puts up to [`AT_ONCE`] pairs; those before one that fails are written.
+    fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        pairs.iter().try_for_each(|(key, value)| self.put(key, value))
+    }
+
+    /// As [`Client::delete`].
+    fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.remove(key).map(drop)
+    }
+
+    /// As [`Client::remove`].
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        let mut removal = Removal::default();
+        self.modify(key, &mut removal)?;
+        Ok(removal.was_there)
+    }
+
+    /// As [`Client::clear`].
+    fn clear(&mut self) -> Result<(), Error> {
+        let keys: Vec<_> =
+            self.keys(&self.pin())?.map(|key| key.map(Cow::into_owned)).collect::<Result<_, _>>()?;
+        keys.iter().try_for_each(|key| self.delete(key))
+    }
+
+    /// Locks a key, shows what it has, and carries out what is decided.
+    fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error>;
+
+    /// As [`Client::get_into`].
+    fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        out.clear();
+        let pinned = self.pin();
+        let value = self.get(&pinned, key)?;
+        value.iter().for_each(|value| out.extend_from_slice(value));
+        Ok(value.is_some())
+    }
+
+    /// Shows the values of up to [`AT_ONCE`] keys, in order.
+    fn get_many(&self, keys: &[&[u8]], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<(), Error> {
+        let mut value = Vec::new();
+        for (position, key) in keys.iter().enumerate() {
+            let found = self.get_into(key, &mut value)?;
+            each(position, found.then_some(&value[..]));
+        }
+        Ok(())
+    }
+
+    /// As [`Client::pin`].
+    fn pin(&self) -> Pinned<'_>;
+
+    /// The value of a key, in place where it can be.
+    fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error>;
+
+    /// What there is of a key besides its value.
+    fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
+        Ok(self.get(pinned, key)?.map(|_| Head { expiry: Expiry::Never, version: None }))
+    }
+
+    /// Every key with its value, in no order.
+    fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error>;
+
+    /// Every key, in no order.
+    fn keys<'g>(
+        &'g self,
+        pinned: &'g Pinned<'g>,
+    ) -> Result<Box<dyn Iterator<Item = KeyItem<'g>> + 'g>, Error> {
+        Ok(Box::new(self.pairs(pinned)?.map(|pair| pair.map(|(key, _)| key))))
+    }
+
+    /// Whether a key has a [version](Head::version).
+    fn has_versions(&self) -> bool {
+        false
+    }
+
+    /// As [`Client::put_until`]; the time is not zero.
+    fn put_until(&mut self, _key: &[u8], _value: &[u8], _time: u64) -> Result<(), Error> {
+        Err(Error::Unsupported { what: "expiry" })
+    }
+
+    /// As [`Client::write`].
+    fn write(&mut self, _batch: &WriteBatch) -> Result<(), Error> {
+        Err(Error::Unsupported { what: "atomic batches" })
+    }
+
+    /// As [`Client::update_in_place`].
+    fn update_in_place(
+        &mut self,
+        _key: &[u8],
+        _at: u64,
+        _change: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        Err(Error::Unsupported { what: "updates in place" })
+    }
+
+    /// The keys within these bounds with their values, in order, from both ends.
+    fn range<'g>(
+        &'g self,
+        _pinned: &'g Pinned<'g>,
+        _from: Bound<Cow<'g, [u8]>>,
+        _to: Bound<Cow<'g, [u8]>>,
+    ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
+        Err(Error::Unsupported { what: "range scans" })
+    }
+}
+
+/// What keeps the records that a session shows from reuse, and how far back it looks, if its walk has such a number.
+pub(crate) struct Pinned<'s> {
+    epoch: Option<epoch::Guard<'s>>,
+    /// That number.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for walks with versions"))]
+    pub(crate) at: u64,
+}
+
+impl<'s> Pinned<'s> {
+    /// For a walk over records that an epoch keeps.
+    pub(crate) fn by_epoch(epoch: epoch::Guard<'s>) -> Pinned<'s> {
+        Pinned { epoch: Some(epoch), at: 0 }
+    }
+
+    /// For a walk that sees what was there at a number.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for walks with versions"))]
+    pub(crate) fn at(number: u64) -> Pinned<'s> {
+        Pinned { epoch: None, at: number }
+    }
+
+    /// The epoch, for a read behind all that its thread has written. The walk has pinned one.
+    #[inline]
+    pub(crate) fn to_read(&self) -> &epoch::Guard<'s> {
+        let epoch = self.epoch.as_ref().expect("the walk has pinned an epoch");
+        epoch.see_own_writes();
+        epoch
+    }
+}
+
+/// What there is of a key besides its value.
+pub(crate) struct Head {
+    pub(crate) expiry: Expiry,
+    /// See [`Client::version`].
+    pub(crate) version: Option<u64>,
+}
+
+/// What becomes of a key, decided while it is locked.
+pub(crate) trait Decide {
+    /// Whether the value is looked at; if not, it may be shown empty.
+    fn needs_value(&self) -> bool {
+        false
+    }
+
+    /// What becomes of a key that has this. It is asked again, on what the key has then, if room had to be made.
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_>;
+}
+
+/// What was decided.
+pub(crate) enum Decision<'d> {
+    /// Leave the key as it is.
+    Keep,
+    /// Give it this value, until it expires.
+    Put(&'d [u8], Expiry),
+    /// Delete it.
+    Delete,
+}
+
+/// Gives a key this value.
+struct Putting<'v>(&'v [u8]);
+
+impl Decide for Putting<'_> {
+    fn decide(&mut self, _old: Option<Entry<'_>>) -> Decision<'_> {
+        Decision::Put(self.0, Expiry::Never)
+    }
+}
+
+/// Deletes a key, and tells whether it was there.
+#[derive(Default)]
+pub(crate) struct Removal {
+    pub(crate) was_there: bool,
+}
+
+impl Decide for Removal {
+    #[inline]
+    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
+        self.was_there = old.is_some();
+        Decision::Delete
+    }
+}

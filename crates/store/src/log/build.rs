@@ -1,0 +1,267 @@
+//! Putting a log store together: its index, and what its design chooses besides.
+
+use super::checkpoint::{self, Loaded};
+use super::client::RangeOf;
+use super::eliminate::Elimination;
+use super::recovery;
+use super::rooted::Rooted;
+use super::{Compactor, Spine, workers_of};
+use crate::engine::site::{Existing, How, Opened, Site};
+use crate::options::Twin;
+use crate::settings::image::Remembered;
+use crate::settings::techniques::{Shortcut, Techniques};
+use crate::types::design::Capabilities;
+use crate::types::error::Error;
+use crate::types::reports::RecoveryReport;
+use crate::walk::STRIPES;
+use crate::walk::hot::Hot;
+use quipu_parts::epoch::Collector;
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::{Clock, Reference};
+use quipu_parts::index::{BothWays, Imaged, Index, IndexRoot};
+use quipu_parts::record::Certifier;
+use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use quipu_parts::stripes::Stripes;
+use std::sync::Arc;
+
+/// Share of the zones, as a divisor, that puts leave to deletes and to compaction.
+const RESERVE_DIVISOR: u32 = 50;
+
+/// Records that the cleaner moves under one fence.
+const PIECE: usize = 1024;
+
+/// Bytes of a zone at least, unless another size is asked for.
+const LEAST_ZONE: u64 = 64 << 10;
+
+/// Zones that an index in the pool takes with the first keys, at most.
+const MOST_FIRST_ZONES: u32 = 2;
+
+/// What a design makes of a log store with this index.
+pub(crate) struct LogParts<I: Index> {
+    publishes_late: bool,
+    eliminates: bool,
+    in_order: Option<RangeOf<I>>,
+    checkpoints: Option<Checkpoints<I>>,
+}
+
+/// How a store leaves a checkpoint; see [`checkpoint::save`].
+pub(super) type SaveOf<I> = fn(&Spine<I>) -> Option<CheckpointEntry>;
+
+/// How a store whose index has an image leaves checkpoints, and goes on from them.
+struct Checkpoints<I: Index> {
+    save: SaveOf<I>,
+    resume: fn(&mut Arc<Spine<I>>, &Site<'_>) -> Option<RecoveryReport>,
+}
+
+impl<I: Index> LogParts<I> {
+    /// A store that publishes each put before it returns, and has nothing that needs more than an index.
+    pub(crate) const fn of_design() -> LogParts<I> {
+        LogParts { publishes_late: false, eliminates: false, in_order: None, checkpoints: None }
+    }
+
+    /// The same, where puts are published by later writes of their client (see `log/lag.rs`).
+    pub(crate) const fn late(self) -> LogParts<I> {
+        assert!(I::NEVER_FAILS, "a put that has returned cannot fail any more");
+        LogParts { publishes_late: true, ..self }
+    }
+
+    /// The same, where of two puts that meet at a key one may return for the other (MPKV section 3.3).
+    pub(crate) const fn eliminating(self) -> LogParts<I> {
+        LogParts { eliminates: true, ..self }
+    }
+
+    /// What it can do.
+    pub(crate) const fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            ordered: self.in_order.is_some(),
+            batches: !I::DURABLE,
+            expiry: true,
+            versions: true,
+            lends: true,
+            large_values: !I::DURABLE,
+            value_zones: !I::DURABLE,
+            index_in_pool: I::DURABLE,
+            features: I::FEATURES,
+            pools_below: Reference::reach(I::WORD_BITS),
+            least_zone: LEAST_ZONE,
+            checkpoints: self.checkpoints.is_some(),
+            eliminates: self.eliminates,
+            salvages: !I::DURABLE,
+            unproved: if I::DURABLE { UNPROVED_IN_POOL } else { &[] },
+            ..Capabilities::NONE
+        }
+    }
+
+    /// Opens a store whose index is in DRAM. This one is empty.
+    pub(crate) fn open(&self, site: Site<'_>, index: I, techniques: Techniques) -> Result<Opened, Error> {
+        let mut spine = Arc::new(self.spine(&site, site.clock(), index, techniques));
+        let recovery = match site.how {
+            How::Unrecovered => RecoveryReport::default(),
+            How::New => {
+                check_room(&site.space, 0)?;
+                RecoveryReport::default()
+            }
+            How::Existing(_) => {
+                let resume = self.checkpoints.as_ref().filter(|_| believes_checkpoints(&site));
+                let resumed = resume.and_then(|checkpoints| (checkpoints.resume)(&mut spine, &site));
+                match (resumed, site.how) {
+                    (None, How::Existing(pool)) => {
+                        recovery::recover(&*spine, site.options.recovery_threads, pool)?
+                    }
+                    (resumed, _) => resumed.unwrap_or_default(),
+                }
+            }
+        };
+        Ok(Opened { engine: spine, recovery })
+    }
+
+    fn spine(&self, site: &Site<'_>, clock: Clock, index: I, techniques: Techniques) -> Spine<I> {
+        let (space, options, testing) = (&site.space, site.options, &site.options.testing);
+        let mut certifier = Certifier::new(space.superblock().secret());
+        if testing.twin == Some(Twin::LifeLeftOut) {
+            certifier = certifier.ignoring_lives();
+        }
+        let mut heap = LogHeap::new(space.clone(), certifier, clock, reserve_of(space.zone_count()));
+        // A survey of what is dead runs beside those who note it, and the bits see to it that nothing is counted twice.
+        if techniques.reduce || I::DURABLE {
+            heap = heap.with_dead_bits();
+        }
+        let epochs = Collector::new();
+        let hot_set = Hot::settings(testing);
+        let hot = techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
+        let piece = if techniques.batch { PIECE } else { 1 };
+        Spine {
+            compactor: Compactor::new(&heap, &epochs, workers(site), piece),
+            heap,
+            index,
+            stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
+            epochs,
+            admission: Arc::default(),
+            publishes_late: self.publishes_late && options.late,
+            sizes_in_words: techniques.reduce,
+            hot,
+            gives_hints: techniques.shortcut == Shortcut::On,
+            verifies: options.verify_reads,
+            elimination: Elimination::new(options.eliminate && self.eliminates),
+            in_order: self.in_order,
+            save: self.checkpoints.as_ref().map(|checkpoints| checkpoints.save),
+            twin: testing.twin,
+        }
+    }
+}
+
+impl<I: BothWays> LogParts<I> {
+    /// The same with its keys in their order.
+    pub(crate) const fn ordered(self) -> LogParts<I> {
+        LogParts { in_order: Some(super::client::range_of::<I>), ..self }
+    }
+}
+
+impl<I: Imaged> LogParts<I> {
+    /// The same with a checkpoint at each close.
+    pub(crate) const fn checkpointed(self) -> LogParts<I> {
+        LogParts {
+            checkpoints: Some(Checkpoints { save: checkpoint::save::<I>, resume: resume::<I> }),
+            ..self
+        }
+    }
+}
+
+impl<I: Rooted> LogParts<I> {
+    /// Opens a store whose index is in the pool.
+    pub(crate) fn open_in_pool(
+        &self,
+        mut site: Site<'_>,
+        settings: I::Remembered,
+        techniques: Techniques,
+    ) -> Result<Opened, Error> {
+        let clock = site.clock();
+        let leave = index_leaves(&site);
+        let space = site.space.clone();
+        let index = match &mut site.how {
+            How::New => {
+                check_room(&space, MOST_FIRST_ZONES)?;
+                create_index(&site, &clock, settings)?
+            }
+            How::Unrecovered => return Err(Error::Unsupported { what: crate::engine::NO_SALVAGE }),
+            How::Existing(Existing { found, .. }) => {
+                match I::examine(space.clone(), settings.root(), leave)? {
+                    Some(index) => index,
+                    // Nothing is in use before the index is: its creation was cut off.
+                    None if space.committed_zones().is_empty() => {
+                        space.repair(found);
+                        create_index(&site, &clock, settings)?
+                    }
+                    None => {
+                        let what = "the root of the index in the superblock";
+                        return Err(SpaceError::Damaged { what, offset: 0 }.into());
+                    }
+                }
+            }
+        };
+        let index = in_its_twin(&site, index);
+        let spine = self.spine(&site, clock, index, techniques);
+        let recovery = match site.how {
+            How::Existing(pool) => recovery::durable::recover(&spine, pool)?,
+            _ => RecoveryReport::default(),
+        };
+        Ok(Opened { engine: Arc::new(spine), recovery })
+    }
+}
+
+/// What an index in the pool does not prove.
+const UNPROVED_IN_POOL: &[&str] = &["that the index has every key, and for each the latest of its records"];
+
+/// Lets a store go on from what the last close has left for it, if that holds.
+fn resume<I: Imaged>(spine: &mut Arc<Spine<I>>, site: &Site<'_>) -> Option<RecoveryReport> {
+    let How::Existing(Existing { found, .. }) = &site.how else { return None };
+    let loaded: Loaded<I> = checkpoint::load(spine, site.options.recovery_threads)?;
+    let spine = Arc::get_mut(spine).expect("nobody else has it yet");
+    Some(recovery::resume(spine, loaded, found.clone()))
+}
+
+/// Whether a checkpoint counts. If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
+fn believes_checkpoints(site: &Site<'_>) -> bool {
+    !(site.options.verify || site.options.accept_damage || site.copy_lost())
+}
+
+/// A new index in the pool, which the superblock names.
+fn create_index<I: Rooted>(site: &Site<'_>, clock: &Clock, settings: I::Remembered) -> Result<I, Error> {
+    let space = &site.space;
+    // The run has durably begun before anything else changes.
+    clock.begin(space);
+    let keep = |root: IndexRoot| {
+        let settings = settings.with_root(root).encode();
+        space.update_superblock(|superblock| superblock.settings = settings);
+    };
+    Ok(I::create(space.clone(), &settings, site.is_tiny(), index_leaves(site), keep)?)
+}
+
+/// The index of a store that may be broken on purpose.
+fn in_its_twin<I: Rooted>(site: &Site<'_>, mut index: I) -> I {
+    if site.options.testing.twin == Some(Twin::ReadersDoNotHelp) {
+        index.stop_helping();
+    }
+    index
+}
+
+/// Free zones that an index in the pool leaves: each who compacts may need one, and a crash may take one away from those who
+/// compact next.
+fn index_leaves(site: &Site<'_>) -> u32 {
+    workers(site) + 1
+}
+
+fn workers(site: &Site<'_>) -> u32 {
+    site.options.testing.compactors.unwrap_or_else(|| workers_of(site.space.zone_count()))
+}
+
+/// Refuses a new pool without room for a segment beside what is kept, and so many zones of its index.
+fn check_room(space: &Space, of_index: u32) -> Result<(), Error> {
+    let zones = space.zone_count();
+    if zones < reserve_of(zones) + of_index + 1 { Err(Error::no_room_in(space)) } else { Ok(()) }
+}
+
+/// Zones that puts leave free, of so many: one for compaction, the others for deletes.
+fn reserve_of(zones: u32) -> u32 {
+    (zones / RESERVE_DIVISOR).max(2)
+}

@@ -1,0 +1,318 @@
+//! Compaction: the live records of a sealed segment move to an open one, and its zone becomes free.
+//!
+//! A step takes the next few records of the victim, copies those that are live, fences once, and lets the index name the copies
+//! where it still names the originals (`relocate.rs`). Nobody is locked out meanwhile. Copies keep their sequence numbers: after a
+//! crash the copy and the original say the same.
+//!
+//! A tombstone moves as well, under the lock of its key (`careful.rs`), unless a later record of its key is in the index, or no segment
+//! holds it any more: then no older record of its key can be anywhere. Which segments hold it, and why that is enough, is
+//! said in `parts/src/heap/segments/lives.rs`.
+//!
+//! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move one by one.
+//!
+//! A segment that a client has open cannot be cleaned, and holds back the tombstones that are younger. A client that rests
+//! would do so for ever, so all segments are taken away from their clients when nothing else helps: they look for that under
+//! the lock of each key.
+//!
+//! The zone is given back when every reader has left that could still reach its records.
+//!
+//! In a large pool several may compact at a time, each with a victim and a segment for the copies. What is live of a victim
+//! fits what is left of that segment, or one more; so nobody begins a victim for which there is neither, or a second one without
+//! a zone for each: whoever takes the last zone can end what it has begun, and that gives a zone to the others. Who looks for
+//! work goes on with what others have begun and left.
+//!
+//! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind, or there is none,
+//! writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that
+//! finds no room at all takes as many as it needs, but cleans nothing that was opened since, unless others take what it makes.
+
+mod careful;
+mod pace;
+mod relocate;
+mod step;
+
+use super::durable::Surveying;
+use super::{Spine, Writer};
+use crate::background::Bell;
+use crate::types::stats::StallCounts;
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::segments::{Candidate, LogHeap, Position, Use};
+use quipu_parts::heap::values::ValueZones;
+use quipu_parts::index::Index;
+use quipu_parts::space::ZoneId;
+use quipu_parts::sync::{SpinGuard, SpinLock};
+use relocate::Relocated;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// What is gone and no reader can reach any more.
+type Ripe = Arc<SpinLock<Vec<Retired>>>;
+
+/// A cleaned segment, and large values that nothing names when it is free.
+struct Retired {
+    segment: Option<ZoneId>,
+    values: Vec<ValueZones>,
+}
+
+fn zones_of(values: &[ValueZones]) -> u32 {
+    // Each is a zone of the pool.
+    values.iter().map(|value| value.iter().len() as u32).sum()
+}
+
+/// What compaction has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    /// Segments whose zones were given back.
+    pub(crate) segments: u64,
+    /// Bytes of records that moved.
+    pub(crate) moved: u64,
+    /// These records, and those of them whose hint led to their entry in the index.
+    pub(crate) records: u64,
+    pub(crate) by_hint: u64,
+}
+
+impl Compacted {
+    /// What was done after that.
+    fn since(self, before: Compacted) -> Compacted {
+        Compacted {
+            segments: self.segments - before.segments,
+            moved: self.moved - before.moved,
+            records: self.records - before.records,
+            by_hint: self.by_hint - before.by_hint,
+        }
+    }
+}
+
+/// The state of compaction, one for a store.
+pub(crate) struct Compactor {
+    workers: Box<[SpinLock<Worker>]>,
+    /// Records that the cleaner takes in one step.
+    piece: usize,
+    /// Steps that found no room: who looks for a worker begins with another one after each.
+    failures: AtomicUsize,
+    agenda: SpinLock<Agenda>,
+    ripe: Ripe,
+    /// The segment of an earlier run of which somebody finds out what is dead in it.
+    pub(super) surveying: SpinLock<Surveying>,
+    /// Segments and large values that are gone and not free yet, for fear of readers.
+    retired: AtomicU32,
+    /// Zones of these large values.
+    retired_zones: AtomicU32,
+    /// With fewer zones left than this, somebody has to compact.
+    low_water: u32,
+    bell: Arc<Bell>,
+    /// Steps being taken; the crash explorer sorts its states by it.
+    busy: AtomicU32,
+    freed: AtomicU64,
+    moved: AtomicU64,
+    moved_records: AtomicU64,
+    hinted_records: AtomicU64,
+    stalls: StallCounts,
+}
+
+/// What whoever takes a step borrows for it.
+struct Worker {
+    participant: Participant,
+    writer: Writer,
+    victim: Option<(ZoneId, Position)>,
+    /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head of theirs and
+    /// nothing that supersedes it.
+    expired: Vec<ValueZones>,
+}
+
+/// What all workers clean.
+#[derive(Default)]
+struct Agenda {
+    /// Segments that are to be cleaned next.
+    chosen: VecDeque<Candidate>,
+    /// The workers' victims, with their lives.
+    begun: Vec<(ZoneId, u64)>,
+}
+
+/// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from waiting, since
+/// what is left free could hold garbage instead, and the more of it there is, the less has to be copied.
+const LOW_WATER_DIVISOR: u32 = 256;
+
+/// Zones of a pool, as a divisor, for each that may compact at a time, since each keeps one open; and how many may at most.
+const WORKERS_DIVISOR: u32 = 512;
+const MOST_WORKERS: u32 = 4;
+
+/// How many may compact at a time in a pool of so many zones.
+pub(crate) fn workers_of(zones: u32) -> u32 {
+    (zones / WORKERS_DIVISOR).clamp(1, MOST_WORKERS)
+}
+
+/// What whoever compacts wants of a victim.
+struct Demand {
+    /// It was opened before this number was drawn.
+    born_before: u64,
+    /// It gives at least so many bytes back.
+    least: u64,
+    /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes one.
+    tombstone_share: u64,
+    /// So much room behind its records is reason enough to move them, if there is no other.
+    place: u64,
+    /// Records that a step takes.
+    piece: usize,
+}
+
+impl Compactor {
+    /// A compactor at which so many may work at a time, and whose cleaner takes so many records under one fence.
+    pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: u32, piece: usize) -> Compactor {
+        let worker = |_| {
+            let (participant, writer) = (epochs.register(), Writer::new(heap, None));
+            SpinLock::new(Worker { participant, writer, victim: None, expired: Vec::new() })
+        };
+        Compactor {
+            workers: (0..workers).map(worker).collect(),
+            piece,
+            failures: AtomicUsize::new(0),
+            agenda: SpinLock::default(),
+            ripe: Ripe::default(),
+            surveying: SpinLock::default(),
+            retired: AtomicU32::new(0),
+            retired_zones: AtomicU32::new(0),
+            low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
+            bell: Arc::default(),
+            busy: AtomicU32::new(0),
+            freed: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            moved_records: AtomicU64::new(0),
+            hinted_records: AtomicU64::new(0),
+            stalls: StallCounts::default(),
+        }
+    }
+
+    /// How writers were held up since the store was opened.
+    pub(crate) fn stalls(&self) -> &StallCounts {
+        &self.stalls
+    }
+
+    /// Zones that are to be left for puts when compaction rests.
+    pub(crate) fn goal(&self) -> u32 {
+        self.low_water
+    }
+
+    /// Where the cleaner is called.
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Takes a large value that the index names no more.
+    pub(super) fn retire_value(&self, guard: &Guard<'_>, value: ValueZones) {
+        self.retire(guard, Retired { segment: None, values: vec![value] });
+    }
+
+    /// Takes what is gone; its zones are free when no reader is left. Whoever makes room next finds them: the caller may not
+    /// come back for long.
+    fn retire(&self, guard: &Guard<'_>, retired: Retired) {
+        let ripe = self.ripe.clone();
+        self.retired.fetch_add(1, Ordering::AcqRel);
+        self.retired_zones.fetch_add(zones_of(&retired.values), Ordering::AcqRel);
+        guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
+    }
+
+    /// A worker that nobody has, rather one that has begun a victim than another, so that none stays half done.
+    fn worker(&self) -> SpinGuard<'_, Worker> {
+        let (mut free, first) = (None, self.failures.load(Ordering::Relaxed) % self.workers.len());
+        let (before, from) = self.workers.split_at(first);
+        for worker in from.iter().chain(before).filter_map(SpinLock::try_lock) {
+            if worker.victim.is_some() {
+                return worker;
+            }
+            free = free.or(Some(worker));
+        }
+        free.unwrap_or_else(|| self.workers[0].lock())
+    }
+
+    fn note(&self, done: Relocated) {
+        self.moved.fetch_add(done.bytes, Ordering::Relaxed);
+        self.moved_records.fetch_add(done.records, Ordering::Relaxed);
+        self.hinted_records.fetch_add(done.by_hint, Ordering::Relaxed);
+    }
+
+    /// What was done since the store was opened.
+    pub(crate) fn done(&self) -> Compacted {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Compacted {
+            segments: load(&self.freed),
+            moved: load(&self.moved),
+            records: load(&self.moved_records),
+            by_hint: load(&self.hinted_records),
+        }
+    }
+
+    /// Segments that hold nothing any more and are not free yet.
+    fn retired(&self) -> u32 {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Zones of large values that nothing names any more and that are not free yet.
+    fn retired_zones(&self) -> u32 {
+        self.retired_zones.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody has begun to clean a segment.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.agenda.lock().begun.is_empty()
+    }
+
+    /// Whether a step is being taken at this moment.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl<I: Index> Spine<I> {
+    /// Gives all zones back that no reader can reach any more, and the compactor's own segments to others.
+    pub(crate) fn give_back(&self) {
+        // Who waits for a zone gets one when another has ended, and the last is left when there is one beside it.
+        for _ in 0..=self.compactor.workers.len() {
+            self.leave_segments(&mut self.all_workers());
+            self.free_all_ripe();
+        }
+    }
+
+    /// All workers: nobody takes a step as long as they are held.
+    fn all_workers(&self) -> Vec<SpinGuard<'_, Worker>> {
+        self.compactor.workers.iter().map(SpinLock::lock).collect()
+    }
+
+    /// Leaves the compactor's own segments to others, and tells whether there was one. What has been begun is ended before: it
+    /// may need the room in them.
+    ///
+    /// As long as no zone is free and victims are still to be, the segments stay: the last one holds only copies of records
+    /// in those, so that recovery can give it back. With anything else in it, a crash would leave no zone to move records to.
+    fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
+        let mut left = false;
+        for worker in workers {
+            while worker.victim.is_some() && self.step(worker, &self.demand(0, u64::MAX)).is_ok() {}
+            if self.heap.zones_left(Use::Move) == 0 && self.compactor.retired() > 0 {
+                continue;
+            }
+            if let Some(segment) = worker.writer.segment.take() {
+                self.heap.leave(segment);
+                left = true;
+            }
+        }
+        left
+    }
+
+    fn free_all_ripe(&self) {
+        self.free_ripe(&self.compactor.worker().participant);
+    }
+
+    fn free_ripe(&self, participant: &Participant) {
+        participant.collect();
+        let ripe = std::mem::take(&mut *self.compactor.ripe.lock());
+        for Retired { segment, values } in ripe {
+            if let Some(zone) = segment {
+                self.heap.free(zone);
+                self.compactor.freed.fetch_add(1, Ordering::Relaxed);
+            }
+            values.iter().for_each(|value| self.heap.free_value(value));
+            self.compactor.retired_zones.fetch_sub(zones_of(&values), Ordering::AcqRel);
+            self.compactor.retired.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}

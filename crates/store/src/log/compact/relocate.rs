@@ -1,0 +1,207 @@
+//! The pipeline by which what is live of a segment moves: collect, copy, one fence, repoint, flush in batches.
+//!
+//! PACMAN section 3.3. Writers are not kept out. A copy is made, and then the index names it if it still names the original; if a
+//! writer was faster, the copy is dead, and that is all. It need not be made void, although its segment may be younger than the
+//! tombstone by which the writer deleted the key: from then on the segment [holds](LogHeap::hold_tombstones) that one back. What was
+//! parked and not published is not named by the index yet; so before a copy is given up, that is published.
+//!
+//! What is live is told by bits in DRAM (section 3.2) if the heap keeps them, or by the index, which is asked about each record. A
+//! record that says where its entry stands (section 3.1) is repointed there.
+
+use crate::log::{Spine, Writer, reference_of};
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+#[cfg(doc)]
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::segments::{LastLine, Use};
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, RecordView};
+use std::mem;
+
+/// Replaced words that are flushed together (`NUM_BATCH_FLUSH` in the paper's figure 4).
+const FLUSHED_TOGETHER: usize = 32;
+
+/// Records whose entries in the index are asked for ahead.
+const AHEAD: usize = 16;
+
+/// What a step of compaction has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Relocated {
+    /// Bytes copied.
+    pub(super) bytes: u64,
+    /// Records copied.
+    pub(super) records: u64,
+    /// Of these, records whose hint led to their entry.
+    pub(super) by_hint: u64,
+}
+
+/// A record of the victim and its copy.
+struct Copied<'r> {
+    key: Key<'r>,
+    hint: Option<u64>,
+    /// Words and lengths of the original and of the copy, which may have a hint and has none.
+    old: (u64, u64),
+    new: (u64, u64),
+    sequence: u64,
+}
+
+impl<I: Index> Spine<I> {
+    /// Moves what is live of these values; of a large one the head moves alone. On an error, those before the one that failed
+    /// have moved.
+    ///
+    /// Copies that the index is to name together stand in one segment, since one that has been left may be cleaned at once: who
+    /// cleans it would take copies that the index does not name yet for dead.
+    pub(super) fn relocate(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        mut values: &[(Reference, RecordView<'_>)],
+        done: &mut Relocated,
+    ) -> Result<(), Error> {
+        let mut copies = Vec::with_capacity(values.len());
+        while !values.is_empty() {
+            let taken = self.copy(guard, writer, values, &mut copies);
+            self.name_copies(guard, writer, &copies, done)?;
+            values = &values[taken?..];
+            copies.clear();
+        }
+        Ok(())
+    }
+
+    /// Makes copies durable and lets the index name them.
+    fn name_copies(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        copies: &[Copied<'_>],
+        done: &mut Relocated,
+    ) -> Result<(), Error> {
+        if copies.is_empty() {
+            return Ok(());
+        }
+        if let Some(open) = &mut writer.segment {
+            self.heap.complete(open);
+        }
+        self.region().fence();
+        done.records += copies.len() as u64;
+        done.bytes += copies.iter().map(|copy| copy.new.1).sum::<u64>();
+        let mut unflushed = Vec::with_capacity(FLUSHED_TOGETHER);
+        let repointed = self.repoint_all(guard, writer, copies, &mut unflushed, done);
+        if self.twin != Some(Twin::LastRepointedUnflushed) {
+            self.index.persist(guard, &mut unflushed);
+        }
+        repointed
+    }
+
+    /// Copies those that are live, as many as one segment takes, and tells how many it has looked at.
+    fn copy<'r>(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        values: &[(Reference, RecordView<'r>)],
+        copies: &mut Vec<Copied<'r>>,
+    ) -> Result<usize, Error> {
+        let mut taken = 0;
+        for values in values.chunks(AHEAD) {
+            let some = self.copy_some(guard, writer, values, copies)?;
+            taken += some;
+            if some < values.len() {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The same for up to [`AHEAD`].
+    fn copy_some<'r>(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        values: &[(Reference, RecordView<'r>)],
+        copies: &mut Vec<Copied<'r>>,
+    ) -> Result<usize, Error> {
+        let mut keys = [Key { bytes: &[][..], hash: 0 }; AHEAD];
+        let knows = |(reference, _): &(Reference, _)| self.heap.knows_dead(*reference);
+        let asks = !(self.sizes_in_words && values.iter().all(knows));
+        for (key, (_, record)) in keys.iter_mut().zip(values) {
+            *key = self.key(record.key);
+            if asks {
+                self.index.prefetch_to_write(*key);
+            }
+        }
+        for (i, (key, (reference, record))) in keys.into_iter().zip(values).enumerate() {
+            let (kind, len) = (record.kind(), record.header.record_len());
+            let old = self.word(*reference, kind, len);
+            if asks {
+                self.settle(guard, key.hash)?;
+                if !self.index.names(guard, key, old)? {
+                    continue;
+                }
+            }
+            let RecordView { key: bytes, value, expires, .. } = *record;
+            let content = Content { kind, expires, ..Content::value(bytes, value) };
+            if !copies.is_empty() && !self.has_room(Use::Move, &writer.segment, content.record_len()) {
+                return Ok(i);
+            }
+            self.prepare_for(Use::Move, writer, &content)?;
+            let sequence = record.header.sequence.get();
+            let copy = self.append(writer, sequence, &content, LastLine::Left);
+            let hint = (record.hint != 0).then_some(record.hint);
+            let copied = content.record_len();
+            let new = (self.word(copy, kind, copied), copied);
+            copies.push(Copied { key, hint, old: (old, len), new, sequence });
+        }
+        Ok(values.len())
+    }
+
+    /// Lets the index name the copies, where it still names the originals.
+    fn repoint_all(
+        &self,
+        guard: &Guard<'_>,
+        writer: &Writer,
+        copies: &[Copied<'_>],
+        unflushed: &mut Vec<I::Unflushed>,
+        done: &mut Relocated,
+    ) -> Result<(), Error> {
+        // Where those ahead stand, in the order of a ring.
+        let mut places = [None; AHEAD];
+        for (place, ahead) in places.iter_mut().zip(copies) {
+            *place = self.index.prefetch_repoint(ahead.hint, ahead.key);
+        }
+        for (i, copied) in copies.iter().enumerate() {
+            let ahead = copies.get(i + AHEAD);
+            let next = ahead.and_then(|ahead| self.index.prefetch_repoint(ahead.hint, ahead.key));
+            let place = mem::replace(&mut places[i % AHEAD], next);
+            let Copied { key, hint, old: (old, old_len), new: (new, new_len), sequence } = *copied;
+            let mut repointed = self.index.repoint(guard, place, key, old, new)?;
+            if repointed.is_none() && self.publishes_late && self.twin != Some(Twin::ParkedNotSettled) {
+                self.settle(guard, key.hash)?;
+                repointed = self.index.repoint(guard, None, key, old, new)?;
+            }
+            if repointed.is_none()
+                && self.twin == Some(Twin::RepointedBlindly)
+                && let Some(found) = self.locate::<false>(guard, key)?
+            {
+                repointed = self.index.repoint(guard, None, key, found.word, new)?;
+            }
+            let (old, new) = (reference_of(old), reference_of(new));
+            match repointed {
+                Some(repointed) => {
+                    done.by_hint += u64::from(repointed.by_hint && hint.is_some());
+                    unflushed.push(repointed.unflushed);
+                    self.heap.note_dead(writer.shard, old, old_len);
+                }
+                None => {
+                    self.heap.hold_tombstones(new, sequence);
+                    self.heap.note_dead(writer.shard, new, new_len);
+                }
+            }
+            if unflushed.len() == FLUSHED_TOGETHER {
+                self.index.persist(guard, unflushed);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Publishing what writes have left parked at the stripes of their keys (see [`crate::walk::lag`]).
+
+use super::{Located, Placed, Session, Spine, reference_of};
+use crate::options::Twin;
+use crate::types::error::Error;
+use crate::walk::lag::Entry;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::Shard;
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{HEADER, Kind, RecordView};
+use quipu_parts::stripes::{Failed, Parked};
+
+/// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
+pub(crate) const TOMBSTONE: u64 = 1;
+
+/// A reference that tells whether its record is a tombstone.
+#[inline]
+pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
+    if kind == Kind::Tombstone { reference.with_tag(TOMBSTONE) } else { reference }
+}
+
+/// A client's writes that may be parked.
+pub(crate) type Lag = crate::walk::lag::Lag<Noted>;
+
+/// What its client knows of a write that is parked.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noted {
+    /// The sequence number of its record.
+    sequence: u64,
+    /// The record is a tombstone or may become as good as one.
+    is_tombstone: bool,
+}
+
+impl Noted {
+    /// Of a record with this number, that was placed.
+    pub(super) fn of(sequence: u64, placed: &Placed<'_>) -> Noted {
+        Noted { sequence, is_tombstone: placed.tombstone.is_some() }
+    }
+}
+
+impl<I: Index> Spine<I> {
+    /// Publishes the oldest write of this client that is still parked.
+    #[inline]
+    pub(super) fn finish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
+        self.finish(guard, shard, lag.oldest());
+    }
+
+    #[inline]
+    fn finish(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) {
+        let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
+        let Some(own) = parked.take() else { return };
+        self.stripes.finish(own.hash, |parked, newest| {
+            // The number tells, and not the place: somebody else may have published the write since, and another write of the key,
+            // which has an expiry or has none, may stand in its place by now.
+            let is_own = newest == *sequence || (self.twin == Some(Twin::OwnByPlace) && parked == own);
+            if is_own {
+                debug_assert!(parked == own, "a number is one write's");
+                let (key, tombstone) =
+                    (Key { bytes: key, hash: own.hash }, is_tombstone.then_some(*sequence));
+                self.publish_late(guard, shard, Placed { key, word: own.word, tombstone, near: None });
+            } else {
+                self.publish_parked(guard, parked);
+            }
+        });
+    }
+
+    /// Asks for the old record of the write before the one under way, whose index lines have arrived by now.
+    #[inline]
+    pub(super) fn prefetch_old(&self, guard: &Guard<'_>, lag: &Lag) {
+        let youngest = lag.youngest();
+        let Some(parked) = youngest.parked else { return };
+        let key = Key { bytes: &youngest.key, hash: parked.hash };
+        if let Some(word) = self.index.candidate(guard, key) {
+            self.heap.prefetch_dead(reference_of(word));
+            let offset = self.heap.resolve(reference_of(word));
+            self.region().prefetch(offset);
+            self.region().prefetch(offset + HEADER + youngest.key.len() as u64 - 1);
+        }
+    }
+
+    /// Publishes all that a client has parked.
+    pub(super) fn catch_up(&self, session: &mut Session) {
+        let Session { participant, writer, lag, .. } = session;
+        let guard = participant.pin();
+        lag.catch_up(|entry| self.finish(&guard, writer.shard, entry));
+    }
+
+    /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
+    #[inline]
+    pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
+        self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
+    }
+
+    /// Publishes all that anyone has parked.
+    pub(crate) fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
+        self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
+    }
+
+    /// Publishes what another client parked; its record tells the key.
+    #[cold]
+    pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
+        let mourner = self.admission.mourner();
+        assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
+        let offset = self.heap.resolve(reference_of(parked.word));
+        // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
+        let record = unsafe { RecordView::published_key(self.region(), offset) };
+        let record = record.expect("a client parked a record of this pool");
+        let is_one = record.kind() == Kind::Tombstone || record.expires != 0;
+        let tombstone = is_one.then(|| record.header.sequence.get());
+        let key = Key { bytes: record.key, hash: parked.hash };
+        self.publish_late(guard, Shard::default(), Placed { key, word: parked.word, tombstone, near: None });
+        mourner.dismiss();
+    }
+
+    #[inline]
+    fn publish_late(&self, guard: &Guard<'_>, shard: Shard, placed: Placed<'_>) {
+        let mourner = self.admission.mourner();
+        let published = self.publish(guard, shard, &placed, None);
+        published.expect("only a store whose index never fails publishes late");
+        mourner.dismiss();
+    }
+
+    /// Lets readers see a durable record, and releases the one before it, most likely `known`. The key's stripe is held, or
+    /// being published.
+    #[inline]
+    pub(super) fn publish(
+        &self,
+        guard: &Guard<'_>,
+        shard: Shard,
+        placed: &Placed<'_>,
+        known: Option<Located<'_>>,
+    ) -> Result<(), Error> {
+        let Placed { key, word, tombstone, near } = *placed;
+        let mut record = None;
+        let matches = |word| {
+            let is_known = known.filter(|known| known.word == word);
+            record = is_known.or_else(|| self.named::<false>(guard, word, key.bytes));
+            record.is_some()
+        };
+        let changed = if reference_of(word).tag() == TOMBSTONE {
+            self.index.take(guard, key, matches)
+        } else {
+            self.index.upsert(guard, key, word, near, matches, &|word| self.rehash(word))
+        };
+        let old = changed.inspect_err(|_| self.release(guard, shard, word, None))?;
+        if let Some(old) = old {
+            if let Some(number) = tombstone {
+                // A cleaner may have copied it to a segment that was opened since that number was drawn.
+                self.heap.hold_tombstones(reference_of(old), number);
+            }
+            self.release(guard, shard, old, record.map(|located| located.record));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Large values: the way of a put that fills zones of its own before its head goes the way of every record, and of what
+//! the index lets go of.
+//!
+//! The head is an ordinary record of kind [`Kind::Large`], so locks, publication, compaction and recovery see nothing new.
+//! What is new is around it: room for many zones at once, a value that is put together when it is read, and zones that
+//! are given back when the head is superseded. They are given back by whoever makes room next, as soon as no reader is
+//! left that could have seen the head.
+
+use super::{Located, Session, Spine, Writer, reference_of};
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::SizedReference;
+use quipu_parts::heap::segments::{Shard, Use};
+use quipu_parts::heap::values::{NewValue, ValueZones};
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, Kind, RecordView, padded};
+use quipu_parts::stripes::StripeGuard;
+use std::borrow::Cow;
+
+/// Longest value of any pool. Its head, with zones of 64 KiB and more, is still short.
+const VALUE_MAX: u64 = 1 << 30;
+
+impl<I: Index> Spine<I> {
+    /// Longest value that stands in its record: a quarter of a segment. A larger one has zones of its own.
+    #[inline]
+    pub(crate) fn inline_limit(&self) -> u64 {
+        self.heap.space().zone_size() / 4
+    }
+
+    /// Longest value of this pool: its head is a record like others, and it must fit the pool.
+    pub(crate) fn value_limit(&self) -> u64 {
+        if I::DURABLE {
+            // Recovery reads no records, so it would not know which zones have values.
+            return self.inline_limit();
+        }
+        VALUE_MAX.min(self.heap.longest_value(self.inline_limit())).max(self.inline_limit())
+    }
+
+    #[inline]
+    pub(super) fn is_large(&self, value: &[u8]) -> bool {
+        value.len() as u64 > self.inline_limit()
+    }
+
+    /// The value that a record gives its key: in place, or put together if it is large.
+    #[inline]
+    pub(crate) fn value<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        record: &RecordView<'g>,
+    ) -> Result<Cow<'g, [u8]>, Error> {
+        if record.is_large() { self.assemble(guard, record).map(Cow::Owned) } else { Ok(record.value.into()) }
+    }
+
+    /// The large value that a record names, put together.
+    #[cold]
+    pub(crate) fn assemble(&self, guard: &Guard<'_>, record: &RecordView<'_>) -> Result<Vec<u8>, Error> {
+        let mut value = Vec::new();
+        self.append_large(guard, record, &mut value)?;
+        Ok(value)
+    }
+
+    /// Appends the large value that a record names.
+    #[cold]
+    pub(crate) fn append_large(
+        &self,
+        _guard: &Guard<'_>,
+        record: &RecordView<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let value = self.heap.large_value(record.value);
+        // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from reuse.
+        value.and_then(|value| unsafe { value.read(out) }).ok_or_else(|| {
+            let what = format!("the large value of the key {}", record.key.escape_ascii());
+            let zone = value.and_then(|value| value.first_zone());
+            let offset = zone.map_or(0, |zone| self.heap.space().zone_offset(zone));
+            let len = value.map_or(0, |value| value.value_len());
+            Error::damaged(what, offset, len)
+        })
+    }
+
+    /// Gives a key a large value, whatever it was.
+    #[cold]
+    pub(super) fn put_large(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
+        self.check_value(content.value)?;
+        self.relieve()?;
+        loop {
+            let taking = self.heap.taking();
+            match self.write_zones(&mut session.writer, content) {
+                Ok(new) => {
+                    let written = self.with_zones(new, content, |head| self.write_record(session, head));
+                    taking.done();
+                    return written;
+                }
+                Err(error) => {
+                    drop(taking);
+                    self.make_space_or(error, &mut session.writer, self.wanted(content), Use::Put)?;
+                }
+            }
+        }
+    }
+
+    /// Gives a key, whose stripe is held, a large value in place of its old record.
+    #[cold]
+    pub(super) fn replace_by_large(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        stripe: &StripeGuard<'_>,
+        key: Key<'_>,
+        old: Option<Located<'_>>,
+        content: &Content<'_>,
+    ) -> Result<(), Error> {
+        self.check_value(content.value)?;
+        let taking = self.heap.taking();
+        let new = self.write_zones(writer, content)?;
+        let written = self.with_zones(new, content, |head| {
+            self.prepare(writer, head)?;
+            let placed = self.place(writer, stripe, key, head);
+            self.persist_and_publish(guard, stripe, writer.shard, &placed, old)
+        });
+        taking.done();
+        written
+    }
+
+    /// Bytes of the record, and zones beside it, that a large value takes.
+    pub(super) fn wanted(&self, content: &Content<'_>) -> (u64, u32) {
+        let len = content.value.len() as u64;
+        let record = padded(content.record_len() - len + self.heap.head_len(len));
+        // A length that was checked has few zones.
+        (record, self.heap.value_zones(len) as u32)
+    }
+
+    /// Writes a value into its zones, durably, when there is a segment with room for its head.
+    fn write_zones(&self, writer: &mut Writer, content: &Content<'_>) -> Result<NewValue, Error> {
+        self.make_room(Use::Put, &mut writer.segment, self.wanted(content).0, writer.node)?;
+        Ok(self.heap.write_value(writer.node, content.value)?)
+    }
+
+    /// Commits a value's zones and writes its head, or frees them if the head cannot be written.
+    fn with_zones(
+        &self,
+        new: NewValue,
+        content: &Content<'_>,
+        write_head: impl FnOnce(&Content<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let late = self.twin == Some(Twin::ValueCommittedLate);
+        if !late {
+            self.heap.commit_value(&new);
+        }
+        let written = write_head(&Content { kind: Kind::Large, value: new.head(), ..*content });
+        if written.is_err() {
+            self.heap.free_value(new.zones());
+        } else if late {
+            self.heap.commit_value(&new);
+        }
+        written
+    }
+
+    /// Counts a record that the index named by this word and names no more, and gives back what it alone named. Without a word that
+    /// tells its length the record is read, if it has not been.
+    #[inline]
+    pub(super) fn release(&self, guard: &Guard<'_>, shard: Shard, word: u64, seen: Option<RecordView<'_>>) {
+        let reference = reference_of(word);
+        if I::DURABLE && self.place_of(word).is_none() {
+            return;
+        }
+        if let Some(len) = SizedReference::from_word(word).record_len() {
+            self.heap.note_superseded(shard, reference, len);
+            return;
+        }
+        let Some(record) = seen.or_else(|| self.record_of(guard, word)) else { return };
+        self.heap.note_superseded(shard, reference, record.header.record_len());
+        if record.is_large() {
+            self.release_value(guard, word);
+        }
+    }
+
+    #[cold]
+    fn release_value(&self, guard: &Guard<'_>, word: u64) {
+        // SAFETY: the record was published until now and does not change, and the guard keeps it from reuse.
+        let record = unsafe { RecordView::published(self.region(), self.heap.resolve(reference_of(word))) };
+        if let Some(value) = record.and_then(|record| self.zones_of(guard, &record)) {
+            if self.twin == Some(Twin::ValueFreedAtOnce) {
+                self.heap.free_value(&value);
+            } else {
+                self.compactor.retire_value(guard, value);
+            }
+        }
+    }
+
+    /// The zones of the large value that a record names, which was live until now. `None` if they are not the value's: then
+    /// they are someone else's, which is damage, and which `check` reports and a read does.
+    pub(super) fn zones_of(&self, _guard: &Guard<'_>, head: &RecordView<'_>) -> Option<ValueZones> {
+        // SAFETY: only after this are the zones given up.
+        self.heap.large_value(head.value).and_then(|value| unsafe { value.own_zones() })
+    }
+}

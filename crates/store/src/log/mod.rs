@@ -1,0 +1,271 @@
+//! The spine: the one path that every point store walks.
+//!
+//! **Locate** (the index gives the old reference) → **place** (room in the heap) → **persist** → **publish** at the
+//! located position → **release** the old record. Nothing is acknowledged before persist; nothing published before
+//! persist; nothing released before publish; nothing reused before the epoch has passed.
+//!
+//! Writers of one key exclude each other by the stripe of the key's hash; sequence numbers are drawn while it is
+//! held, so their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every record
+//! that they can reach from reuse, and published records never change.
+//!
+//! A write that need not know the old record leaves locate, publish and release to a later one (see [`lag`]), whose
+//! misses then overlap with its own way to the medium.
+
+mod batch;
+mod build;
+mod check;
+pub(crate) mod checkpoint;
+mod clear;
+mod client;
+mod compact;
+mod durable;
+mod eliminate;
+mod engine;
+mod frame;
+mod hot;
+mod lag;
+mod large;
+mod proved;
+mod read;
+mod recovery;
+mod rooted;
+mod salvage;
+mod scan;
+mod write;
+
+pub(crate) use build::LogParts;
+use build::SaveOf;
+use compact::{Compactor, workers_of};
+pub(crate) use lag::{TOMBSTONE, tagged};
+pub(crate) use read::Batch;
+pub(crate) use rooted::Rooted;
+
+use crate::background::Admission;
+use crate::options::Twin;
+use crate::types::error::Error;
+use crate::walk::hot::Hot;
+use client::RangeOf;
+use eliminate::Elimination;
+use hot::HotSide;
+use lag::Lag;
+use quipu_medium::{Node, Region};
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
+use quipu_parts::heap::{Numbers, Reference, SizedReference};
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, HINT_FIELD, Kind, RecordView};
+use quipu_parts::stripes::{Parked, StripeGuard, Stripes};
+use std::sync::Arc;
+
+/// The parts of one open store.
+pub(crate) struct Spine<I: Index> {
+    pub(crate) heap: LogHeap,
+    pub(crate) index: I,
+    pub(crate) stripes: Stripes,
+    pub(crate) epochs: Collector,
+    pub(crate) compactor: Compactor,
+    pub(crate) admission: Arc<Admission>,
+    /// Whether blind writes publish late (see [`lag`]): only if the index never fails.
+    pub(crate) publishes_late: bool,
+    /// Whether words tell how long a record is, where the index has room for that (PACMAN section 3.2).
+    pub(crate) sizes_in_words: bool,
+    /// What is hot, if that is kept apart.
+    pub(crate) hot: Option<Hot>,
+    /// Whether records tell where the index has their key, if it can say so.
+    pub(crate) gives_hints: bool,
+    elimination: Elimination,
+    /// Whether reads prove what they answer with (see [`proved`]).
+    pub(crate) verifies: bool,
+    /// How its keys are walked in order, if the index keeps one.
+    in_order: Option<RangeOf<I>>,
+    /// How a checkpoint is left, if there is to be one.
+    save: Option<SaveOf<I>>,
+    pub(crate) twin: Option<Twin>,
+}
+
+/// What a client owns: its epoch slot, and what it writes with.
+pub(crate) struct Session {
+    participant: Participant,
+    /// For all records but hot ones.
+    writer: Writer,
+    /// For these, where they are kept apart.
+    hot: Option<Box<HotSide>>,
+    lag: Lag,
+}
+
+/// An open segment and the buffer in which records are built.
+pub(crate) struct Writer {
+    segment: Option<OpenSegment>,
+    encoder: Encoder,
+    shard: Shard,
+    numbers: Numbers,
+    node: Option<Node>,
+}
+
+impl Writer {
+    fn new(heap: &LogHeap, node: Option<Node>) -> Writer {
+        let (shard, numbers) = (heap.shard(), Numbers::default());
+        Writer { segment: None, encoder: Encoder::default(), shard, numbers, node }
+    }
+}
+
+impl Session {
+    pub(crate) fn pin(&self) -> Guard<'_> {
+        self.participant.pin_to_read()
+    }
+}
+
+/// A record that the index names, with the word that names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Located<'g> {
+    pub(crate) word: u64,
+    pub(crate) record: RecordView<'g>,
+}
+
+/// A durable record that its index does not name yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<'k> {
+    pub(crate) key: Key<'k>,
+    /// The word that the index is to have for it; that of a tombstone it will never have.
+    pub(crate) word: u64,
+    /// Its number, if it is a tombstone or may come to be as good as one.
+    pub(crate) tombstone: Option<u64>,
+    /// What the index has said of where the key stands.
+    pub(crate) near: Option<u64>,
+}
+
+impl Placed<'_> {
+    /// The same, with what else is known of where the key stands.
+    #[inline]
+    fn near(self, near: Option<u64>) -> Self {
+        Placed { near: self.near.or(near), ..self }
+    }
+
+    fn parked(&self) -> Parked {
+        Parked { hash: self.key.hash, word: self.word }
+    }
+}
+
+impl Located<'_> {
+    /// Whether the word names a tombstone, which only recovery lets it do.
+    pub(crate) fn is_tombstone(&self) -> bool {
+        reference_of(self.word).tag() == TOMBSTONE
+    }
+}
+
+/// The record that a word names, whether it tells the length or not.
+#[inline]
+pub(crate) fn reference_of(word: u64) -> Reference {
+    SizedReference::from_word(word).reference()
+}
+
+/// Longest key that any record can hold: its length takes 16 bits.
+const KEY_MAX: u64 = u16::MAX as u64;
+
+impl<I: Index> Spine<I> {
+    pub(crate) fn region(&self) -> &Region {
+        self.heap.region()
+    }
+
+    pub(crate) fn own_session(&self, node: Option<Node>) -> Session {
+        let writer = || Writer::new(&self.heap, node);
+        let (writer, hot) = (writer(), self.hot_side(writer));
+        Session { participant: self.epochs.register(), writer, hot, lag: Lag::default() }
+    }
+
+    /// Ends a session; its segments go on with another client.
+    pub(crate) fn end(&self, session: &mut Session) {
+        self.catch_up(session);
+        self.leave_all(session);
+    }
+
+    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a time of expiry and
+    /// a hint.
+    pub(crate) fn key_limit(&self) -> u64 {
+        KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - HINT_FIELD - self.inline_limit())
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<(), Error> {
+        let len = key.len() as u64;
+        if len == 0 {
+            return Err(Error::KeyEmpty { limit: self.key_limit() });
+        }
+        if len > self.key_limit() {
+            return Err(Error::KeyTooLarge { len, limit: self.key_limit() });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_value(&self, value: &[u8]) -> Result<(), Error> {
+        let len = value.len() as u64;
+        if len > self.value_limit() {
+            return Err(Error::ValueTooLarge { len, limit: self.value_limit() });
+        }
+        Ok(())
+    }
+
+    /// Refuses what only zones of its own could hold.
+    fn check_inline(&self, value: &[u8]) -> Result<(), Error> {
+        let (len, limit) = (value.len() as u64, self.inline_limit());
+        if len > limit { Err(Error::ValueTooLarge { len, limit }) } else { Ok(()) }
+    }
+
+    /// Locks the stripe of a hash.
+    #[inline]
+    pub(crate) fn lock(&self, guard: &Guard<'_>, hash: u64) -> StripeGuard<'_> {
+        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))
+    }
+
+    /// The word by which the index names a record of this kind and so many bytes: with them, if it has room for that. The head of
+    /// a large value has to be read when it is superseded, so its word does not tell.
+    #[inline]
+    pub(crate) fn word(&self, reference: Reference, kind: Kind, len: u64) -> u64 {
+        let reference = tagged(reference, kind);
+        if I::WORD_BITS >= SizedReference::BITS && self.sizes_in_words && kind != Kind::Large {
+            SizedReference::new(reference, len).word()
+        } else {
+            reference.word()
+        }
+    }
+
+    /// A record that was placed, for its publication.
+    #[inline]
+    fn placed<'k>(
+        &self,
+        key: Key<'k>,
+        reference: Reference,
+        sequence: u64,
+        content: &Content<'_>,
+    ) -> Placed<'k> {
+        let is_one = content.kind == Kind::Tombstone || content.expires != 0;
+        let word = self.word(reference, content.kind, content.record_len());
+        Placed {
+            key,
+            word,
+            tombstone: is_one.then_some(sequence),
+            near: (content.hint != 0).then_some(content.hint),
+        }
+    }
+
+    /// The key as its index looks for it.
+    #[inline]
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key { bytes, hash: self.hash(bytes) }
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        I::key_hash(self.heap.certifier(), key)
+    }
+
+    /// The hash of the key in a record, for an index that has used up the bits it keeps; 0 if a damaged word names no record.
+    pub(crate) fn rehash(&self, word: u64) -> u64 {
+        let record = self.place_of(word).and_then(|offset| {
+            // SAFETY: as in `named`; the caller of an index operation is pinned.
+            unsafe { RecordView::published_key(self.region(), offset) }
+        });
+        record.map_or(0, |record| self.hash(record.key))
+    }
+}

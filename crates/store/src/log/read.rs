@@ -1,0 +1,323 @@
+//! Reading: one lookup in the index, one in the record, no lock.
+
+use super::{Located, Spine, reference_of};
+use crate::engine::AT_ONCE;
+use crate::types::error::Error;
+use crate::types::iter::{KeyValue, Pair};
+use quipu_parts::epoch::Guard;
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::RecordView;
+use std::borrow::Cow;
+
+/// Lines of a record that a batched get asks for ahead; the hardware fetches the rest of a longer one by itself.
+const AHEAD: u64 = 4;
+
+/// References of one piece of the index, for iteration.
+pub(crate) struct Batch<I: Index> {
+    cursor: I::Cursor,
+    words: Vec<u64>,
+    next: usize,
+}
+
+impl<I: Index> Batch<I> {
+    /// The word that named the last record of the iteration.
+    pub(crate) fn word(&self) -> Option<u64> {
+        self.next.checked_sub(1).and_then(|last| self.words.get(last)).copied()
+    }
+}
+
+impl<I: Index> Default for Batch<I> {
+    fn default() -> Batch<I> {
+        Batch { cursor: I::Cursor::default(), words: Vec::new(), next: 0 }
+    }
+}
+
+impl<I: Index> Spine<I> {
+    /// The record that the index holds for `key`: whole, or the header and the key alone.
+    #[inline]
+    pub(crate) fn locate<'g, const WHOLE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: Key<'_>,
+    ) -> Result<Option<Located<'g>>, Error> {
+        let (mut found, mut wrong) = (None, None);
+        let word = self.index.get(guard, key, |word| {
+            found = self.named::<WHOLE>(guard, word, key.bytes);
+            if I::FINGERPRINT != 0 && found.is_none() && !self.has_fingerprint(guard, word, key.hash) {
+                wrong = Some(word);
+            }
+            found.is_some()
+        })?;
+        let Some(word) = word else {
+            // The key's own word may be the one that is wrong.
+            return wrong.map_or(Ok(None), |word| Err(self.names_no_record(word)));
+        };
+        // An index that knows its keys has not asked, so that any other record is a damaged one.
+        let located = found.or_else(|| self.named::<WHOLE>(guard, word, key.bytes));
+        located.map_or_else(|| Err(self.names_no_record(word)), |located| Ok(Some(located)))
+    }
+
+    /// Where the record stands that a word of the index names. `None` for a word of no zone, as damage leaves it in an index in the
+    /// pool.
+    #[inline]
+    pub(crate) fn place_of(&self, word: u64) -> Option<u64> {
+        let reference = reference_of(word);
+        if I::DURABLE { self.heap.resolve_checked(reference) } else { Some(self.heap.resolve(reference)) }
+    }
+
+    /// Whether a word of this fingerprint names a record of it.
+    #[cold]
+    fn has_fingerprint(&self, guard: &Guard<'_>, word: u64, hash: u64) -> bool {
+        let record = self.record_of(guard, word);
+        record.is_some_and(|record| (self.key(record.key).hash ^ hash) & I::FINGERPRINT == 0)
+    }
+
+    #[cold]
+    fn names_no_record(&self, word: u64) -> Error {
+        let offset = self.place_of(word).unwrap_or_default();
+        Error::damaged("no record of its key where the index names one", offset, 0)
+    }
+
+    /// The record that a word of the index names, if it is the key's.
+    #[inline]
+    pub(super) fn named<'g, const WHOLE: bool>(
+        &'g self,
+        _guard: &'g Guard<'_>,
+        word: u64,
+        key: &[u8],
+    ) -> Option<Located<'g>> {
+        let offset = self.place_of(word)?;
+        // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
+        let record = unsafe {
+            if WHOLE {
+                RecordView::published(self.region(), offset)
+            } else {
+                RecordView::published_key(self.region(), offset)
+            }
+        }?;
+        (record.key == key).then_some(Located { word, record })
+    }
+
+    /// The record that a word of the index names, but for its value.
+    pub(crate) fn record_of<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
+        let offset = self.place_of(word)?;
+        // SAFETY: as in `named`.
+        unsafe { RecordView::published_key(self.region(), offset) }
+    }
+
+    /// The record of `key`, in place.
+    #[inline(always)]
+    pub(crate) fn get<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: &[u8],
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        let key = self.key(key);
+        self.settle(guard, key.hash)?;
+        self.find::<true>(guard, key)
+    }
+
+    /// The record of `key`, but for its value.
+    pub(crate) fn head<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: &[u8],
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        let key = self.key(key);
+        self.settle(guard, key.hash)?;
+        self.find::<false>(guard, key)
+    }
+
+    /// Copies the value of `key` into `out`, replacing what was there; whether there is one.
+    #[inline(always)]
+    pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        out.clear();
+        match self.get(guard, key)? {
+            Some(record) if record.is_large() => self.append_large(guard, &record, out)?,
+            Some(record) => out.extend_from_slice(record.value),
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The record of a key whose stripe is settled, unless it has expired: whole, or the header and the key alone.
+    #[inline(always)]
+    fn find<'g, const WHOLE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: Key<'_>,
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        let located =
+            if self.verifies { self.find_proved(guard, key)? } else { self.locate::<WHOLE>(guard, key)? };
+        let record = located.map(|located| located.record);
+        Ok(record.filter(|record| !self.has_expired(record)))
+    }
+
+    /// Whether the time of a record has passed: it is as good as a tombstone then.
+    #[inline]
+    pub(crate) fn has_expired(&self, record: &RecordView<'_>) -> bool {
+        record.expires != 0 && self.has_passed(record.expires)
+    }
+
+    #[cold]
+    fn has_passed(&self, time: u64) -> bool {
+        time <= self.region().now()
+    }
+
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    pub(crate) fn get_many(
+        &self,
+        guard: &Guard<'_>,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        let mut wanted = [Key { bytes: &[], hash: 0 }; AT_ONCE];
+        let wanted = &mut wanted[..keys.len()];
+        for (place, key) in wanted.iter_mut().zip(keys) {
+            *place = self.key(key);
+            self.index.prefetch(*place);
+        }
+        for key in &*wanted {
+            if let Some(offset) = self.index.candidate(guard, *key).and_then(|word| self.place_of(word)) {
+                for line in 0..AHEAD {
+                    self.region().prefetch(offset + line * quipu_medium::LINE);
+                }
+            }
+        }
+        for (position, key) in wanted.iter().enumerate() {
+            self.settle(guard, key.hash)?;
+            match self.find::<true>(guard, *key)? {
+                Some(record) if record.is_large() => each(position, Some(&self.assemble(guard, &record)?)),
+                found => each(position, found.map(|record| record.value)),
+            }
+        }
+        Ok(())
+    }
+
+    /// All keys with their values, in no order; as [`crate::Guard::iter`].
+    pub(crate) fn pairs<'g>(&'g self, guard: &'g Guard<'g>) -> impl Iterator<Item = Pair<'g>> {
+        self.each(guard, move |word| {
+            let record = self.record_for_pair(guard, word)?;
+            self.pair_of(guard, word, &record)
+        })
+    }
+
+    /// All keys, in no order; as [`crate::Guard::keys`].
+    pub(crate) fn keys<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+    ) -> impl Iterator<Item = Result<Cow<'g, [u8]>, Error>> {
+        self.each(guard, move |word| Ok(self.key_of(guard, word)?.map(Cow::Borrowed)))
+    }
+
+    /// What `of` makes of every word of the index. A record that is damaged is an error in its place; an index that does not say how
+    /// to go on is the last one.
+    fn each<'g, T>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        of: impl Fn(u64) -> Result<Option<T>, Error>,
+    ) -> impl Iterator<Item = Result<T, Error>> {
+        let (mut batch, mut ended) = (Batch::default(), false);
+        std::iter::from_fn(move || {
+            while !ended {
+                match self.next_word(guard, &mut batch) {
+                    Ok(Some(word)) => match of(word) {
+                        Ok(None) => {}
+                        item => return item.transpose(),
+                    },
+                    Ok(None) => break,
+                    Err(error) => {
+                        ended = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+            None
+        })
+    }
+
+    /// The key of a record that a word of the index names, unless it has expired. Where reads are proved the record is, with its
+    /// value, but for the zones of a large one.
+    pub(super) fn key_of<'g>(&'g self, guard: &'g Guard<'_>, word: u64) -> Result<Option<&'g [u8]>, Error> {
+        let record = match self.verifies {
+            true => self.record_for_pair(guard, word)?,
+            false => self.record_of(guard, word).ok_or_else(|| self.unproved(word, b""))?,
+        };
+        Ok((!self.has_expired(&record)).then_some(record.key))
+    }
+
+    /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value are not looked at.
+    #[inline]
+    pub(super) fn record_for_pair<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        word: u64,
+    ) -> Result<RecordView<'g>, Error> {
+        let record = if self.verifies { self.proved(guard, word) } else { self.published(guard, word) };
+        match record {
+            Some(record) => Ok(record),
+            None => Err(self.no_pair(guard, word)),
+        }
+    }
+
+    #[cold]
+    fn no_pair(&self, guard: &Guard<'_>, word: u64) -> Error {
+        let legible = self.record_of(guard, word);
+        self.unproved(word, legible.map_or(b"", |record| record.key))
+    }
+
+    /// The pair of a [record](Spine::record_for_pair), unless it has expired.
+    #[inline]
+    pub(super) fn pair_of<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        word: u64,
+        record: &RecordView<'g>,
+    ) -> Result<Option<KeyValue<'g>>, Error> {
+        if self.has_expired(record) {
+            return Ok(None);
+        }
+        if self.verifies && !self.is_value_proved(guard, record) {
+            return Err(self.unproved(word, record.key));
+        }
+        Ok(Some((Cow::Borrowed(record.key), self.value(guard, record)?)))
+    }
+
+    /// The whole record that a word of the index names, without proof. `None` if it leaves the pool.
+    #[inline]
+    fn published<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
+        let offset = self.place_of(word)?;
+        // SAFETY: as in `named`; the guard has been pinned since before the index was asked.
+        unsafe { RecordView::published(self.region(), offset) }
+    }
+
+    /// The next record of an iteration in no order, expired or not; one that leaves the pool is left out. Every key present throughout
+    /// appears exactly once.
+    pub(crate) fn next_record<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        batch: &mut Batch<I>,
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        while let Some(word) = self.next_word(guard, batch)? {
+            if let Some(record) = self.published(guard, word) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next word of an iteration.
+    fn next_word(&self, guard: &Guard<'_>, batch: &mut Batch<I>) -> Result<Option<u64>, Error> {
+        loop {
+            if let Some(word) = batch.words.get(batch.next) {
+                batch.next += 1;
+                return Ok(Some(*word));
+            }
+            batch.words.clear();
+            batch.next = 0;
+            if !self.index.next_batch(guard, &mut batch.cursor, &mut batch.words)? {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Recovery of a store whose index is in the pool: the index is believed, and the records are not read (PACMAN section 3.5).
+//!
+//! What is read is a line of each zone: the header of a segment, with its life and its end, or that of a zone of the index. Where records
+//! end in segments that a crash has left open is found out later, as what is dead is.
+//!
+//! # Why the index can be believed
+//!
+//! It names a record only after that was durable, and a record's segment is freed only when the index has durably
+//! forgotten all of it. So whatever a crash leaves of the index, what it names is there:
+//!
+//! | cut off | left | settled by |
+//! |---|---|---|
+//! | a put, before the index | a record that the index does not name | nothing: it is dead |
+//! | a put of an old key, behind the index | the older record, not named any more | nothing: it is dead |
+//! | a deletion, before or behind the index | all or nothing of it | nothing |
+//! | a step of compaction | originals and copies, of each one named | nothing: the others are dead |
+//! | a segment between its zone and its commit | a zone that is taken | freeing the zone |
+//! | a segment of a client | an open segment | its survey, or a close: looking for its end, flushing up to there, marking the end |
+//! | a zone of the index between its link and its commit | a link to nothing | clearing the link |
+//!
+//! What is dead is found out later ([`LogHeap::take_over`]): the store opens at once.
+//!
+//! # The clock
+//!
+//! Nobody sees the numbers of records that are not read. All were drawn below the ceiling in the superblock, which was durable
+//! before, and the clock goes on from there; if a copy of the superblock is lost, from as far above it as the other copy's ceiling
+//! may have been. Lives are seen, and passed.
+//!
+//! # After a crash of the system
+//!
+//! Under a file whose durability covers crashes of processes only, pages may be old, new or zero anywhere, those of the index
+//! included, and no word of it proves that it is the latest. Such a pool is refused.
+
+use crate::engine::site::Existing;
+use crate::engine::site::Holes;
+use crate::log::{Rooted, Spine};
+use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::reports::RecoveryReport;
+use crate::walk::proof::{changed_headers, drawn_end};
+#[cfg(doc)]
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::segments::{ScanError, SegmentInfo};
+use quipu_parts::space::{SpaceError, ZoneId};
+use std::collections::BTreeSet;
+
+/// What the headers say.
+#[derive(Default)]
+struct Headers {
+    /// Sealed segments with their ends.
+    sealed: Vec<(SegmentInfo, u64)>,
+    open: Vec<SegmentInfo>,
+    /// Zones of segments that were given up, but for their bit in the zone table.
+    given_up: Vec<ZoneId>,
+    damage: Vec<DamagedPlace>,
+    /// The highest life number.
+    highest: u64,
+}
+
+/// Takes over the segments of a pool that was just mapped, whose index was examined, and settles what a crash left open.
+pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result<RecoveryReport, Error> {
+    let Existing { holes, found: mut space, progress } = pool;
+    let heap = &spine.heap;
+    if holes != Holes::AreDamage {
+        let what = "after a crash of the operating system, which its durability does not cover, the pool";
+        return Err(Error::damaged(what, 0, spine.region().len()));
+    }
+    let of_index: BTreeSet<_> = spine.index.zones().into_iter().collect();
+    let zones = heap.space().committed_zones();
+    let mut headers = Headers::default();
+    for (i, zone) in zones.iter().enumerate() {
+        if !of_index.contains(zone) {
+            spine.read_header(*zone, &mut headers)?;
+        }
+        progress(i + 1, zones.len());
+    }
+    let Headers { sealed, mut open, given_up, mut damage, highest } = headers;
+    damage.extend(heap.orphans().into_iter().map(|zone| spine.lost_by_table(zone)));
+    if highest >= drawn_end(heap.space().superblock().clock_ceiling.get()) {
+        return Err(SpaceError::Geometry { what: "a life has a number that no run draws" }.into());
+    }
+    if space.was_clean {
+        // Closing seals every segment, so an end mark is missing.
+        damage.extend(open.drain(..).map(|info| DamagedPlace {
+            what: "the end mark of a segment".into(),
+            offset: heap.space().zone_offset(info.zone),
+            len: heap.space().zone_size(),
+        }));
+    }
+    if damage.is_empty() {
+        damage.extend(changed_headers(heap.space()));
+    }
+    if !damage.is_empty() {
+        damage.sort_by_key(|place| place.offset);
+        return Err(Error::Damaged(Box::new(Damage { places: damage })));
+    }
+    heap.clock().pass(highest);
+    // Nothing was changed until here.
+    heap.space().repair(&mut space);
+    spine.index.repair(|| heap.clock().begin(heap.space()))?;
+    if !given_up.is_empty() {
+        heap.clock().begin(heap.space());
+        given_up.iter().for_each(|zone| heap.free_given_up(*zone));
+    }
+    let report = RecoveryReport {
+        was_clean: space.was_clean,
+        segments: sealed.len() + open.len(),
+        reclaimed: space.leaked_reclaimed as usize + given_up.len(),
+        ..RecoveryReport::default()
+    };
+    if !report.was_clean {
+        sealed.iter().map(|(info, _)| info).chain(&open).for_each(|info| heap.confirm(info));
+        spine.region().fence();
+    }
+    sealed.iter().for_each(|(info, end)| heap.take_over(info, *end));
+    open.iter().for_each(|info| heap.take_over_open(info));
+    // A repair of the index may have begun the run of a pool that was closed.
+    if !heap.space().superblock().is_clean() {
+        heap.clock().settled(heap.space());
+    }
+    Ok(report)
+}
+
+impl<I: Rooted> Spine<I> {
+    /// Reads the header of a segment.
+    fn read_header(&self, zone: ZoneId, headers: &mut Headers) -> Result<(), Error> {
+        let start = self.heap.space().zone_offset(zone);
+        if self.heap.is_given_up(zone) {
+            headers.given_up.push(zone);
+            return Ok(());
+        }
+        // SAFETY: recovery runs before the store is handed out, so nobody writes.
+        let info = match unsafe { self.heap.segment_info(zone) } {
+            Ok(info) => info,
+            Err(error) => {
+                let what = match error {
+                    ScanError::EndMark => "the end mark of a segment",
+                    _ => "the header of a segment",
+                };
+                let len = self.heap.space().zone_size();
+                headers.damage.push(DamagedPlace { what: what.into(), offset: start, len });
+                return Ok(());
+            }
+        };
+        headers.highest = headers.highest.max(info.life_number);
+        if let Some(end) = info.sealed_end {
+            headers.sealed.push((info, end));
+            return Ok(());
+        }
+        headers.open.push(info);
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! What the scanning threads of a recovery find.
+
+use super::values::FoundHead;
+use crate::types::error::{DamagedPlace, Error};
+use crate::types::reports::RecoveryReport;
+use quipu_parts::heap::segments::SegmentInfo;
+use quipu_parts::space::ZoneId;
+
+/// Findings of all scanning threads.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) report: RecoveryReport,
+    pub(crate) damage: Vec<DamagedPlace>,
+    pub(super) open: Vec<(SegmentInfo, u64)>,
+    /// Open segments without a record that is not superseded, and stands nowhere else.
+    pub(super) needless: Vec<(SegmentInfo, u64)>,
+    pub(super) sealed: Vec<SegmentInfo>,
+    /// Segments, offsets in them and lengths of what cannot be read.
+    pub(crate) holes: Vec<(SegmentInfo, u64, u64)>,
+    /// Zones of segments without a header.
+    pub(crate) headless: Vec<ZoneId>,
+    /// Zones of segments that were given up, but for their bit in the zone table.
+    pub(super) given_up: Vec<ZoneId>,
+    /// Segments that the zone table takes for free.
+    pub(crate) orphans: Vec<ZoneId>,
+    pub(super) heads: Vec<FoundHead>,
+    /// Zones of large values; once the heads are judged, those that no head names.
+    pub(super) values: Vec<ZoneId>,
+    pub(super) newer: Option<String>,
+    /// Why the index could not take a record.
+    pub(super) failure: Option<Error>,
+    /// The highest number of the clock, of records and of lives.
+    pub(super) highest: u64,
+}
+
+impl Findings {
+    pub(super) fn merge(&mut self, other: Findings) {
+        self.report.torn.extend(other.report.torn);
+        self.report.segments += other.report.segments;
+        self.report.records += other.report.records;
+        self.damage.extend(other.damage);
+        self.open.extend(other.open);
+        self.sealed.extend(other.sealed);
+        self.holes.extend(other.holes);
+        self.headless.extend(other.headless);
+        self.given_up.extend(other.given_up);
+        self.heads.extend(other.heads);
+        self.values.extend(other.values);
+        self.newer = self.newer.take().or(other.newer);
+        self.failure = self.failure.take().or(other.failure);
+        self.highest = self.highest.max(other.highest);
+    }
+}

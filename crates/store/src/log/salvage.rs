@@ -1,0 +1,120 @@
+//! Salvage: what proves itself in a damaged pool, copied into a new one, and by key what does not.
+//!
+//! The damaged pool is only read. Its records are found as recovery finds them, but whatever cannot be read is passed over.
+//! In the bytes that were passed over, a header may still be legible, though nothing proves it: so keys can be named whose
+//! latest record is lost, with the older one, if there is one, in its place.
+
+use super::recovery::{self, Findings};
+use crate::engine::Session;
+use crate::engine::site::Holes;
+use crate::log::{Batch, Spine};
+use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::reports::{Instead, LostKey, SalvageReport};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::segments::FIRST_RECORD;
+use quipu_parts::index::Index;
+use quipu_parts::record::{HEADER, Kind, RecordView};
+use quipu_parts::space::SpaceError;
+use std::collections::BTreeMap;
+
+/// A record that may have stood in bytes that prove nothing.
+struct Legible {
+    sequence: u64,
+    is_deletion: bool,
+}
+
+/// Copies what proves itself of the pool of `spine`, whose index is still empty. `wrong` is what its metadata was found
+/// guilty of.
+pub(crate) fn salvage<I: Index>(
+    spine: &Spine<I>,
+    wrong: &[SpaceError],
+    threads: usize,
+    into: &mut dyn Session,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<SalvageReport, Error> {
+    let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress)?;
+    let session = spine.own_session(None);
+    let lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
+    spine.drop_tombstones()?;
+    let guard = session.pin();
+    let mut batch = Batch::default();
+    let mut keys = 0;
+    while let Some(record) = spine.next_record(&guard, &mut batch)? {
+        if !spine.has_expired(&record) {
+            let value = spine.value(&guard, &record)?;
+            match record.expires {
+                0 => into.put(record.key, &value)?,
+                time => into.put_until(record.key, &value, time)?,
+            }
+            keys += 1;
+        }
+    }
+    findings.damage.extend(wrong.iter().map(|error| {
+        let offset = if let SpaceError::Damaged { offset, .. } = error { *offset } else { 0 };
+        DamagedPlace { what: error.to_string(), offset, len: 0 }
+    }));
+    findings.damage.sort_by_key(|place| place.offset);
+    Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, lost })
+}
+
+/// Compares what is legible where nothing proves itself, or in segments whose zones are taken for free, with what proves itself
+/// elsewhere. Such a segment counts for nothing where it is excused.
+pub(crate) fn lost_keys<I: Index>(
+    spine: &Spine<I>,
+    guard: &Guard<'_>,
+    findings: &Findings,
+    holes: Holes,
+) -> Result<Vec<LostKey>, Error> {
+    let mut legible = BTreeMap::new();
+    for (info, offset, len) in &findings.holes {
+        read(spine, spine.heap.space().zone_offset(info.zone) + offset, *len, &mut legible);
+    }
+    let orphans = if holes == Holes::AreLost { &[][..] } else { &findings.orphans };
+    for zone in findings.headless.iter().chain(orphans) {
+        let start = spine.heap.space().zone_offset(*zone);
+        read(spine, start + FIRST_RECORD, spine.heap.readable_len(*zone) - FIRST_RECORD, &mut legible);
+    }
+    let verdict = |(key, Legible { sequence, is_deletion }): (Vec<u8>, Legible)| {
+        let proved = match spine.locate::<false>(guard, spine.key(&key)) {
+            Ok(proved) => proved,
+            Err(error) => return Some(Err(error)),
+        };
+        let instead = match proved {
+            Some(proved) if proved.record.header.sequence.get() >= sequence => return None,
+            Some(proved) if !proved.is_tombstone() && is_deletion => Instead::DeletedValue,
+            Some(proved) if !proved.is_tombstone() => Instead::OlderValue,
+            _ if is_deletion => return None,
+            _ => Instead::Nothing,
+        };
+        Some(Ok(LostKey { key, instead }))
+    };
+    legible.into_iter().filter_map(verdict).collect()
+}
+
+/// Notes the latest of what looks like a record in these bytes: a known kind, lengths that fit, and a sequence number that
+/// the pool's clock may have drawn, which few other bytes look like.
+fn read<I: Index>(spine: &Spine<I>, start: u64, len: u64, legible: &mut BTreeMap<Vec<u8>, Legible>) {
+    let ceiling = spine.heap.space().superblock().clock_ceiling.get();
+    let len = len.min(spine.region().len().saturating_sub(start));
+    // SAFETY: the pool is only read, by this thread now that the scan is over.
+    let Some(mut rest) = (unsafe { spine.region().bytes(start, len) }) else { return };
+    while !rest.is_empty() {
+        let record = RecordView::legible(rest);
+        let record = record.filter(|record| (1..ceiling).contains(&record.header.sequence.get()));
+        let step = match record {
+            Some(frame) if frame.kind() == Kind::Frame => HEADER,
+            Some(record) if record.kind() != Kind::Void => {
+                let sequence = record.header.sequence.get();
+                let found = Legible { sequence, is_deletion: record.kind() == Kind::Tombstone };
+                match legible.get_mut(record.key) {
+                    Some(known) if known.sequence >= sequence => {}
+                    Some(known) => *known = found,
+                    None => drop(legible.insert(record.key.to_vec(), found)),
+                }
+                record.header.record_len()
+            }
+            _ => 8,
+        };
+        rest = rest.get(step as usize..).unwrap_or_default();
+    }
+}

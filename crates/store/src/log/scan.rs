@@ -1,0 +1,199 @@
+//! Keys in their order and against it, where the index keeps them so.
+
+use super::Spine;
+use crate::types::error::Error;
+use crate::types::iter::Pair;
+use quipu_medium::LINE;
+use quipu_parts::epoch::Guard;
+use quipu_parts::index::{BothWays, Index, IndexError};
+use std::borrow::Cow;
+use std::ops::Bound;
+
+/// Keys whose records are asked for together.
+const AT_ONCE: usize = 32;
+
+/// A scan from both ends. The last key told at an end bounds the other end, so they meet where nothing is left between them. It
+/// does not bound its own: the walk of the index goes on in order, whatever a damaged key says.
+pub(super) struct Ordered<'g, I: BothWays> {
+    spine: &'g Spine<I>,
+    guard: &'g Guard<'g>,
+    from: Bound<Cow<'g, [u8]>>,
+    to: Bound<Cow<'g, [u8]>>,
+    front: Option<Walk<I::Scan>>,
+    back: Option<Walk<I::ScanBack>>,
+    /// The last keys that the front and the back have told.
+    told: [Option<&'g [u8]>; 2],
+    /// Words of records that were told to be damaged, which the other end is not to tell again: their keys prove nothing.
+    damaged: Vec<u64>,
+    ended: bool,
+}
+
+impl<'g, I: BothWays> Ordered<'g, I> {
+    /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].
+    pub(super) fn new(
+        spine: &'g Spine<I>,
+        guard: &'g Guard<'g>,
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Ordered<'g, I> {
+        Ordered {
+            spine,
+            guard,
+            from,
+            to,
+            front: None,
+            back: None,
+            told: [None; 2],
+            damaged: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// The next pair from one of the ends.
+    #[inline]
+    fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {
+        while !self.ended {
+            let word = match if BACK { self.back_word() } else { self.front_word() } {
+                Ok(Some(word)) => word,
+                Ok(None) => break,
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            };
+            let record = match self.spine.record_for_pair(self.guard, word) {
+                Ok(record) => record,
+                // It may lie behind the end, since its key proves nothing.
+                Err(error) if self.is_news(word) => return Some(Err(error)),
+                Err(_) => continue,
+            };
+            // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
+            let (key, [front, back]) = (record.key, self.told);
+            let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
+            let is_beyond = if BACK {
+                !is_above || front.is_some_and(|told| key <= told)
+            } else {
+                !is_below || back.is_some_and(|told| key >= told)
+            };
+            if is_beyond {
+                break;
+            }
+            if !(is_above && is_below) {
+                continue;
+            }
+            match self.spine.pair_of(self.guard, word, &record) {
+                Ok(None) => {}
+                Ok(pair) => {
+                    self.told[usize::from(BACK)] = Some(key);
+                    return pair.map(Ok);
+                }
+                Err(error) if self.is_news(word) => return Some(Err(error)),
+                Err(_) => {}
+            }
+        }
+        self.ended = true;
+        None
+    }
+
+    /// Whether the damaged record of a word was not told before. Only another end could come to it again.
+    #[cold]
+    fn is_news(&mut self, word: u64) -> bool {
+        let is_news = self.front.is_none() || self.back.is_none() || !self.damaged.contains(&word);
+        self.damaged.push(word);
+        is_news
+    }
+
+    #[inline]
+    fn front_word(&mut self) -> Result<Option<u64>, Error> {
+        let Ordered { spine, guard, from, .. } = self;
+        let walk = self.front.get_or_insert_with(|| {
+            let start = match from {
+                Bound::Included(key) | Bound::Excluded(key) => key,
+                Bound::Unbounded => &[][..],
+            };
+            Walk::new(spine.index.scan_from(start))
+        });
+        walk.next(spine, |scan, words| {
+            spine.index.next_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))
+        })
+    }
+
+    #[inline]
+    fn back_word(&mut self) -> Result<Option<u64>, Error> {
+        let Ordered { spine, guard, to, .. } = self;
+        let walk = self
+            .back
+            .get_or_insert_with(|| Walk::new(spine.index.scan_back_from(to.as_ref().map(|key| &**key))));
+        walk.next(spine, |scan, words| {
+            spine.index.prev_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))
+        })
+    }
+}
+
+impl<'g, I: BothWays> Iterator for Ordered<'g, I> {
+    type Item = Pair<'g>;
+
+    fn next(&mut self) -> Option<Pair<'g>> {
+        self.advance::<false>()
+    }
+}
+
+impl<I: BothWays> DoubleEndedIterator for Ordered<'_, I> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.advance::<true>()
+    }
+}
+
+fn is_above(from: &Bound<Cow<'_, [u8]>>, key: &[u8]) -> bool {
+    match from {
+        Bound::Included(first) => key >= &**first,
+        Bound::Excluded(before) => key > &**before,
+        Bound::Unbounded => true,
+    }
+}
+
+fn is_below(to: &Bound<Cow<'_, [u8]>>, key: &[u8]) -> bool {
+    match to {
+        Bound::Included(last) => key <= &**last,
+        Bound::Excluded(end) => key < &**end,
+        Bound::Unbounded => true,
+    }
+}
+
+/// How far a walk of the index has come, and the words that the scan is about to look at.
+struct Walk<S> {
+    scan: S,
+    words: Vec<u64>,
+    next: usize,
+}
+
+impl<S> Walk<S> {
+    fn new(scan: S) -> Walk<S> {
+        Walk { scan, words: Vec::with_capacity(AT_ONCE), next: 0 }
+    }
+
+    /// The word of the next key; `more` adds words, or says that there are none.
+    #[inline]
+    fn next<I: Index>(
+        &mut self,
+        spine: &Spine<I>,
+        more: impl Fn(&mut S, &mut Vec<u64>) -> Result<bool, IndexError>,
+    ) -> Result<Option<u64>, Error> {
+        while self.next == self.words.len() {
+            self.words.clear();
+            self.next = 0;
+            if !more(&mut self.scan, &mut self.words)? {
+                return Ok(None);
+            }
+            for word in &self.words {
+                if let Some(offset) = spine.place_of(*word) {
+                    spine.region().prefetch(offset);
+                    spine.region().prefetch(offset + LINE);
+                }
+            }
+        }
+        let word = self.words[self.next];
+        self.next += 1;
+        Ok(Some(word))
+    }
+}

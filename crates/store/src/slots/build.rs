@@ -1,0 +1,210 @@
+//! Putting a slot store together: its parts, and the memory of its index.
+//!
+//! Created is the index before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and
+//! one that has none in use was not finished, and is finished when it is opened.
+
+use super::{SlotSpine, recovery};
+use crate::engine::site::{Existing, How, NewPool, Opened, Site};
+use crate::options::Options;
+use crate::settings::offset_map::{NodePlace, OffsetMap};
+use crate::types::design::Capabilities;
+use crate::types::error::Error;
+use crate::types::reports::RecoveryReport;
+use crate::walk::STRIPES;
+use crate::walk::hot::Hot;
+use quipu_parts::heap::Clock;
+use quipu_parts::heap::slots::{Damage, Neighbor, SlotError, SlotHeap, SlotSettings, SlotTechniques};
+use quipu_parts::index::cceh::{
+    CcehError, CcehIndex, CcehRoot, CcehSettings, DramNodes, NodeMemory, PmNodes,
+};
+use quipu_parts::record::Certifier;
+use quipu_parts::space::{Feature, SETTINGS_LEN, Space};
+use std::sync::Arc;
+
+/// What a design makes of a slot store.
+pub(crate) struct SlotParts {
+    /// Whether records of one size are updated in place.
+    pub(crate) updates_in_place: bool,
+    /// Whether puts are published by later writes of their client.
+    pub(crate) late: bool,
+    /// Free blocks that only reclamation gets at, and deletions where these are records.
+    pub(crate) reserve: usize,
+}
+
+/// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and what is left over at
+/// its ends should not count.
+const LEAST_ZONE: u64 = 256 << 10;
+
+/// Free zones that the heap leaves to an index in the pool, of so many: the index is the last to find that the pool is full.
+fn index_share(zones: u32) -> u32 {
+    (zones / 32).max(1)
+}
+
+/// What records do not prove that stand in slots or in the logs of pages.
+const UNPROVED: &[&str] = &[
+    "the bytes of keys and values",
+    "the sequence numbers of records",
+    "the marks that tell which records count",
+];
+
+impl SlotParts {
+    /// What it can do.
+    pub(crate) const fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            large_values: true,
+            has_blocks: true,
+            features: &[Feature::CHECKED_USED],
+            // An offset has room for the number of any block.
+            pools_below: u64::MAX,
+            least_zone: LEAST_ZONE,
+            updates_in_place: self.updates_in_place,
+            waste: 50,
+            unproved: UNPROVED,
+            ..Capabilities::NONE
+        }
+    }
+
+    /// Opens a store whose index is in DRAM. With `REDUCED`, bits in DRAM tell what is dead.
+    pub(crate) fn open<const REDUCED: bool>(
+        &self,
+        site: Site<'_>,
+        settings: PoolSettings,
+    ) -> Result<Opened, Error> {
+        let (index, clock) = (CcehIndex::in_dram(settings.shape(&site)), site.clock());
+        self.finish::<DramNodes, REDUCED>(site, &settings, index, clock)
+    }
+
+    /// Opens a store whose index is in the pool.
+    pub(crate) fn open_in_pool(&self, mut site: Site<'_>, settings: PoolSettings) -> Result<Opened, Error> {
+        let (space, clock) = (site.space.clone(), site.clock());
+        let index = match &mut site.how {
+            How::Existing(Existing { found, .. }) => {
+                match CcehIndex::examine(space.clone(), settings.root, 0) {
+                    Err(CcehError::Absent) if space.committed_zones().is_empty() => {
+                        space.repair(found);
+                        settings.create_index(&site, &clock)?
+                    }
+                    examined => examined?,
+                }
+            }
+            _ => settings.create_index(&site, &clock)?,
+        };
+        self.finish::<PmNodes, false>(site, &settings, index, clock)
+    }
+
+    /// The store of a new pool, with room in it, or that of one that was just mapped, recovered.
+    fn finish<M: NodeMemory, const REDUCED: bool>(
+        &self,
+        site: Site<'_>,
+        settings: &PoolSettings,
+        index: CcehIndex<M>,
+        clock: Clock,
+    ) -> Result<Opened, Error> {
+        let (spine, damage) = self.spine::<M, REDUCED>(&site, settings, index, clock)?;
+        let recovery = match site.how {
+            How::Existing(pool) => recovery::recover(&spine, damage, site.options.recovery_threads, pool)?,
+            How::New | How::Unrecovered => {
+                spine.begin()?;
+                if spine.heap.free_blocks() == 0 {
+                    return Err(Error::no_room_in(&site.space));
+                }
+                RecoveryReport::default()
+            }
+        };
+        Ok(Opened { engine: Arc::new(spine), recovery })
+    }
+
+    /// The spine over these parts, and what is damaged of the heap's chunks.
+    fn spine<M: NodeMemory, const REDUCED: bool>(
+        &self,
+        site: &Site<'_>,
+        settings: &PoolSettings,
+        index: CcehIndex<M>,
+        clock: Clock,
+    ) -> Result<(SlotSpine<M, REDUCED>, Vec<Damage>), Error> {
+        let space = &site.space;
+        let zones = index.memory().zones();
+        let leave = if zones.is_empty() { 0 } else { index_share(space.zone_count()) };
+        let neighbor = Neighbor { zones, leave };
+        let certifier = Certifier::new(space.superblock().secret());
+        let (heap, damage) =
+            SlotHeap::beside(&neighbor, space.clone(), certifier, clock, settings.slots, self.reserve)?;
+        let testing = &site.options.testing;
+        let stripes = testing.stripes.unwrap_or(STRIPES);
+        let late = self.late && site.options.late;
+        Ok((SlotSpine::new(heap, index, stripes, Hot::settings(testing), late, testing.twin), damage))
+    }
+}
+
+/// What the superblock remembers of a slot store: the settings of the heap, the Offset Map, and its root if it is in the pool.
+pub(crate) struct PoolSettings {
+    pub(crate) slots: SlotSettings,
+    pub(crate) map: OffsetMap,
+    root: CcehRoot,
+}
+
+const _: () = assert!(SlotSettings::LEN + OffsetMap::LEN == SETTINGS_LEN);
+
+impl PoolSettings {
+    /// Those of a new pool, with its index in this memory and these techniques.
+    pub(crate) fn fitted(
+        options: &Options,
+        pool: &NewPool,
+        nodes: NodePlace,
+        techniques: SlotTechniques,
+    ) -> PoolSettings {
+        PoolSettings {
+            slots: SlotSettings { techniques, ..options.slots.fitted(pool.zone_size) },
+            map: OffsetMap { nodes, ..options.offset_map }.fitted(pool.zone_size),
+            root: CcehRoot::from_bytes([0; _]),
+        }
+    }
+
+    /// Those of the pool of a site.
+    pub(crate) fn of(site: &Site<'_>) -> Result<PoolSettings, Error> {
+        PoolSettings::recalled(&site.space.superblock().settings)
+    }
+
+    /// The bytes for the superblock.
+    pub(crate) fn encode(&self) -> [u8; SETTINGS_LEN] {
+        self.with_root(&self.root)
+    }
+
+    fn with_root(&self, root: &CcehRoot) -> [u8; SETTINGS_LEN] {
+        let mut bytes = [0; SETTINGS_LEN];
+        bytes[..SlotSettings::LEN].copy_from_slice(&self.slots.encode());
+        bytes[SlotSettings::LEN..].copy_from_slice(&self.map.encode(root.to_bytes()));
+        bytes
+    }
+
+    /// What these bytes say.
+    pub(crate) fn recalled(bytes: &[u8; SETTINGS_LEN]) -> Result<PoolSettings, Error> {
+        let unknown = SlotError::Settings { reason: "the superblock holds more than this release knows" };
+        let (Some(heap), Some(map)) = (bytes.first_chunk(), bytes.last_chunk()) else {
+            return Err(unknown.into());
+        };
+        let slots = SlotSettings::decode(heap)?;
+        let (map, root) = OffsetMap::decode(*map).ok_or(unknown)?;
+        Ok(PoolSettings { slots, map, root })
+    }
+
+    /// The error for settings that no pool of the design has.
+    pub(crate) fn refused(&self, reason: &'static str) -> Error {
+        SlotError::Settings { reason }.into()
+    }
+
+    fn shape(&self, site: &Site<'_>) -> CcehSettings {
+        if site.is_tiny() { CcehSettings::tiny() } else { self.map.shape }
+    }
+
+    /// A new index in the pool, which the superblock names.
+    fn create_index(&self, site: &Site<'_>, clock: &Clock) -> Result<CcehIndex<PmNodes>, Error> {
+        let space: &Arc<Space> = &site.space;
+        // The run has durably begun before anything else changes.
+        clock.begin(space);
+        let keep = |root: CcehRoot| {
+            space.update_superblock(|superblock| superblock.settings = self.with_root(&root));
+        };
+        Ok(CcehIndex::create(space.clone(), self.shape(site), 0, keep)?)
+    }
+}

@@ -1,0 +1,102 @@
+//! A slot store as its handle sees it.
+
+use super::SlotSpine;
+use super::client::SlotClient;
+use super::recovery;
+use crate::background::{Admission, Job};
+use crate::engine::{Activity, Engine, InForce, Session};
+use crate::types::error::Error;
+use crate::types::reports::CheckReport;
+use crate::types::stats::Stats;
+use quipu_parts::heap::Clock;
+use quipu_parts::index::Index;
+use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::space::{CheckpointEntry, Space};
+use std::sync::Arc;
+
+impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
+    fn session(self: Arc<Self>) -> Box<dyn Session> {
+        Box::new(SlotClient::of(self))
+    }
+
+    fn space(&self) -> &Space {
+        self.heap.space()
+    }
+
+    fn clock(&self) -> &Clock {
+        self.heap.clock()
+    }
+
+    fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    fn jobs(self: Arc<Self>) -> Vec<Job> {
+        let bell = self.reclaimer.bell().clone();
+        let step = move || {
+            self.heap.clock().raise_ahead(self.heap.space());
+            self.clean_ahead()
+        };
+        vec![Job { name: "quipu-cleaner", bell, step: Box::new(step) }]
+    }
+
+    fn limits(&self) -> (u64, u64) {
+        self.heap.limits()
+    }
+
+    fn in_force(&self) -> InForce {
+        InForce { eliminate: false, late: self.publishes_late() }
+    }
+
+    fn activity(&self) -> Activity {
+        Activity {
+            is_growing: self.index.growing() || self.heap.growing(),
+            index_growth: self.index.growth(),
+            is_compacting: self.reclaimer.is_busy(),
+            is_surveying: false,
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        // Whoever writes or reads reports a failure.
+        let _ = self.settle_all(&self.epochs.register().pin());
+        let space = self.heap.space();
+        let (usage, index) = (self.heap.usage(), self.index.stats());
+        let used = usage.used_blocks * usage.block_bytes;
+        let live = usage.live_bytes + usage.value_blocks * usage.block_bytes;
+        let (freed, moved) = self.reclaimer.done();
+        let stats = Stats {
+            records: self.index.len(),
+            pool_bytes: self.region().len(),
+            zone_bytes: space.zone_size(),
+            zones: space.zone_count() as u64,
+            free_zones: space.free_zones() as u64,
+            reserved_bytes: self.heap.reserve() * usage.block_bytes,
+            free_bytes: self.heap.free_blocks() * usage.block_bytes,
+            segments: usage.usable_blocks,
+            segment_bytes: usage.block_bytes,
+            record_bytes: used.max(live),
+            garbage_bytes: used.saturating_sub(live),
+            moved_bytes: moved,
+            freed_segments: freed,
+            index_bytes: index.bytes,
+            index_pm_bytes: index.pm_bytes,
+            index_splits: index.splits,
+            ..Stats::default()
+        };
+        self.reclaimer.stalls().counted_in(stats)
+    }
+
+    fn compact(&self) -> Result<(u64, u64), Error> {
+        self.reclaim_all()
+    }
+
+    fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        recovery::check(self, progress)
+    }
+
+    fn retire(&self) -> Result<CheckpointEntry, Error> {
+        self.free_empty()?;
+        Ok(CheckpointEntry::default())
+    }
+}

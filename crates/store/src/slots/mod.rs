@@ -1,0 +1,245 @@
+//! The spine over a heap of slots: the walk of a store whose records stay where they are written until they are deleted.
+//!
+//! The beats are those of every point store (see [`crate::log`]), with other owners: **place** and **persist** are one step
+//! of the heap, which keeps the page of the new record locked until the old one is **released**, durably; and there are no
+//! tombstones, since a record is deleted by its mark. So nothing has to be outlived, a crash finds at most an old record of a
+//! key, a copy of it and a new one, and the highest sequence number tells which counts.
+//!
+//! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release, which a later
+//!   put of the same client may do ([`late`]).
+//! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.
+//! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
+//! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat; `recovery` has the
+//!   argument for what a crash leaves.
+//!
+//! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts.
+//!
+//! So does Viper with PACMAN's techniques. If bits in DRAM tell what is dead (`REDUCED`), nothing is written to what is
+//! released, a deletion is a tombstone, and the words of the index tell lengths; [`crate::designs::viper_pacman`] has the
+//! parts, and `parts/src/heap/slots/dead.rs` the argument for what a crash leaves. The walk is compiled for both ways.
+
+mod adopt;
+mod build;
+mod bury;
+mod client;
+mod engine;
+mod evacuate;
+mod hot;
+mod iterate;
+mod late;
+mod read;
+mod reclaim;
+mod recovery;
+mod write;
+
+pub(crate) use build::{PoolSettings, SlotParts};
+use iterate::SlotBatch;
+
+use crate::background::Admission;
+use crate::options::Twin;
+use crate::types::error::Error;
+use crate::walk::hot::Hot;
+use hot::HotSide;
+use late::Lag;
+use quipu_medium::Region;
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::Numbers;
+use quipu_parts::heap::slots::{Offset, Owner, SizedOffset, SlotHeap};
+use quipu_parts::index::cceh::{CcehIndex, NodeMemory};
+use quipu_parts::reclaim::hot::HotSetSettings;
+use quipu_parts::stripes::{StripeGuard, Stripes};
+use reclaim::Reclaimer;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The parts of one open store of slots. With `REDUCED`, bits in DRAM tell what is dead, and not marks in the pool.
+pub(crate) struct SlotSpine<M, const REDUCED: bool> {
+    heap: SlotHeap,
+    index: CcehIndex<M>,
+    stripes: Stripes,
+    epochs: Collector,
+    reclaimer: Reclaimer,
+    admission: Arc<Admission>,
+    /// What is hot, if that is kept apart.
+    hot: Option<Hot>,
+    has_begun: AtomicBool,
+    publishes_late: bool,
+    twin: Option<Twin>,
+}
+
+/// What a client owns: its epoch slot, its block, and buffers.
+pub(crate) struct SlotSession {
+    participant: Participant,
+    /// For all records but hot ones.
+    owner: Owner,
+    hot: Option<Box<HotSide>>,
+    numbers: Numbers,
+    /// What a modification reads.
+    buffer: Vec<u8>,
+    lag: Lag,
+}
+
+impl SlotSession {
+    pub(crate) fn pin(&self) -> Guard<'_> {
+        self.participant.pin_to_read()
+    }
+}
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    pub(crate) fn new(
+        heap: SlotHeap,
+        index: CcehIndex<M>,
+        stripes: usize,
+        hot_set: HotSetSettings,
+        publishes_late: bool,
+        twin: Option<Twin>,
+    ) -> SlotSpine<M, REDUCED> {
+        let epochs = Collector::new();
+        let reclaimer = Reclaimer::new(&heap, &epochs);
+        let stripes = Stripes::new(stripes);
+        let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
+        let has_begun = AtomicBool::new(false);
+        let publishes_late = Self::may_publish_late(publishes_late, heap.settings().tie_break);
+        let admission = Arc::default();
+        SlotSpine { heap, index, stripes, epochs, reclaimer, admission, hot, has_begun, publishes_late, twin }
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        self.heap.region()
+    }
+
+    fn own_session(&self) -> SlotSession {
+        SlotSession {
+            participant: self.epochs.register(),
+            owner: self.owner(),
+            hot: self.hot_side(),
+            numbers: Numbers::default(),
+            buffer: Vec::new(),
+            lag: Lag::default(),
+        }
+    }
+
+    /// A place to write, which begins blocks at pages of its own choice.
+    fn owner(&self) -> Owner {
+        self.heap.owner(self.seed())
+    }
+
+    fn seed(&self) -> u64 {
+        let mut seed = [0; 8];
+        self.region().entropy(&mut seed);
+        u64::from_le_bytes(seed)
+    }
+
+    /// Makes room in a new pool.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        Ok(self.heap.open_blocks()?)
+    }
+
+    /// Ends a session; its block goes on with another client.
+    pub(crate) fn end(&self, session: &mut SlotSession) {
+        self.catch_up(session);
+        self.heap.leave(std::mem::replace(&mut session.owner, self.owner()));
+        self.leave_hot(session);
+    }
+
+    /// Makes sure that the run has durably begun, ahead of a change that draws no number.
+    #[inline]
+    fn begin_run(&self) {
+        if !self.has_begun() {
+            self.heap.draw();
+            self.has_begun.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether it has.
+    #[inline]
+    fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Acquire)
+    }
+
+    /// Refuses what no page can hold.
+    #[inline]
+    fn check_sizes(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.check_key(key)?;
+        let (len, (_, limit)) = (value.len() as u64, self.heap.limits());
+        if len > limit {
+            return Err(Error::ValueTooLarge { len, limit });
+        }
+        Ok(self.heap.check_size(key.len() as u64, len)?)
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<(), Error> {
+        let (limit, _) = self.heap.limits();
+        match key.len() as u64 {
+            0 => Err(Error::KeyEmpty { limit }),
+            len if len > limit => Err(Error::KeyTooLarge { len, limit }),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        let certifier = self.heap.certifier();
+        match key.try_into() {
+            Ok(number) if REDUCED => certifier.permuted(u64::from_le_bytes(number)),
+            // Without the bit that an index in PM uses as its mark.
+            _ => certifier.key_hash(key) & !M::MARK,
+        }
+    }
+
+    /// The word by which the index names a record of this key.
+    #[inline]
+    fn word_of(place: SizedOffset, key: &[u8]) -> u64 {
+        if REDUCED { place.word() | exact(key) } else { place.offset.word() + 1 }
+    }
+
+    /// The offset that a word of the index names.
+    #[inline]
+    fn offset_of(word: u64) -> Offset {
+        if REDUCED { SizedOffset::from_word(word).offset } else { Offset::from_word(word - 1) }
+    }
+
+    /// Locks the stripe of a hash. Who waits for it is not pinned, so that the holder can wait for those who are.
+    #[inline]
+    fn lock(&self, participant: &Participant, hash: u64) -> StripeGuard<'_> {
+        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(&participant.pin(), parked))
+    }
+}
+
+/// Tells a record that is somewhere else by now from one that is damaged.
+///
+/// Nobody finds a mark cleared, or a slot another key's, before the index has forgotten the place. So who is sent to the same place
+/// again and again, and never finds the key's record there, does not race with anybody.
+#[derive(Default)]
+struct Misses {
+    place: Option<Offset>,
+    times: u32,
+}
+
+impl Misses {
+    /// There was no record of the key at this offset, which the index had named.
+    #[cold]
+    fn note(&mut self, heap: &SlotHeap, offset: Offset) -> Result<(), Error> {
+        if self.place != Some(offset) {
+            *self = Misses { place: Some(offset), times: 0 };
+        }
+        self.times += 1;
+        if self.times < MOST_MISSES {
+            return Ok(());
+        }
+        Err(Error::damaged("a page without the record that the index names", heap.page_start(offset), 0))
+    }
+}
+
+/// Misses of one place that cannot be chance: each would need the same key to have been written there and to be gone again.
+const MOST_MISSES: u32 = 1000;
+
+/// The bit of a word by which the index says that its key has eight bytes. Then its hash is one-to-one, so that the key need
+/// not be compared, as in the systems that PACMAN is made for (`parts/src/index/cceh/offer.rs`).
+const EXACT: u64 = 1 << SizedOffset::BITS;
+
+#[inline]
+fn exact(key: &[u8]) -> u64 {
+    if key.len() == size_of::<u64>() { EXACT } else { 0 }
+}

@@ -1,0 +1,123 @@
+//! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock. Who finds another key's record there
+//! looks a second time, and that under the lock of the index's segment.
+
+use super::{Misses, SlotSpine};
+use crate::engine::AT_ONCE;
+use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::Offset;
+use quipu_parts::index::cceh::NodeMemory;
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    /// The hash of a key, for which the index is asked ahead: where a call is about one key the first of all that it does, since the
+    /// one before may still be waiting.
+    #[inline]
+    pub(crate) fn ask(&self, key: &[u8]) -> u64 {
+        let hash = self.hash(key);
+        self.index.prefetch(hash);
+        hash
+    }
+
+    /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one. The caller has
+    /// [asked](SlotSpine::ask) for the hash.
+    #[inline]
+    pub(crate) fn get_into(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.settle(guard, hash)?;
+        self.read(guard, hash, key, out)
+    }
+
+    /// The same for a key whose hash is known, and for which nothing is parked.
+    #[inline]
+    pub(super) fn read(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.look_up::<true>(guard, hash, key, out)
+    }
+
+    /// Whether there is a value of `key`, which is not read. The caller has [asked](SlotSpine::ask) for the hash.
+    pub(crate) fn contains(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        self.settle(guard, hash)?;
+        self.look_up::<false>(guard, hash, key, &mut Vec::new())
+    }
+
+    /// Whether there is a record of `key`. Its value, if that is asked for, is copied into `out`, which is empty if
+    /// there is none.
+    #[inline]
+    fn look_up<const VALUE: bool>(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
+        let (mut compares, mut misses) = (false, Misses::default());
+        loop {
+            let named = match compares {
+                false => self.index.get(guard, hash, |_| true).map(Self::offset_of),
+                true => self.find(guard, hash, key),
+            };
+            let Some(offset) = named else {
+                out.clear();
+                if compares && let Some(offset) = self.foreign(guard, hash) {
+                    misses.note(&self.heap, offset)?;
+                    continue;
+                }
+                return Ok(false);
+            };
+            let found = match VALUE {
+                true => self.heap.read_value(offset, key, out),
+                false => self.heap.is_record_of(offset, key),
+            };
+            match found? {
+                Some(true) => return Ok(true),
+                Some(false) if !compares => compares = true,
+                // It has been superseded, deleted or moved since; or it is damaged, if this goes on.
+                Some(false) | None => misses.note(&self.heap, offset)?,
+            }
+        }
+    }
+
+    /// The place that the index names for a hash, if no record of that hash is there: the record has moved, or its key is damaged.
+    #[cold]
+    fn foreign(&self, guard: &Guard<'_>, hash: u64) -> Option<Offset> {
+        let offset = self.index.get(guard, hash, |_| true).map(Self::offset_of)?;
+        let mut buffer = Vec::new();
+        let record = self.heap.read(offset, &mut buffer).ok().flatten();
+        record.is_none_or(|record| self.hash(record.key) != hash).then_some(offset)
+    }
+
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    pub(crate) fn get_many(
+        &self,
+        guard: &Guard<'_>,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        let (mut hashes, mut buffer) = ([0; AT_ONCE], Vec::new());
+        let hashes = &mut hashes[..keys.len()];
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.ask(key);
+        }
+        for hash in &*hashes {
+            if let Some(word) = self.index.candidate(guard, *hash) {
+                self.heap.prefetch(Self::offset_of(word));
+            }
+        }
+        for (position, (hash, key)) in hashes.iter().zip(keys).enumerate() {
+            let found = self.get_into(guard, *hash, key, &mut buffer)?;
+            each(position, found.then_some(&buffer[..]));
+        }
+        Ok(())
+    }
+}

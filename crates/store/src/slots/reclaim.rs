@@ -1,0 +1,357 @@
+//! Space reclamation (section 4.6 of the paper): who does it, and when.
+//!
+//! The heap moves the records of a block and frees it; here the index learns of it, and the block is used again when every
+//! reader has left that could still look into it. The cleaner works ahead of the writers, who do it themselves where there is
+//! none.
+//!
+//! What a block has free need not be of use: the records of another may not fit its pages better. So reclamation counts the
+//! blocks that it frees less those that it fills, and gives up when that comes to nothing.
+//!
+//! No step waits for the lock of a key, but for one that is being published by somebody who waits for pages at most; so a
+//! writer may take one while it holds its own.
+
+use super::{SlotSession, SlotSpine};
+use crate::background::{Bell, Progress};
+use crate::options::Twin;
+use crate::types::error::Error;
+use crate::types::stats::StallCounts;
+use crate::walk::patience::Patience;
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::slots::{
+    Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap,
+};
+use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::space::Shortage;
+use quipu_parts::sync::SpinLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The state of reclamation, one for a store.
+pub(super) struct Reclaimer {
+    work: SpinLock<Work>,
+    /// Blocks that no reader can look into any more.
+    ripe: Arc<SpinLock<Vec<FreedBlock>>>,
+    /// Blocks that are free and may still be looked into.
+    retired: AtomicU64,
+    /// So many blocks were left when nothing could be gained. Until it is another number, nobody tries ahead of need.
+    fruitless: AtomicU64,
+    bell: Arc<Bell>,
+    freed: AtomicU64,
+    pub(super) moved: AtomicU64,
+    /// Steps being taken; the crash explorer sorts its states by it.
+    busy: AtomicU64,
+    stalls: StallCounts,
+}
+
+/// What whoever reclaims has for the time being.
+struct Work {
+    participant: Participant,
+    cleaner: Owner,
+    /// Records that move together.
+    batch: Batch,
+    /// Blocks freed less blocks filled, since the last gain, and the steps that it took.
+    gain: i64,
+    steps: u32,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// A block was looked at, and another may be worth it too.
+    Done,
+    /// There is nothing to gain.
+    Fruitless,
+    /// There is no room to move records to until readers have left blocks that were freed.
+    NoRoom,
+}
+
+/// With fewer free blocks than this, somebody reclaims.
+const LOW_WATER: u64 = 8;
+
+/// Percent of a block that must be free before a writer reclaims it that has no room at all.
+pub(super) const LEAST_PERCENT: u8 = 5;
+
+/// A block is gained by reclaiming so many times as many as the free shares of all these add up to.
+const ALLOWANCE: u32 = 3;
+
+impl Reclaimer {
+    pub(super) fn new(heap: &SlotHeap, epochs: &Collector) -> Reclaimer {
+        let (participant, cleaner) = (epochs.register(), heap.cleaner(0));
+        let work = Work { participant, cleaner, batch: Batch::default(), gain: 0, steps: 0 };
+        Reclaimer {
+            work: SpinLock::new(work),
+            ripe: Arc::default(),
+            retired: AtomicU64::new(0),
+            fruitless: AtomicU64::new(u64::MAX),
+            bell: Arc::default(),
+            freed: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+            stalls: StallCounts::default(),
+        }
+    }
+
+    /// How writers were held up since the store was opened.
+    pub(super) fn stalls(&self) -> &StallCounts {
+        &self.stalls
+    }
+
+    /// Blocks that became free, and bytes that had to move, since the store was opened.
+    pub(super) fn done(&self) -> (u64, u64) {
+        (self.freed.load(Ordering::Relaxed), self.moved.load(Ordering::Relaxed))
+    }
+
+    /// Whether a block is being reclaimed at this moment.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+
+    pub(super) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+}
+
+impl Work {
+    /// Enters a step into the account. `Fruitless` if nothing has come of so many.
+    fn note(&mut self, gain: i64, percent: u8) -> Step {
+        self.gain += gain;
+        self.steps += 1;
+        if self.gain <= 0 && self.steps <= 100 * ALLOWANCE / u32::from(percent) {
+            return Step::Done;
+        }
+        let step = if self.gain > 0 { Step::Done } else { Step::Fruitless };
+        (self.gain, self.steps) = (0, 0);
+        step
+    }
+}
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    /// Makes some room ahead of a write, if little is left.
+    #[inline]
+    pub(super) fn relieve(&self) -> Result<(), Error> {
+        self.admit_write()?;
+        if self.index.wants_memory() {
+            self.reclaimer.bell.ring();
+        }
+        let left = self.heap.free_blocks();
+        if left < LOW_WATER {
+            self.relieve_some(left)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn relieve_some(&self, left: u64) -> Result<(), Error> {
+        let has_cleaner = self.reclaimer.bell.ring();
+        if let Some(hot) = self.hot.as_ref().filter(|_| !has_cleaner) {
+            hot.tend();
+        }
+        if left != self.reclaimer.fruitless.load(Ordering::Relaxed) && (!has_cleaner || left < LOW_WATER / 2)
+        {
+            self.reclaimer.stalls.note_help();
+            self.reclaim_ahead(left)?;
+        }
+        Ok(())
+    }
+
+    /// An error if nobody may write: see [`Admission::admit`](crate::background::Admission::admit).
+    #[inline]
+    pub(super) fn admit_write(&self) -> Result<(), Error> {
+        self.admission.admit()
+    }
+
+    /// A piece of the cleaner's work.
+    pub(crate) fn clean_ahead(&self) -> Progress {
+        if let Some(hot) = &self.hot {
+            hot.tend();
+        }
+        self.index.prepare_memory();
+        let left = self.heap.free_blocks();
+        if left >= LOW_WATER {
+            return Progress::Enough;
+        }
+        if left == self.reclaimer.fruitless.load(Ordering::Relaxed) {
+            self.recycle_all();
+            return Progress::Stuck;
+        }
+        match self.reclaim_ahead(left) {
+            Ok(Step::Done) => Progress::More,
+            // Whatever the error is, a writer comes upon it as well, and can tell somebody.
+            Ok(Step::Fruitless | Step::NoRoom) | Err(_) => Progress::Stuck,
+        }
+    }
+
+    /// A step that is not needed yet, while so many blocks are left.
+    fn reclaim_ahead(&self, left: u64) -> Result<Step, Error> {
+        let step = self.reclaim_some(self.heap.settings().reclaim_percent)?;
+        if step == Step::Fruitless {
+            self.reclaimer.fruitless.store(left, Ordering::Relaxed);
+        }
+        Ok(step)
+    }
+
+    /// Reclaims one block of which at least `percent` is free, if there is one.
+    fn reclaim_some(&self, percent: u8) -> Result<Step, Error> {
+        let mut work = self.reclaimer.work.lock();
+        let work = &mut *work;
+        self.recycle(&work.participant);
+        // A victim may be had by clearing marks.
+        self.reclaimer.busy.fetch_add(1, Ordering::Relaxed);
+        let Some(block) = self.heap.victim(percent) else {
+            self.reclaimer.busy.fetch_sub(1, Ordering::Relaxed);
+            return Ok(Step::Fruitless);
+        };
+        self.begin_run();
+        let taken = work.cleaner.taken();
+        let guard = work.participant.pin();
+        let reclaimed = if REDUCED {
+            self.evacuate(&mut work.cleaner, &mut work.batch, &guard, block)
+        } else {
+            self.heap.reclaim(&mut work.cleaner, block, |moved| self.moved_alone(&guard, moved))
+        };
+        let reclaimed = match reclaimed {
+            Ok(Reclaimed::Kept) if self.twin == Some(Twin::KeptBlockFreed) => {
+                self.heap.free_victim(&self.heap.evacuate(block), &mut work.cleaner, |_| true)
+            }
+            reclaimed => reclaimed,
+        };
+        self.reclaimer.busy.fetch_sub(1, Ordering::Relaxed);
+        let filled = (work.cleaner.taken() - taken) as i64;
+        match reclaimed {
+            Ok(Reclaimed::Freed(block)) => {
+                let ripe = self.reclaimer.ripe.clone();
+                self.reclaimer.retired.fetch_add(1, Ordering::AcqRel);
+                self.reclaimer.freed.fetch_add(1, Ordering::Relaxed);
+                if self.twin == Some(Twin::RecycledEarly) {
+                    ripe.lock().push(block);
+                } else {
+                    guard.defer_to_anyone(Box::new(move || ripe.lock().push(block)));
+                }
+                drop(guard);
+                Ok(work.note(1 - filled, percent))
+            }
+            // Of a block that cannot be read what there is is left as it is; a write that has room goes on.
+            Ok(Reclaimed::Kept) | Err(SlotError::Damaged { .. }) => {
+                // What holds the block may be parked by a client that writes no more.
+                self.settle_all(&guard)?;
+                drop(guard);
+                Ok(work.note(-filled, percent))
+            }
+            Err(SlotError::Full { .. }) => Ok(Step::NoRoom),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets the index name the copy of one record, if it still names the original.
+    pub(super) fn moved_alone(&self, guard: &Guard<'_>, moved: Moved<'_>) -> bool {
+        let word = |offset| Self::word_of(SizedOffset::new(offset, 0), moved.key);
+        self.reclaimer.moved.fetch_add(moved.len, Ordering::Relaxed);
+        self.index.replace(guard, self.hash(moved.key), word(moved.from), word(moved.to))
+    }
+
+    /// Lets blocks be used again that no reader can look into.
+    fn recycle(&self, participant: &Participant) {
+        participant.collect();
+        let ripe = std::mem::take(&mut *self.reclaimer.ripe.lock());
+        for block in ripe {
+            self.heap.recycle(block);
+            self.reclaimer.retired.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    pub(super) fn recycle_all(&self) {
+        self.recycle(&self.reclaimer.work.lock().participant);
+    }
+
+    /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if they are not to be
+    /// had. The caller is not pinned.
+    #[cold]
+    pub(super) fn make_space_or(
+        &self,
+        error: Error,
+        session: &mut SlotSession,
+        blocks: u64,
+        percent: u8,
+    ) -> Result<(), Error> {
+        self.reclaimer.stalls.waiting(self.region(), || self.make_space(session, (blocks, percent), error))
+    }
+
+    fn make_space(
+        &self,
+        session: &mut SlotSession,
+        (blocks, percent): (u64, u8),
+        error: Error,
+    ) -> Result<(), Error> {
+        // What could be reclaimed may be this client's own block.
+        self.end(session);
+        let mut patience = Patience::new(self.region());
+        let mut hopeless = false;
+        loop {
+            self.admit_write()?;
+            self.settle_all(&session.participant.pin())?;
+            self.recycle_all();
+            if self.heap.free_blocks() >= blocks {
+                return Ok(());
+            }
+            let step = if hopeless { Step::Fruitless } else { self.reclaim_some(percent)? };
+            hopeless = step == Step::Fruitless;
+            let waits = self.reclaimer.retired.load(Ordering::Acquire) > 0;
+            if step != Step::Done && !(waits && patience.lasts()) {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool is full
+    /// then. The caller is not pinned.
+    #[cold]
+    pub(super) fn make_index_space(
+        &self,
+        session: &mut SlotSession,
+        shortage: Shortage,
+    ) -> Result<(), Error> {
+        self.end(session);
+        for _ in 0..self.heap.blocks() {
+            self.admit_write()?;
+            self.recycle_all();
+            self.heap.release_tail();
+            if self.index.make_room(1).is_ok() {
+                return Ok(());
+            }
+            if self.reclaim_some(LEAST_PERCENT)? != Step::Done {
+                break;
+            }
+        }
+        Err(shortage.into())
+    }
+
+    /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to move.
+    pub(super) fn reclaim_all(&self) -> Result<(u64, u64), Error> {
+        self.admit_write()?;
+        let before = self.reclaimer.done();
+        self.settle_all(&self.epochs.register().pin())?;
+        // Each block that is freed has moved its records to another; so this ends.
+        for _ in 0..self.heap.blocks() {
+            if self.reclaim_some(self.heap.settings().reclaim_percent)? != Step::Done {
+                break;
+            }
+        }
+        self.recycle_all();
+        self.begin_run();
+        self.heap.release_tail();
+        let done = self.reclaimer.done();
+        Ok((done.0 - before.0, done.1 - before.1))
+    }
+
+    /// Frees the blocks that hold no record, so that the next open finds nothing to do. Nobody else uses the store.
+    pub(super) fn free_empty(&self) -> Result<(), Error> {
+        self.settle_all(&self.epochs.register().pin())?;
+        let mut work = self.reclaimer.work.lock();
+        self.heap.leave(std::mem::replace(&mut work.cleaner, self.heap.cleaner(0)));
+        self.heap.leave_last_resort();
+        drop(work);
+        while self.reclaim_some(100)? == Step::Done {}
+        self.heap.settle_unused();
+        Ok(())
+    }
+}

@@ -1,0 +1,357 @@
+//! Recovery, closing and checking of a store of slots (section 4.7 of the paper).
+//!
+//! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever handed out are
+//! scanned by all threads; where two records of a key count, the heap says which does, and the other is let go. Nothing is
+//! changed before everything has been found sound, and all may be cut off by a crash and done again.
+//!
+//! # With the index in the pool
+//!
+//! It is there, so it is compared with the records, not built again; the scan stays, since only it tells how full each block is.
+//! The marks of the records are the truth, as with an index in DRAM, and the index follows. A crash leaves of each write
+//! that had not returned at most one of these:
+//!
+//! | cut off | left | settled by |
+//! |---|---|---|
+//! | a put of a new key, before the index | a record that the index does not name | naming it; if there is no room in the index, letting it go |
+//! | a put of an old key, before the index | two records, the older one named | naming the newer one, then letting the older one go |
+//! | the same, behind the index | two records, the newer one named | letting the older one go |
+//! | a deletion, between mark and index | an entry that names no record | removing the entry |
+//! | a move, before or behind the index | two copies | as for puts; they are equal |
+//! | a move whose record has been replaced in the index meanwhile | two copies and a newer record, the latter named | letting the copies go |
+//!
+//! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index has durably
+//! forgotten what was there. So even an entry that names another record of the same hash tells of damage alone, and is removed
+//! all the same. After a crash of the process alone the index as it is read may be ahead of what is durable, so it is made
+//! durable as a whole.
+//!
+//! The scan only notes what the index does not name, and how many records it does. If these are as many as it has entries,
+//! each entry names a record of its own, and none has to be looked up.
+
+use super::{SlotBatch, SlotSpine};
+use crate::background;
+use crate::engine::site::Existing;
+use crate::engine::site::Holes;
+use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::reports::{CheckReport, RecoveryReport};
+use crate::walk::proof::{changed_headers, drawn_end};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::{self, FoundSlot, Location, SizedOffset, Stands};
+use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::space::SpaceError;
+use quipu_parts::sync::SpinLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks that a thread scans at a time.
+const PIECE: u64 = 64;
+
+/// Records whose misses in the index overlap.
+const AHEAD: usize = 16;
+
+/// Findings of all scanning threads.
+#[derive(Default)]
+pub(super) struct Findings {
+    records: u64,
+    /// Records that do not count, each with the one that does.
+    pub(super) losers: Vec<(Location, Option<Location>)>,
+    /// Words of deletions that the index has named while records were looked for, with their hashes.
+    pub(super) tombstones: Vec<(u64, u64)>,
+    /// Records that an index in the pool names, and those that it does not.
+    named: u64,
+    unnamed: Vec<Location>,
+    damage: Vec<DamagedPlace>,
+    /// Why the index could not take a record.
+    pub(super) refused: Option<Error>,
+    highest: u64,
+}
+
+/// Records that a scan has found last, whose lines of the index are on their way.
+#[derive(Default)]
+struct Ahead {
+    ring: [Option<Waiting>; AHEAD],
+    /// Where the one stands that waits longest, once all places are taken.
+    next: usize,
+    /// The one that has left.
+    left: Option<Waiting>,
+}
+
+pub(super) struct Waiting {
+    pub(super) location: Location,
+    pub(super) place: SizedOffset,
+    pub(super) stands: Stands,
+    pub(super) hash: u64,
+    pub(super) key: Vec<u8>,
+}
+
+impl Ahead {
+    /// Takes a record in, and hands out the one that has waited longest, if there are so many.
+    fn exchange(&mut self, found: FoundSlot<'_>, hash: u64) -> Option<&Waiting> {
+        // Its key's memory goes to the next.
+        let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
+        key.clear();
+        key.extend_from_slice(found.key);
+        let stands = Stands {
+            sequence: found.location.sequence,
+            len: found.len,
+            is_tombstone: found.is_tombstone,
+            has_blocks: found.has_blocks,
+        };
+        let waiting = Waiting { location: found.location, place: found.sized(), stands, hash, key };
+        self.left = self.ring[self.next].replace(waiting);
+        self.next = (self.next + 1) % AHEAD;
+        self.left.as_ref()
+    }
+
+    /// Those that still wait.
+    fn rest(&self) -> impl Iterator<Item = &Waiting> {
+        self.ring.iter().flatten()
+    }
+}
+
+fn place_of(damage: slots::Damage) -> DamagedPlace {
+    DamagedPlace { what: damage.what.into(), offset: damage.offset, len: 0 }
+}
+
+/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open.
+pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
+    spine: &SlotSpine<M, REDUCED>,
+    damage: Vec<slots::Damage>,
+    threads: usize,
+    pool: Existing<'_>,
+) -> Result<RecoveryReport, Error> {
+    let Existing { holes, found: mut space, progress } = pool;
+    let mut findings = scan_all(spine, threads, progress);
+    findings.damage.extend(damage.into_iter().map(place_of));
+    if let Some(error) = findings.refused {
+        return Err(error);
+    }
+    findings.highest = findings.highest.max(spine.heap.newest_life());
+    if findings.highest >= drawn_end(spine.heap.space().superblock().clock_ceiling.get()) {
+        return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
+    }
+    if holes == Holes::AreLost {
+        // Nothing in a page proves its records, so nobody could tell which of them the system has lost.
+        let what =
+            "after a crash of the operating system, which its durability does not cover, the pool".into();
+        let len = spine.region().len();
+        findings.damage.push(DamagedPlace { what, offset: 0, len });
+    }
+    if findings.damage.is_empty() {
+        findings.damage.extend(changed_headers(spine.heap.space()));
+    }
+    if !findings.damage.is_empty() {
+        findings.damage.sort_by_key(|place| place.offset);
+        return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
+    }
+    spine.heap.clock().pass(findings.highest);
+    // Nothing was changed until here.
+    spine.heap.space().repair(&mut space);
+    spine.heap.reset_locks();
+    spine.settle_index(&mut findings)?;
+    spine.forget_tombstones(&findings);
+    if !findings.losers.is_empty() {
+        spine.heap.clock().begin(spine.heap.space());
+    }
+    for (loser, winner) in &findings.losers {
+        spine.heap.discard(*loser, *winner)?;
+    }
+    spine.heap.open_blocks()?;
+    if !spine.heap.space().superblock().is_clean() {
+        spine.heap.clock().settled(spine.heap.space());
+    }
+    Ok(RecoveryReport {
+        was_clean: space.was_clean,
+        segments: spine.heap.blocks() as usize,
+        records: findings.records,
+        reclaimed: space.leaked_reclaimed as usize,
+        ..RecoveryReport::default()
+    })
+}
+
+fn scan_all<M: NodeMemory, const REDUCED: bool>(
+    spine: &SlotSpine<M, REDUCED>,
+    threads: usize,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Findings {
+    let blocks = spine.heap.blocks();
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let all = SpinLock::new(Findings::default());
+    background::in_parallel(threads.clamp(1, blocks.div_ceil(PIECE).max(1) as usize), |_| {
+        let participant = spine.epochs.register();
+        loop {
+            let first = next.fetch_add(PIECE, Ordering::Relaxed);
+            if first >= blocks {
+                break;
+            }
+            let piece = first..blocks.min(first + PIECE);
+            let scanned = piece.end - piece.start;
+            let guard = participant.pin();
+            let mut findings = Findings::default();
+            let mut ahead = Ahead::default();
+            let damage = spine.heap.scan(piece, |found| {
+                let hash = spine.hash(found.key);
+                spine.index.prefetch_to_write(hash);
+                spine.note(&guard, ahead.exchange(found, hash), &mut findings);
+            });
+            ahead.rest().for_each(|waiting| spine.note(&guard, Some(waiting), &mut findings));
+            findings.damage.extend(damage.into_iter().map(place_of));
+            all.lock().merge(findings);
+            let done = done.fetch_add(scanned, Ordering::Relaxed) + scanned;
+            progress(done as usize, blocks as usize);
+        }
+    });
+    std::mem::take(&mut *all.lock())
+}
+
+impl Findings {
+    fn merge(&mut self, other: Findings) {
+        self.records += other.records;
+        self.losers.extend(other.losers);
+        self.tombstones.extend(other.tombstones);
+        self.named += other.named;
+        self.unnamed.extend(other.unnamed);
+        self.damage.extend(other.damage);
+        self.refused = self.refused.take().or(other.refused);
+        self.highest = self.highest.max(other.highest);
+    }
+}
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    /// Lets an index in DRAM name this record; notes what one in the pool says of it.
+    fn note(&self, guard: &Guard<'_>, waiting: Option<&Waiting>, findings: &mut Findings) {
+        let Some(waiting) = waiting else { return };
+        let Waiting { location, place, hash, ref key, .. } = *waiting;
+        findings.records += 1;
+        findings.highest = findings.highest.max(location.sequence);
+        if REDUCED {
+            self.adopt_or_bury(guard, waiting, findings);
+        } else if M::MARK == 0 {
+            self.adopt(guard, location, hash, key, findings);
+        } else if self.index.names(hash, Self::word_of(place, key)) {
+            findings.named += 1;
+        } else {
+            findings.unnamed.push(location);
+        }
+    }
+
+    /// Makes an index in the pool agree with the records; see the module's documentation.
+    fn settle_index(&self, findings: &mut Findings) -> Result<(), Error> {
+        let begin = || self.heap.clock().begin(self.heap.space());
+        self.index.memory().repair(begin);
+        if M::MARK == 0 {
+            return Ok(());
+        }
+        let participant = self.epochs.register();
+        let guard = participant.pin();
+        let mut buffer = Vec::new();
+        if self.index.retain(|_, _| true) != findings.named {
+            begin();
+            self.index.retain(|hash, word| {
+                let offset = Self::offset_of(word);
+                let record = self.heap.holds_records(offset).then(|| self.heap.read(offset, &mut buffer));
+                let record = record.and_then(|record| record.ok().flatten());
+                record.is_some_and(|record| self.hash(record.key) == hash)
+            });
+        }
+        for location in std::mem::take(&mut findings.unnamed) {
+            begin();
+            let Some(record) = self.heap.read(location.offset, &mut buffer)? else { continue };
+            self.adopt(&guard, location, self.hash(record.key), record.key, findings);
+            if let Some(Error::PoolFull { .. }) = findings.refused {
+                findings.refused = None;
+                findings.losers.push((location, None));
+            }
+        }
+        findings.refused.take().map_or(Ok(()), Err)
+    }
+
+    /// Lets the index name this record, unless it names one of the same key that counts instead.
+    fn adopt(&self, guard: &Guard<'_>, location: Location, hash: u64, key: &[u8], findings: &mut Findings) {
+        let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
+        let new = Self::word_of(SizedOffset::new(location.offset, 0), key);
+        let is_key = |word| self.heap.key_is(Self::offset_of(word), key);
+        let Some(word) = self.index.get(guard, hash, is_key) else {
+            let inserted = self.index.insert(guard, hash, new);
+            findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
+            return;
+        };
+        let mut buffer = Vec::new();
+        let named = match self.heap.read(Self::offset_of(word), &mut buffer) {
+            Ok(Some(record)) => Location { offset: Self::offset_of(word), sequence: record.sequence },
+            // It was found a moment ago, and recovery is alone.
+            _ => return,
+        };
+        if self.heap.supersedes(location, named) {
+            let done = self.index.replace(guard, hash, word, new);
+            debug_assert!(done, "the key is locked");
+            findings.losers.push((named, Some(location)));
+        } else {
+            findings.losers.push((location, Some(named)));
+        }
+    }
+}
+
+/// Checks a store that nobody else uses: every page, that the index names each record once and nothing else, and that no zone
+/// leaks.
+pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
+    spine: &SlotSpine<M, REDUCED>,
+    progress: &dyn Fn(usize, usize),
+) -> Result<CheckReport, Error> {
+    spine.settle_all(&spine.epochs.register().pin())?;
+    spine.recycle_all();
+    let space = spine.heap.space();
+    let mut places = Vec::new();
+    let mut complain = |what: String, offset| places.push(DamagedPlace { what, offset, len: 0 });
+    match space.audit() {
+        Err(error) => complain(error.to_string(), 0),
+        Ok(audit) if audit.zones.gotten > 0 => {
+            complain(format!("{} zones are neither in use nor free: they leak", audit.zones.gotten), 0);
+        }
+        Ok(_) => {}
+    }
+    let (known, used) =
+        (spine.heap.zones() + spine.index.memory().zones().len(), space.committed_zones().len());
+    if known != used {
+        complain(format!("of {used} zones in use the heap and the index have {known}: the others leak"), 0);
+    }
+    let participant = spine.epochs.register();
+    let guard = participant.pin();
+    let (mut records, mut unnamed) = (0, 0u64);
+    let damage = spine.heap.verify(|found| {
+        if found.is_tombstone {
+            return;
+        }
+        records += 1;
+        let word = SlotSpine::<M, REDUCED>::word_of(found.sized(), found.key);
+        let hash = spine.hash(found.key);
+        if spine.index.get(&guard, hash, |named| named == word).is_none() {
+            unnamed += 1;
+        }
+    });
+    damage.into_iter().for_each(|damage| complain(damage.what.into(), damage.offset));
+    if unnamed > 0 {
+        complain(format!("{unnamed} records count that the index does not name: they leak"), 0);
+    }
+    let keys = spine.index.len();
+    if keys != records - unnamed {
+        complain(format!("the index names {keys} records, of which {} are there", records - unnamed), 0);
+    }
+    let mut batch = SlotBatch::default();
+    let mut seen = 0;
+    while let Some(record) = spine.next_record(&guard, &mut batch) {
+        seen += u64::from(record.is_ok());
+    }
+    if seen != keys {
+        complain(format!("of {keys} records {seen} can be read"), 0);
+    }
+    let blocks = spine.heap.blocks() as usize;
+    progress(blocks, blocks);
+    Ok(CheckReport {
+        segments: blocks,
+        values: 0,
+        records,
+        keys,
+        free_zones: u64::from(space.free_zones()),
+        damage: Damage { places },
+        unproved: &[],
+    })
+}

@@ -1,0 +1,270 @@
+//! One error type; its [`kind`](Error::kind) says what the caller should do next.
+
+use quipu_medium::MediumError;
+use quipu_parts::heap::segments::HeapError;
+use quipu_parts::index::IndexError;
+use quipu_parts::space::{Shortage, Space, SpaceError};
+use quipu_parts::stripes::Failed;
+
+/// What went wrong. Nothing was changed unless the variant says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The empty key is not a key.
+    #[error("the key is empty; a key has 1 to {limit} bytes")]
+    KeyEmpty {
+        /// Longest key of this pool.
+        limit: u64,
+    },
+    /// The key is longer than the pool allows.
+    #[error("the key has {len} bytes, the limit of this pool is {limit}")]
+    KeyTooLarge {
+        /// Bytes given.
+        len: u64,
+        /// Longest key of this pool.
+        limit: u64,
+    },
+    /// The value is longer than the pool allows, or than its zones allow in an atomic batch.
+    #[error(
+        "the value has {len} bytes, the limit here is {limit}; a larger pool, or one with larger zones, allows more"
+    )]
+    ValueTooLarge {
+        /// Bytes given.
+        len: u64,
+        /// Longest value of this pool, or of a batch in it.
+        limit: u64,
+    },
+    /// All records of the pool have one size, and this is another.
+    #[error("the records of this pool have keys of {key} and values of {value} bytes, and no others")]
+    RecordSize {
+        /// Bytes of a key.
+        key: u64,
+        /// Bytes of a value.
+        value: u64,
+    },
+    /// The design of the pool cannot do this.
+    #[error("the design of this pool has no {what}; `quipu designs` says what each can do")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// These bytes cannot be updated in place.
+    #[error(
+        "only eight bytes on a multiple of eight of their page, inside the value, can be updated in place"
+    )]
+    NotInPlace,
+    /// The store was opened for reading only ([`Store::open_read_only`](crate::Store::open_read_only)).
+    #[error("the pool is open for reading only, and nothing was changed; open it for writing (Store::open)")]
+    ReadOnly,
+    /// No segment of the pool can hold the batch.
+    #[error(
+        "the batch takes {len} bytes, the limit of this pool is {limit}; split it, or create the pool with larger zones"
+    )]
+    BatchTooLarge {
+        /// Bytes of its records.
+        len: u64,
+        /// Bytes that a segment has for them.
+        limit: u64,
+    },
+    /// No room is left. Reads still work, and so do deletes as long as the reserve lasts.
+    #[error(
+        "the pool is full: {wanted} bytes are wanted, and {free} are free for this beyond the reserve; delete something, or export \
+         the pool into a larger one"
+    )]
+    PoolFull {
+        /// Zones of the pool.
+        zones: u32,
+        /// Bytes that were wanted: of the record, of the zones of a large value, or of what the index grows by.
+        wanted: u64,
+        /// Bytes of free zones, or free blocks, that this could have had.
+        free: u64,
+    },
+    /// Records or structures of the pool do not prove themselves; the pool was not changed.
+    #[error(
+        "the pool is damaged: {0}; restore it from a copy, or salvage what it has, if its design can (quipu check POOL \
+         --salvage NEWPOOL)"
+    )]
+    Damaged(Box<Damage>),
+    /// A newer version wrote what this one cannot read; the pool was not changed.
+    #[error("the pool needs a newer version of Quipu: {what}")]
+    NewerFormat {
+        /// What is unknown.
+        what: String,
+    },
+    /// The pool belongs to another design than the one asked for.
+    #[error("the pool is of design {found}, not {asked}; open it without naming a design")]
+    OtherDesign {
+        /// Design of the pool.
+        found: String,
+        /// Design asked for.
+        asked: String,
+    },
+    /// Closing and checking need the store for themselves.
+    #[error("{clients} clients of the store are still open; drop them first")]
+    ClientsOpen {
+        /// Clients alive.
+        clients: usize,
+    },
+    /// A thread panicked that compacted the pool, or let readers see a write. What it was at is as after a crash: every acknowledged
+    /// write is in the pool. Reads still work, but for a key of which it is not known how far its publication came.
+    #[error("a thread has panicked at its work on the store; drop the store and open it again")]
+    BackgroundFailed,
+    /// An option has an impossible value.
+    #[error("{0}")]
+    Option(String),
+    /// The allocator refused the pool or failed.
+    #[error(transparent)]
+    Space(SpaceError),
+    /// The medium failed.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+}
+
+/// The caller's next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Change the argument.
+    Argument,
+    /// Make room, or use a larger pool or disk.
+    Room,
+    /// Close whatever else holds the pool.
+    InUse,
+    /// The file is no pool of this program, or of a version it knows.
+    NotAPool,
+    /// Restore the pool from a copy.
+    Damaged,
+    /// Look at the system: a call to it failed.
+    System,
+}
+
+/// Where a pool is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Every place found, in order of offsets.
+    pub places: Vec<DamagedPlace>,
+}
+
+/// One damaged place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedPlace {
+    /// What is damaged.
+    pub what: String,
+    /// Byte offset in the pool.
+    pub offset: u64,
+    /// Bytes affected.
+    pub len: u64,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.places.first() {
+            None => write!(f, "no damage"),
+            Some(first) => {
+                write!(f, "{} at byte {} ({} bytes)", first.what, first.offset, first.len)?;
+                if self.places.len() > 1 {
+                    write!(f, " and {} more places", self.places.len() - 1)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// An error that tells these damaged places, if there are any.
+pub(crate) fn damaged_at(places: Vec<DamagedPlace>) -> Result<(), Error> {
+    if places.is_empty() { Ok(()) } else { Err(Error::Damaged(Box::new(Damage { places }))) }
+}
+
+impl Error {
+    /// One damaged place.
+    pub(crate) fn damaged(what: impl Into<String>, offset: u64, len: u64) -> Error {
+        Error::Damaged(Box::new(Damage { places: vec![DamagedPlace { what: what.into(), offset, len }] }))
+    }
+
+    /// A new pool has no zone for records.
+    pub(crate) fn no_room_in(space: &Space) -> Error {
+        let (zones, zone_size) = (space.zone_count(), space.zone_size());
+        Error::Option(format!(
+            "a pool of {zones} zones of {zone_size} bytes has no room beside its reserve; make it larger, or the \
+             zones smaller"
+        ))
+    }
+
+    /// The caller's next step.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::KeyEmpty { .. }
+            | Error::KeyTooLarge { .. }
+            | Error::ValueTooLarge { .. }
+            | Error::BatchTooLarge { .. }
+            | Error::RecordSize { .. }
+            | Error::Unsupported { .. }
+            | Error::NotInPlace
+            | Error::ReadOnly
+            | Error::OtherDesign { .. }
+            | Error::Option(_) => ErrorKind::Argument,
+            Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }) => ErrorKind::Room,
+            Error::Medium(MediumError::InUse { .. }) | Error::ClientsOpen { .. } => ErrorKind::InUse,
+            Error::Damaged(_) => ErrorKind::Damaged,
+            Error::NewerFormat { .. } => ErrorKind::NotAPool,
+            Error::Medium(
+                MediumError::Exists { .. } | MediumError::Unsuitable { .. } | MediumError::NotPrivate { .. },
+            ) => ErrorKind::Argument,
+            Error::Medium(_) | Error::BackgroundFailed => ErrorKind::System,
+            Error::Space(error) => space_kind(error),
+        }
+    }
+}
+
+fn space_kind(error: &SpaceError) -> ErrorKind {
+    match error {
+        SpaceError::Damaged { .. } | SpaceError::Truncated { .. } | SpaceError::Geometry { .. } => {
+            ErrorKind::Damaged
+        }
+        SpaceError::Options { .. } | SpaceError::TooSmall { .. } => ErrorKind::Argument,
+        _ => ErrorKind::NotAPool,
+    }
+}
+
+impl From<SpaceError> for Error {
+    fn from(error: SpaceError) -> Error {
+        match error {
+            SpaceError::Medium(error) => Error::Medium(error),
+            error => Error::Space(error),
+        }
+    }
+}
+
+impl From<Shortage> for Error {
+    fn from(Shortage { zones, wanted, free, .. }: Shortage) -> Error {
+        Error::PoolFull { zones, wanted, free }
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(_: Failed) -> Error {
+        Error::BackgroundFailed
+    }
+}
+
+impl From<IndexError> for Error {
+    fn from(error: IndexError) -> Error {
+        match error {
+            IndexError::Full(shortage) => shortage.into(),
+            IndexError::Space(error) => error.into(),
+            other => Error::Option(other.to_string()),
+        }
+    }
+}
+
+impl From<HeapError> for Error {
+    fn from(error: HeapError) -> Error {
+        match error {
+            HeapError::Full(shortage) => shortage.into(),
+            HeapError::Space(error) => error.into(),
+            HeapError::TooLong { len, limit } => Error::ValueTooLarge { len, limit },
+            other => Error::Option(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What callers give and get: no behaviour of a store.
+
+pub(crate) mod batch;
+pub(crate) mod change;
+pub(crate) mod design;
+pub(crate) mod error;
+pub(crate) mod iter;
+pub(crate) mod reports;
+pub(crate) mod stats;
