@@ -4,10 +4,11 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | [`sync`], [`record`] |
-//! | 1 | [`epoch`], [`locks`], [`space`], [`stripes`] |
-//! | 2 | [`heap`], [`index`] |
-//! | 3 | [`reclaim`] |
+//! | 0 | [`mod@table`] |
+//! | 1 | [`record`], [`sync`] |
+//! | 2 | [`epoch`], [`locks`], [`space`], [`stripes`] |
+//! | 3 | [`heap`], [`index`] |
+//! | 4 | [`reclaim`] |
 
 pub mod epoch;
 pub mod heap;
@@ -18,3 +19,4 @@ pub mod record;
 pub mod space;
 pub mod stripes;
 pub mod sync;
+pub mod table;

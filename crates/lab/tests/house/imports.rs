@@ -22,6 +22,7 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "parts",
         &[
+            &["table"],
             &["record", "sync"],
             &["epoch", "locks", "space", "stripes"],
             &["heap", "index"],

@@ -80,7 +80,7 @@ fn an_upward_room_is_found() {
 fn a_wrong_architecture_page_is_found() {
     let rooms: BTreeSet<String> = ["parts/sync", "parts/space"].map(str::to_owned).into();
     let block = imports::expected_block(&rooms).join("\n");
-    assert!(block.contains("parts -> medium") && block.contains("parts floor 1: space"));
+    assert!(block.contains("parts -> medium") && block.contains("parts floor 2: space"));
     assert!(imports::compare_block(&format!("# Page\n```imports\n{block}\n```\n"), &rooms).is_empty());
     assert!(
         !imports::compare_block(&format!("```imports\n{block}\nmedium -> store\n```"), &rooms).is_empty()

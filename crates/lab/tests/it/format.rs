@@ -25,48 +25,25 @@ fn documented(text: &str) -> BTreeMap<String, Fields> {
 
 /// The tables of the code.
 fn built() -> BTreeMap<String, Fields> {
-    let owned = |fields: Vec<(&str, usize, usize)>| {
-        fields.into_iter().map(|(n, o, s)| (n.to_string(), o, s)).collect()
-    };
-    let mut tables: BTreeMap<String, Fields> = quipu_parts::space::format_tables()
-        .into_iter()
-        .map(|table| {
-            let fields = table.fields.iter().map(|field| (field.name.to_string(), field.offset, field.size));
-            (table.name.to_string(), fields.collect())
-        })
-        .collect();
-    tables.extend(
-        quipu_parts::index::buckets::format_tables()
-            .into_iter()
-            .map(|(name, fields)| (name.to_string(), owned(fields))),
-    );
-    tables.extend(
-        quipu_parts::index::cceh::format_tables()
-            .into_iter()
-            .map(|(name, fields)| (name.to_string(), owned(fields))),
-    );
-    tables.extend(
-        quipu_parts::index::fastfair::format_tables()
-            .into_iter()
-            .map(|(name, fields)| (name.to_string(), owned(fields))),
-    );
-    tables.insert("RecordHeader".into(), owned(quipu_parts::record::format_table()));
-    tables.insert("LargeHead".into(), owned(quipu_parts::heap::values::format_table()));
-    tables.insert("SegmentHeader".into(), owned(quipu_parts::heap::segments::format_table()));
-    tables.extend(
-        quipu_parts::heap::slots::format_tables()
-            .into_iter()
-            .map(|(name, fields)| (name.into(), owned(fields))),
-    );
-    tables.insert("OffsetMap".into(), owned(quipu::internals::offset_map_table()));
-    tables.insert("FlatSettings".into(), owned(quipu::internals::flat_table()));
-    tables.insert("MpkvSettings".into(), owned(quipu::internals::mpkv_table()));
-    tables.extend(
-        quipu::internals::checkpoint_tables()
-            .into_iter()
-            .map(|(name, fields)| (name.to_string(), owned(fields))),
-    );
+    let mut tables = quipu_parts::space::format_tables();
+    tables.extend(quipu_parts::index::buckets::format_tables());
+    tables.extend(quipu_parts::index::cceh::format_tables());
+    tables.extend(quipu_parts::index::fastfair::format_tables());
+    tables.extend(quipu_parts::heap::slots::format_tables());
+    tables.extend(quipu::internals::checkpoint_tables());
+    tables.extend([
+        quipu_parts::record::format_table(),
+        quipu_parts::heap::values::format_table(),
+        quipu_parts::heap::segments::format_table(),
+        quipu::internals::offset_map_table(),
+        quipu::internals::flat_table(),
+        quipu::internals::mpkv_table(),
+    ]);
+    let owned = |(name, offset, size): (&str, usize, usize)| (name.to_owned(), offset, size);
     tables
+        .into_iter()
+        .map(|(name, fields)| (name.to_owned(), fields.into_iter().map(owned).collect()))
+        .collect()
 }
 
 fn document() -> String {

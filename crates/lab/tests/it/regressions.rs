@@ -417,7 +417,7 @@ fn replace_in_pool(
     let certifier = Certifier::new(space.superblock().secret());
     let mut bytes = vec![0; space.zone_size() as usize];
     let field = |bytes: &[u8], name| {
-        let (_, at, _) = format_table().into_iter().find(|(field, ..)| *field == name).expect("a field");
+        let (_, at, _) = format_table().1.into_iter().find(|(field, ..)| *field == name).expect("a field");
         u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
     };
     for zone in space.committed_zones() {

@@ -14,6 +14,8 @@
 
 use crate::record::Certifier;
 use crate::space::{Shortage, Space, SpaceError, ZoneId};
+use crate::table;
+use crate::table::Fields;
 use quipu_medium::{Region, WORD};
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -229,19 +231,10 @@ impl Chain {
     }
 }
 
-/// Fields of a structure as (name, offset, size).
-pub type Fields = Vec<(&'static str, usize, usize)>;
-
 /// The fields of a header in which an index says its shape like this, in names and sizes that add up to four bytes, and calls
 /// the word that it may use by this name, if it uses it.
 pub(super) fn header_fields(shape: &[(&'static str, usize)], head: Option<&'static str>) -> Fields {
-    let mut fields = vec![
-        ("check", offset_of!(ChainHeader, check), 8),
-        ("magic", offset_of!(ChainHeader, magic), 4),
-        ("zone", offset_of!(ChainHeader, zone), 4),
-        ("nonce", offset_of!(ChainHeader, nonce), 8),
-        ("number", offset_of!(ChainHeader, number), 4),
-    ];
+    let (_, mut fields) = table!(ChainHeader: check, magic, zone, nonce, number);
     let mut offset = offset_of!(ChainHeader, shape);
     for (name, size) in shape {
         fields.push((*name, offset, *size));
@@ -261,11 +254,7 @@ pub(super) fn header_fields(shape: &[(&'static str, usize)], head: Option<&'stat
 
 /// The fields of a root.
 pub(super) fn root_fields() -> Fields {
-    vec![
-        ("zone", offset_of!(IndexRoot, zone), 4),
-        ("reserved", offset_of!(IndexRoot, reserved), 4),
-        ("nonce", offset_of!(IndexRoot, nonce), 8),
-    ]
+    table!(IndexRoot: zone, reserved, nonce).1
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ pub mod masstree;
 mod seam;
 mod words;
 
-pub use chain::{Fields, IndexRoot};
+pub use chain::IndexRoot;
 pub use cursor::Cursor;
 pub use image::{Image, ImageError, ImageSource, Imaged};
-pub use seam::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
+pub use seam::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 pub use words::{PmWords, Words};

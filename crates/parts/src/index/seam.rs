@@ -135,19 +135,27 @@ pub trait Index: Send + Sync + 'static {
     ///
     /// # Errors
     /// As for [`get`](Index::get).
-    fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError>;
+    fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
+        Ok(self.get(guard, key, |found| found == word)? == Some(word))
+    }
 
     /// Where the key's entry stands or would be put; `None` without [`HINTS`](Index::HINTS).
     ///
     /// # Errors
     /// As for [`get`](Index::get).
-    fn hint(&self, guard: &Guard<'_>, key: Key<'_>) -> Result<Option<u64>, IndexError>;
+    #[inline]
+    fn hint(&self, _guard: &Guard<'_>, _key: Key<'_>) -> Result<Option<u64>, IndexError> {
+        Ok(None)
+    }
 
     /// Makes sure, as far as other callers leave it so, that so many keys can be added without [`IndexError::Full`].
     ///
     /// # Errors
     /// [`IndexError::Full`] or [`IndexError::Space`].
-    fn make_room(&self, guard: &Guard<'_>, keys: usize, key_len: usize) -> Result<(), IndexError>;
+    #[inline]
+    fn make_room(&self, _guard: &Guard<'_>, _keys: usize, _key_len: usize) -> Result<(), IndexError> {
+        Ok(())
+    }
 
     /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the index had to ask. `near` is
     /// what [`hint`](Index::hint) or [`prefetch_to_write`](Index::prefetch_to_write) has said of the key: it may save the way there. `rehash`
@@ -184,7 +192,10 @@ pub trait Index: Send + Sync + 'static {
 
     /// Asks for what [`repoint`](Index::repoint) needs. Tells the hint that it is to be given: this one, or one to where the key was
     /// seen to stand.
-    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64>;
+    #[inline]
+    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
+        self.prefetch_to_write(key)
+    }
 
     /// As [`replace`](Index::replace), where the hint says if that is right, and not durable before
     /// [`persist`](Index::persist). `None` if the key has another word.
@@ -202,7 +213,9 @@ pub trait Index: Send + Sync + 'static {
 
     /// Makes durable what was repointed, with one fence for all, and empties the list. Without [`DURABLE`](Index::DURABLE) it does
     /// nothing else. The guard keeps the new words from being those of other records before this returns.
-    fn persist(&self, guard: &Guard<'_>, unflushed: &mut Vec<Self::Unflushed>);
+    fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<Self::Unflushed>) {
+        unflushed.clear();
+    }
 
     /// Adds the words of the next few entries; `false` at the end. Words of keys that are there all the time are told once each.
     ///
@@ -251,13 +264,17 @@ pub trait Index: Send + Sync + 'static {
     }
 
     /// Zones of the pool that it has.
-    fn zones(&self) -> Vec<ZoneId>;
+    fn zones(&self) -> Vec<ZoneId> {
+        Vec::new()
+    }
 }
 
-/// An index that keeps its keys in the order of their bytes.
-pub trait OrderedIndex: Index {
+/// An index that keeps its keys in the order of their bytes, and can be walked in it and against it.
+pub trait BothWays: Index {
     /// How far a walk in order has come.
     type Scan: Send;
+    /// How far a walk against the order has come.
+    type ScanBack: Send;
 
     /// A walk that begins with the first key that is not lower than this one.
     fn scan_from(&self, key: &[u8]) -> Self::Scan;
@@ -273,18 +290,12 @@ pub trait OrderedIndex: Index {
         limit: usize,
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError>;
-}
-
-/// An ordered index that can be walked against the order as well.
-pub trait BothWays: OrderedIndex {
-    /// How far a walk against the order has come.
-    type ScanBack: Send;
 
     /// A walk against the order that begins with the last key below this bound, or at it if it is included.
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> Self::ScanBack;
 
     /// Tells the next keys with their words, the highest first, at most `limit`; `false`, without a call, at the end. A key that is
-    /// there from the first call to the last is told exactly once, as by [`next_in_order`](OrderedIndex::next_in_order).
+    /// there from the first call to the last is told exactly once, as by [`next_in_order`](BothWays::next_in_order).
     ///
     /// # Errors
     /// As for [`Index::get`].

@@ -1,5 +1,7 @@
 //! The fixed part of a record, byte by byte.
 
+use crate::table;
+use crate::table::Table;
 use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -173,14 +175,6 @@ pub const fn padded(len: u64) -> u64 {
 }
 
 /// The header's fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
-pub fn format_table() -> Vec<(&'static str, usize, usize)> {
-    use std::mem::offset_of;
-    vec![
-        ("check", offset_of!(Header, check), 8),
-        ("sequence", offset_of!(Header, sequence), 8),
-        ("kind", offset_of!(Header, kind), 1),
-        ("flags", offset_of!(Header, flags), 1),
-        ("key_len", offset_of!(Header, key_len), 2),
-        ("value_len", offset_of!(Header, value_len), 4),
-    ]
+pub fn format_table() -> Table {
+    table!(Header as "RecordHeader"; check, sequence, kind, flags, key_len, value_len)
 }

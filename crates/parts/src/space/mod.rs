@@ -85,5 +85,5 @@ pub use object_pool::{ObjectId, ObjectPool};
 pub use pool_header::{PoolHeader, ZoneEntry};
 pub use recovery::SpaceRecovery;
 pub use superblock::{CheckpointEntry, ExtentEntry, FORMAT_VERSION, PoolEntry, SETTINGS_LEN, Superblock};
-pub use tables::{Field, Table, format_tables};
+pub use tables::format_tables;
 pub use zone_pool::ZoneId;

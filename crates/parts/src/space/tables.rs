@@ -3,47 +3,8 @@
 
 use super::pool_header::{PoolHeader, ZoneEntry};
 use super::superblock::{CheckpointEntry, ExtentEntry, PoolEntry, Superblock};
-
-/// A structure on the medium.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
-    /// Name of the structure.
-    pub name: &'static str,
-    /// Bytes of the structure.
-    pub size: usize,
-    /// Its fields, in order.
-    pub fields: Vec<Field>,
-}
-
-/// A field of a [`Table`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Name of the field.
-    pub name: &'static str,
-    /// Offset in bytes.
-    pub offset: usize,
-    /// Length in bytes.
-    pub size: usize,
-}
-
-/// Size of the field that a projection leads to, without a value to apply it to.
-const fn size_of_field<T, F>(_: fn(&T) -> &F) -> usize {
-    size_of::<F>()
-}
-
-macro_rules! table {
-    ($name:ident: $($field:ident),+ $(,)?) => {
-        Table {
-            name: stringify!($name),
-            size: size_of::<$name>(),
-            fields: vec![$(Field {
-                name: stringify!($field),
-                offset: std::mem::offset_of!($name, $field),
-                size: size_of_field(|value: &$name| &value.$field),
-            }),+],
-        }
-    };
-}
+use crate::table;
+use crate::table::Table;
 
 /// All structures on the medium that this module owns.
 pub fn format_tables() -> Vec<Table> {
@@ -58,21 +19,4 @@ pub fn format_tables() -> Vec<Table> {
             reserved_b),
         table!(ZoneEntry: index, location),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tables_leave_no_byte_unnamed() {
-        for table in format_tables() {
-            let mut end = 0;
-            for field in &table.fields {
-                assert_eq!(field.offset, end, "{} before {}", table.name, field.name);
-                end += field.size;
-            }
-            assert_eq!(end, table.size, "{}", table.name);
-        }
-    }
 }

@@ -46,9 +46,9 @@ fn refused(region: &Region) -> SpaceError {
 
 fn field(table: &str, name: &str) -> (usize, usize) {
     let tables = format_tables();
-    let table = tables.iter().find(|found| found.name == table).expect("a table");
-    let field = table.fields.iter().find(|found| found.name == name).expect("a field");
-    (field.offset, field.size)
+    let (_, fields) = tables.iter().find(|(found, _)| *found == table).expect("a table");
+    let (_, offset, size) = fields.iter().find(|(found, ..)| *found == name).expect("a field");
+    (*offset, *size)
 }
 
 /// Changes a superblock field in both copies and seals them again.

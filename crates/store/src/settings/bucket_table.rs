@@ -5,7 +5,8 @@ use quipu_medium::LINE;
 use quipu_parts::index::IndexRoot;
 use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::space::SETTINGS_LEN;
-use std::mem::offset_of;
+use quipu_parts::table;
+use quipu_parts::table::Table;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -74,15 +75,8 @@ impl Remembered for MpkvSettings {
 
 /// The fields in the superblock as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
 #[doc(hidden)]
-pub fn mpkv_table() -> Vec<(&'static str, usize, usize)> {
-    vec![
-        ("magic", offset_of!(MpkvImage, magic), 4),
-        ("buckets", offset_of!(MpkvImage, buckets), 4),
-        ("grow", offset_of!(MpkvImage, grow), 1),
-        ("reserved_a", offset_of!(MpkvImage, reserved_a), 7),
-        ("root", offset_of!(MpkvImage, root), IndexRoot::LEN),
-        ("reserved_b", offset_of!(MpkvImage, reserved_b), 96),
-    ]
+pub fn mpkv_table() -> Table {
+    table!(MpkvImage as "MpkvSettings"; magic, buckets, grow, reserved_a, root, reserved_b)
 }
 
 #[cfg(test)]

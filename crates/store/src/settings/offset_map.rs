@@ -4,6 +4,8 @@
 //! Either way it is the same CCEH. A pool is opened as it was created, so the choice is part of it.
 
 use quipu_parts::index::cceh::{CcehRoot, CcehSettings};
+use quipu_parts::table;
+use quipu_parts::table::Table;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -107,17 +109,8 @@ impl OffsetMap {
 
 /// The fields in the superblock as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
 #[doc(hidden)]
-pub fn offset_map_table() -> Vec<(&'static str, usize, usize)> {
-    use std::mem::offset_of;
-    vec![
-        ("nodes", offset_of!(OffsetMapImage, nodes), 1),
-        ("initial_depth", offset_of!(OffsetMapImage, initial_depth), 1),
-        ("bucket_bits", offset_of!(OffsetMapImage, bucket_bits), 1),
-        ("probe", offset_of!(OffsetMapImage, probe), 1),
-        ("reserved_a", offset_of!(OffsetMapImage, reserved_a), 4),
-        ("root", offset_of!(OffsetMapImage, root), CcehRoot::LEN),
-        ("reserved_b", offset_of!(OffsetMapImage, reserved_b), 40),
-    ]
+pub fn offset_map_table() -> Table {
+    table!(OffsetMapImage as "OffsetMap"; nodes, initial_depth, bucket_bits, probe, reserved_a, root, reserved_b)
 }
 
 #[cfg(test)]

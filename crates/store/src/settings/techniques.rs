@@ -7,6 +7,8 @@ use quipu_medium::MediumKind;
 use quipu_parts::index::IndexRoot;
 use quipu_parts::index::cceh::CcehSettings;
 use quipu_parts::space::SETTINGS_LEN;
+use quipu_parts::table;
+use quipu_parts::table::Table;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// What makes compaction cheap (Wang et al., "Pacman", USENIX ATC 2022).
@@ -139,17 +141,8 @@ impl Remembered for FlatSettings {
 
 /// The fields in the superblock as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
 #[doc(hidden)]
-pub fn flat_table() -> Vec<(&'static str, usize, usize)> {
-    use std::mem::offset_of;
-    vec![
-        ("magic", offset_of!(FlatImage, magic), 4),
-        ("techniques", offset_of!(FlatImage, techniques), 1),
-        ("initial_depth", offset_of!(FlatImage, initial_depth), 1),
-        ("bucket_bits", offset_of!(FlatImage, bucket_bits), 1),
-        ("probe", offset_of!(FlatImage, probe), 1),
-        ("root", offset_of!(FlatImage, root), IndexRoot::LEN),
-        ("reserved", offset_of!(FlatImage, reserved), 104),
-    ]
+pub fn flat_table() -> Table {
+    table!(FlatImage as "FlatSettings"; magic, techniques, initial_depth, bucket_bits, probe, root, reserved)
 }
 
 #[cfg(test)]

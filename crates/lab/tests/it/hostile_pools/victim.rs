@@ -7,6 +7,7 @@ use quipu_medium::{Durability, Region};
 use quipu_parts::heap::segments::{self, FIRST_RECORD};
 use quipu_parts::record::{self, Certifier};
 use quipu_parts::space::{Space, Superblock, format_tables};
+use quipu_parts::table::Table;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -216,19 +217,23 @@ pub fn trusting() -> Options {
     Options::new().medium(MediumKind::File).recovery_threads(2).with(|options| options.testing = testing)
 }
 
-fn field(table: &[(&'static str, usize, usize)], name: &str) -> usize {
-    table.iter().find(|(field, ..)| *field == name).unwrap().1
+/// Where a structure has a field.
+fn field(table: &Table, name: &str) -> usize {
+    table.1.iter().find(|(field, ..)| *field == name).unwrap().1
 }
 
+fn table(name: &str) -> Table {
+    format_tables().into_iter().find(|table| table.0 == name).unwrap()
+}
+
+/// Bytes of a structure.
 fn structure(name: &str) -> usize {
-    format_tables().into_iter().find(|table| table.name == name).unwrap().size
+    table(name).1.iter().map(|(.., size)| size).sum()
 }
 
 /// Offset of a field within a superblock copy.
 pub fn superblock_field(name: &str) -> usize {
-    let tables = format_tables();
-    let table = tables.iter().find(|table| table.name == "Superblock").unwrap();
-    table.fields.iter().find(|field| field.name == name).unwrap().offset
+    field(&table("Superblock"), name)
 }
 
 /// Overwrites a field in these superblock copies, which prove themselves afterwards.

@@ -3,6 +3,8 @@
 
 use crate::record::{Certifier, LifeKey};
 use crate::space::ZoneId;
+use crate::table;
+use crate::table::Table;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -132,16 +134,6 @@ pub(super) fn read_end_mark(certifier: &Certifier, life: LifeKey, mark: u64) -> 
 }
 
 /// The header's fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
-pub fn format_table() -> Vec<(&'static str, usize, usize)> {
-    use std::mem::offset_of;
-    vec![
-        ("check", offset_of!(SegmentHeader, check), 8),
-        ("magic", offset_of!(SegmentHeader, magic), 4),
-        ("zone", offset_of!(SegmentHeader, zone), 4),
-        ("life", offset_of!(SegmentHeader, life), 8),
-        ("run", offset_of!(SegmentHeader, run), 8),
-        ("nonce", offset_of!(SegmentHeader, nonce), 8),
-        ("end_mark", offset_of!(SegmentHeader, end_mark), 8),
-        ("reserved_tail", offset_of!(SegmentHeader, reserved_tail), 16),
-    ]
+pub fn format_table() -> Table {
+    table!(SegmentHeader: check, magic, zone, life, run, nonce, end_mark, reserved_tail)
 }

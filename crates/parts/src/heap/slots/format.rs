@@ -4,6 +4,8 @@
 use super::error::Damage;
 use crate::record::{Certifier, mix};
 use crate::space::ZoneId;
+use crate::table;
+use crate::table::Table;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -261,24 +263,10 @@ impl Entry {
     }
 }
 
-/// A structure's fields as (name, offset, size).
-pub(super) type Fields = Vec<(&'static str, usize, usize)>;
-
 /// The structures and their fields, for the check of `docs/FORMAT.md` against the code.
-pub fn format_tables() -> [(&'static str, Fields); 2] {
-    use std::mem::offset_of;
-    let header = vec![
-        ("check", offset_of!(ChunkHeader, check), 8),
-        ("magic", offset_of!(ChunkHeader, magic), 4),
-        ("zone", offset_of!(ChunkHeader, zone), 4),
-        ("life", offset_of!(ChunkHeader, life), 8),
-        ("chunk", offset_of!(ChunkHeader, chunk), 4),
-        ("blocks", offset_of!(ChunkHeader, blocks), 4),
-        ("nonce", offset_of!(ChunkHeader, nonce), 8),
-        ("used", offset_of!(ChunkHeader, used), 8),
-        ("reserved", offset_of!(ChunkHeader, reserved), 16),
-    ];
-    [("ChunkHeader", header), ("SlotSettings", super::settings::format_table())]
+pub fn format_tables() -> Vec<Table> {
+    let header = table!(ChunkHeader: check, magic, zone, life, chunk, blocks, nonce, used, reserved);
+    vec![header, super::settings::format_table()]
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What a heap of slots is made of, and how the superblock remembers it.
 
 use super::error::SlotError;
-use super::format::Fields;
 use super::geometry::Geometry;
+use crate::table;
+use crate::table::Table;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -263,24 +264,8 @@ impl SlotSettings {
 }
 
 /// The fields in the superblock as (name, offset, size).
-pub(super) fn format_table() -> Fields {
-    use std::mem::offset_of;
-    vec![
-        ("magic", offset_of!(SettingsImage, magic), 4),
-        ("page_size", offset_of!(SettingsImage, page_size), 4),
-        ("value_size", offset_of!(SettingsImage, value_size), 4),
-        ("key_size", offset_of!(SettingsImage, key_size), 2),
-        ("alignment_shift", offset_of!(SettingsImage, alignment_shift), 2),
-        ("pages_per_block", offset_of!(SettingsImage, pages_per_block), 1),
-        ("form", offset_of!(SettingsImage, form), 1),
-        ("tie_break", offset_of!(SettingsImage, tie_break), 1),
-        ("lock", offset_of!(SettingsImage, lock), 1),
-        ("random_first_page", offset_of!(SettingsImage, random_first_page), 1),
-        ("reclaim_percent", offset_of!(SettingsImage, reclaim_percent), 1),
-        ("fill_percent", offset_of!(SettingsImage, fill_percent), 1),
-        ("techniques", offset_of!(SettingsImage, techniques), 1),
-        ("reserved", offset_of!(SettingsImage, reserved), 40),
-    ]
+pub(super) fn format_table() -> Table {
+    table!(SettingsImage as "SlotSettings"; magic, page_size, value_size, key_size, alignment_shift, pages_per_block, form, tie_break, lock, random_first_page, reclaim_percent, fill_percent, techniques, reserved)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The head of a large value, byte by byte.
 
 use crate::space::ZoneId;
+use crate::table;
+use crate::table::Table;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -68,13 +70,8 @@ impl<'a> Head<'a> {
 }
 
 /// The fixed part's fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
-pub fn format_table() -> Vec<(&'static str, usize, usize)> {
-    use std::mem::offset_of;
-    vec![
-        ("len", offset_of!(LargeHead, len), 8),
-        ("life", offset_of!(LargeHead, life), 8),
-        ("check", offset_of!(LargeHead, check), 8),
-    ]
+pub fn format_table() -> Table {
+    table!(LargeHead: len, life, check)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What the header of a zone of a bucket index says: the settings, and the word that the index keeps there.
 
 use super::settings::BucketSettings;
-use crate::index::chain::{Fields, IndexRoot, Shape, header_fields, root_fields};
+use crate::index::chain::{IndexRoot, Shape, header_fields, root_fields};
 use crate::record::{Certifier, LifeKey};
+use crate::table::Table;
 
 /// What the owner of a bucket index keeps, durably, to find it again.
 pub type BucketRoot = IndexRoot;
@@ -91,7 +92,7 @@ pub(super) struct Usage {
 }
 
 /// The structures with their fields, for the check of `docs/FORMAT.md` against the code.
-pub fn format_tables() -> Vec<(&'static str, Fields)> {
+pub fn format_tables() -> Vec<Table> {
     let shape = [("kind", 1), ("shift", 1), ("digits", 2)];
     vec![("BucketZoneHeader", header_fields(&shape, Some("state"))), ("BucketRoot", root_fields())]
 }

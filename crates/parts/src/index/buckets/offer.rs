@@ -57,11 +57,6 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         Ok(self.names(guard, key.hash, word)?)
     }
 
-    #[inline]
-    fn hint(&self, _guard: &Guard<'_>, _key: Key<'_>) -> Result<Option<u64>, IndexError> {
-        Ok(None)
-    }
-
     fn make_room(&self, _guard: &Guard<'_>, keys: usize, _key_len: usize) -> Result<(), IndexError> {
         Ok(self.make_room(keys)?)
     }
@@ -92,12 +87,6 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         Ok(self.take(guard, key.hash, matches)?)
-    }
-
-    #[inline]
-    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        self.prefetch_to_write(key.hash);
-        None
     }
 
     #[inline]

@@ -120,11 +120,6 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
         Ok(self.names(key.hash, dressed(word, tag::<M>(key))))
     }
 
-    #[inline]
-    fn hint(&self, _guard: &Guard<'_>, _key: Key<'_>) -> Result<Option<u64>, IndexError> {
-        Ok(None)
-    }
-
     fn make_room(&self, _guard: &Guard<'_>, keys: usize, _key_len: usize) -> Result<(), IndexError> {
         Ok(self.make_room(keys)?)
     }
@@ -161,12 +156,6 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
         let tag = tag::<M>(key);
         let old = self.take(guard, key.hash, |value| is_own(value, tag, &mut matches));
         Ok(old.map(|value| value & WORD))
-    }
-
-    #[inline]
-    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        self.prefetch_to_write(key.hash);
-        None
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use super::tree::FastFairIndex;
 use super::unflushed::Unflushed;
 use crate::epoch::Guard;
 use crate::index::words::Words;
-use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
+use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::space::{Feature, ZoneId};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -167,8 +167,9 @@ impl<W: Words> Index for FastFairIndex<W> {
     }
 }
 
-impl<W: Words> OrderedIndex for FastFairIndex<W> {
+impl<W: Words> BothWays for FastFairIndex<W> {
     type Scan = ScanCursor;
+    type ScanBack = BackCursor;
 
     fn scan_from(&self, key: &[u8]) -> ScanCursor {
         ScanCursor::from(key)
@@ -183,10 +184,6 @@ impl<W: Words> OrderedIndex for FastFairIndex<W> {
     ) -> Result<bool, IndexError> {
         Ok(self.next_batch(guard, scan, limit, each)?)
     }
-}
-
-impl<W: Words> BothWays for FastFairIndex<W> {
-    type ScanBack = BackCursor;
 
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
         BackCursor::from(bound)

@@ -7,9 +7,10 @@ use super::split::Draft;
 use super::sweep::Sweep;
 use super::tree::FastFairIndex;
 use crate::index::IndexRoot;
-use crate::index::chain::{Chain, Fields, Found, HEAD, header_fields, root_fields};
+use crate::index::chain::{Chain, Found, HEAD, header_fields, root_fields};
 use crate::index::words::{PmWords, Words};
 use crate::space::Space;
+use crate::table::Table;
 use quipu_medium::WORD;
 use std::sync::Arc;
 
@@ -130,7 +131,7 @@ fn new_arena<W: Words>(words: W, chain: Chain) -> Result<Arena<W>> {
 }
 
 /// The structures with their fields, for the check of `docs/FORMAT.md` against the code.
-pub fn format_tables() -> Vec<(&'static str, Fields)> {
+pub fn format_tables() -> Vec<Table> {
     let shape = [("kind", 1), ("node_bits", 1), ("reserved_a", 2)];
     vec![("FastFairZoneHeader", header_fields(&shape, Some("top"))), ("FastFairRoot", root_fields())]
 }

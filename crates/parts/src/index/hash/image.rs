@@ -23,6 +23,8 @@ use super::table::HashIndex;
 use crate::epoch::Guard;
 use crate::index::directory::{Directory, deepest, following, prefix};
 use crate::index::{Image, ImageError, ImageSource, Imaged};
+use crate::table;
+use crate::table::Table;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -320,38 +322,11 @@ fn is_word(reference: u64) -> bool {
     reference != 0 && reference <= REFERENCE_MASK
 }
 
-/// Fields of a structure as (name, offset, size).
-pub type Fields = Vec<(&'static str, usize, usize)>;
-
 /// The image's structures with their fields, for the check of `docs/FORMAT.md` against the code.
-pub fn image_tables() -> Vec<(&'static str, Fields)> {
-    use std::mem::offset_of;
+pub fn image_tables() -> Vec<Table> {
     vec![
-        (
-            "ImageShape",
-            vec![
-                ("version", offset_of!(ImageShape, version), 4),
-                ("bucket_bits", offset_of!(ImageShape, bucket_bits), 4),
-                ("segments", offset_of!(ImageShape, segments), 8),
-                ("overflow", offset_of!(ImageShape, overflow), 8),
-                ("reserved", offset_of!(ImageShape, reserved), 8),
-            ],
-        ),
-        (
-            "SegmentImage",
-            vec![
-                ("depth", offset_of!(SegmentImage, depth), 1),
-                ("base", offset_of!(SegmentImage, base), 1),
-                ("reserved", offset_of!(SegmentImage, reserved), 2),
-                ("overflowing", offset_of!(SegmentImage, overflowing), 4),
-            ],
-        ),
-        (
-            "OverflowImage",
-            vec![
-                ("hash", offset_of!(OverflowImage, hash), 8),
-                ("reference", offset_of!(OverflowImage, reference), 8),
-            ],
-        ),
+        table!(ImageShape: version, bucket_bits, segments, overflow, reserved),
+        table!(SegmentImage: depth, base, reserved, overflowing),
+        table!(OverflowImage: hash, reference),
     ]
 }

@@ -63,6 +63,6 @@ mod split;
 mod table;
 
 pub use crate::index::Cursor;
-pub use image::{Fields, HashImage, ImageShape, Loader, image_tables};
+pub use image::{HashImage, ImageShape, Loader, image_tables};
 pub use settings::{HashIndexSettings, HashIndexStats};
 pub use table::HashIndex;

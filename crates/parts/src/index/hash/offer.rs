@@ -4,7 +4,6 @@ use super::slot::REFERENCE_BITS;
 use super::{Cursor, HashIndex};
 use crate::epoch::Guard;
 use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
-use crate::space::ZoneId;
 use std::sync::atomic::Ordering;
 
 impl Index for HashIndex {
@@ -42,19 +41,6 @@ impl Index for HashIndex {
         Ok(self.get(guard, key.hash, matches))
     }
 
-    fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
-        Ok(self.get(guard, key.hash, |found| found == word).is_some())
-    }
-
-    fn hint(&self, _guard: &Guard<'_>, _key: Key<'_>) -> Result<Option<u64>, IndexError> {
-        Ok(None)
-    }
-
-    #[inline]
-    fn make_room(&self, _guard: &Guard<'_>, _keys: usize, _key_len: usize) -> Result<(), IndexError> {
-        Ok(())
-    }
-
     #[inline]
     fn upsert(
         &self,
@@ -84,12 +70,6 @@ impl Index for HashIndex {
     }
 
     #[inline]
-    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        self.prefetch_to_write(key.hash);
-        None
-    }
-
-    #[inline]
     fn repoint(
         &self,
         guard: &Guard<'_>,
@@ -100,10 +80,6 @@ impl Index for HashIndex {
     ) -> Result<Option<Repointed<()>>, IndexError> {
         let done = self.replace(guard, key.hash, old, new);
         Ok(done.then_some(Repointed { unflushed: (), by_hint: false }))
-    }
-
-    fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<()>) {
-        unflushed.clear();
     }
 
     fn next_batch(
@@ -132,9 +108,5 @@ impl Index for HashIndex {
     fn growth(&self) -> IndexGrowth {
         let splits = self.splits.load(Ordering::Relaxed);
         IndexGrowth { is_splitting: self.growing(), splits, ..IndexGrowth::default() }
-    }
-
-    fn zones(&self) -> Vec<ZoneId> {
-        Vec::new()
     }
 }

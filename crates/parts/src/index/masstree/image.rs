@@ -11,7 +11,9 @@ use super::load::Loader;
 use super::scan::Cursor;
 use super::tree::Masstree;
 use crate::epoch::Guard;
-use crate::index::{Fields, Image, ImageError, ImageSource, Imaged};
+use crate::index::{Image, ImageError, ImageSource, Imaged};
+use crate::table;
+use crate::table::Table;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -138,25 +140,6 @@ impl<'b, I: Iterator<Item = &'b [u8]>> Bytes<'b, I> {
 }
 
 /// The image's structures with their fields, for the check of `docs/FORMAT.md` against the code.
-pub fn image_tables() -> Vec<(&'static str, Fields)> {
-    use std::mem::offset_of;
-    vec![
-        (
-            "SortedShape",
-            vec![
-                ("magic", offset_of!(SortedShape, magic), 4),
-                ("version", offset_of!(SortedShape, version), 4),
-                ("keys", offset_of!(SortedShape, keys), 8),
-                ("reserved", offset_of!(SortedShape, reserved), 16),
-            ],
-        ),
-        (
-            "SortedEntry",
-            vec![
-                ("word", offset_of!(SortedEntry, word), 8),
-                ("common", offset_of!(SortedEntry, common), 2),
-                ("rest", offset_of!(SortedEntry, rest), 2),
-            ],
-        ),
-    ]
+pub fn image_tables() -> Vec<Table> {
+    vec![table!(SortedShape: magic, version, keys, reserved), table!(SortedEntry: word, common, rest)]
 }

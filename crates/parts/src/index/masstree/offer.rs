@@ -5,8 +5,7 @@ use super::hint::Hint;
 use super::scan::Cursor;
 use super::tree::{Masstree, MasstreeError};
 use crate::epoch::Guard;
-use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, OrderedIndex, Repointed};
-use crate::space::ZoneId;
+use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::sync::atomic::Ordering;
 use std::ops::Bound;
 
@@ -51,10 +50,6 @@ impl Index for Masstree {
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         Ok(self.get(guard, key.bytes))
-    }
-
-    fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
-        Ok(self.get(guard, key.bytes) == Some(word))
     }
 
     #[inline]
@@ -117,10 +112,6 @@ impl Index for Masstree {
         Ok(done.then_some(Repointed { unflushed: (), by_hint }))
     }
 
-    fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<()>) {
-        unflushed.clear();
-    }
-
     fn next_batch(
         &self,
         guard: &Guard<'_>,
@@ -144,14 +135,11 @@ impl Index for Masstree {
     fn growth(&self) -> IndexGrowth {
         IndexGrowth { splits: self.splits.load(Ordering::Relaxed), ..IndexGrowth::default() }
     }
-
-    fn zones(&self) -> Vec<ZoneId> {
-        Vec::new()
-    }
 }
 
-impl OrderedIndex for Masstree {
+impl BothWays for Masstree {
     type Scan = Cursor;
+    type ScanBack = BackCursor;
 
     fn scan_from(&self, key: &[u8]) -> Cursor {
         Cursor::at(key)
@@ -166,10 +154,6 @@ impl OrderedIndex for Masstree {
     ) -> Result<bool, IndexError> {
         Ok(self.next_batch(guard, scan, limit.max(1), each) > 0)
     }
-}
-
-impl BothWays for Masstree {
-    type ScanBack = BackCursor;
 
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
         match bound {

@@ -1,9 +1,11 @@
 //! The bytes of a checkpoint, apart from those of the index's image.
 
 use quipu_parts::heap::segments::{EXPIRY_STEPS, Expiring, RecordBytes, SegmentState};
-use quipu_parts::index::{Fields, hash, masstree};
+use quipu_parts::index::{hash, masstree};
 use quipu_parts::record::{Certifier, LifeKey};
 use quipu_parts::space::ZoneId;
+use quipu_parts::table;
+use quipu_parts::table::Table;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -184,45 +186,11 @@ impl SegmentEntry {
 
 /// The structures of a checkpoint with their fields, for the check of `docs/FORMAT.md` against the code.
 #[doc(hidden)]
-pub fn checkpoint_tables() -> Vec<(&'static str, Fields)> {
-    use std::mem::offset_of;
+pub fn checkpoint_tables() -> Vec<Table> {
     let mut tables = vec![
-        (
-            "CheckpointHead",
-            vec![
-                ("check", offset_of!(ZoneHead, check), 8),
-                ("magic", offset_of!(ZoneHead, magic), 4),
-                ("version", offset_of!(ZoneHead, version), 4),
-                ("run", offset_of!(ZoneHead, run), 8),
-                ("zone", offset_of!(ZoneHead, zone), 4),
-                ("next", offset_of!(ZoneHead, next), 4),
-                ("len", offset_of!(ZoneHead, len), 8),
-                ("reserved", offset_of!(ZoneHead, reserved), 24),
-            ],
-        ),
-        (
-            "Summary",
-            vec![
-                ("segments", offset_of!(Summary, segments), 8),
-                ("index", offset_of!(Summary, index), 8),
-                ("reserved", offset_of!(Summary, reserved), 16),
-            ],
-        ),
-        (
-            "SegmentEntry",
-            vec![
-                ("zone", offset_of!(SegmentEntry, zone), 4),
-                ("kind", offset_of!(SegmentEntry, kind), 1),
-                ("reserved_a", offset_of!(SegmentEntry, reserved_a), 3),
-                ("life", offset_of!(SegmentEntry, life), 8),
-                ("written", offset_of!(SegmentEntry, written), 8),
-                ("garbage", offset_of!(SegmentEntry, garbage), 8),
-                ("tombstones", offset_of!(SegmentEntry, tombstones), 8),
-                ("oldest", offset_of!(SegmentEntry, oldest), 8),
-                ("reserved_b", offset_of!(SegmentEntry, reserved_b), 16),
-                ("expiring", offset_of!(SegmentEntry, expiring), 128),
-            ],
-        ),
+        table!(ZoneHead as "CheckpointHead"; check, magic, version, run, zone, next, len, reserved),
+        table!(Summary: segments, index, reserved),
+        table!(SegmentEntry: zone, kind, reserved_a, life, written, garbage, tombstones, oldest, reserved_b, expiring),
     ];
     tables.extend(hash::image_tables());
     tables.extend(masstree::image_tables());

@@ -2,7 +2,8 @@
 
 use crate::index::cceh::entry::BUCKET;
 use crate::index::cceh::settings::CcehSettings;
-use crate::index::chain::{Fields, HEADER, IndexRoot, Shape, header_fields, root_fields};
+use crate::index::chain::{HEADER, IndexRoot, Shape, header_fields, root_fields};
+use crate::table::Table;
 use quipu_medium::WORD;
 
 /// What the header of a zone of a CCEH index is told from those of other indexes by.
@@ -50,7 +51,7 @@ impl Carving {
 }
 
 /// The structures with their fields, for the check of `docs/FORMAT.md` against the code.
-pub fn format_tables() -> Vec<(&'static str, Fields)> {
+pub fn format_tables() -> Vec<Table> {
     let shape = [("bucket_bits", 1), ("probe", 1), ("reserved_a", 2)];
     vec![("CcehZoneHeader", header_fields(&shape, None)), ("CcehRoot", root_fields())]
 }
