@@ -231,13 +231,23 @@ impl Drop for Workers {
     }
 }
 
-/// Works whenever the bell rings, until it is told to leave.
+/// Says at a bell that its thread has gone, however it went.
+struct Gone(Arc<Bell>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.change(AWAKE, NO_THREAD);
+    }
+}
+
+/// Works whenever the bell rings, until it is told to leave, or the store has failed: what is in DRAM may be wrong then.
 fn run(job: Job, admission: &Admission) {
     let Job { bell, mut step, .. } = job;
+    let _gone = Gone(bell.clone());
     let _mourner = admission.mourner();
     *bell.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     let mut rest = REST;
-    while bell.state.load(Ordering::Relaxed) != LEAVING {
+    while bell.state.load(Ordering::Relaxed) != LEAVING && !admission.has_failed() {
         match step() {
             Progress::More => rest = REST,
             Progress::Stuck => {
@@ -251,5 +261,35 @@ fn run(job: Job, admission: &Admission) {
             }
             Progress::Enough => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A job that never rests.
+    fn job(bell: &Arc<Bell>) -> Job {
+        Job { name: "restless", bell: bell.clone(), step: Box::new(|| Progress::More) }
+    }
+
+    /// What is in DRAM may be wrong then, and a cleaner frees what it takes for dead.
+    #[test]
+    fn a_store_that_has_failed_has_no_jobs() {
+        let (admission, bell) = (Arc::<Admission>::default(), Arc::<Bell>::default());
+        let workers = Workers::start(vec![job(&bell)], &admission);
+        assert!(bell.ring() && admission.admit().is_ok());
+        let publisher = admission.clone();
+        let published = thread::spawn(move || {
+            let _mourner = publisher.mourner();
+            panic!("a publication that fails");
+        });
+        assert!(published.join().is_err());
+        while bell.ring() {
+            thread::yield_now();
+        }
+        assert!(matches!(admission.admit(), Err(Error::BackgroundFailed)));
+        drop(workers);
+        assert!(Workers::start(vec![job(&bell)], &admission).threads.is_empty());
     }
 }

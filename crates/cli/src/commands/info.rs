@@ -54,7 +54,7 @@ fn wanted_bytes(stats: &Stats) -> u64 {
 /// What there is to say of a pool, for programs.
 pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
     // Asked first, so that what is counted afterwards is not called known too early.
-    let garbage_is_known = !store.surveying();
+    let garbage_is_known = !store.activity().is_surveying;
     let (stats, (key, value)) = (store.stats(), store.limits());
     json!({
         "pool": pool.to_string_lossy(),
@@ -106,7 +106,7 @@ impl Args {
     }
 
     fn text(&self, store: &Store, statement: &Statement) -> String {
-        let garbage = if store.surveying() { "at least " } else { "" };
+        let garbage = if store.activity().is_surveying { "at least " } else { "" };
         let (stats, (key, value), recovery) = (store.stats(), store.limits(), store.recovery());
         let segments = output::counted(recovery.segments as u64, "segment");
         let closed = match (recovery.was_clean, recovery.from_checkpoint) {

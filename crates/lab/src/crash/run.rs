@@ -157,10 +157,9 @@ impl<'a> Run<'a> {
             // What has just returned must stay, and nothing came after it that could help.
             let has_returned = std::mem::replace(&mut returned, recorder.borrow().version()) != returned;
             let open = stage.store.borrow().clone();
-            let growing = open.as_ref().is_some_and(|store| store.growing());
-            let growth = open.as_ref().map(|store| store.index_growth()).unwrap_or_default();
-            let compacting = open.as_ref().is_some_and(|store| store.compacting());
-            let surveying = open.as_ref().is_some_and(|store| store.surveying());
+            let activity = open.as_ref().map(|store| store.activity()).unwrap_or_default();
+            let (growing, growth) = (activity.is_growing, activity.index_growth);
+            let (compacting, surveying) = (activity.is_compacting, activity.is_surveying);
             let (creating, closing) = (!stage.created.get(), stage.closing.get());
             let changing = recorder.borrow().is_changing();
             let read_ahead = recorder.borrow_mut().take_read_ahead();
@@ -373,7 +372,7 @@ impl<'a> Run<'a> {
                     Err(quipu::Error::Space(SpaceError::NotAPool)) if creating => return Ok(Vec::new()),
                     other => other.map_err(|error| format!("recovery refused the pool: {error}"))?,
                 };
-                if is_watched && store.surveying() {
+                if is_watched && store.activity().is_surveying {
                     store = surveyed(store, &stage.store)?;
                 }
                 sim.set_observer(None);
@@ -434,8 +433,8 @@ impl<'a> Run<'a> {
         Box::new(move |sim, _| {
             seen += 1;
             let open = stage.store.borrow().clone();
-            let surveying = open.as_ref().is_some_and(|store| store.surveying());
-            let recovering = open.is_none();
+            let activity = open.as_ref().map(|store| store.activity()).unwrap_or_default();
+            let (surveying, recovering) = (activity.is_surveying, open.is_none());
             let chance = match () {
                 () if !recovering && !surveying => return,
                 () if surveying => SURVEY_MOMENTS,
@@ -446,9 +445,9 @@ impl<'a> Run<'a> {
             if !random.random_ratio(1, chance) {
                 return;
             }
-            let growth = open.as_ref().map(|store| store.index_growth()).unwrap_or_default();
-            let compacting = open.is_some_and(|store| store.compacting());
-            let label = Label { recovering, surveying, compacting, ..base }.with(growth, first_zones);
+            let compacting = activity.is_compacting;
+            let label = Label { recovering, surveying, compacting, ..base };
+            let label = label.with(activity.index_growth, first_zones);
             let expectation = expectation.clone();
             let stays = false;
             let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };

@@ -103,7 +103,7 @@ fn an_open_after_a_crash_reads_no_records_either() {
         for was_clean in [false, true] {
             let mut store = Store::open_on(region.clone(), &options(design)).expect("a pool");
             assert_eq!(store.recovery().was_clean, was_clean, "{design}");
-            assert!(store.surveying(), "{design}");
+            assert!(store.activity().is_surveying, "{design}");
             if was_clean {
                 holds(&mut store, 1000);
             }
@@ -126,7 +126,7 @@ fn a_survey_finds_all_that_is_dead() {
             // As a crash leaves it.
             drop(store);
             let mut store = Store::open_on(region, &options).expect("recovery");
-            assert!(store.surveying(), "{design}");
+            assert!(store.activity().is_surveying, "{design}");
             let at_open = store.stats();
             assert_eq!(at_open.garbage_bytes, 0, "{design}");
             // The end of the segment that was open is found out as well.
@@ -138,7 +138,10 @@ fn a_survey_finds_all_that_is_dead() {
             drop(client);
             assert!(store.stats().garbage_bytes > 0, "{design}");
             let (freed, _) = store.compact().expect("room");
-            assert!(!store.surveying() && freed > 10, "{design}: {freed} segments are free again");
+            assert!(
+                !store.activity().is_surveying && freed > 10,
+                "{design}: {freed} segments are free again"
+            );
             assert_eq!(store.stats().garbage_bytes, 0, "{design}: all of it was found");
             holds(&mut store, 10_000);
         }
@@ -155,7 +158,7 @@ fn the_cleaner_surveys_after_an_open() {
         let garbage = store.stats().garbage_bytes;
         drop(store);
         let mut store = Store::open_on(region, &options).expect("recovery");
-        while store.surveying() {
+        while store.activity().is_surveying {
             std::thread::yield_now();
         }
         assert_eq!(store.stats().garbage_bytes, garbage, "{design}");

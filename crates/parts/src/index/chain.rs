@@ -234,7 +234,8 @@ impl Chain {
 /// The fields of a header in which an index says its shape like this, in names and sizes that add up to four bytes, and calls
 /// the word that it may use by this name, if it uses it.
 pub(super) fn header_fields(shape: &[(&'static str, usize)], head: Option<&'static str>) -> Fields {
-    let (_, mut fields) = table!(ChainHeader: check, magic, zone, nonce, number);
+    let (_, mut fields) = table!(ChainHeader: check, magic, zone, nonce, number, shape, next, head, reserved);
+    fields.truncate(5);
     let mut offset = offset_of!(ChainHeader, shape);
     for (name, size) in shape {
         fields.push((*name, offset, *size));

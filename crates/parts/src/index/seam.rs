@@ -154,6 +154,7 @@ pub trait Index: Send + Sync + 'static {
     /// [`IndexError::Full`] or [`IndexError::Space`].
     #[inline]
     fn make_room(&self, _guard: &Guard<'_>, _keys: usize, _key_len: usize) -> Result<(), IndexError> {
+        const { assert!(Self::NEVER_FAILS, "an index that may be full has to say so ahead") };
         Ok(())
     }
 
@@ -214,6 +215,7 @@ pub trait Index: Send + Sync + 'static {
     /// Makes durable what was repointed, with one fence for all, and empties the list. Without [`DURABLE`](Index::DURABLE) it does
     /// nothing else. The guard keeps the new words from being those of other records before this returns.
     fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<Self::Unflushed>) {
+        const { assert!(!Self::DURABLE, "an index in the pool has words to flush") };
         unflushed.clear();
     }
 
@@ -265,6 +267,7 @@ pub trait Index: Send + Sync + 'static {
 
     /// Zones of the pool that it has.
     fn zones(&self) -> Vec<ZoneId> {
+        const { assert!(!Self::DURABLE, "an index in the pool has zones") };
         Vec::new()
     }
 }

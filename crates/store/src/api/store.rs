@@ -12,10 +12,9 @@ use crate::engine::{Engine, InForce};
 use crate::options::{FreeList, Options};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, RecoveryReport};
-use crate::types::stats::Stats;
+use crate::types::stats::{Activity, Stats};
 use quipu_medium::sim::sched;
 use quipu_medium::{Durability, MediumError, MediumKind, Region, Statement};
-use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -133,10 +132,11 @@ impl Store {
 
     fn of(opened: Opened, design: Design, options: &Options) -> Store {
         let Opened { engine, recovery } = opened;
-        if engine.region().kind() == MediumKind::File {
+        if engine.region().kind() == MediumKind::File
+            && let Some(bell) = engine.clock_bell()
+        {
             // Raising it waits for the device there.
-            let bells: Vec<_> = engine.clone().jobs().into_iter().map(|job| job.bell).collect();
-            engine.clock().ask_ahead(move || bells.first().is_some_and(|bell| bell.ring_now()));
+            engine.clock().ask_ahead(move || bell.ring_now());
         }
         if engine.region().is_read_only() {
             engine.admission().shut();
@@ -197,16 +197,10 @@ impl Store {
         self.engine.region()
     }
 
-    /// Whether the index or the heap is growing at this moment.
+    /// What it is about at this moment.
     #[doc(hidden)]
-    pub fn growing(&self) -> bool {
-        self.engine.activity().is_growing
-    }
-
-    /// How far the index has grown.
-    #[doc(hidden)]
-    pub fn index_growth(&self) -> IndexGrowth {
-        self.engine.activity().index_growth
+    pub fn activity(&self) -> Activity {
+        self.engine.activity()
     }
 
     /// Sizes and counts.
@@ -265,18 +259,6 @@ impl Store {
     /// ```
     pub fn sync(&self) -> Result<(), Error> {
         self.engine.sync()
-    }
-
-    /// Whether compaction is at work at this moment.
-    #[doc(hidden)]
-    pub fn compacting(&self) -> bool {
-        self.engine.activity().is_compacting
-    }
-
-    /// Whether it is not known yet what is dead in segments of earlier runs; whoever compacts finds out.
-    #[doc(hidden)]
-    pub fn surveying(&self) -> bool {
-        self.engine.activity().is_surveying
     }
 
     /// Proves every structure and record. `progress` is told the segments done and in all.

@@ -64,6 +64,11 @@ impl Design {
         let mut i = 0;
         while i < all.len() {
             all[i] = RECIPES[i].design;
+            let mut other = 0;
+            while other < i {
+                assert!(all[other].0 != all[i].0, "two designs have one number");
+                other += 1;
+            }
             i += 1;
         }
         all

@@ -82,7 +82,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     open: |site| {
         let settings = PoolSettings::of(&site)?;
         if settings.slots.techniques != SlotTechniques::default() {
-            return Err(settings.refused("the superblock of a pool of viper names techniques of PACMAN"));
+            return Err(PoolSettings::refused(
+                "the superblock of a pool of viper names techniques of PACMAN",
+            ));
         }
         match settings.map.nodes {
             NodePlace::Dram => PARTS.open::<false>(site, settings),

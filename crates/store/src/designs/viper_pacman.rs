@@ -84,7 +84,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     open: |site| {
         let settings = PoolSettings::of(&site)?;
         match settings.map.nodes {
-            NodePlace::Pm => Err(settings.refused("the index of viper-pacman is in DRAM")),
+            NodePlace::Pm => Err(PoolSettings::refused("the index of viper-pacman is in DRAM")),
             NodePlace::Dram if settings.slots.techniques.reduce => REDUCED.open::<true>(site, settings),
             NodePlace::Dram => RAW.open::<false>(site, settings),
         }

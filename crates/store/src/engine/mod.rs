@@ -7,19 +7,18 @@ pub(crate) mod site;
 #[cfg(test)]
 pub(crate) mod toy;
 
-use crate::background::{Admission, Job};
+use crate::background::{Admission, Bell, Job};
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use crate::types::reports::{CheckReport, SalvageReport};
-use crate::types::stats::Stats;
+use crate::types::stats::{Activity, Stats};
 #[cfg(doc)]
 use crate::{Client, Guard};
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::epoch;
 use quipu_parts::heap::Clock;
-use quipu_parts::index::IndexGrowth;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
 use std::any::Any;
 use std::borrow::Cow;
@@ -40,13 +39,18 @@ pub(crate) trait Engine: Send + Sync {
     /// Who may write.
     fn admission(&self) -> &Arc<Admission>;
 
-    /// The work that runs beside its clients.
+    /// The work that runs beside its clients, anew for each start of its threads; the bells are the same each time.
     fn jobs(self: Arc<Self>) -> Vec<Job>;
+
+    /// The bell of the job that raises the [clock](Engine::clock) ahead of need, if one does.
+    fn clock_bell(&self) -> Option<Arc<Bell>> {
+        None
+    }
 
     /// Longest key and longest value, in bytes.
     fn limits(&self) -> (u64, u64);
 
-    /// What of the options for a handle is in force.
+    /// The options of this handle that are in force.
     fn in_force(&self) -> InForce {
         InForce::default()
     }
@@ -54,7 +58,7 @@ pub(crate) trait Engine: Send + Sync {
     /// Sizes and counts.
     fn stats(&self) -> Stats;
 
-    /// What it is about at this moment.
+    /// What is going on at this moment.
     fn activity(&self) -> Activity {
         Activity::default()
     }
@@ -91,7 +95,7 @@ pub(crate) trait Engine: Send + Sync {
     }
 }
 
-/// What designs lack that do not salvage.
+/// What a design lacks whose pools cannot be salvaged.
 pub(crate) const NO_SALVAGE: &str =
     "records that prove themselves and tell which of them count, so nothing can be salvaged";
 
@@ -102,19 +106,6 @@ pub(crate) struct InForce {
     pub(crate) eliminate: bool,
     /// Puts may be published by later writes of their client.
     pub(crate) late: bool,
-}
-
-/// See [`Engine::activity`].
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Activity {
-    /// The index or the heap is growing.
-    pub(crate) is_growing: bool,
-    /// How far the index has grown.
-    pub(crate) index_growth: IndexGrowth,
-    /// Space is being won back.
-    pub(crate) is_compacting: bool,
-    /// It is not known yet what is dead in segments of earlier runs.
-    pub(crate) is_surveying: bool,
 }
 
 /// What every engine does alike.

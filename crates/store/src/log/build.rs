@@ -20,7 +20,7 @@ use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, Reference};
 use quipu_parts::index::{BothWays, Imaged, Index, IndexRoot};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use quipu_parts::space::{CheckpointEntry, Space, SpaceError, SpaceRecovery};
 use quipu_parts::stripes::Stripes;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(super) type SaveOf<I> = fn(&Spine<I>) -> Option<CheckpointEntry>;
 /// How a store whose index has an image leaves checkpoints, and goes on from them.
 struct Checkpoints<I: Index> {
     save: SaveOf<I>,
-    resume: fn(&mut Arc<Spine<I>>, &Site<'_>) -> Option<RecoveryReport>,
+    resume: fn(&mut Arc<Spine<I>>, usize, &SpaceRecovery) -> Option<RecoveryReport>,
 }
 
 impl<I: Index> LogParts<I> {
@@ -95,20 +95,18 @@ impl<I: Index> LogParts<I> {
     /// Opens a store whose index is in DRAM. This one is empty.
     pub(crate) fn open(&self, site: Site<'_>, index: I, techniques: Techniques) -> Result<Opened, Error> {
         let mut spine = Arc::new(self.spine(&site, site.clock(), index, techniques));
+        let (believed, threads) = (believes_checkpoints(&site), site.options.recovery_threads);
         let recovery = match site.how {
             How::Unrecovered => RecoveryReport::default(),
             How::New => {
                 check_room(&site.space, 0)?;
                 RecoveryReport::default()
             }
-            How::Existing(_) => {
-                let resume = self.checkpoints.as_ref().filter(|_| believes_checkpoints(&site));
-                let resumed = resume.and_then(|checkpoints| (checkpoints.resume)(&mut spine, &site));
-                match (resumed, site.how) {
-                    (None, How::Existing(pool)) => {
-                        recovery::recover(&*spine, site.options.recovery_threads, pool)?
-                    }
-                    (resumed, _) => resumed.unwrap_or_default(),
+            How::Existing(pool) => {
+                let checkpoints = self.checkpoints.as_ref().filter(|_| believed);
+                match checkpoints.and_then(|found| (found.resume)(&mut spine, threads, &pool.found)) {
+                    Some(report) => report,
+                    None => recovery::recover(&*spine, threads, pool)?,
                 }
             }
         };
@@ -213,9 +211,12 @@ impl<I: Rooted> LogParts<I> {
 const UNPROVED_IN_POOL: &[&str] = &["that the index has every key, and for each the latest of its records"];
 
 /// Lets a store go on from what the last close has left for it, if that holds.
-fn resume<I: Imaged>(spine: &mut Arc<Spine<I>>, site: &Site<'_>) -> Option<RecoveryReport> {
-    let How::Existing(Existing { found, .. }) = &site.how else { return None };
-    let loaded: Loaded<I> = checkpoint::load(spine, site.options.recovery_threads)?;
+fn resume<I: Imaged>(
+    spine: &mut Arc<Spine<I>>,
+    threads: usize,
+    found: &SpaceRecovery,
+) -> Option<RecoveryReport> {
+    let loaded: Loaded<I> = checkpoint::load(spine, threads)?;
     let spine = Arc::get_mut(spine).expect("nobody else has it yet");
     Some(recovery::resume(spine, loaded, found.clone()))
 }
@@ -245,7 +246,7 @@ fn in_its_twin<I: Rooted>(site: &Site<'_>, mut index: I) -> I {
     index
 }
 
-/// Free zones that an index in the pool leaves: each who compacts may need one, and a crash may take one away from those who
+/// Free zones that an index in the pool leaves: each compactor may need one, and a crash may take one away from those who
 /// compact next.
 fn index_leaves(site: &Site<'_>) -> u32 {
     workers(site) + 1

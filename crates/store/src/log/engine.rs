@@ -3,11 +3,11 @@
 use super::Spine;
 use super::client::LogClient;
 use super::{check, salvage};
-use crate::background::{Admission, Job};
-use crate::engine::{Activity, Engine, InForce, NO_SALVAGE, Session};
+use crate::background::{Admission, Bell, Job};
+use crate::engine::{Engine, InForce, NO_SALVAGE, Session};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
-use crate::types::stats::Stats;
+use crate::types::stats::{Activity, Stats};
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
@@ -38,6 +38,10 @@ impl<I: Index> Engine for Spine<I> {
             self.clean_ahead()
         };
         vec![Job { name: "quipu-cleaner", bell, step: Box::new(step) }]
+    }
+
+    fn clock_bell(&self) -> Option<Arc<Bell>> {
+        Some(self.compactor.bell().clone())
     }
 
     fn limits(&self) -> (u64, u64) {

@@ -1,4 +1,4 @@
-//! The spine: the one path that every point store walks.
+//! The walk over logs: the path of every store whose records stand in segments.
 //!
 //! **Locate** (the index gives the old reference) → **place** (room in the heap) → **persist** → **publish** at the
 //! located position → **release** the old record. Nothing is acknowledged before persist; nothing published before

@@ -1,9 +1,10 @@
 //! Putting a slot store together: its parts, and the memory of its index.
 //!
-//! Created is the index before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and
+//! The index is created before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and
 //! one that has none in use was not finished, and is finished when it is opened.
 
 use super::{SlotSpine, recovery};
+use crate::engine::NO_SALVAGE;
 use crate::engine::site::{Existing, How, NewPool, Opened, Site};
 use crate::options::Options;
 use crate::settings::offset_map::{NodePlace, OffsetMap};
@@ -87,7 +88,8 @@ impl SlotParts {
                     examined => examined?,
                 }
             }
-            _ => settings.create_index(&site, &clock)?,
+            How::New => settings.create_index(&site, &clock)?,
+            How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
         };
         self.finish::<PmNodes, false>(site, &settings, index, clock)
     }
@@ -103,7 +105,8 @@ impl SlotParts {
         let (spine, damage) = self.spine::<M, REDUCED>(&site, settings, index, clock)?;
         let recovery = match site.how {
             How::Existing(pool) => recovery::recover(&spine, damage, site.options.recovery_threads, pool)?,
-            How::New | How::Unrecovered => {
+            How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
+            How::New => {
                 spine.begin()?;
                 if spine.heap.free_blocks() == 0 {
                     return Err(Error::no_room_in(&site.space));
@@ -189,7 +192,7 @@ impl PoolSettings {
     }
 
     /// The error for settings that no pool of the design has.
-    pub(crate) fn refused(&self, reason: &'static str) -> Error {
+    pub(crate) fn refused(reason: &'static str) -> Error {
         SlotError::Settings { reason }.into()
     }
 

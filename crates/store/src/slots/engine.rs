@@ -3,11 +3,11 @@
 use super::SlotSpine;
 use super::client::SlotClient;
 use super::recovery;
-use crate::background::{Admission, Job};
-use crate::engine::{Activity, Engine, InForce, Session};
+use crate::background::{Admission, Bell, Job};
+use crate::engine::{Engine, InForce, Session};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
-use crate::types::stats::Stats;
+use crate::types::stats::{Activity, Stats};
 use quipu_parts::heap::Clock;
 use quipu_parts::index::Index;
 use quipu_parts::index::cceh::NodeMemory;
@@ -38,6 +38,10 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
             self.clean_ahead()
         };
         vec![Job { name: "quipu-cleaner", bell, step: Box::new(step) }]
+    }
+
+    fn clock_bell(&self) -> Option<Arc<Bell>> {
+        Some(self.reclaimer.bell().clone())
     }
 
     fn limits(&self) -> (u64, u64) {

@@ -1,6 +1,7 @@
 //! Numbers of an open store.
 
 use quipu_medium::Region;
+use quipu_parts::index::IndexGrowth;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sizes and counts of an open store, exact when nobody is writing.
@@ -122,4 +123,18 @@ impl StallCounts {
             ..stats
         }
     }
+}
+
+/// What a store is about at this moment: for what proves it, in the middle of an operation.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Activity {
+    /// The index or the heap is growing.
+    pub is_growing: bool,
+    /// How far the index has grown.
+    pub index_growth: IndexGrowth,
+    /// Space is being won back.
+    pub is_compacting: bool,
+    /// It is not known yet what is dead in segments of earlier runs; whoever compacts finds out.
+    pub is_surveying: bool,
 }
