@@ -51,7 +51,7 @@ rooms! {
     batches, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     expiry, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     limits;
-    large;
+    large, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     concurrency, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     order, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     space;
