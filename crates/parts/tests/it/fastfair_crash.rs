@@ -172,13 +172,25 @@ fn assert_sound(plan: Plan) -> (usize, FastFairStats) {
     (states, stats)
 }
 
+fn one_writer_survives_a_crash_at_any_operation(keys: Keys) {
+    let (states, stats) = assert_sound(plan(keys, 11));
+    assert!(states > 2_000, "{states} states explore too little");
+    assert!(stats.splits > 0, "{keys:?} did not split");
+}
+
 #[test]
-fn one_writer_survives_a_crash_at_any_operation() {
-    for keys in [Keys::Words, Keys::Rising, Keys::Mixed] {
-        let (states, stats) = assert_sound(plan(keys, 11));
-        assert!(states > 2_000, "{states} states explore too little");
-        assert!(stats.splits > 0, "{keys:?} did not split");
-    }
+fn a_writer_of_words_survives_a_crash_at_any_operation() {
+    one_writer_survives_a_crash_at_any_operation(Keys::Words);
+}
+
+#[test]
+fn a_writer_of_rising_keys_survives_a_crash_at_any_operation() {
+    one_writer_survives_a_crash_at_any_operation(Keys::Rising);
+}
+
+#[test]
+fn a_writer_of_mixed_keys_survives_a_crash_at_any_operation() {
+    one_writer_survives_a_crash_at_any_operation(Keys::Mixed);
 }
 
 #[test]
@@ -235,18 +247,25 @@ fn a_key_is_not_found_where_another_was_kept_before() {
     }
 }
 
+fn inner_nodes_that_split_and_go_survive_a_crash(keys: Keys) {
+    let enough = keys_for_two_inner_nodes(keys);
+    let base = Plan { look: Look::Skim(4), ..plan(keys, 5) };
+    let fill = Plan { residents: enough - 4, work: Work::Fill, steps: 8, ..base };
+    let (_, stats) = assert_sound(fill);
+    assert_eq!(stats.levels, 3, "{keys:?}: {stats:?}");
+    let drain = Plan { residents: enough + 2, work: Work::Drain, steps: 40, ..base };
+    let (_, stats) = assert_sound(drain);
+    assert!(stats.removals > 1, "{keys:?}: {stats:?}");
+}
+
 #[test]
-fn inner_nodes_that_split_and_go_survive_a_crash_at_any_operation() {
-    for keys in [Keys::Rising, Keys::Long] {
-        let enough = keys_for_two_inner_nodes(keys);
-        let base = Plan { look: Look::Skim(4), ..plan(keys, 5) };
-        let fill = Plan { residents: enough - 4, work: Work::Fill, steps: 8, ..base };
-        let (_, stats) = assert_sound(fill);
-        assert_eq!(stats.levels, 3, "{keys:?}: {stats:?}");
-        let drain = Plan { residents: enough + 2, work: Work::Drain, steps: 40, ..base };
-        let (_, stats) = assert_sound(drain);
-        assert!(stats.removals > 1, "{keys:?}: {stats:?}");
-    }
+fn inner_nodes_of_rising_keys_survive_a_crash_at_any_operation() {
+    inner_nodes_that_split_and_go_survive_a_crash(Keys::Rising);
+}
+
+#[test]
+fn inner_nodes_of_long_keys_survive_a_crash_at_any_operation() {
+    inner_nodes_that_split_and_go_survive_a_crash(Keys::Long);
 }
 
 /// So many that the root has no room for another leaf.
