@@ -7,7 +7,7 @@
 # states each conviction took.
 #
 #   scripts/nightly.sh                                  # all of it, some hours
-#   STATES=2000 TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
+#   STATES=2000 TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
 #
 # SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, REPORT the file of the report, STEPS the
 # steps: crash twins model contract linear kill soak.
@@ -21,7 +21,8 @@ TWIN_STATES=${TWIN_STATES:-200000}
 HISTORIES=${HISTORIES:-50000}
 ROUNDS=${ROUNDS:-100}
 REOPENINGS=${REOPENINGS:-100}
-SEEDS=${SEEDS:-60}
+SEEDS=${SEEDS:-400}
+SCHEDULES=${SCHEDULES:-40000}
 DAMAGE_SEEDS=${DAMAGE_SEEDS:-5000}
 REPORT=${REPORT:-nightly-$night.jsonl}
 STEPS=${STEPS:-crash twins model contract linear kill soak}
@@ -104,6 +105,8 @@ for what in $STEPS; do
     step costs env QUIPU_UTILIZATIONS=80,90 cargo test --release -p quipu-lab --test it pacman_costs:: -- --skip viper_pacman_costs::
     ;;
   linear)
+    step schedules env QUIPU_SCHEDULES="$SCHEDULES" \
+      cargo test --release -p quipu-lab --test it -- elimination:: refilled:: repointing::
     for design in $DESIGNS; do
       step "linear $design" "$quipu" linear --design "$design" --histories "$HISTORIES" --seed "$SEED" --json
     done
