@@ -196,12 +196,19 @@ impl Ground {
 
     /// The keys whose records, values or entries of an index are struck, if these bytes of the image become others.
     pub(super) fn own_keys(&self, after: &[u8], range: Range<usize>, is_old: bool) -> BTreeSet<usize> {
+        let mut own = BTreeSet::new();
         let struck = self.places_in(&range);
         if is_old && (struck.contains(&Place::Index) || struck.contains(&Place::IndexHeader)) {
-            // An older page of an index proves itself, and leads to nothing that came later, wherever that lies.
-            return (0..self.keys.len()).collect();
+            // An older page of an index proves itself, and leads to no entry that came later, wherever that lies.
+            for at in
+                self.places.get(&Place::Index).into_iter().flatten().flat_map(|all| all.clone().step_by(8))
+            {
+                let [entry, before] = [&self.image, &self.earlier].map(|image| &image[at..at + 8]);
+                if entry != before {
+                    own.extend(self.named(u64::from_le_bytes(entry.try_into().expect("eight bytes"))));
+                }
+            }
         }
-        let mut own = BTreeSet::new();
         // A header of an earlier life proves itself. Only a pool that was closed knows which it had.
         let heads = self.places.get(&Place::ZoneHeader).into_iter().flatten();
         for head in heads.filter(|head| is_old && !self.is_closed && range.contains(&head.start)) {

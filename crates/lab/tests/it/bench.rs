@@ -188,12 +188,12 @@ fn recovery_reopens_twice_in_memory_and_on_a_file() {
 
 /// Every record is read in the end, so this is a test of compaction too.
 #[test]
-fn overwriting_settles_whatever_the_utilization_and_the_choice_of_keys() {
+fn overwriting_settles_at_every_utilization_with_every_choice_of_keys() {
     let (directory, pool) = on_file("pool");
     let medium = Config { records: 64_000, pool_size: None, ..tiny() };
     let file = Config { medium: MediumKind::File, pool: Some(pool), threads: 1, ..medium.clone() };
     for (config, utilizations, keys) in
-        [(medium, vec![90], Keys::Uniform), (file, vec![80], Keys::Zipf(0.99))]
+        [(medium, vec![50, 90], Keys::Uniform), (file, vec![80], Keys::Zipf(0.99))]
     {
         let keys = vec![keys];
         let overwrites = Overwrites { utilizations: utilizations.clone(), keys, ..Overwrites::default() };

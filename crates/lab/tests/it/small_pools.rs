@@ -287,7 +287,7 @@ fn a_crash_under_a_reader_leaves_a_zone_to_move_records_to() {
         let keys = fill_exactly(&mut store.client());
         drop(store);
         let mut random = zones;
-        for session in 0..15 {
+        for session in 0..25 {
             let store = Store::open_on(region.clone(), &options()).unwrap();
             let (reader, mut client) = (store.client(), store.client());
             client.delete(&0u64.to_le_bytes()).unwrap_or_else(|e| {

@@ -284,7 +284,7 @@ fn keys_for_two_inner_nodes(keys: Keys) -> u64 {
 
 #[test]
 fn several_writers_survive_a_crash_at_any_operation() {
-    for seed in 0..2 {
+    for seed in 0..4 {
         let keys = [Keys::Words, Keys::Mixed][seed as usize % 2];
         assert_sound(Plan {
             writers: 3,

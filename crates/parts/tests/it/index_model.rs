@@ -298,7 +298,7 @@ fn iteration_while_splitting() {
         let (mut cursor, mut references, mut next) = (Cursor::default(), Vec::new(), 500);
         while pair.index.next_batch(&guard, &mut cursor, &mut references) {
             // Keys of one hash are looked through one by one.
-            for _ in 0..if matches!(hashes, Hashes::Few(_)) { 10 } else { 60 } {
+            for _ in 0..if matches!(hashes, Hashes::Few(_)) { 10 } else { 200 } {
                 pair.put(next, 1);
                 next += 1;
             }
