@@ -199,11 +199,12 @@ impl Client {
         keys: &[K],
         mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
+        let mut copy = Vec::new();
         for (batch, keys) in keys.chunks(AT_ONCE).enumerate() {
             let mut resolved = [&[][..]; AT_ONCE];
             resolved.iter_mut().zip(keys).for_each(|(place, key)| *place = key.as_ref());
             let each = &mut |position, value: Option<&[u8]>| each(batch * AT_ONCE + position, value);
-            self.session.get_many(&resolved[..keys.len()], each)?;
+            self.session.get_many(&resolved[..keys.len()], &mut copy, each)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What the façade sees of a design: an [`Engine`] that all share, and a [`Session`] for each client.
 //!
-//! A walk implements both, and its types end here: whatever is below is compiled for its parts. What only some walks can do
-//! is behind an accessor, which is `None` for all others, or a method that refuses by default.
+//! A walk implements both, and its types end here: all that is below is compiled for its parts. A method that only some walks have
+//! refuses by default.
 
 pub(crate) mod site;
 #[cfg(test)]
@@ -218,12 +218,16 @@ pub(crate) trait Session: Send + Any {
         Ok(value.is_some())
     }
 
-    /// Shows the values of up to [`AT_ONCE`] keys, in order.
-    fn get_many(&self, keys: &[&[u8]], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<(), Error> {
-        let mut value = Vec::new();
+    /// Shows the values of up to [`AT_ONCE`] keys, in order. A walk that copies them copies each into `copy`.
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        copy: &mut Vec<u8>,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
         for (position, key) in keys.iter().enumerate() {
-            let found = self.get_into(key, &mut value)?;
-            each(position, found.then_some(&value[..]));
+            let found = self.get_into(key, copy)?;
+            each(position, found.then_some(&copy[..]));
         }
         Ok(())
     }

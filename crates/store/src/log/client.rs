@@ -80,7 +80,12 @@ impl<I: Index> engine::Session for LogClient<I> {
         self.spine.get_into(&self.own.pin(), key, out)
     }
 
-    fn get_many(&self, keys: &[&[u8]], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<(), Error> {
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        _copy: &mut Vec<u8>,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
         self.spine.get_many(&self.own.pin(), keys, each)
     }
 

@@ -67,8 +67,13 @@ impl<M: NodeMemory, const REDUCED: bool> Session for SlotClient<M, REDUCED> {
         self.spine.get_into(&self.own.pin(), hash, key, out)
     }
 
-    fn get_many(&self, keys: &[&[u8]], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<(), Error> {
-        self.spine.get_many(&self.own.pin(), keys, each)
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        copy: &mut Vec<u8>,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        self.spine.get_many(&self.own.pin(), keys, copy, each)
     }
 
     fn pin(&self) -> Pinned<'_> {

@@ -102,9 +102,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         &self,
         guard: &Guard<'_>,
         keys: &[&[u8]],
+        copy: &mut Vec<u8>,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let (mut hashes, mut buffer) = ([0; AT_ONCE], Vec::new());
+        let mut hashes = [0; AT_ONCE];
         let hashes = &mut hashes[..keys.len()];
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = self.ask(key);
@@ -115,8 +116,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             }
         }
         for (position, (hash, key)) in hashes.iter().zip(keys).enumerate() {
-            let found = self.get_into(guard, *hash, key, &mut buffer)?;
-            each(position, found.then_some(&buffer[..]));
+            let found = self.get_into(guard, *hash, key, copy)?;
+            each(position, found.then_some(&copy[..]));
         }
         Ok(())
     }
