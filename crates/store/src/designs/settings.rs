@@ -271,7 +271,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
     })
 }
 
-/// What to say to somebody who has asked for a setting that a design does not have.
+/// The answer to a setting that a design does not have.
 fn unknown(design: Design, name: &str) -> String {
     let names: Vec<_> = Setting::of(design).map(|setting| setting.name).collect();
     let has = if names.is_empty() { "has none".into() } else { format!("has {}", names.join(", ")) };

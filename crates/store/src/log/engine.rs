@@ -8,6 +8,7 @@ use crate::engine::{Engine, InForce, NO_SALVAGE, Session};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
+use crate::walk::cleaner;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
@@ -33,11 +34,7 @@ impl<I: Index> Engine for Spine<I> {
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
         let bell = self.compactor.bell().clone();
-        let step = move || {
-            self.heap.clock().raise_ahead(self.heap.space());
-            self.clean_ahead()
-        };
-        vec![Job { name: "quipu-cleaner", bell, step: Box::new(step) }]
+        vec![cleaner(self, bell, Self::clean_ahead)]
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
@@ -64,7 +61,7 @@ impl<I: Index> Engine for Spine<I> {
     fn stats(&self) -> Stats {
         let participant = self.epochs.register();
         let guard = participant.pin();
-        // Whoever writes or reads reports a failure.
+        // A write or a read reports a failure.
         let _ = self.settle_all(&guard);
         let space = self.heap.space();
         let index = self.index.stats();

@@ -8,6 +8,7 @@ use crate::engine::{Engine, InForce, Session};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
+use crate::walk::cleaner;
 use quipu_parts::heap::Clock;
 use quipu_parts::index::Index;
 use quipu_parts::index::cceh::NodeMemory;
@@ -33,11 +34,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
         let bell = self.reclaimer.bell().clone();
-        let step = move || {
-            self.heap.clock().raise_ahead(self.heap.space());
-            self.clean_ahead()
-        };
-        vec![Job { name: "quipu-cleaner", bell, step: Box::new(step) }]
+        vec![cleaner(self, bell, Self::clean_ahead)]
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
@@ -62,7 +59,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
     }
 
     fn stats(&self) -> Stats {
-        // Whoever writes or reads reports a failure.
+        // A write or a read reports a failure.
         let _ = self.settle_all(&self.epochs.register().pin());
         let space = self.heap.space();
         let (usage, index) = (self.heap.usage(), self.index.stats());

@@ -12,7 +12,7 @@ const TINY: HotSetSettings =
 /// What a store knows of what is hot.
 pub(crate) struct Hot {
     set: HotSet,
-    /// Of whoever tends the set.
+    /// To tend the set with.
     participant: SpinLock<Participant>,
 }
 
