@@ -101,6 +101,12 @@ impl Header {
         padded(self.hint_offset() + self.key_len.get() as u64 + self.value_len.get() as u64)
     }
 
+    /// Whether the value lives in zones of its own.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.kind == Kind::Large as u8
+    }
+
     /// Where the hint stands in the record if there is one: behind the expiry.
     #[inline]
     pub(super) fn hint_offset(&self) -> u64 {

@@ -159,7 +159,7 @@ impl<'a> RecordView<'a> {
     /// Whether the value lives in zones of its own.
     #[inline]
     pub fn is_large(&self) -> bool {
-        self.header.kind == Kind::Large as u8
+        self.header.is_large()
     }
 }
 

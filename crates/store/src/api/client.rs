@@ -3,7 +3,7 @@
 mod decide;
 
 use crate::api::guard::Guard;
-use crate::engine::{AT_ONCE, Engine, Session};
+use crate::engine::{AT_ONCE, Engine, InPlace};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// never goes back: a thread that has seen a write sees it, or a later one, from then on. Other memory that the writer reads
 /// afterwards is ordered behind the write as behind the release of a lock.
 pub struct Client {
-    session: Box<dyn Session>,
+    session: InPlace,
 }
 
 impl Client {
@@ -36,7 +36,7 @@ impl Client {
     }
 
     #[cfg(test)]
-    pub(crate) fn session(&self) -> &dyn Session {
+    pub(crate) fn session(&self) -> &dyn crate::engine::Session {
         &*self.session
     }
 

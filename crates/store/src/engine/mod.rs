@@ -20,6 +20,7 @@ use quipu_medium::{MediumKind, Region};
 use quipu_parts::epoch;
 use quipu_parts::heap::Clock;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use smallbox::SmallBox;
 use std::any::Any;
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 /// An open store. Each session has a share of it, and so has each thread of its jobs.
 pub(crate) trait Engine: Send + Sync {
     /// A new client's session.
-    fn session(self: Arc<Self>) -> Box<dyn Session>;
+    fn session(self: Arc<Self>) -> InPlace;
 
     /// The pool.
     fn space(&self) -> &Space;
@@ -164,6 +165,10 @@ impl dyn Engine + '_ {
 
 /// Keys or pairs that a session takes in one call, at most: so many cache misses overlap, and so many records share a fence.
 pub(crate) const AT_ONCE: usize = 32;
+
+/// A session in the memory of its client (1 KiB; a longer one would be on the heap). In a box of its own every put took 14 ns
+/// longer, of 230.
+pub(crate) type InPlace = SmallBox<dyn Session, [u64; 128]>;
 
 /// One client's access to an engine. It ends when it is dropped, and leaves to the next what it has opened.
 ///

@@ -1,6 +1,6 @@
 //! A walk that has nothing in common with the others, and so shows what the seam asks of one: versions in DRAM, no epochs.
 
-use super::{Decide, Decision, Engine, Pinned, Session};
+use super::{Decide, Decision, Engine, InPlace, Pinned, Session};
 use crate::api::store::Store;
 use crate::background::{Admission, Job, Progress};
 use crate::designs::{Capabilities, Description, Design, Recipe};
@@ -71,8 +71,8 @@ impl Toy {
 }
 
 impl Engine for Toy {
-    fn session(self: Arc<Self>) -> Box<dyn Session> {
-        Box::new(ToySession { toy: self, writes: 0 })
+    fn session(self: Arc<Self>) -> InPlace {
+        smallbox::smallbox!(ToySession { toy: self, writes: 0 })
     }
 
     fn space(&self) -> &Space {

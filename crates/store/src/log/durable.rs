@@ -61,13 +61,13 @@ impl<I: Index> Spine<I> {
     pub(super) fn erase(&self, guard: &Guard<'_>, writer: &mut Writer, key: Key<'_>) -> Result<(), Error> {
         // The first number of a run makes its begin durable, which must be before anything changes. No record has this one.
         self.heap.clock().draw_above(self.heap.space(), &mut writer.numbers, 0);
-        let mut record = None;
+        let mut header = None;
         let old = self.index.take(guard, key, |word| {
-            record = self.named::<false>(guard, word, key.bytes);
-            record.is_some()
+            header = self.named::<false>(guard, word, key.bytes).map(|named| named.record.header);
+            header.is_some()
         })?;
         if let Some(old) = old {
-            self.release(guard, writer.shard, old, record.map(|located| located.record));
+            self.release(guard, writer.shard, old, header);
         }
         Ok(())
     }

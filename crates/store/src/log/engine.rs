@@ -4,7 +4,7 @@ use super::Spine;
 use super::client::LogClient;
 use super::{check, salvage};
 use crate::background::{Admission, Bell, Job};
-use crate::engine::{Engine, InForce, NO_SALVAGE, Session};
+use crate::engine::{Engine, InForce, InPlace, NO_SALVAGE, Session};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
@@ -13,11 +13,12 @@ use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use smallbox::smallbox;
 use std::sync::Arc;
 
 impl<I: Index> Engine for Spine<I> {
-    fn session(self: Arc<Self>) -> Box<dyn Session> {
-        Box::new(LogClient::of(self))
+    fn session(self: Arc<Self>) -> InPlace {
+        smallbox!(LogClient::of(self))
     }
 
     fn space(&self) -> &Space {

@@ -129,14 +129,16 @@ impl<I: Index> Spine<I> {
         guard: &Guard<'_>,
         shard: Shard,
         placed: &Placed<'_>,
-        known: Option<Located<'_>>,
+        known: Option<&Located<'_>>,
     ) -> Result<(), Error> {
         let Placed { key, word, tombstone, near } = *placed;
-        let mut record = None;
+        let mut header = None;
         let matches = |word| {
-            let is_known = known.filter(|known| known.word == word);
-            record = is_known.or_else(|| self.named::<false>(guard, word, key.bytes));
-            record.is_some()
+            header = match known.filter(|known| known.word == word) {
+                Some(known) => Some(known.record.header),
+                None => self.named::<false>(guard, word, key.bytes).map(|named| named.record.header),
+            };
+            header.is_some()
         };
         let changed = if reference_of(word).tag() == TOMBSTONE {
             self.index.take(guard, key, matches)
@@ -149,7 +151,7 @@ impl<I: Index> Spine<I> {
                 // A cleaner may have copied it to a segment that was opened since that number was drawn.
                 self.heap.hold_tombstones(reference_of(old), number);
             }
-            self.release(guard, shard, old, record.map(|located| located.record));
+            self.release(guard, shard, old, header);
         }
         Ok(())
     }

@@ -180,7 +180,7 @@ impl<I: Index> Spine<I> {
         self.drop_revoked(writer);
         if self.is_large(content.value) {
             let refused = |error| Refusal { error, wanted: self.wanted(&content), purpose };
-            let replaced = self.replace_by_large(&guard, writer, &stripe, key, old, &content);
+            let replaced = self.replace_by_large(&guard, writer, &stripe, key, old.as_ref(), &content);
             return replaced.map_err(refused);
         }
         let content = self.hinted(content, key, participant, is_hot)?;
@@ -190,7 +190,7 @@ impl<I: Index> Spine<I> {
         }
         self.prepare(writer, &content).map_err(refused(0))?;
         let placed = self.place(writer, &stripe, key, &content).near(near);
-        self.persist_and_publish(&guard, &stripe, writer.shard, &placed, old)?;
+        self.persist_and_publish(&guard, &stripe, writer.shard, &placed, old.as_ref())?;
         if kind == Kind::Tombstone {
             self.heap.share_reserve(&mut writer.segment);
         }
@@ -366,7 +366,7 @@ impl<I: Index> Spine<I> {
         stripe: &StripeGuard<'_>,
         shard: Shard,
         placed: &Placed<'_>,
-        old: Option<Located<'_>>,
+        old: Option<&Located<'_>>,
     ) -> Result<(), Error> {
         if self.twin == Some(Twin::PublishBeforePersist) {
             self.publish(guard, shard, placed, old)?;

@@ -4,7 +4,7 @@ use super::SlotSpine;
 use super::client::SlotClient;
 use super::recovery;
 use crate::background::{Admission, Bell, Job};
-use crate::engine::{Engine, InForce, Session};
+use crate::engine::{Engine, InForce, InPlace};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
@@ -13,11 +13,12 @@ use quipu_parts::heap::Clock;
 use quipu_parts::index::Index;
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::space::{CheckpointEntry, Space};
+use smallbox::smallbox;
 use std::sync::Arc;
 
 impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
-    fn session(self: Arc<Self>) -> Box<dyn Session> {
-        Box::new(SlotClient::of(self))
+    fn session(self: Arc<Self>) -> InPlace {
+        smallbox!(SlotClient::of(self))
     }
 
     fn space(&self) -> &Space {
