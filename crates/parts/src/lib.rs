@@ -6,10 +6,11 @@
 //! |---|---|
 //! | 0 | [`mod@table`] |
 //! | 1 | [`record`], [`sync`] |
-//! | 2 | [`epoch`], [`locks`], [`space`], [`stripes`] |
+//! | 2 | [`commit`], [`epoch`], [`locks`], [`space`] |
 //! | 3 | [`heap`], [`index`] |
 //! | 4 | [`reclaim`] |
 
+pub mod commit;
 pub mod epoch;
 pub mod heap;
 pub mod index;
@@ -17,6 +18,5 @@ pub mod locks;
 pub mod reclaim;
 pub mod record;
 pub mod space;
-pub mod stripes;
 pub mod sync;
 pub mod table;

@@ -5,7 +5,7 @@
 //! 3.1: volatile lock management). Two places may share a lock; whoever holds one hardly ever waits for that.
 //!
 //! The paper's lock word tells which operation holds it (section 3.3). Here that is told by the lock of the key, which is held for longer:
-//! see [`stripes`](crate::stripes).
+//! see [`commit`](crate::commit).
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Waiter, point};

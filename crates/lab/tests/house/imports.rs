@@ -24,9 +24,9 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["table"],
             &["record", "sync"],
-            &["epoch", "locks", "space", "stripes"],
+            &["commit", "epoch", "locks", "space"],
             &["heap", "index"],
-            &["commit", "reclaim"],
+            &["reclaim"],
         ],
     ),
     (

@@ -84,7 +84,7 @@ pub const UNSAFE_ROOMS: &[(&str, &str)] = &[
     ("crates/parts/src/heap/", "the borrow of a record in PM is justified by the heap that protects it"),
     ("crates/store/src/log/read.rs", "reads records in place under the guard that it was given"),
     ("crates/store/src/log/proved.rs", "reads records in place under that guard, and proves them"),
-    ("crates/store/src/log/lag.rs", "reads parked records, whose segments nobody reuses"),
+    ("crates/store/src/log/publish.rs", "reads parked records, whose segments nobody reuses"),
     ("crates/store/src/log/large.rs", "reads large values in place under the guard that it was given"),
     ("crates/store/src/log/mod.rs", "reads keys in place under the guard that it was given"),
     ("crates/store/src/log/durable.rs", "scans segments of earlier runs, to which nobody appends"),

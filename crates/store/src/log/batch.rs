@@ -1,14 +1,13 @@
 //! Writing many keys under one fence.
 
-use super::hot::writer_for;
 use super::{Placed, Session, Spine};
 use crate::engine::AT_ONCE;
 use crate::types::error::{Error, ErrorKind};
+use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
-use quipu_parts::stripes::StripeGuard;
 
 /// The stripes of up to [`AT_ONCE`] keys, each locked once.
 pub(super) struct Locks<'s> {
@@ -89,7 +88,7 @@ impl<I: Index> Spine<I> {
                 Err((written, error)) if error.kind() == ErrorKind::Room => {
                     // One at a time makes room, in the pool or on the disk, and knows what needs none.
                     let (key, value) = rest[written];
-                    self.leave_all(session);
+                    self.leave(&mut session.writers);
                     self.write_record(session, &Content::value(key, value))?;
                     rest = &rest[written + 1..];
                 }
@@ -105,7 +104,7 @@ impl<I: Index> Spine<I> {
     /// Of one segment each, since one that has been left may be cleaned at once: a cleaner takes what the index does not name for
     /// dead, and waits for nobody who is about to publish it.
     fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<usize, (usize, Error)> {
-        let Session { participant, writer: cold, hot, .. } = session;
+        let Session { participant, writers, .. } = session;
         let guard = participant.pin();
         let (mut hashes, mut near) = ([0; AT_ONCE], [None; AT_ONCE]);
         for ((hash, near), (key, _)) in hashes.iter_mut().zip(&mut near).zip(pairs) {
@@ -117,9 +116,8 @@ impl<I: Index> Spine<I> {
         let key_len = pairs.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
         self.index_room(&guard, pairs.len(), key_len).map_err(|error| (0, error))?;
         let locks = self.lock_all(&guard, &hashes[..pairs.len()]);
-        self.drop_revoked(cold);
-        if let Some(side) = hot {
-            self.drop_revoked(&mut side.writer);
+        for writer in writers.each() {
+            self.drop_revoked(writer);
         }
 
         let mut written = [const { None::<Placed<'_>> }; AT_ONCE];
@@ -128,18 +126,18 @@ impl<I: Index> Spine<I> {
         let mut stands_in = [false; 2];
         for (i, (key, value)) in pairs.iter().enumerate() {
             let key = Key { bytes: key, hash: hashes[i] };
-            let is_hot = self.is_hot(hot, participant, Kind::Value, key.hash);
-            let writer = writer_for(is_hot, cold, hot);
-            let prepared =
-                self.hinted(Content::value(key.bytes, value), key, participant, is_hot).and_then(|content| {
-                    let stands = &mut stands_in[usize::from(is_hot)];
-                    if *stands && !self.has_room(Use::Put, &writer.segment, content.record_len()) {
-                        return Ok(None);
-                    }
-                    self.prepare(writer, &content)?;
-                    *stands = true;
-                    Ok(Some(content))
-                });
+            let is_hot = self.is_hot(writers, participant, Kind::Value, key.hash);
+            let writer = writers.of(is_hot);
+            let prepared = self.hint(Kind::Value, key, participant, is_hot).and_then(|hint| {
+                let content = Content { hint, ..Content::value(key.bytes, value) };
+                let stands = &mut stands_in[usize::from(is_hot)];
+                if *stands && !self.has_room(Use::Put, &writer.segment, content.record_len()) {
+                    return Ok(None);
+                }
+                self.prepare(writer, &content)?;
+                *stands = true;
+                Ok(Some(content))
+            });
             match prepared {
                 Ok(Some(content)) => {
                     let sequence = self.draw(writer, locks.of(i), &content);
@@ -157,7 +155,7 @@ impl<I: Index> Spine<I> {
             }
         }
         for is_hot in [false, true] {
-            let open = writer_for(is_hot, cold, hot).segment.as_mut();
+            let open = writers.of(is_hot).segment.as_mut();
             if let Some(open) = open.filter(|_| stands_in[usize::from(is_hot)]) {
                 self.heap.complete(open);
             }
@@ -165,13 +163,13 @@ impl<I: Index> Spine<I> {
         self.region().fence();
         let mut placed = written.iter().flatten().enumerate();
         for (i, new) in placed.by_ref() {
-            if let Err(error) = self.publish(&guard, cold.shard, new, None) {
+            if let Err(error) = self.publish(&guard, writers.cold.shard, new, None) {
                 failure = Some((i, error));
                 break;
             }
         }
         // Those behind one that the index refused are written again.
-        placed.for_each(|(_, new)| self.release(&guard, cold.shard, new.word, None));
+        placed.for_each(|(_, new)| self.release(&guard, writers.cold.shard, new.word, None));
         failure.map_or(Ok(count), Err)
     }
 }

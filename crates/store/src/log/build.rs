@@ -15,13 +15,13 @@ use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
+use quipu_parts::commit::Stripes;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, Reference};
 use quipu_parts::index::{BothWays, Imaged, Index, IndexRoot};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError, SpaceRecovery};
-use quipu_parts::stripes::Stripes;
 use std::sync::Arc;
 
 /// Share of the zones, as a divisor, that puts leave to deletes and to compaction.

@@ -51,10 +51,10 @@ impl<I: Index> Spine<I> {
         let key = self.key(key);
         self.index.prefetch_to_write(key);
         self.stripes.prefetch(key.hash);
-        let Session { participant, writer, .. } = session;
+        let Session { participant, writers, .. } = session;
         let guard = participant.pin();
         let _stripe = self.lock(&guard, key.hash);
-        self.erase(&guard, writer, key)
+        self.erase(&guard, &mut writers.cold, key)
     }
 
     /// The same for who has locked the key.

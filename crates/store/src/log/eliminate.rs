@@ -1,7 +1,7 @@
 //! Of two puts that meet at a key, one may return without a record, an allocation or a fence, as if the other had overwritten it
 //! (MPKV, section 3.3).
 //!
-//! [`quipu_parts::stripes`] has the protocol, and why the one that the paper publishes is not linearizable. What is left to say is which
+//! [`quipu_parts::commit`] has the protocol, and why the one that the paper publishes is not linearizable. What is left to say is which
 //! writes take part. The one that returns is ordered directly before the other one, so both must be *blind*: what neither reads
 //! cannot differ. A deletion may leave no record that would tell its number. A put that expires could take part without harm, and does
 //! not, so that what is eliminated is told in one line. A large value has filled its zones before it comes to the stripe, and they
@@ -10,10 +10,10 @@
 //! The one that returns has the stripe then, so the other one is as durable as any write that has returned.
 
 use super::Spine;
+use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
-use quipu_parts::stripes::StripeGuard;
 use quipu_parts::sync::Padded;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +30,7 @@ impl Elimination {
 
     /// Whether a write may return for another one, and another one for it.
     #[inline]
-    pub(super) fn concerns(&self, content: &Content<'_>) -> bool {
+    fn concerns(&self, content: &Content<'_>) -> bool {
         self.is_on && content.kind == Kind::Value && content.expires == 0
     }
 
@@ -44,6 +44,14 @@ impl<I: Index> Spine<I> {
     /// Whether puts that meet are eliminated.
     pub(crate) fn eliminates(&self) -> bool {
         self.elimination.is_on
+    }
+
+    /// Offers a blind write to those that wait for its key, if it may be the one that overwrites theirs. Its number was noted.
+    #[inline]
+    pub(super) fn offer(&self, stripe: &StripeGuard<'_>, number: u64, content: &Content<'_>) {
+        if self.elimination.concerns(content) {
+            stripe.offer(number);
+        }
     }
 
     /// Whether a blind write, whose stripe is held, has been overwritten by one that it met there, and need not be carried out.

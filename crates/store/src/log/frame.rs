@@ -44,13 +44,15 @@ impl<I: Index> Spine<I> {
             self.index.prefetch_to_write(write.key());
             hashes.push(write.hash);
         }
-        let Session { participant, writer, .. } = session;
+        let Session { participant, writers, .. } = session;
         let is_deletion = contents().all(|content| content.kind == Kind::Tombstone);
         let purpose = if is_deletion { Use::Delete } else { Use::Put };
         let (mut places, mut holders) = (Vec::with_capacity(count), vec![0; count]);
         let (guard, guards) = loop {
-            while let Err(error) = self.make_room(purpose, &mut writer.segment, len, writer.node) {
-                self.make_space_or(error, writer, (len, 0), purpose)?;
+            let writer = &mut writers.cold;
+            if let Err(error) = self.make_room(purpose, &mut writer.segment, len, writer.node) {
+                self.make_space_or(error, writers, (len, 0), purpose)?;
+                continue;
             }
             let open = writer.segment.as_ref().expect("room was just made");
             places.clear();
@@ -63,6 +65,7 @@ impl<I: Index> Spine<I> {
                 break (guard, guards);
             }
         };
+        let writer = &mut writers.cold;
         let mut numbers = Vec::with_capacity(count);
         for (i, content) in contents().enumerate() {
             let stripe = guards[holders[i]].as_ref().expect("the stripe of every key is locked");

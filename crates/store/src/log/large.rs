@@ -9,13 +9,13 @@
 use super::{Located, Session, Spine, Writer, reference_of};
 use crate::options::Twin;
 use crate::types::error::Error;
+use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::segments::{Shard, Use};
 use quipu_parts::heap::values::{NewValue, ValueZones};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Header, Kind, RecordView, padded};
-use quipu_parts::stripes::StripeGuard;
 use std::borrow::Cow;
 
 /// Longest value of any pool. Its head, with zones of 64 KiB and more, is still short.
@@ -86,7 +86,7 @@ impl<I: Index> Spine<I> {
         self.relieve()?;
         loop {
             let taking = self.heap.taking();
-            match self.write_zones(&mut session.writer, content) {
+            match self.write_zones(&mut session.writers.cold, content) {
                 Ok(new) => {
                     let written = self.with_zones(new, content, |head| self.write_record(session, head));
                     taking.done();
@@ -94,7 +94,7 @@ impl<I: Index> Spine<I> {
                 }
                 Err(error) => {
                     drop(taking);
-                    self.make_space_or(error, &mut session.writer, self.wanted(content), Use::Put)?;
+                    self.make_space_or(error, &mut session.writers, self.wanted(content), Use::Put)?;
                 }
             }
         }

@@ -2,15 +2,16 @@
 //!
 //! **Locate** (the index gives the old reference) → **place** (room in the heap) → **persist** → **publish** at the
 //! located position → **release** the old record. Nothing is acknowledged before persist; nothing published before
-//! persist; nothing released before publish; nothing reused before the epoch has passed.
+//! persist; nothing released before publish; nothing reused before the epoch has passed. [`put`] has them in order.
 //!
-//! Writers of one key exclude each other by the stripe of the key's hash; sequence numbers are drawn while it is
-//! held, so their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every record
-//! that they can reach from reuse, and published records never change.
+//! Writers of one key exclude each other by the stripe of the key's hash. Sequence numbers are drawn while it is held, so
+//! their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every record that they can reach from
+//! reuse, and published records never change.
 //!
-//! A write that need not know the old record leaves locate, publish and release to a later one (see [`lag`]), whose
-//! misses then overlap with its own way to the medium.
+//! A blind write leaves locate, publish and release to a later one ([`publish`]), so that their misses overlap with its own way
+//! to the medium.
 
+mod append;
 mod batch;
 mod build;
 mod check;
@@ -22,21 +23,22 @@ mod durable;
 mod eliminate;
 mod engine;
 mod frame;
-mod hot;
-mod lag;
 mod large;
+mod modify;
 mod proved;
+mod publish;
+mod put;
 mod read;
 mod recovery;
 mod rooted;
 mod salvage;
 mod scan;
-mod write;
+mod writers;
 
 pub(crate) use build::LogParts;
 use build::SaveOf;
 use compact::{Compactor, workers_of};
-pub(crate) use lag::{TOMBSTONE, tagged};
+pub(crate) use publish::{TOMBSTONE, tagged};
 pub(crate) use read::Batch;
 pub(crate) use rooted::Rooted;
 
@@ -46,16 +48,16 @@ use crate::types::error::Error;
 use crate::walk::hot::Hot;
 use client::RangeOf;
 use eliminate::Elimination;
-use hot::HotSide;
-use lag::Lag;
+use publish::Lag;
 use quipu_medium::{Node, Region};
+use quipu_parts::commit::{Parked, StripeGuard, Stripes};
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::heap::segments::{LogHeap, OpenSegment, Shard};
-use quipu_parts::heap::{Numbers, Reference, SizedReference};
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::{Reference, SizedReference};
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, EXPIRY_FIELD, Encoder, HEADER, HINT_FIELD, Kind, RecordView};
-use quipu_parts::stripes::{Parked, StripeGuard, Stripes};
+use quipu_parts::record::{Content, EXPIRY_FIELD, HEADER, HINT_FIELD, Kind, RecordView};
 use std::sync::Arc;
+use writers::{Writer, Writers};
 
 /// The parts of one open store.
 pub(crate) struct Spine<I: Index> {
@@ -86,27 +88,8 @@ pub(crate) struct Spine<I: Index> {
 /// What a client owns: its epoch slot, and what it writes with.
 pub(crate) struct Session {
     participant: Participant,
-    /// For all records but hot ones.
-    writer: Writer,
-    /// For these, where they are kept apart.
-    hot: Option<Box<HotSide>>,
+    writers: Writers,
     lag: Lag,
-}
-
-/// An open segment and the buffer in which records are built.
-pub(crate) struct Writer {
-    segment: Option<OpenSegment>,
-    encoder: Encoder,
-    shard: Shard,
-    numbers: Numbers,
-    node: Option<Node>,
-}
-
-impl Writer {
-    fn new(heap: &LogHeap, node: Option<Node>) -> Writer {
-        let (shard, numbers) = (heap.shard(), Numbers::default());
-        Writer { segment: None, encoder: Encoder::default(), shard, numbers, node }
-    }
 }
 
 impl Session {
@@ -168,15 +151,13 @@ impl<I: Index> Spine<I> {
     }
 
     pub(crate) fn own_session(&self, node: Option<Node>) -> Session {
-        let writer = || Writer::new(&self.heap, node);
-        let (writer, hot) = (writer(), self.hot_side(writer));
-        Session { participant: self.epochs.register(), writer, hot, lag: Lag::default() }
+        Session { participant: self.epochs.register(), writers: self.writers(node), lag: Lag::default() }
     }
 
     /// Ends a session; its segments go on with another client.
     pub(crate) fn end(&self, session: &mut Session) {
         self.catch_up(session);
-        self.leave_all(session);
+        self.leave(&mut session.writers);
     }
 
     /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a time of expiry and

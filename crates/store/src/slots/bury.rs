@@ -5,10 +5,10 @@
 
 use super::{EXACT, SlotSession, SlotSpine, exact};
 use crate::types::error::Error;
+use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Fence, Placed, SizedOffset, Steps};
 use quipu_parts::index::cceh::{LockedSegment, NodeMemory};
-use quipu_parts::stripes::StripeGuard;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Lets the record go that the index named by `old`, and that one with the number `by` has superseded. Its key is locked.

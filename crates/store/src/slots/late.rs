@@ -2,7 +2,7 @@
 //!
 //! Of what a put waits for, the index's line and the line with the old record's mark come from memory one after the other, and the
 //! fence behind the mark's clearing is a third. None of them is needed for the put to be durable. So it is parked at the stripe
-//! of its key (see [`quipu_parts::stripes`]) and returns; two writes later the client publishes it, all lines at hand, and the
+//! of its key (see [`quipu_parts::commit`]) and returns; two writes later the client publishes it, all lines at hand, and the
 //! mark is cleared under the first fence of that write's own record:
 //!
 //! ```text
@@ -31,11 +31,11 @@
 
 use super::{SlotSession, SlotSpine};
 use crate::options::Twin;
-use crate::walk::lag;
+use quipu_parts::commit as lag;
+use quipu_parts::commit::{Failed, Parked, StripeGuard, Taken};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, Releasing, SizedOffset, Steps, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
-use quipu_parts::stripes::{Failed, Parked, StripeGuard, Taken};
 use quipu_parts::sync::Waiter;
 
 /// A client's puts that may be parked.

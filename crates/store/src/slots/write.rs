@@ -8,12 +8,12 @@ use crate::engine::{Decide, Decision};
 use crate::options::Twin;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
+use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, SizedOffset, SlotError, Steps};
 use quipu_parts::index::cceh::{CcehError, LockedSegment, NodeMemory};
 use quipu_parts::space::Shortage;
-use quipu_parts::stripes::StripeGuard;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Gives a key this value, whatever it was (section 4.2 of the paper).

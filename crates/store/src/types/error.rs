@@ -1,10 +1,10 @@
 //! One error type; its [`kind`](Error::kind) says what the caller should do next.
 
 use quipu_medium::MediumError;
+use quipu_parts::commit::Failed;
 use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
 use quipu_parts::space::{Shortage, Space, SpaceError};
-use quipu_parts::stripes::Failed;
 
 /// What went wrong. Nothing was changed unless the variant says so.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! What the walks share: no walk imports another.
 
 pub(crate) mod hot;
-pub(crate) mod lag;
 pub(crate) mod patience;
 pub(crate) mod proof;
 

@@ -2,7 +2,7 @@
 
 use super::{Compacted, Demand, Worker};
 use crate::background::Progress;
-use crate::log::{Spine, Writer};
+use crate::log::Spine;
 use crate::options::Twin;
 use crate::types::error::Error;
 use crate::walk::patience::Patience;
@@ -73,22 +73,13 @@ impl<I: Index> Spine<I> {
     /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is hopeless, or if others
     /// have taken all room that was made for as long as its [`Patience`] lasts. The caller holds no lock.
     #[cold]
-    pub(in crate::log) fn make_space(
-        &self,
-        writer: &mut Writer,
-        (len, zones): (u64, u32),
-        purpose: Use,
-    ) -> Result<bool, Error> {
+    pub(in crate::log) fn make_space(&self, (len, zones): (u64, u32), purpose: Use) -> Result<bool, Error> {
         // Asked before all that is learnt about segments, which is out of date when this has changed.
         let mut turnover = self.heap.turnover();
         // Large values that were superseded take no copying to come back.
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
         self.free_all_ripe();
-        // All that could be cleaned may be in this writer's own segment.
-        if let Some(segment) = writer.segment.take() {
-            self.heap.leave(segment);
-        }
         let least = if purpose == Use::Put { self.worthwhile() } else { 1 };
         let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
@@ -165,12 +156,9 @@ impl<I: Index> Spine<I> {
     /// On a full disk, compacts until one more zone is free, which has the storage that it was written with; `false` if nothing can
     /// be cleaned. The caller holds no lock.
     #[cold]
-    pub(in crate::log) fn win_storage_back(&self, writer: &mut Writer) -> Result<bool, Error> {
+    pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
-        if let Some(segment) = writer.segment.take() {
-            self.heap.leave(segment);
-        }
         let demand = self.demand(self.heap.draw(), 1);
         let free = self.heap.space().free_zones();
         let mut patience = Patience::new(self.region());

@@ -2,7 +2,7 @@
 //! each other's stores, as far as the language allows.
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_stripes --release
+//! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_commit --release
 //! ```
 
 #![cfg(loom)]
@@ -11,7 +11,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use quipu_parts::stripes::{Parked, Stripes};
+use quipu_parts::commit::{Parked, Stripes};
 
 const WORDS: usize = 4;
 

@@ -2,7 +2,7 @@
 //! and before a later word of the same key.
 
 use quipu_medium::sim::sched;
-use quipu_parts::stripes::{Failed, Parked, Stripes};
+use quipu_parts::commit::{Failed, Parked, Stripes};
 use quipu_parts::sync::point;
 use std::cell::{Cell, RefCell};
 

@@ -1,15 +1,14 @@
-//! Publishing what writes have left parked at the stripes of their keys (see [`crate::walk::lag`]).
+//! The last beats of a write: made durable, and published now or late (the protocols: [`quipu_parts::commit`]).
 
 use super::{Located, Placed, Session, Spine, reference_of};
 use crate::options::Twin;
 use crate::types::error::Error;
-use crate::walk::lag::Entry;
+use quipu_parts::commit::{self, Entry, Failed, Parked, StripeGuard};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
-use quipu_parts::stripes::{Failed, Parked};
 
 /// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
 pub(crate) const TOMBSTONE: u64 = 1;
@@ -21,9 +20,9 @@ pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
 }
 
 /// A client's writes that may be parked.
-pub(crate) type Lag = crate::walk::lag::Lag<Noted>;
+pub(crate) type Lag = commit::Lag<Noted>;
 
-/// What its client knows of a write that is parked.
+/// A client's knowledge of its parked write.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Noted {
     /// The sequence number of its record.
@@ -40,19 +39,62 @@ impl Noted {
 }
 
 impl<I: Index> Spine<I> {
+    /// Commits a placed record late: it is parked at its stripe, durable, while the old record of the client's last write arrives.
+    #[inline(always)]
+    pub(super) fn park(
+        &self,
+        guard: &Guard<'_>,
+        stripe: &StripeGuard<'_>,
+        lag: &mut Lag,
+        placed: &Placed<'_>,
+        sequence: u64,
+    ) {
+        let parked = placed.parked();
+        self.prefetch_old(guard, lag);
+        lag.note(parked, placed.key.bytes, Noted::of(sequence, placed));
+        if self.twin == Some(Twin::PublishBeforePersist) {
+            stripe.park(parked, || ());
+            self.region().fence();
+        } else {
+            stripe.park(parked, || self.region().fence());
+        }
+    }
+
+    /// Commits a placed record now: makes it durable, then lets readers see it. The key's stripe is held.
+    #[inline]
+    pub(super) fn persist_and_publish(
+        &self,
+        guard: &Guard<'_>,
+        stripe: &StripeGuard<'_>,
+        shard: Shard,
+        placed: &Placed<'_>,
+        old: Option<&Located<'_>>,
+    ) -> Result<(), Error> {
+        if self.twin == Some(Twin::PublishBeforePersist) {
+            self.publish(guard, shard, placed, old)?;
+            self.region().fence();
+            return Ok(());
+        }
+        self.region().fence();
+        if self.twin != Some(Twin::SeenWhileOnOffer) {
+            stripe.withdraw();
+        }
+        self.publish(guard, shard, placed, old)
+    }
+
     /// Publishes the oldest write of this client that is still parked.
     #[inline]
-    pub(super) fn finish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
-        self.finish(guard, shard, lag.oldest());
+    pub(super) fn publish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
+        self.publish_own(guard, shard, lag.oldest());
     }
 
     #[inline]
-    fn finish(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) {
+    fn publish_own(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) {
         let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
         let Some(own) = parked.take() else { return };
         self.stripes.finish(own.hash, |parked, newest| {
-            // The number tells, and not the place: somebody else may have published the write since, and another write of the key,
-            // which has an expiry or has none, may stand in its place by now.
+            // The number tells, not the place: another thread may have published the write since, and another write of the
+            // key, with an expiry or without, may stand in its place by now.
             let is_own = newest == *sequence || (self.twin == Some(Twin::OwnByPlace) && parked == own);
             if is_own {
                 debug_assert!(parked == own, "a number is one write's");
@@ -79,25 +121,25 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Publishes all that a client has parked.
+    /// Publishes every parked write of a client.
     pub(super) fn catch_up(&self, session: &mut Session) {
-        let Session { participant, writer, lag, .. } = session;
+        let Session { participant, writers, lag } = session;
         let guard = participant.pin();
-        lag.catch_up(|entry| self.finish(&guard, writer.shard, entry));
+        lag.catch_up(|entry| self.publish_own(&guard, writers.cold.shard, entry));
     }
 
-    /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
+    /// Publishes the write that is parked for this hash, if one is: every read comes here first.
     #[inline]
     pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
         self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
-    /// Publishes all that anyone has parked.
+    /// Publishes every parked write.
     pub(crate) fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
         self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 
-    /// Publishes what another client parked; its record tells the key.
+    /// Publishes a write that another client parked; its record tells the key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
         let mourner = self.admission.mourner();

@@ -1,0 +1,176 @@
+//! A record on its way into its client's segment: room, hint, sequence number, and the bytes.
+
+use super::put::purpose_of;
+use super::writers::{Writer, Writers};
+use super::{Placed, Spine};
+use crate::types::error::Error;
+use quipu_medium::{MediumError, Node};
+use quipu_parts::commit::StripeGuard;
+use quipu_parts::epoch::Participant;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, Kind};
+
+impl<I: Index> Spine<I> {
+    /// Finds room for a record and builds it, all but its sequence number.
+    #[inline]
+    pub(super) fn prepare(&self, writer: &mut Writer, content: &Content<'_>) -> Result<(), Error> {
+        self.prepare_for(purpose_of(content.kind), writer, content)
+    }
+
+    /// The same, for a use of room that the kind does not tell.
+    #[inline]
+    pub(super) fn prepare_for(
+        &self,
+        purpose: Use,
+        writer: &mut Writer,
+        content: &Content<'_>,
+    ) -> Result<(), Error> {
+        let open = self.make_room(purpose, &mut writer.segment, content.record_len(), writer.node)?;
+        self.heap.prepare(open, &mut writer.encoder, content);
+        Ok(())
+    }
+
+    /// Whether a writer's segment has room for so many bytes.
+    #[inline]
+    pub(super) fn has_room(&self, purpose: Use, segment: &Option<OpenSegment>, len: u64) -> bool {
+        segment.as_ref().is_some_and(|open| self.heap.has_room(open, len, purpose))
+    }
+
+    /// The writer's segment, or another if that has no room for so many bytes.
+    #[inline]
+    pub(super) fn make_room<'w>(
+        &self,
+        purpose: Use,
+        segment: &'w mut Option<OpenSegment>,
+        len: u64,
+        node: Option<Node>,
+    ) -> Result<&'w mut OpenSegment, Error> {
+        if !self.has_room(purpose, segment, len) {
+            self.heap.make_room(segment, len, node, purpose)?;
+        }
+        Ok(segment.as_mut().expect("there is one with room"))
+    }
+
+    /// Appends the record that was prepared to the writer's segment; durable after the next fence. The key's stripe is
+    /// held, so that sequence numbers have the order of the writes.
+    #[inline]
+    pub(super) fn place<'k>(
+        &self,
+        writer: &mut Writer,
+        stripe: &StripeGuard<'_>,
+        key: Key<'k>,
+        content: &Content<'_>,
+    ) -> Placed<'k> {
+        let sequence = self.draw(writer, stripe, content);
+        let new = self.append(writer, sequence, content, LastLine::Written);
+        self.placed(key, new, sequence, content)
+    }
+
+    /// Appends the record that was prepared, with this sequence number, and counts it for what it is.
+    #[inline(always)]
+    pub(super) fn append(
+        &self,
+        writer: &mut Writer,
+        sequence: u64,
+        content: &Content<'_>,
+        last_line: LastLine,
+    ) -> Reference {
+        let Writer { segment, encoder, shard, .. } = writer;
+        let open = segment.as_mut().expect("room was made when the record was prepared");
+        let new = self.heap.append(*shard, open, encoder, sequence, last_line);
+        self.count(*shard, new, content);
+        new
+    }
+
+    /// Counts a record that will not be live for ever.
+    #[inline]
+    pub(super) fn count(&self, shard: Shard, new: Reference, content: &Content<'_>) {
+        if content.kind == Kind::Tombstone {
+            self.heap.note_tombstone(shard, new, content.record_len());
+        } else if content.expires != 0 {
+            self.heap.note_expiring(new, content.record_len(), content.expires);
+        }
+    }
+
+    /// The sequence number of the record that was prepared. That of a tombstone, and of a record that expires and becomes
+    /// as good as one, is above all lives that there are, which decides how long it has to stay.
+    #[inline]
+    pub(super) fn draw(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, content: &Content<'_>) -> u64 {
+        let open = writer.segment.as_ref().expect("room was made when the record was prepared");
+        let sequence = if content.kind == Kind::Tombstone || content.expires != 0 {
+            self.heap.draw()
+        } else {
+            self.heap.draw_above(open, &mut writer.numbers, stripe.newest())
+        };
+        stripe.note_newest(sequence);
+        sequence
+    }
+
+    /// Whether records of this kind are given hints, unless they are hot. Looking for one reads what a write needs of the index, so
+    /// that need not be asked for ahead.
+    #[inline]
+    pub(super) fn takes_hint(&self, kind: Kind) -> bool {
+        I::HINTS && self.gives_hints && kind == Kind::Value
+    }
+
+    /// The hint of a record to where the index has its key, for a cleaner; 0 for none: a hot record is dead before one comes.
+    #[inline]
+    pub(super) fn hint(
+        &self,
+        kind: Kind,
+        key: Key<'_>,
+        participant: &Participant,
+        is_hot: bool,
+    ) -> Result<u64, Error> {
+        if is_hot || !self.takes_hint(kind) {
+            return Ok(0);
+        }
+        Ok(self.index.hint(&participant.pin(), key)?.unwrap_or_default())
+    }
+
+    /// Gives a segment up that was taken away from its client, and tells whether it did. A stripe is held: as long as it is,
+    /// the segment stays the client's.
+    #[inline]
+    pub(super) fn drop_revoked(&self, writer: &mut Writer) -> bool {
+        match writer.segment.take_if(|segment| self.heap.is_revoked(segment)) {
+            None => false,
+            Some(segment) => {
+                self.heap.leave(segment);
+                true
+            }
+        }
+    }
+
+    /// Makes room for so many bytes, and for so many zones beside them, that found none; the error that said so, if there is
+    /// none to be made.
+    #[cold]
+    pub(super) fn make_space_or(
+        &self,
+        error: Error,
+        writers: &mut Writers,
+        wanted: (u64, u32),
+        purpose: Use,
+    ) -> Result<(), Error> {
+        self.leave(writers);
+        let made = match error {
+            Error::PoolFull { .. } => {
+                let make_space = || self.make_space(wanted, purpose);
+                self.compactor.stalls().waiting(self.region(), make_space)?
+            }
+            Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back()?,
+            _ => false,
+        };
+        match error {
+            _ if made => Ok(()),
+            // The figures of before are of no use to the user: room has been made since.
+            Error::PoolFull { .. } => {
+                let (len, zones) = wanted;
+                let bytes = len + u64::from(zones) * self.heap.space().zone_size();
+                Err(self.heap.shortage(bytes, purpose).into())
+            }
+            error => Err(error),
+        }
+    }
+}

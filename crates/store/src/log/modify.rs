@@ -1,0 +1,123 @@
+//! Writes that look at the old record under the key's lock, and decide on it.
+
+use super::put::purpose_of;
+use super::{Located, Session, Spine, reference_of};
+use crate::engine::{Decide, Decision};
+use crate::types::change::{Entry, Expiry};
+use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::segments::Use;
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, Kind};
+
+/// A decision that was not carried out: the error, and the room that it wanted, in bytes and zones.
+struct Refusal {
+    error: Error,
+    wanted: (u64, u32),
+    purpose: Use,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal { error, wanted: (0, 0), purpose: Use::Put }
+    }
+}
+
+impl<I: Index> Spine<I> {
+    /// Locks `key`, shows what it has to `decide`, and carries out the decision durably.
+    ///
+    /// If there is no room for the decision, the key is let go while room is made, and the decision is made anew. So nobody is
+    /// refused as long as room can be made, though others take it before the key is locked.
+    #[inline]
+    pub(crate) fn modify<D: Decide + ?Sized>(
+        &self,
+        session: &mut Session,
+        key: &[u8],
+        decide: &mut D,
+    ) -> Result<(), Error> {
+        self.check_key(key)?;
+        loop {
+            self.relieve()?;
+            let decided = match decide.needs_value() {
+                true => self.decide::<true, D>(session, key, decide),
+                false => self.decide::<false, D>(session, key, decide),
+            };
+            let Err(Refusal { error, wanted, purpose }) = decided else { return Ok(()) };
+            self.make_space_or(error, &mut session.writers, wanted, purpose)?;
+        }
+    }
+
+    /// The same with no look at how much room is left. Without `WHOLE` the value is shown empty.
+    #[inline]
+    fn decide<const WHOLE: bool, D: Decide + ?Sized>(
+        &self,
+        session: &mut Session,
+        key: &[u8],
+        decide: &mut D,
+    ) -> Result<(), Refusal> {
+        let Session { participant, writers, .. } = session;
+        let key = self.key(key);
+        let near = self.index.prefetch_to_write(key);
+        let guard = participant.pin();
+        let stripe = self.lock(&guard, key.hash);
+        let old = self.locate::<WHOLE>(&guard, key)?;
+        if let Some(old) = &old {
+            self.heap.prefetch_dead(reference_of(old.word));
+        }
+        let Some(content) = self.ask::<WHOLE, D>(&guard, key, old.as_ref(), decide)? else { return Ok(()) };
+        if I::DURABLE && content.kind == Kind::Tombstone {
+            return Ok(self.erase(&guard, &mut writers.cold, key)?);
+        }
+        let (kind, purpose) = (content.kind, purpose_of(content.kind));
+        let is_hot = self.is_hot(writers, participant, kind, key.hash);
+        let writer = writers.of(is_hot);
+        self.drop_revoked(writer);
+        if self.is_large(content.value) {
+            let refused = |error| Refusal { error, wanted: self.wanted(&content), purpose };
+            let replaced = self.replace_by_large(&guard, writer, &stripe, key, old.as_ref(), &content);
+            return replaced.map_err(refused);
+        }
+        let content = Content { hint: self.hint(kind, key, participant, is_hot)?, ..content };
+        let refused = |zones| move |error| Refusal { error, wanted: (content.record_len(), zones), purpose };
+        if old.is_none() {
+            self.index_room(&guard, 1, key.bytes.len()).map_err(refused(1))?;
+        }
+        self.prepare(writer, &content).map_err(refused(0))?;
+        let placed = self.place(writer, &stripe, key, &content).near(near);
+        self.persist_and_publish(&guard, &stripe, writer.shard, &placed, old.as_ref())?;
+        if kind == Kind::Tombstone {
+            self.heap.share_reserve(&mut writer.segment);
+        }
+        Ok(())
+    }
+
+    /// Shows `decide` the record that a key has, and returns the content that it is to have instead, unless all stays as it is.
+    #[inline(always)]
+    fn ask<'c, const WHOLE: bool, D: Decide + ?Sized>(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'c>,
+        old: Option<&Located<'_>>,
+        decide: &'c mut D,
+    ) -> Result<Option<Content<'c>>, Error> {
+        let seen = old.map(|located| &located.record).filter(|record| !self.has_expired(record));
+        let entry = seen.map(|record| Entry {
+            value: record.value,
+            expiry: Expiry::of_field(record.expires),
+            version: Some(record.header.sequence.get()),
+        });
+        let decision = match (seen, entry) {
+            (Some(record), Some(entry)) if WHOLE && record.is_large() => {
+                decide.decide(Some(Entry { value: &self.assemble(guard, record)?, ..entry }))
+            }
+            _ => decide.decide(entry),
+        };
+        Ok(match decision {
+            Decision::Put(value, expiry) => {
+                Some(Content { expires: expiry.field(), ..Content::value(key.bytes, value) })
+            }
+            Decision::Delete if seen.is_some() => Some(Content::tombstone(key.bytes)),
+            Decision::Delete | Decision::Keep => None,
+        })
+    }
+}

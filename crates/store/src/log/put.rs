@@ -1,0 +1,129 @@
+//! The life of a put, from top to bottom. A blind deletion goes the same way; [`super::modify`] looks at the old record first.
+//!
+//! The order of the beats is that of a processor which waits at its first locked instruction until its last write has reached the
+//! medium: everything that can be done before that instruction is done before.
+
+use super::publish::Lag;
+use super::writers::Writers;
+use super::{Session, Spine};
+use crate::types::error::Error;
+use quipu_parts::commit::StripeGuard;
+use quipu_parts::epoch::{Guard, Participant};
+use quipu_parts::heap::segments::{LastLine, Use};
+use quipu_parts::index::{Index, Key};
+use quipu_parts::record::{Content, Kind};
+
+/// A put under way.
+struct Put<'p> {
+    key: Key<'p>,
+    /// Where the index has the key, as far as it has been asked.
+    near: Option<u64>,
+    /// The same for the record to tell; 0 if it does not.
+    hint: u64,
+    is_hot: bool,
+}
+
+impl<I: Index> Spine<I> {
+    /// Gives a key this value, or deletes it with [`Kind::Tombstone`], whatever it was.
+    #[inline]
+    pub(crate) fn write_blind(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
+        self.check_key(content.key)?;
+        if I::DURABLE && content.kind == Kind::Tombstone {
+            return self.take_out(session, content.key);
+        }
+        if self.is_large(content.value) {
+            return self.put_large(session, content);
+        }
+        self.relieve()?;
+        self.write_record(session, content)
+    }
+
+    /// The same for a checked content that fits a record, with no look at how much room is left.
+    #[inline]
+    pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
+        let Session { participant, writers, lag } = session;
+        let put = self.aim(participant, writers, content)?;
+        let hinted = Content { hint: put.hint, ..*content };
+        let content = if put.hint == 0 { content } else { &hinted };
+        let Some((guard, stripe)) = self.hold(participant, writers, lag, &put, content)? else {
+            return Ok(()); // another put has overwritten it already
+        };
+        let writer = writers.of(put.is_hot);
+        let sequence = self.draw(writer, &stripe, content);
+        self.offer(&stripe, sequence, content);
+        let new = self.append(writer, sequence, content, LastLine::Written);
+        let placed = self.placed(put.key, new, sequence, content).near(put.near);
+        if self.publishes_late {
+            self.park(&guard, &stripe, lag, &placed, sequence);
+        } else {
+            self.persist_and_publish(&guard, &stripe, writer.shard, &placed, None)?;
+            drop(stripe);
+        }
+        if content.kind == Kind::Tombstone {
+            self.heap.share_reserve(&mut writer.segment);
+        }
+        Ok(())
+    }
+
+    /// Asks for the lines of index and stripe, and decides where the record goes. Holds nothing.
+    #[inline(always)]
+    fn aim<'p>(
+        &self,
+        participant: &Participant,
+        writers: &mut Writers,
+        content: &Content<'p>,
+    ) -> Result<Put<'p>, Error> {
+        let (kind, key) = (content.kind, self.key(content.key));
+        let near = if self.takes_hint(kind) { None } else { self.index.prefetch_to_write(key) };
+        self.stripes.prefetch(key.hash);
+        let is_hot = self.is_hot(writers, participant, kind, key.hash);
+        Ok(Put { key, near, hint: self.hint(kind, key, participant, is_hot)?, is_hot })
+    }
+
+    /// Builds the record where there is room for it, publishes the client's oldest parked write, and locks the key. `None` if
+    /// a write that this one met at the lock has overwritten it.
+    #[inline(always)]
+    fn hold<'s>(
+        &'s self,
+        participant: &'s Participant,
+        writers: &mut Writers,
+        lag: &mut Lag,
+        put: &Put<'_>,
+        content: &Content<'_>,
+    ) -> Result<Option<(Guard<'s>, StripeGuard<'s>)>, Error> {
+        let Put { key, is_hot, .. } = *put;
+        loop {
+            let writer = writers.of(is_hot);
+            if let Err(error) = self.prepare(writer, content) {
+                self.make_space_or(error, writers, (content.record_len(), 0), purpose_of(content.kind))?;
+                continue;
+            }
+            let guard = participant.pin();
+            let room = self.index_room(&guard, 1, key.bytes.len());
+            if self.publishes_late {
+                self.publish_oldest(&guard, writer.shard, lag);
+            }
+            let stripe = self.lock(&guard, key.hash);
+            if self.is_overwritten(&guard, &stripe, key, content) {
+                return Ok(None);
+            }
+            if let Err(error) = room
+                && self.locate::<false>(&guard, key)?.is_none()
+            {
+                drop(stripe);
+                drop(guard);
+                self.make_space_or(error, writers, (content.record_len(), 1), purpose_of(content.kind))?;
+                continue;
+            }
+            if !self.drop_revoked(writer) {
+                return Ok(Some((guard, stripe)));
+            }
+        }
+    }
+}
+
+/// The purpose of the room that a record of this kind takes.
+#[inline]
+pub(super) fn purpose_of(kind: Kind) -> Use {
+    if kind == Kind::Tombstone { Use::Delete } else { Use::Put }
+}
