@@ -30,11 +30,12 @@ impl Stripes {
         if stripe.state.load(Ordering::Acquire) >= PARKED { stripe.settle(hash, publish) } else { Ok(()) }
     }
 
-    /// Publishes the word that is parked at the stripe of this hash, without waiting; for a thread that parked one there. If none is
-    /// parked now, another thread has taken it over. One that is parked may be a later one, of another thread, even if the words
-    /// are equal: the place of a record that was published is used again. So `publish` is told the [newest](StripeGuard::newest)
-    /// number of the stripe too. The parked word is the caller's as long as that is the number of its own record: a later writer
-    /// of the stripe publishes the parked word first, and notes a higher number.
+    /// Publishes the word that is parked at the stripe of this hash, without waiting; for a thread that
+    /// parked one there. If none is parked now, another thread has taken it over. One that is parked may be a
+    /// later one, of another thread, even if the words are equal: the place of a record that was published is
+    /// used again. So `publish` is told the [newest](StripeGuard::newest) number of the stripe too. The
+    /// parked word is the caller's as long as that is the number of its own record: a later writer of the
+    /// stripe publishes the parked word first, and notes a higher number.
     #[inline]
     pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked, u64)) {
         let stripe = &self.stripes[self.of(hash)];
@@ -45,8 +46,9 @@ impl Stripes {
         }
     }
 
-    /// Takes over a parked word, if it still is parked. It is being published until the answer drops. Does not wait. A caller that
-    /// may not publish another's word at this moment calls it in place of [`finish`](Stripes::finish).
+    /// Takes over a parked word, if it still is parked. It is being published until the answer drops. Does
+    /// not wait. A caller that may not publish another's word at this moment calls it in place of
+    /// [`finish`](Stripes::finish).
     #[inline]
     pub fn take(&self, own: Parked) -> Option<Taken<'_>> {
         let stripe = &self.stripes[self.of(own.hash)];
@@ -78,7 +80,8 @@ impl Stripes {
 }
 
 impl Stripe {
-    /// Publishes the parked word, for a caller that has taken it over. The caller then frees the stripe or keeps it.
+    /// Publishes the parked word, for a caller that has taken it over. The caller then frees the stripe or
+    /// keeps it.
     #[inline]
     pub(super) fn publish(&self, publish: impl FnOnce(Parked)) {
         let failing = Failing(self);
@@ -98,7 +101,8 @@ impl Stripe {
         loop {
             point();
             let state = self.state.load(Ordering::Acquire);
-            // Another hash, or one parked since: every word of ours that was parked when we came has been published.
+            // Another hash, or one parked since: every word of ours that was parked when we came has been
+            // published.
             if state < PARKED || self.hash.load(Ordering::Acquire) != hash {
                 return Ok(());
             }
@@ -116,11 +120,11 @@ impl Stripe {
 }
 
 impl StripeGuard<'_> {
-    /// Unlocks the stripe and leaves `parked` there, once `persist` has made it durable. All but one of the stores come
-    /// before: stores behind a fence wait in the processor until it has ended.
+    /// Unlocks the stripe and leaves `parked` there, once `persist` has made it durable. All but one of the
+    /// stores come before: stores behind a fence wait in the processor until it has ended.
     ///
-    /// From then on the guard holds nothing. It is not moved in here: a move reads it by longer words than those by which it was
-    /// stored, and waits for the fence so.
+    /// From then on the guard holds nothing. It is not moved in here: a move reads it by longer words than
+    /// those by which it was stored, and waits for the fence so.
     #[inline]
     pub fn park(&self, parked: Parked, persist: impl FnOnce()) {
         self.assert_held();

@@ -1,13 +1,17 @@
-//! Striped locks of keys in DRAM, and elimination: of two puts that meet at a lock, one may return for the other.
+//! Striped locks of keys in DRAM, and elimination: of two puts that meet at a lock, one may return for the
+//! other.
 //!
-//! *Elimination* (MPKV, section 3.3). Of two blind writes of one key that meet, one may return as if the other had overwritten it.
-//! The holder of a stripe *offers* to be that other one as long as nobody can have seen its write. The stripe is UNSEEN then, which
-//! is LOCKED for all other purposes. A waiting write notes the holder's number, and finds out with the lock in hand whether its
-//! key's record is the one of that number. Both calls overlapped before the record could be seen, so the waiter's write may be
-//! ordered directly before it, and nobody can have read in between. The paper lets a waiter note the number until the lock is free:
-//! then a reader may have returned the new value before the eliminated write began, which no order explains.
+//! *Elimination* (MPKV, section 3.3). Of two blind writes of one key that meet, one may return as if the
+//! other had overwritten it. The holder of a stripe *offers* to be that other one as long as nobody can have
+//! seen its write. The stripe is UNSEEN then, which is LOCKED for all other purposes. A waiting write notes
+//! the holder's number, and finds out with the lock in hand whether its key's record is the one of that
+//! number. Both calls overlapped before the record could be seen, so the waiter's write may be ordered
+//! directly before it, and nobody can have read in between. The paper lets a waiter note the number until the
+//! lock is free: then a reader may have returned the new value before the eliminated write began, which no
+//! order explains.
 //!
-//! The paper gives every write a number for this, and every record eight bytes for it. Sequence numbers are unique as they are.
+//! The paper gives every write a number for this, and every record eight bytes for it. Sequence numbers are
+//! unique as they are.
 
 use super::parked::{Failed, Parked};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -52,7 +56,8 @@ impl Stripes {
         self.stripes.len()
     }
 
-    /// The stripe of a hash. Its middle bits choose, which neither the directory nor the bucket of a hash index uses.
+    /// The stripe of a hash. Its middle bits choose, which neither the directory nor the bucket of a hash
+    /// index uses.
     #[inline]
     pub fn of(&self, hash: u64) -> usize {
         (hash >> 24) as usize & (self.stripes.len() - 1)
@@ -64,7 +69,8 @@ impl Stripes {
         prefetch_to_write(&raw const self.stripes[self.of(hash)]);
     }
 
-    /// Locks a stripe, once the word that was parked there has been published. A caller locks several in rising order.
+    /// Locks a stripe, once the word that was parked there has been published. A caller locks several in
+    /// rising order.
     ///
     /// # Panics
     /// If the stripe has [failed](Failed). A store that knows this from elsewhere refuses the call before.
@@ -113,8 +119,9 @@ impl Stripe {
         StripeGuard { stripe: self, met, is_parked: Cell::new(false) }
     }
 
-    /// The number of the holder's write, which nobody can have seen at some moment of this call. Numbers of a stripe only rise:
-    /// one that has not changed around that moment was the holder's. A thread that sees it sees also that the stripe was left before.
+    /// The number of the holder's write, which nobody can have seen at some moment of this call. Numbers of a
+    /// stripe only rise: one that has not changed around that moment was the holder's. A thread that sees it
+    /// sees also that the stripe was left before.
     fn unseen(&self) -> Option<u64> {
         let number = self.newest.load(Ordering::Acquire);
         let is_unseen = self.state.load(Ordering::Acquire) == UNSEEN;
@@ -143,8 +150,8 @@ impl StripeGuard<'_> {
         debug_assert!(!self.is_parked.get(), "a guard holds nothing once it has parked");
     }
 
-    /// Offers the write of this number, which was [noted](StripeGuard::note_newest), to writers that wait: from now on it may
-    /// be the one that has overwritten theirs.
+    /// Offers the write of this number, which was [noted](StripeGuard::note_newest), to writers that wait:
+    /// from now on it may be the one that has overwritten theirs.
     #[inline]
     pub fn offer(&self, number: u64) {
         self.assert_held();

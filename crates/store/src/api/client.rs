@@ -12,20 +12,22 @@ use std::time::Duration;
 
 /// One thread's access to a [`Store`](crate::Store): create one for each thread.
 ///
-/// A client owns the segment that it appends to, so clients do not wait for each other except for the same key.
-/// Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its method
-/// returns. Dropping a client leaves its segment to the next.
+/// A client owns the segment that it appends to, so clients do not wait for each other except for the same
+/// key. Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its
+/// method returns. Dropping a client leaves its segment to the next.
 ///
 /// # Which reads see a write
 ///
 /// - Every later read of the same thread, through this client or another.
-/// - Every read of a thread that has learned of the write: by a lock, an atomic, a message, or a join, as for a write to any other
-///   memory. So does every read that begins after one that has seen it, by the same rule.
+/// - Every read of a thread that has learned of the write: by a lock, an atomic, a message, or a join, as for
+///   a write to any other memory. So does every read that begins after one that has seen it, by the same
+///   rule.
 ///
-/// A clock is no such message. A read on another processor that begins a few dozen nanoseconds after the write returned may miss it, since
-/// the write can still be on its way out of the writer's processor; 75 ns have been measured. It will not miss it for long, and
-/// never goes back: a thread that has seen a write sees it, or a later one, from then on. Other memory that the writer reads
-/// afterwards is ordered behind the write as behind the release of a lock.
+/// A clock is no such message. A read on another processor that begins a few dozen nanoseconds after the
+/// write returned may miss it, since the write can still be on its way out of the writer's processor; 75 ns
+/// have been measured. It will not miss it for long, and never goes back: a thread that has seen a write sees
+/// it, or a later one, from then on. Other memory that the writer reads afterwards is ordered behind the
+/// write as behind the release of a lock.
 pub struct Client {
     session: InPlace,
 }
@@ -43,8 +45,8 @@ impl Client {
     /// Gives `key` this value.
     ///
     /// # Errors
-    /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`], or a failure of
-    /// the medium; the key keeps its old value.
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`], or a
+    /// failure of the medium; the key keeps its old value.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -59,8 +61,9 @@ impl Client {
         self.session.put(key, value)
     }
 
-    /// Gives `key` this value until a time, in milliseconds since 1970 by the system's clock. From then on the key is absent,
-    /// and compaction takes its space back; a time that has passed makes it absent at once.
+    /// Gives `key` this value until a time, in milliseconds since 1970 by the system's clock. From then on
+    /// the key is absent, and compaction takes its space back; a time that has passed makes it absent at
+    /// once.
     ///
     /// # Errors
     /// As for [`put`](Client::put).
@@ -129,12 +132,13 @@ impl Client {
         self.pin().contains_key(key)
     }
 
-    /// The version of `key`: a number that every write of the key makes higher, across deletions, crashes and openings too. `None` if
-    /// there is no value. Compaction leaves it as it is. Writes of other keys raise it by nothing, but the next write of this key may
-    /// raise it by any amount.
+    /// The version of `key`: a number that every write of the key makes higher, across deletions, crashes and
+    /// openings too. `None` if there is no value. Compaction leaves it as it is. Writes of other keys raise
+    /// it by nothing, but the next write of this key may raise it by any amount.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the design has no versions (`viper`, `viper-pacman`); as for [`get`](Client::get).
+    /// [`Error::Unsupported`] if the design has no versions (`viper`, `viper-pacman`); as for
+    /// [`get`](Client::get).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -159,8 +163,8 @@ impl Client {
         Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
-    /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one. Allocates
-    /// nothing once `out` has grown.
+    /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one.
+    /// Allocates nothing once `out` has grown.
     ///
     /// # Errors
     /// As for [`get`](Client::get).
@@ -178,8 +182,8 @@ impl Client {
         self.session.get_into(key, out)
     }
 
-    /// Reads many keys at once, several times faster than one by one, because their cache misses overlap. `each` is
-    /// called with the position and the value of every key, in order.
+    /// Reads many keys at once, several times faster than one by one, because their cache misses overlap.
+    /// `each` is called with the position and the value of every key, in order.
     ///
     /// # Errors
     /// As for [`get`](Client::get).
@@ -209,19 +213,19 @@ impl Client {
         Ok(())
     }
 
-    /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there whole or not
-    /// at all.
+    /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there
+    /// whole or not at all.
     ///
     /// # Errors
-    /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool becomes full
-    /// on the way, the pairs before the one that failed are written.
+    /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool
+    /// becomes full on the way, the pairs before the one that failed are written.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
         for (key, value) in pairs {
             self.session.check(key.as_ref(), value.as_ref())?;
         }
         for pairs in pairs.chunks(AT_ONCE) {
-            // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns may change,
-            // and it may panic.
+            // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns
+            // may change, and it may panic.
             let mut resolved = [(&[][..], &[][..]); AT_ONCE];
             for (place, (key, value)) in resolved.iter_mut().zip(pairs) {
                 *place = (key.as_ref(), value.as_ref());
@@ -232,8 +236,9 @@ impl Client {
         Ok(())
     }
 
-    /// Carries out all writes of a batch or, after a crash or an error, none of them. For readers they take effect one after
-    /// the other, within a few microseconds; no other write of the same keys comes in between. One fence, however many.
+    /// Carries out all writes of a batch or, after a crash or an error, none of them. For readers they take
+    /// effect one after the other, within a few microseconds; no other write of the same keys comes in
+    /// between. One fence, however many.
     ///
     /// # Errors
     /// As for [`put`](Client::put), and [`Error::BatchTooLarge`] for one that no segment can hold.
@@ -253,8 +258,8 @@ impl Client {
         self.session.write(batch)
     }
 
-    /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look; an absent key
-    /// costs a record in the pool all the same.
+    /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look;
+    /// an absent key costs a record in the pool all the same.
     ///
     /// # Errors
     /// As for [`put`](Client::put); a full pool still has a reserve for deletes.
@@ -273,7 +278,8 @@ impl Client {
         self.session.delete(key)
     }
 
-    /// Pins the store for reads in place. While the guard lives, space that becomes free is not reused: drop it soon.
+    /// Pins the store for reads in place. While the guard lives, space that becomes free is not reused: drop
+    /// it soon.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

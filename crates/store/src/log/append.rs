@@ -1,6 +1,5 @@
 //! A record on its way into its client's segment: room, hint, sequence number, and the bytes.
 
-use super::put::purpose_of;
 use super::writers::{Writer, Writers};
 use super::{Placed, Spine};
 use crate::types::error::Error;
@@ -15,13 +14,7 @@ use quipu_parts::record::{Content, Kind};
 impl<I: Index> Spine<I> {
     /// Finds room for a record and builds it, all but its sequence number.
     #[inline]
-    pub(super) fn prepare(&self, writer: &mut Writer, content: &Content<'_>) -> Result<(), Error> {
-        self.prepare_for(purpose_of(content.kind), writer, content)
-    }
-
-    /// The same, for a use of room that the kind does not tell.
-    #[inline]
-    pub(super) fn prepare_for(
+    pub(super) fn prepare(
         &self,
         purpose: Use,
         writer: &mut Writer,
@@ -53,8 +46,8 @@ impl<I: Index> Spine<I> {
         Ok(segment.as_mut().expect("there is one with room"))
     }
 
-    /// Appends the record that was prepared to the writer's segment; durable after the next fence. The key's stripe is
-    /// held, so that sequence numbers have the order of the writes.
+    /// Appends the record that was prepared to the writer's segment; durable after the next fence. The key's
+    /// stripe is held, so that sequence numbers have the order of the writes.
     #[inline]
     pub(super) fn place<'k>(
         &self,
@@ -94,8 +87,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// The sequence number of the record that was prepared. That of a tombstone, and of a record that expires and becomes
-    /// as good as one, is above all lives that there are, which decides how long it has to stay.
+    /// The sequence number of the record that was prepared. That of a tombstone, and of a record that expires
+    /// and becomes as good as one, is above all lives that there are, which decides how long it has to stay.
     #[inline]
     pub(super) fn draw(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, content: &Content<'_>) -> u64 {
         let open = writer.segment.as_ref().expect("room was made when the record was prepared");
@@ -108,14 +101,15 @@ impl<I: Index> Spine<I> {
         sequence
     }
 
-    /// Whether records of this kind are given hints, unless they are hot. Looking for one reads what a write needs of the index, so
-    /// that need not be asked for ahead.
+    /// Whether records of this kind are given hints, unless they are hot. Looking for one reads what a write
+    /// needs of the index, so that need not be asked for ahead.
     #[inline]
     pub(super) fn takes_hint(&self, kind: Kind) -> bool {
         I::HINTS && self.gives_hints && kind == Kind::Value
     }
 
-    /// The hint of a record to where the index has its key, for a cleaner; 0 for none: a hot record is dead before one comes.
+    /// The hint of a record to where the index has its key, for a cleaner; 0 for none: a hot record is dead
+    /// before one comes.
     #[inline]
     pub(super) fn hint(
         &self,
@@ -130,8 +124,8 @@ impl<I: Index> Spine<I> {
         Ok(self.index.hint(&participant.pin(), key)?.unwrap_or_default())
     }
 
-    /// Gives a segment up that was taken away from its client, and tells whether it did. A stripe is held: as long as it is,
-    /// the segment stays the client's.
+    /// Gives a segment up that was taken away from its client, and tells whether it did. A stripe is held: as
+    /// long as it is, the segment stays the client's.
     #[inline]
     pub(super) fn drop_revoked(&self, writer: &mut Writer) -> bool {
         match writer.segment.take_if(|segment| self.heap.is_revoked(segment)) {
@@ -143,8 +137,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Makes room for so many bytes, and for so many zones beside them, that found none; the error that said so, if there is
-    /// none to be made.
+    /// Makes room for so many bytes, and for so many zones beside them, that found none; the error that said
+    /// so, if there is none to be made.
     #[cold]
     pub(super) fn make_space_or(
         &self,

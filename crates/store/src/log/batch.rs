@@ -24,7 +24,8 @@ impl Locks<'_> {
 }
 
 impl<I: Index> Spine<I> {
-    /// Locks the stripes of up to [`AT_ONCE`] hashes, in rising order, each by the first of the keys that share it.
+    /// Locks the stripes of up to [`AT_ONCE`] hashes, in rising order, each by the first of the keys that
+    /// share it.
     pub(super) fn lock_all(&self, guard: &Guard<'_>, hashes: &[u64]) -> Locks<'_> {
         let mut by_stripe = [0; AT_ONCE];
         let mut locks = Locks { guards: [const { None }; AT_ONCE], holders: [0; AT_ONCE] };
@@ -38,7 +39,8 @@ impl<I: Index> Spine<I> {
         locks
     }
 
-    /// Locks the stripes of these hashes in rising order, and tells for each where its guard is. The other slices are as long or longer.
+    /// Locks the stripes of these hashes in rising order, and tells for each where its guard is. The other
+    /// slices are as long or longer.
     pub(super) fn lock_in_order<'s>(
         &'s self,
         guard: &Guard<'_>,
@@ -67,8 +69,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Puts up to [`AT_ONCE`] pairs; each is durable when this returns. Not atomic: after a crash each record is there whole or not
-    /// at all. On an error the pairs before the one that failed are written.
+    /// Puts up to [`AT_ONCE`] pairs; each is durable when this returns. Not atomic: after a crash each record
+    /// is there whole or not at all. On an error the pairs before the one that failed are written.
     pub(crate) fn put_many(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
         self.relieve()?;
         // Those that share a fence together, large ones on their own.
@@ -98,11 +100,11 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Puts up to [`AT_ONCE`] pairs, as many as one segment takes, or one for what is hot and one for the rest; tells how many. If there
-    /// is no room for any more: how many of them are written, and the error.
+    /// Puts up to [`AT_ONCE`] pairs, as many as one segment takes, or one for what is hot and one for the
+    /// rest; tells how many. If there is no room for any more: how many of them are written, and the error.
     ///
-    /// Of one segment each, since one that has been left may be cleaned at once: a cleaner takes what the index does not name for
-    /// dead, and waits for nobody who is about to publish it.
+    /// Of one segment each, since one that has been left may be cleaned at once: a cleaner takes what the
+    /// index does not name for dead, and waits for nobody who is about to publish it.
     fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<usize, (usize, Error)> {
         let Session { participant, writers, .. } = session;
         let guard = participant.pin();
@@ -134,7 +136,7 @@ impl<I: Index> Spine<I> {
                 if *stands && !self.has_room(Use::Put, &writer.segment, content.record_len()) {
                     return Ok(None);
                 }
-                self.prepare(writer, &content)?;
+                self.prepare(Use::Put, writer, &content)?;
                 *stands = true;
                 Ok(Some(content))
             });

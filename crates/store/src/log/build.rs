@@ -120,7 +120,8 @@ impl<I: Index> LogParts<I> {
             certifier = certifier.ignoring_lives();
         }
         let mut heap = LogHeap::new(space.clone(), certifier, clock, reserve_of(space.zone_count()));
-        // A survey of what is dead runs beside those who note it, and the bits see to it that nothing is counted twice.
+        // A survey of what is dead runs beside those who note it, and the bits see to it that nothing is
+        // counted twice.
         if techniques.reduce || I::DURABLE {
             heap = heap.with_dead_bits();
         }
@@ -221,7 +222,8 @@ fn resume<I: Imaged>(
     Some(recovery::resume(spine, loaded, found.clone()))
 }
 
-/// Whether a checkpoint counts. If a copy of the superblock is lost, it may have been the one that said that the pool has changed.
+/// Whether a checkpoint counts. If a copy of the superblock is lost, it may have been the one that said that
+/// the pool has changed.
 fn believes_checkpoints(site: &Site<'_>) -> bool {
     !(site.options.verify || site.options.accept_damage || site.copy_lost())
 }
@@ -246,8 +248,8 @@ fn in_its_twin<I: Rooted>(site: &Site<'_>, mut index: I) -> I {
     index
 }
 
-/// Free zones that an index in the pool leaves: each compactor may need one, and a crash may take one away from those who
-/// compact next.
+/// Free zones that an index in the pool leaves: each compactor may need one, and a crash may take one away
+/// from those who compact next.
 fn index_leaves(site: &Site<'_>) -> u32 {
     workers(site) + 1
 }

@@ -22,7 +22,8 @@ impl<I: Index> Spine<I> {
         damaged_at(damage)
     }
 
-    /// Adds the keys of the next piece of the index, and what is damaged in their place; `false`, with nothing added, at the end.
+    /// Adds the keys of the next piece of the index, and what is damaged in their place; `false`, with
+    /// nothing added, at the end.
     fn next_keys(
         &self,
         guard: &Guard<'_>,

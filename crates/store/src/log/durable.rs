@@ -1,13 +1,14 @@
 //! What differs on the walk if the index survives a crash by itself (PACMAN sections 2.1 and 3.5).
 //!
-//! The index is believed then, and no record is: a record counts if the index names it, and one that it does not name is dead for
-//! good. So
+//! The index is believed then, and no record is: a record counts if the index names it, and one that it does
+//! not name is dead for good. So
 //! - a put is acknowledged when the index has durably named the record, which was durable before;
-//! - a deletion takes the key out of the index, durably, and writes nothing; there are no tombstones, and an older record that is
-//!   still somewhere cannot come back;
-//! - a put that finds no room in the index changes nothing: its record is dead. To make that rare, the index is asked for
-//!   room before the record is placed;
-//! - a batch of several keys cannot be atomic: nobody would name after a crash what a frame has and the index has not.
+//! - a deletion takes the key out of the index, durably, and writes nothing; there are no tombstones, and an
+//!   older record that is still somewhere cannot come back;
+//! - a put that finds no room in the index changes nothing: its record is dead. To make that rare, the index
+//!   is asked for room before the record is placed;
+//! - a batch of several keys cannot be atomic: nobody would name after a crash what a frame has and the index
+//!   has not.
 //!
 //! What is dead in segments of an earlier run is found out later, by whoever would compact: see
 //! [`LogHeap::take_over`] and the module behind it, which has the argument.
@@ -24,8 +25,8 @@ use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use std::collections::BTreeSet;
 
-/// Free zones beside those that the index leaves, from which on it is not asked for room: it would have to take as many between
-/// the question and the change.
+/// Free zones beside those that the index leaves, from which on it is not asked for room: it would have to
+/// take as many between the question and the change.
 const PLENTY: u32 = 8;
 
 /// Records that are surveyed at a time at least, also where a cleaner moves them one by one.
@@ -35,8 +36,8 @@ const LEAST_PIECE: usize = 32;
 pub(super) type Surveying = Option<(ZoneId, Position)>;
 
 impl<I: Index> Spine<I> {
-    /// Makes sure, as far as others leave it so, that the index can take so many keys of so many bytes at most. The caller's
-    /// records are not placed yet.
+    /// Makes sure, as far as others leave it so, that the index can take so many keys of so many bytes at
+    /// most. The caller's records are not placed yet.
     #[inline]
     pub(super) fn index_room(&self, guard: &Guard<'_>, keys: usize, key_len: usize) -> Result<(), Error> {
         if !I::DURABLE || self.heap.space().free_zones() > self.heap.reserve() + PLENTY {
@@ -59,7 +60,8 @@ impl<I: Index> Spine<I> {
 
     /// The same for who has locked the key.
     pub(super) fn erase(&self, guard: &Guard<'_>, writer: &mut Writer, key: Key<'_>) -> Result<(), Error> {
-        // The first number of a run makes its begin durable, which must be before anything changes. No record has this one.
+        // The first number of a run makes its begin durable, which must be before anything changes. No record
+        // has this one.
         self.heap.clock().draw_above(self.heap.space(), &mut writer.numbers, 0);
         let mut header = None;
         let old = self.index.take(guard, key, |word| {
@@ -72,8 +74,8 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Surveys the next few records of a segment of which it is not known what is dead in it, and tells whether there was one. One
-    /// at a time does; the others wait for that.
+    /// Surveys the next few records of a segment of which it is not known what is dead in it, and tells
+    /// whether there was one. One at a time does; the others wait for that.
     pub(super) fn survey(&self, guard: &Guard<'_>, writer: &Writer, piece: usize) -> Result<bool, Error> {
         if !I::DURABLE {
             return Ok(false);
@@ -134,7 +136,8 @@ impl<I: Index> Spine<I> {
         Ok(Some((zone, scan.position())))
     }
 
-    /// Passes over the next few records of a segment that a crash has left open, and marks its end if it comes there. Where to go on.
+    /// Passes over the next few records of a segment that a crash has left open, and marks its end if it
+    /// comes there. Where to go on.
     ///
     /// # Errors
     /// [`ScanError::Unknown`] for a record that a newer version wrote: nobody can tell what follows it.
@@ -158,9 +161,10 @@ impl<I: Index> Spine<I> {
         Ok(Some((info.zone, scan.position())))
     }
 
-    /// Where the records end of a segment that a crash has left open, at the first place where nothing proves itself: there, unless the index
-    /// names what stood there, or something behind it. Then the place is damaged, and the end is behind the last that is named; the segment's
-    /// survey will meet the damage, and leave it as it is. What a damaged index does not tell may be named.
+    /// Where the records end of a segment that a crash has left open, at the first place where nothing proves
+    /// itself: there, unless the index names what stood there, or something behind it. Then the place is
+    /// damaged, and the end is behind the last that is named; the segment's survey will meet the damage, and
+    /// leave it as it is. What a damaged index does not tell may be named.
     fn end_of_named(&self, guard: &Guard<'_>, mut scan: Scan<'_>) -> Result<u64, ScanError> {
         let is_named = |reference, record: &RecordView<'_>| {
             let word = self.word(reference, record.kind(), record.header.record_len());
@@ -186,8 +190,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Where the records of a segment end at the least, and behind the last of them that the index names, from the index alone. It names
-    /// nothing there anew meanwhile. Of a damaged index, nothing is left out.
+    /// Where the records of a segment end at the least, and behind the last of them that the index names,
+    /// from the index alone. It names nothing there anew meanwhile. Of a damaged index, nothing is left out.
     fn end_by_index(&self, guard: &Guard<'_>, zone: ZoneId, least: u64) -> u64 {
         let (shift, zone_size) = (self.heap.zone_shift(), self.heap.space().zone_size());
         let (mut end, mut cursor, mut words) = (least, I::Cursor::default(), Vec::new());

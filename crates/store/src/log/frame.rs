@@ -1,11 +1,12 @@
 //! Writing many keys so that a crash leaves all of the writes or none.
 //!
-//! The records stand in one frame under one check, in one segment: one fence makes them durable together. From then on they
-//! are records like any others: the index names each, and compaction moves each alone. Large values, which have zones of
-//! their own, cannot be among them.
+//! The records stand in one frame under one check, in one segment: one fence makes them durable together.
+//! From then on they are records like any others: the index names each, and compaction moves each alone.
+//! Large values, which have zones of their own, cannot be among them.
 //!
-//! Readers see the records one after the other, as they are published. So of several writes to one key only the last gets a record: a
-//! reader that came in between would be shown a value that the batch itself takes back.
+//! Readers see the records one after the other, as they are published. So of several writes to one key only
+//! the last gets a record: a reader that came in between would be shown a value that the batch itself takes
+//! back.
 
 use super::{Session, Spine};
 use crate::options::Twin;

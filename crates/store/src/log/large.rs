@@ -1,10 +1,10 @@
-//! Large values: the way of a put that fills zones of its own before its head goes the way of every record, and of what
-//! the index lets go of.
+//! Large values: the way of a put that fills zones of its own before its head goes the way of every record,
+//! and of what the index lets go of.
 //!
-//! The head is an ordinary record of kind [`Kind::Large`], so locks, publication, compaction and recovery see nothing new.
-//! What is new is around it: room for many zones at once, a value that is put together when it is read, and zones that
-//! are given back when the head is superseded. They are given back by whoever makes room next, as soon as no reader is
-//! left that could have seen the head.
+//! The head is an ordinary record of kind [`Kind::Large`], so locks, publication, compaction and recovery see
+//! nothing new. What is new is around it: room for many zones at once, a value that is put together when it
+//! is read, and zones that are given back when the head is superseded. They are given back by whoever makes
+//! room next, as soon as no reader is left that could have seen the head.
 
 use super::{Located, Session, Spine, Writer, reference_of};
 use crate::options::Twin;
@@ -69,7 +69,8 @@ impl<I: Index> Spine<I> {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let value = self.heap.large_value(record.value);
-        // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from reuse.
+        // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from
+        // reuse.
         value.and_then(|value| unsafe { value.read(out) }).ok_or_else(|| {
             let what = format!("the large value of the key {}", record.key.escape_ascii());
             let zone = value.and_then(|value| value.first_zone());
@@ -115,7 +116,7 @@ impl<I: Index> Spine<I> {
         let taking = self.heap.taking();
         let new = self.write_zones(writer, content)?;
         let written = self.with_zones(new, content, |head| {
-            self.prepare(writer, head)?;
+            self.prepare(Use::Put, writer, head)?;
             let placed = self.place(writer, stripe, key, head);
             self.persist_and_publish(guard, stripe, writer.shard, &placed, old)
         });
@@ -157,9 +158,10 @@ impl<I: Index> Spine<I> {
         written
     }
 
-    /// Counts a record that the index named by this word and names no more, and gives back the zones of its value. Without a
-    /// word that tells its length the record is read, if its header has not been. One pointer is passed, not
-    /// a view: a view is moved by 16 bytes right after it was written by 8, which took 10 ns of a put.
+    /// Counts a record that the index named by this word and names no more, and gives back the zones of its
+    /// value. Without a word that tells its length the record is read, if its header has not been. One
+    /// pointer is passed, not a view: a view is moved by 16 bytes right after it was written by 8, which took
+    /// 10 ns of a put.
     #[inline]
     pub(super) fn release(&self, guard: &Guard<'_>, shard: Shard, word: u64, seen: Option<&Header>) {
         let reference = reference_of(word);
@@ -191,8 +193,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// The zones of the large value that a record names, which was live until now. `None` if they are not the value's: then
-    /// they are someone else's, which is damage, and which `check` reports and a read does.
+    /// The zones of the large value that a record names, which was live until now. `None` if they are not the
+    /// value's: then they are someone else's, which is damage, and which `check` reports and a read does.
     pub(super) fn zones_of(&self, _guard: &Guard<'_>, head: &RecordView<'_>) -> Option<ValueZones> {
         // SAFETY: only after this are the zones given up.
         self.heap.large_value(head.value).and_then(|value| unsafe { value.own_zones() })

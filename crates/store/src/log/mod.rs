@@ -1,15 +1,16 @@
 //! The walk over logs: the path of every store whose records stand in segments.
 //!
-//! **Locate** (the index gives the old reference) → **place** (room in the heap) → **persist** → **publish** at the
-//! located position → **release** the old record. Nothing is acknowledged before persist; nothing published before
-//! persist; nothing released before publish; nothing reused before the epoch has passed. [`put`] has them in order.
+//! **Locate** (the index gives the old reference) → **place** (room in the heap) → **persist** → **publish**
+//! at the located position → **release** the old record. Nothing is acknowledged before persist; nothing
+//! published before persist; nothing released before publish; nothing reused before the epoch has passed.
+//! [`put`] has them in order.
 //!
-//! Writers of one key exclude each other by the stripe of the key's hash. Sequence numbers are drawn while it is held, so
-//! their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every record that they can reach from
-//! reuse, and published records never change.
+//! Writers of one key exclude each other by the stripe of the key's hash. Sequence numbers are drawn while it
+//! is held, so their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every
+//! record that they can reach from reuse, and published records never change.
 //!
-//! A blind write leaves locate, publish and release to a later one ([`publish`]), so that their misses overlap with its own way
-//! to the medium.
+//! A blind write leaves locate, publish and release to a later one ([`publish`]), so that their misses
+//! overlap with its own way to the medium.
 
 mod append;
 mod batch;
@@ -160,8 +161,8 @@ impl<I: Index> Spine<I> {
         self.leave(&mut session.writers);
     }
 
-    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a time of expiry and
-    /// a hint.
+    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a
+    /// time of expiry and a hint.
     pub(crate) fn key_limit(&self) -> u64 {
         KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - HINT_FIELD - self.inline_limit())
     }
@@ -199,8 +200,8 @@ impl<I: Index> Spine<I> {
         self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))
     }
 
-    /// The word by which the index names a record of this kind and so many bytes: with them, if it has room for that. The head of
-    /// a large value has to be read when it is superseded, so its word does not tell.
+    /// The word by which the index names a record of this kind and so many bytes: with them, if it has room
+    /// for that. The head of a large value has to be read when it is superseded, so its word does not tell.
     #[inline]
     pub(crate) fn word(&self, reference: Reference, kind: Kind, len: u64) -> u64 {
         let reference = tagged(reference, kind);
@@ -241,7 +242,8 @@ impl<I: Index> Spine<I> {
         I::key_hash(self.heap.certifier(), key)
     }
 
-    /// The hash of the key in a record, for an index that has used up the bits it keeps; 0 if a damaged word names no record.
+    /// The hash of the key in a record, for an index that has used up the bits it keeps; 0 if a damaged word
+    /// names no record.
     pub(crate) fn rehash(&self, word: u64) -> u64 {
         let record = self.place_of(word).and_then(|offset| {
             // SAFETY: as in `named`; the caller of an index operation is pinned.

@@ -26,8 +26,9 @@ impl From<Error> for Refusal {
 impl<I: Index> Spine<I> {
     /// Locks `key`, shows what it has to `decide`, and carries out the decision durably.
     ///
-    /// If there is no room for the decision, the key is let go while room is made, and the decision is made anew. So nobody is
-    /// refused as long as room can be made, though others take it before the key is locked.
+    /// If there is no room for the decision, the key is let go while room is made, and the decision is made
+    /// anew. So nobody is refused as long as room can be made, though others take it before the key is
+    /// locked.
     #[inline]
     pub(crate) fn modify<D: Decide + ?Sized>(
         &self,
@@ -82,7 +83,7 @@ impl<I: Index> Spine<I> {
         if old.is_none() {
             self.index_room(&guard, 1, key.bytes.len()).map_err(refused(1))?;
         }
-        self.prepare(writer, &content).map_err(refused(0))?;
+        self.prepare(purpose, writer, &content).map_err(refused(0))?;
         let placed = self.place(writer, &stripe, key, &content).near(near);
         self.persist_and_publish(&guard, &stripe, writer.shard, &placed, old.as_ref())?;
         if kind == Kind::Tombstone {
@@ -91,7 +92,8 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Shows `decide` the record that a key has, and returns the content that it is to have instead, unless all stays as it is.
+    /// Shows `decide` the record that a key has, and returns the content that it is to have instead, unless
+    /// all stays as it is.
     #[inline(always)]
     fn ask<'c, const WHOLE: bool, D: Decide + ?Sized>(
         &self,

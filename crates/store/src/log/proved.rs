@@ -1,12 +1,14 @@
-//! Reads that believe nothing: with [`Options::verify_reads`](crate::Options::verify_reads) each record proves itself before a
-//! read or an iteration answers with it.
+//! Reads that believe nothing: with [`Options::verify_reads`](crate::Options::verify_reads) each record
+//! proves itself before a read or an iteration answers with it.
 //!
-//! A lookup without proof compares the key in the record with the key that was asked for. Damage to that key makes the record another's,
-//! and the key absent; damage to the value goes unnoticed. Here a record is proved first. A word of the index that may be the key's and
-//! names no record that proves itself is damage, unless another word turns out to be the key's.
+//! A lookup without proof compares the key in the record with the key that was asked for. Damage to that key
+//! makes the record another's, and the key absent; damage to the value goes unnoticed. Here a record is
+//! proved first. A word of the index that may be the key's and names no record that proves itself is damage,
+//! unless another word turns out to be the key's.
 //!
-//! An index in DRAM was built from proved records, or copied from a checkpoint that proved itself, so what it does not name is not there.
-//! An index in the pool has its own ways to notice damage, and says so on the way.
+//! An index in DRAM was built from proved records, or copied from a checkpoint that proved itself, so what it
+//! does not name is not there. An index in the pool has its own ways to notice damage, and says so on the
+//! way.
 
 use super::{Located, Spine, reference_of};
 use crate::types::error::Error;
@@ -49,7 +51,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// The record that a word of the index names, if it proves itself. A large value is [proved](Spine::is_value_proved) apart.
+    /// The record that a word of the index names, if it proves itself. A large value is
+    /// [proved](Spine::is_value_proved) apart.
     pub(super) fn proved<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
         // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
         let record = unsafe { self.heap.prove(reference_of(word)) };
@@ -59,7 +62,8 @@ impl<I: Index> Spine<I> {
     /// Whether the zones of a large value prove that they hold it; any other value is proved with its record.
     pub(super) fn is_value_proved(&self, _guard: &Guard<'_>, record: &RecordView<'_>) -> bool {
         let value = || self.heap.large_value(record.value);
-        // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from reuse.
+        // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from
+        // reuse.
         !record.is_large() || value().is_some_and(|value| unsafe { value.proved_zones() }.is_some())
     }
 

@@ -1,4 +1,5 @@
-//! The last beats of a write: made durable, and published now or late (the protocols: [`quipu_parts::commit`]).
+//! The last beats of a write: made durable, and published now or late (the protocols:
+//! [`quipu_parts::commit`]).
 
 use super::{Located, Placed, Session, Spine, reference_of};
 use crate::options::Twin;
@@ -39,7 +40,8 @@ impl Noted {
 }
 
 impl<I: Index> Spine<I> {
-    /// Commits a placed record late: it is parked at its stripe, durable, while the old record of the client's last write arrives.
+    /// Commits a placed record late: it is parked at its stripe, durable, while the old record of the
+    /// client's last write arrives.
     #[inline(always)]
     pub(super) fn park(
         &self,
@@ -93,8 +95,8 @@ impl<I: Index> Spine<I> {
         let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
         let Some(own) = parked.take() else { return };
         self.stripes.finish(own.hash, |parked, newest| {
-            // The number tells, not the place: another thread may have published the write since, and another write of the
-            // key, with an expiry or without, may stand in its place by now.
+            // The number tells, not the place: another thread may have published the write since, and another
+            // write of the key, with an expiry or without, may stand in its place by now.
             let is_own = newest == *sequence || (self.twin == Some(Twin::OwnByPlace) && parked == own);
             if is_own {
                 debug_assert!(parked == own, "a number is one write's");
@@ -145,7 +147,8 @@ impl<I: Index> Spine<I> {
         let mourner = self.admission.mourner();
         assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
         let offset = self.heap.resolve(reference_of(parked.word));
-        // SAFETY: parked records are whole and never change, and their segment is not reused before they are published.
+        // SAFETY: parked records are whole and never change, and their segment is not reused before they are
+        // published.
         let record = unsafe { RecordView::published_key(self.region(), offset) };
         let record = record.expect("a client parked a record of this pool");
         let is_one = record.kind() == Kind::Tombstone || record.expires != 0;
@@ -163,8 +166,8 @@ impl<I: Index> Spine<I> {
         mourner.dismiss();
     }
 
-    /// Lets readers see a durable record, and releases the one before it, most likely `known`. The key's stripe is held, or
-    /// being published.
+    /// Lets readers see a durable record, and releases the one before it, most likely `known`. The key's
+    /// stripe is held, or being published.
     #[inline]
     pub(super) fn publish(
         &self,

@@ -1,7 +1,8 @@
-//! The life of a put, from top to bottom. A blind deletion goes the same way; [`super::modify`] looks at the old record first.
+//! The life of a put, from top to bottom. A blind deletion goes the same way; [`super::modify`] looks at the
+//! old record first.
 //!
-//! The order of the beats is that of a processor which waits at its first locked instruction until its last write has reached the
-//! medium: everything that can be done before that instruction is done before.
+//! The order of the beats is that of a processor which waits at its first locked instruction until its last
+//! write has reached the medium: everything that can be done before that instruction is done before.
 
 use super::publish::Lag;
 use super::writers::Writers;
@@ -14,6 +15,7 @@ use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
 
 /// A put under way.
+#[derive(Clone, Copy)]
 struct Put<'p> {
     key: Key<'p>,
     /// Where the index has the key, as far as it has been asked.
@@ -80,8 +82,8 @@ impl<I: Index> Spine<I> {
         Ok(Put { key, near, hint: self.hint(kind, key, participant, is_hot)?, is_hot })
     }
 
-    /// Builds the record where there is room for it, publishes the client's oldest parked write, and locks the key. `None` if
-    /// a write that this one met at the lock has overwritten it.
+    /// Builds the record where there is room for it, publishes the client's oldest parked write, and locks
+    /// the key. `None` if a write that this one met at the lock has overwritten it.
     #[inline(always)]
     fn hold<'s>(
         &'s self,
@@ -91,11 +93,11 @@ impl<I: Index> Spine<I> {
         put: &Put<'_>,
         content: &Content<'_>,
     ) -> Result<Option<(Guard<'s>, StripeGuard<'s>)>, Error> {
-        let Put { key, is_hot, .. } = *put;
+        let (Put { key, is_hot, .. }, purpose) = (*put, purpose_of(content.kind));
         loop {
             let writer = writers.of(is_hot);
-            if let Err(error) = self.prepare(writer, content) {
-                self.make_space_or(error, writers, (content.record_len(), 0), purpose_of(content.kind))?;
+            if let Err(error) = self.prepare(purpose, writer, content) {
+                self.make_space_or(error, writers, (content.record_len(), 0), purpose)?;
                 continue;
             }
             let guard = participant.pin();
@@ -112,7 +114,7 @@ impl<I: Index> Spine<I> {
             {
                 drop(stripe);
                 drop(guard);
-                self.make_space_or(error, writers, (content.record_len(), 1), purpose_of(content.kind))?;
+                self.make_space_or(error, writers, (content.record_len(), 1), purpose)?;
                 continue;
             }
             if !self.drop_revoked(writer) {

@@ -9,7 +9,8 @@ use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
 use std::borrow::Cow;
 
-/// Lines of a record that a batched get asks for ahead; the hardware fetches the rest of a longer one by itself.
+/// Lines of a record that a batched get asks for ahead; the hardware fetches the rest of a longer one by
+/// itself.
 const AHEAD: u64 = 4;
 
 /// References of one piece of the index, for iteration.
@@ -57,8 +58,8 @@ impl<I: Index> Spine<I> {
         located.map_or_else(|| Err(self.names_no_record(word)), |located| Ok(Some(located)))
     }
 
-    /// Where the record stands that a word of the index names. `None` for a word of no zone, as damage leaves it in an index in the
-    /// pool.
+    /// Where the record stands that a word of the index names. `None` for a word of no zone, as damage leaves
+    /// it in an index in the pool.
     #[inline]
     pub(crate) fn place_of(&self, word: u64) -> Option<u64> {
         let reference = reference_of(word);
@@ -140,7 +141,8 @@ impl<I: Index> Spine<I> {
         Ok(true)
     }
 
-    /// The record of a key whose stripe is settled, unless it has expired: whole, or the header and the key alone.
+    /// The record of a key whose stripe is settled, unless it has expired: whole, or the header and the key
+    /// alone.
     #[inline(always)]
     fn find<'g, const WHOLE: bool>(
         &'g self,
@@ -210,8 +212,8 @@ impl<I: Index> Spine<I> {
         self.each(guard, move |word| Ok(self.key_of(guard, word)?.map(Cow::Borrowed)))
     }
 
-    /// What `of` makes of every word of the index. A record that is damaged is an error in its place; an index that does not say how
-    /// to go on is the last one.
+    /// What `of` makes of every word of the index. A record that is damaged is an error in its place; an
+    /// index that does not say how to go on is the last one.
     fn each<'g, T>(
         &'g self,
         guard: &'g Guard<'g>,
@@ -236,8 +238,8 @@ impl<I: Index> Spine<I> {
         })
     }
 
-    /// The key of a record that a word of the index names, unless it has expired. Where reads are proved the record is, with its
-    /// value, but for the zones of a large one.
+    /// The key of a record that a word of the index names, unless it has expired. Where reads are proved the
+    /// record is, with its value, but for the zones of a large one.
     pub(super) fn key_of<'g>(&'g self, guard: &'g Guard<'_>, word: u64) -> Result<Option<&'g [u8]>, Error> {
         let record = match self.verifies {
             true => self.record_for_pair(guard, word)?,
@@ -246,7 +248,8 @@ impl<I: Index> Spine<I> {
         Ok((!self.has_expired(&record)).then_some(record.key))
     }
 
-    /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value are not looked at.
+    /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value
+    /// are not looked at.
     #[inline]
     pub(super) fn record_for_pair<'g>(
         &'g self,
@@ -291,8 +294,8 @@ impl<I: Index> Spine<I> {
         unsafe { RecordView::published(self.region(), offset) }
     }
 
-    /// The next record of an iteration in no order, expired or not; one that leaves the pool is left out. Every key present throughout
-    /// appears exactly once.
+    /// The next record of an iteration in no order, expired or not; one that leaves the pool is left out.
+    /// Every key present throughout appears exactly once.
     pub(crate) fn next_record<'g>(
         &'g self,
         guard: &'g Guard<'_>,

@@ -1,12 +1,13 @@
-//! Recovery: from the segments of a pool to an index, in parallel, the highest sequence number of a key winning.
+//! Recovery: from the segments of a pool to an index, in parallel, the highest sequence number of a key
+//! winning.
 //!
-//! Recovery is a normal code path: no clean shutdown is needed, and it may itself crash at any point and start again.
-//! It has two halves. The first only reads: every segment is scanned, every record proved, the index built. If anything
-//! is damaged it stops there, and the pool has not been changed. The second makes what was found durable for good: the
-//! tails of segments that were open are flushed (a record that was read from a cache must not vanish with a later power
-//! failure) and marked with their end, so that no run ever appends to a segment of an earlier one; segments without a
-//! record are freed, and so are zones of large values that no record names any more. All of it is fenced before the
-//! store is handed out.
+//! Recovery is a normal code path: no clean shutdown is needed, and it may itself crash at any point and
+//! start again. It has two halves. The first only reads: every segment is scanned, every record proved, the
+//! index built. If anything is damaged it stops there, and the pool has not been changed. The second makes
+//! what was found durable for good: the tails of segments that were open are flushed (a record that was read
+//! from a cache must not vanish with a later power failure) and marked with their end, so that no run ever
+//! appends to a segment of an earlier one; segments without a record are freed, and so are zones of large
+//! values that no record names any more. All of it is fenced before the store is handed out.
 
 pub(crate) mod durable;
 mod findings;
@@ -37,8 +38,8 @@ use values::FoundHead;
 /// Records whose index lines are fetched together.
 const AT_ONCE: usize = 16;
 
-/// Bytes that a search behind a torn record may prove, in sizes of a segment. Values full of bytes that look like
-/// headers can use it up; the rest of the segment is then reported as torn.
+/// Bytes that a search behind a torn record may prove, in sizes of a segment. Values full of bytes that look
+/// like headers can use it up; the rest of the segment is then reported as torn.
 pub(crate) const MOST_EFFORT: u64 = 4;
 
 /// A record on its way into the index.
@@ -126,8 +127,8 @@ pub(crate) fn recover<I: Index>(
     spine.settle_segments(findings)
 }
 
-/// Lets the index name the latest of all records that prove themselves. Nothing is changed. `progress` is told the segments
-/// done and in all.
+/// Lets the index name the latest of all records that prove themselves. Nothing is changed. `progress` is
+/// told the segments done and in all.
 pub(crate) fn scan_all<I: Index>(
     spine: &Spine<I>,
     threads: usize,
@@ -159,7 +160,8 @@ pub(crate) fn scan_all<I: Index>(
     }
     spine.judge_values(&mut findings)?;
     findings.orphans = spine.heap.orphans();
-    // After a crash of the system that the durability does not cover, table and headers may be of different times.
+    // After a crash of the system that the durability does not cover, table and headers may be of different
+    // times.
     if holes != Holes::AreLost {
         findings.damage.extend(findings.orphans.iter().map(|zone| spine.lost_by_table(*zone)));
     }
@@ -187,7 +189,8 @@ impl<I: Index> Spine<I> {
             findings.given_up.push(zone);
             return Ok(());
         }
-        // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only read.
+        // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only
+        // read.
         if let Some(life) = unsafe { self.heap.value_life(zone) } {
             findings.highest = findings.highest.max(life);
             findings.values.push(zone);
@@ -266,8 +269,9 @@ impl<I: Index> Spine<I> {
                         true => scan.pass_hole(&self.drawn(), &mut effort),
                         false => PastHole::Nothing,
                     };
-                    // The run died while it wrote several records under one fence, of which any may have arrived; or one
-                    // that nobody wrote in part was damaged since. What is behind it counts in either case.
+                    // The run died while it wrote several records under one fence, of which any may have
+                    // arrived; or one that nobody wrote in part was damaged since. What is behind it counts
+                    // in either case.
                     let end = match passed {
                         PastHole::Nothing => break,
                         PastHole::Record => scan.offset(),
@@ -327,21 +331,22 @@ impl<I: Index> Spine<I> {
         is_proved
     }
 
-    /// Lets the index name this record, unless it names a later one of the same key. A copy that compaction made says the
-    /// same as its original; but that of a record that had expired is a tombstone, which is final.
+    /// Lets the index name this record, unless it names a later one of the same key. A copy that compaction
+    /// made says the same as its original; but that of a record that had expired is a tombstone, which is
+    /// final.
     fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) -> Result<(), Error> {
         let Pending { sealed, hash, reference, record } = pending;
         let (len, sequence) = (record.header.record_len(), record.header.sequence.get());
         let word = self.word(reference, record.kind(), len);
         let is_tombstone = record.kind() == Kind::Tombstone;
-        // A record that has expired says what a tombstone says. Not a large one: a tombstone of its number may have outlived
-        // its zones.
+        // A record that has expired says what a tombstone says. Not a large one: a tombstone of its number
+        // may have outlived its zones.
         let is_final = |record: &RecordView<'_>| match record.kind() {
             Kind::Value => self.has_expired(record),
             kind => kind == Kind::Tombstone && self.twin != Some(Twin::TombstoneNotFinal),
         };
-        // Of a record and a copy that says the same, the one in a sealed segment: if compaction was cut off, what it had not
-        // finished then holds nothing that is needed.
+        // Of a record and a copy that says the same, the one in a sealed segment: if compaction was cut off,
+        // what it had not finished then holds nothing that is needed.
         let rank = |record: &RecordView<'_>, sealed| (record.header.sequence.get(), is_final(record), sealed);
         let key = Key { bytes: record.key, hash };
         let _stripe = self.lock(guard, hash);
@@ -371,8 +376,9 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Whether the index names nothing in this segment, tombstones included. It then need not be kept: in a full pool, a run
-    /// that dies soon after compaction took the last zone would otherwise leave none to the next.
+    /// Whether the index names nothing in this segment, tombstones included. It then need not be kept: in a
+    /// full pool, a run that dies soon after compaction took the last zone would otherwise leave none to the
+    /// next.
     fn is_needless(&self, info: &SegmentInfo) -> Result<bool, Error> {
         let participant = self.epochs.register();
         let guard = participant.pin();

@@ -15,8 +15,8 @@ pub(crate) trait Rooted: Index + Sized {
     /// What the superblock remembers of it.
     type Remembered: Remembered;
 
-    /// An empty one in the shape that is remembered, or the smallest, which always leaves `leave` zones free. `keep` makes its root
-    /// durable; after a crash before the return, the root names an empty index or none.
+    /// An empty one in the shape that is remembered, or the smallest, which always leaves `leave` zones free.
+    /// `keep` makes its root durable; after a crash before the return, the root names an empty index or none.
     fn create(
         space: Arc<Space>,
         remembered: &Self::Remembered,
@@ -25,14 +25,16 @@ pub(crate) trait Rooted: Index + Sized {
         keep: impl FnOnce(IndexRoot),
     ) -> Result<Self, IndexError>;
 
-    /// The index of this root, `None` if there is none. Nothing is changed; before anything else is asked of it,
-    /// [`repair`](Rooted::repair) must follow.
+    /// The index of this root, `None` if there is none. Nothing is changed; before anything else is asked of
+    /// it, [`repair`](Rooted::repair) must follow.
     fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Option<Self>, IndexError>;
 
-    /// Takes back or finishes what a crash has left unfinished, durably. `begin` is called before the first change, if there is one.
+    /// Takes back or finishes what a crash has left unfinished, durably. `begin` is called before the first
+    /// change, if there is one.
     ///
     /// # Errors
-    /// [`IndexError::Full`] if a creation that was interrupted cannot be finished, and [`IndexError::Space`] for damage.
+    /// [`IndexError::Full`] if a creation that was interrupted cannot be finished, and [`IndexError::Space`]
+    /// for damage.
     fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError>;
 
     /// Lets readers act on what is not durable: a broken twin.

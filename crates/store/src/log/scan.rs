@@ -12,8 +12,9 @@ use std::ops::Bound;
 /// Keys whose records are asked for together.
 const AT_ONCE: usize = 32;
 
-/// A scan from both ends. The last key told at an end bounds the other end, so they meet where nothing is left between them. It
-/// does not bound its own: the walk of the index goes on in order, whatever a damaged key says.
+/// A scan from both ends. The last key told at an end bounds the other end, so they meet where nothing is
+/// left between them. It does not bound its own: the walk of the index goes on in order, whatever a damaged
+/// key says.
 pub(super) struct Ordered<'g, I: BothWays> {
     spine: &'g Spine<I>,
     guard: &'g Guard<'g>,
@@ -23,13 +24,15 @@ pub(super) struct Ordered<'g, I: BothWays> {
     back: Option<Walk<I::ScanBack>>,
     /// The last keys that the front and the back have told.
     told: [Option<&'g [u8]>; 2],
-    /// Words of records that were told to be damaged, which the other end is not to tell again: their keys prove nothing.
+    /// Words of records that were told to be damaged, which the other end is not to tell again: their keys
+    /// prove nothing.
     damaged: Vec<u64>,
     ended: bool,
 }
 
 impl<'g, I: BothWays> Ordered<'g, I> {
-    /// The keys within these bounds with their values, in the order of their bytes; as [`crate::Guard::range`].
+    /// The keys within these bounds with their values, in the order of their bytes; as
+    /// [`crate::Guard::range`].
     pub(super) fn new(
         spine: &'g Spine<I>,
         guard: &'g Guard<'g>,
@@ -67,7 +70,8 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                 Err(error) if self.is_news(word) => return Some(Err(error)),
                 Err(_) => continue,
             };
-            // The bounds come before the value: a large one that is not asked for is neither copied nor proved.
+            // The bounds come before the value: a large one that is not asked for is neither copied nor
+            // proved.
             let (key, [front, back]) = (record.key, self.told);
             let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
             let is_beyond = if BACK {

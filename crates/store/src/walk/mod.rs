@@ -8,10 +8,12 @@ use crate::background::{Bell, Job, Progress};
 use crate::engine::Engine;
 use std::sync::Arc;
 
-/// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2 cache.
+/// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2
+/// cache.
 pub(crate) const STRIPES: usize = 4096;
 
-/// The job that compacts ahead of the writers of a walk, a step of `clean` at a time, and raises its clock ahead of them.
+/// The job that compacts ahead of the writers of a walk, a step of `clean` at a time, and raises its clock
+/// ahead of them.
 pub(crate) fn cleaner<W: Engine + 'static>(walk: Arc<W>, bell: Arc<Bell>, clean: fn(&W) -> Progress) -> Job {
     let step = move || {
         walk.clock().raise_ahead(walk.space());

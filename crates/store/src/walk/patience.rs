@@ -4,9 +4,9 @@
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
-/// What is waited for others before the pool is taken for full, in milliseconds; and in turns, since this thread may not be
-/// running while others are. A turn of a busy processor may take some milliseconds, so there are few. A simulated clock stands still,
-/// and its turns are short.
+/// What is waited for others before the pool is taken for full, in milliseconds; and in turns, since this
+/// thread may not be running while others are. A turn of a busy processor may take some milliseconds, so
+/// there are few. A simulated clock stands still, and its turns are short.
 const PATIENCE_MILLISECONDS: u64 = 100;
 const LEAST_TURNS: u32 = 256;
 const SIMULATED_TURNS: u32 = 4096;

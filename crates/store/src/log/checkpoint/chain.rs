@@ -20,7 +20,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins a chain for so many bytes; `None` if there are not enough free zones, or no storage behind them.
+    /// Begins a chain for so many bytes; `None` if there are not enough free zones, or no storage behind
+    /// them.
     pub(super) fn new(heap: &'a LogHeap, run: u64, len: u64) -> Option<Writer<'a>> {
         let room = heap.space().zone_size() - HEAD as u64;
         let zones = heap.space().spare_zones(len.div_ceil(room)).ok().flatten()?;

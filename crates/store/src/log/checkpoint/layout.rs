@@ -9,8 +9,8 @@ use quipu_parts::table::Table;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Version that this release writes. It advances with the layout, and with every kind or flag of records that is added: who
-/// believes a checkpoint looks at no record, and could not refuse one.
+/// Version that this release writes. It advances with the layout, and with every kind or flag of records that
+/// is added: who believes a checkpoint looks at no record, and could not refuse one.
 const VERSION: u32 = 2;
 
 /// The oldest version that this release believes. What was added since is zero there, and says so.
@@ -70,7 +70,8 @@ const _: () = assert!(HEAD == 64);
 const _: () = assert!(size_of::<Summary>() == 32);
 const _: () = assert!(size_of::<SegmentEntry>() == 192);
 
-/// What the checks of a run's checkpoint depend on. No segment has such a nonce, but by a chance of one in 2^64.
+/// What the checks of a run's checkpoint depend on. No segment has such a nonce, but by a chance of one in
+/// 2^64.
 pub(super) fn checkpoint_key(certifier: &Certifier, run: u64) -> LifeKey {
     certifier.life_key(run, u64::MAX)
 }

@@ -126,8 +126,8 @@ impl Places {
     }
 }
 
-/// Whether these are all segments of the pool: what is committed beside them must be zones of large values. That heads name
-/// these is proved when a segment is scanned; a read tests each that it goes to.
+/// Whether these are all segments of the pool: what is committed beside them must be zones of large values.
+/// That heads name these is proved when a segment is scanned; a read tests each that it goes to.
 fn are_all(heap: &LogHeap, segments: &[ZoneId], drawn_end: u64) -> bool {
     let mut listed = segments.iter().peekable();
     // SAFETY: the store is being opened, so nobody writes.

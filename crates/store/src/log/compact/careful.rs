@@ -1,7 +1,8 @@
-//! The careful way of compaction, under the locks of the keys: for tombstones and for records that have expired.
+//! The careful way of compaction, under the locks of the keys: for tombstones and for records that have
+//! expired.
 //!
-//! Whether a tombstone may go depends on what else there is of its key, so nobody may change that meanwhile. And a record that has
-//! expired becomes a tombstone, which the index names no more.
+//! Whether a tombstone may go depends on what else there is of its key, so nobody may change that meanwhile.
+//! And a record that has expired becomes a tombstone, which the index names no more.
 
 use super::relocate::Relocated;
 use crate::engine::AT_ONCE;
@@ -17,8 +18,8 @@ use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 
 impl<I: Index> Spine<I> {
-    /// Moves what has to stay of up to [`AT_ONCE`] such records. On an error, those before the one that failed have moved. Large
-    /// values that have expired are added to `expired`.
+    /// Moves what has to stay of up to [`AT_ONCE`] such records. On an error, those before the one that
+    /// failed have moved. Large values that have expired are added to `expired`.
     pub(super) fn move_carefully(
         &self,
         guard: &Guard<'_>,
@@ -49,7 +50,7 @@ impl<I: Index> Spine<I> {
                 continue;
             }
             let content = Content::tombstone(record.key);
-            outcome = self.prepare_for(Use::Move, writer, &content);
+            outcome = self.prepare(Use::Move, writer, &content);
             if outcome.is_err() {
                 break;
             }

@@ -1,29 +1,32 @@
 //! Compaction: the live records of a sealed segment move to an open one, and its zone becomes free.
 //!
-//! A step takes the next few records of the victim, copies those that are live, fences once, and lets the index name the copies
-//! where it still names the originals (`relocate.rs`). Nobody is locked out meanwhile. Copies keep their sequence numbers: after a
-//! crash the copy and the original say the same.
+//! A step takes the next few records of the victim, copies those that are live, fences once, and lets the
+//! index name the copies where it still names the originals (`relocate.rs`). Nobody is locked out meanwhile.
+//! Copies keep their sequence numbers: after a crash the copy and the original say the same.
 //!
-//! A tombstone moves as well, under the lock of its key (`careful.rs`), unless a later record of its key is in the index, or no segment
-//! holds it any more: then no older record of its key can be anywhere. Which segments hold it, and why that is enough, is
-//! said in `parts/src/heap/segments/lives.rs`.
+//! A tombstone moves as well, under the lock of its key (`careful.rs`), unless a later record of its key is
+//! in the index, or no segment holds it any more: then no older record of its key can be anywhere. Which
+//! segments hold it, and why that is enough, is said in `parts/src/heap/segments/lives.rs`.
 //!
-//! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move one by one.
+//! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move
+//! one by one.
 //!
-//! A segment that a client has open cannot be cleaned, and holds back the tombstones that are younger. A client that rests
-//! would do so for ever, so all segments are taken away from their clients when nothing else helps: they look for that under
-//! the lock of each key.
+//! A segment that a client has open cannot be cleaned, and holds back the tombstones that are younger. A
+//! client that rests would do so for ever, so all segments are taken away from their clients when nothing
+//! else helps: they look for that under the lock of each key.
 //!
 //! The zone is given back when every reader has left that could still reach its records.
 //!
-//! In a large pool several may compact at a time, each with a victim and a segment for the copies. What is live of a victim
-//! fits what is left of that segment, or one more; so nobody begins a victim for which there is neither, or a second one without
-//! a zone for each: whoever takes the last zone can end what it has begun, and that gives a zone to the others. Who looks for
-//! work goes on with what others have begun and left.
+//! In a large pool several may compact at a time, each with a victim and a segment for the copies. What is
+//! live of a victim fits what is left of that segment, or one more; so nobody begins a victim for which there
+//! is neither, or a second one without a zone for each: whoever takes the last zone can end what it has
+//! begun, and that gives a zone to the others. Who looks for work goes on with what others have begun and
+//! left.
 //!
-//! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind, or there is none,
-//! writers pay for the space that they use up: while few zones are left, each write is preceded by a step, and one that
-//! finds no room at all takes as many as it needs, but cleans nothing that was opened since, unless others take what it makes.
+//! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind,
+//! or there is none, writers pay for the space that they use up: while few zones are left, each write is
+//! preceded by a step, and one that finds no room at all takes as many as it needs, but cleans nothing that
+//! was opened since, unless others take what it makes.
 
 mod careful;
 mod pace;
@@ -115,8 +118,8 @@ struct Worker {
     participant: Participant,
     writer: Writer,
     victim: Option<(ZoneId, Position)>,
-    /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head of theirs and
-    /// nothing that supersedes it.
+    /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head
+    /// of theirs and nothing that supersedes it.
     expired: Vec<ValueZones>,
 }
 
@@ -129,11 +132,13 @@ struct Agenda {
     begun: Vec<(ZoneId, u64)>,
 }
 
-/// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from waiting, since
-/// what is left free could hold garbage instead, and the more of it there is, the less has to be copied.
+/// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from
+/// waiting, since what is left free could hold garbage instead, and the more of it there is, the less has to
+/// be copied.
 const LOW_WATER_DIVISOR: u32 = 256;
 
-/// Zones of a pool, as a divisor, for each that may compact at a time, since each keeps one open; and how many may at most.
+/// Zones of a pool, as a divisor, for each that may compact at a time, since each keeps one open; and how
+/// many may at most.
 const WORKERS_DIVISOR: u32 = 512;
 const MOST_WORKERS: u32 = 4;
 
@@ -148,7 +153,8 @@ struct Demand {
     born_before: u64,
     /// It gives at least so many bytes back.
     least: u64,
-    /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes one.
+    /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes
+    /// one.
     tombstone_share: u64,
     /// So much room behind its records is reason enough to move them, if there is no other.
     place: u64,
@@ -157,7 +163,8 @@ struct Demand {
 }
 
 impl Compactor {
-    /// A compactor at which so many may work at a time, and whose cleaner takes so many records under one fence.
+    /// A compactor at which so many may work at a time, and whose cleaner takes so many records under one
+    /// fence.
     pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: u32, piece: usize) -> Compactor {
         let worker = |_| {
             let (participant, writer) = (epochs.register(), Writer::new(heap, None));
@@ -203,8 +210,8 @@ impl Compactor {
         self.retire(guard, Retired { segment: None, values: vec![value] });
     }
 
-    /// Takes what is gone; its zones are free when no reader is left. Whoever makes room next finds them: the caller may not
-    /// come back for long.
+    /// Takes what is gone; its zones are free when no reader is left. Whoever makes room next finds them: the
+    /// caller may not come back for long.
     fn retire(&self, guard: &Guard<'_>, retired: Retired) {
         let ripe = self.ripe.clone();
         self.retired.fetch_add(1, Ordering::AcqRel);
@@ -212,7 +219,8 @@ impl Compactor {
         guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
     }
 
-    /// A worker that nobody has, rather one that has begun a victim than another, so that none stays half done.
+    /// A worker that nobody has, rather one that has begun a victim than another, so that none stays half
+    /// done.
     fn worker(&self) -> SpinGuard<'_, Worker> {
         let (mut free, first) = (None, self.failures.load(Ordering::Relaxed) % self.workers.len());
         let (before, from) = self.workers.split_at(first);
@@ -266,7 +274,8 @@ impl Compactor {
 impl<I: Index> Spine<I> {
     /// Gives all zones back that no reader can reach any more, and the compactor's own segments to others.
     pub(crate) fn give_back(&self) {
-        // Who waits for a zone gets one when another has ended, and the last is left when there is one beside it.
+        // Who waits for a zone gets one when another has ended, and the last is left when there is one beside
+        // it.
         for _ in 0..=self.compactor.workers.len() {
             self.leave_segments(&mut self.all_workers());
             self.free_all_ripe();
@@ -278,11 +287,12 @@ impl<I: Index> Spine<I> {
         self.compactor.workers.iter().map(SpinLock::lock).collect()
     }
 
-    /// Leaves the compactor's own segments to others, and tells whether there was one. What has been begun is ended before: it
-    /// may need the room in them.
+    /// Leaves the compactor's own segments to others, and tells whether there was one. What has been begun is
+    /// ended before: it may need the room in them.
     ///
-    /// As long as no zone is free and victims are still to be, the segments stay: the last one holds only copies of records
-    /// in those, so that recovery can give it back. With anything else in it, a crash would leave no zone to move records to.
+    /// As long as no zone is free and victims are still to be, the segments stay: the last one holds only
+    /// copies of records in those, so that recovery can give it back. With anything else in it, a crash would
+    /// leave no zone to move records to.
     fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
         let mut left = false;
         for worker in workers {

@@ -1,4 +1,5 @@
-//! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks for it.
+//! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks
+//! for it.
 
 use super::{Compacted, Demand, Worker};
 use crate::background::Progress;
@@ -10,8 +11,8 @@ use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
 
-/// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often at most for
-/// each time that they are written.
+/// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often
+/// at most for each time that they are written.
 const LEAST_DIVISOR: u64 = 64;
 
 /// Records that a step of a writer takes at most, so that it waits for microseconds.
@@ -20,8 +21,8 @@ const PIECE_OF_WRITER: usize = 32;
 /// Share of the low water, as a divisor, below which writers help the cleaner.
 const HELPERS_SHARE: u32 = 2;
 
-/// Share of all record bytes, as a divisor, that tombstones may take before the oldest segments are cleaned for their sake:
-/// by a writer, and when compaction was asked for.
+/// Share of all record bytes, as a divisor, that tombstones may take before the oldest segments are cleaned
+/// for their sake: by a writer, and when compaction was asked for.
 const TOMBSTONE_SHARE: u64 = 16;
 const ASKED_TOMBSTONE_SHARE: u64 = 256;
 
@@ -70,8 +71,9 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is hopeless, or if others
-    /// have taken all room that was made for as long as its [`Patience`] lasts. The caller holds no lock.
+    /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is
+    /// hopeless, or if others have taken all room that was made for as long as its [`Patience`] lasts. The
+    /// caller holds no lock.
     #[cold]
     pub(in crate::log) fn make_space(&self, (len, zones): (u64, u32), purpose: Use) -> Result<bool, Error> {
         // Asked before all that is learnt about segments, which is out of date when this has changed.
@@ -84,7 +86,8 @@ impl<I: Index> Spine<I> {
         let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
         let mut revoked = false;
-        // Or each large value that is refused would have all segments cleaned once more, for what was deleted since the last one.
+        // Or each large value that is refused would have all segments cleaned once more, for what was deleted
+        // since the last one.
         if purpose == Use::Put && zones > 0 && self.is_out_of_reach(len, zones, turnover) {
             return Ok(false);
         }
@@ -105,29 +108,32 @@ impl<I: Index> Spine<I> {
                 demand.tombstone_share = ASKED_TOMBSTONE_SHARE;
                 continue;
             }
-            // And room becomes a place that nobody can use: the end of a run seals what is open, and tombstones of keys that
-            // were not there may leave nothing else to clean.
+            // And room becomes a place that nobody can use: the end of a run seals what is open, and
+            // tombstones of keys that were not there may leave nothing else to clean.
             if demand.place == u64::MAX {
                 demand.place = len.max(least);
                 continue;
             }
-            // Readers that were here when the last segments were cleaned will soon have left, unless someone keeps a guard
-            // for long. Asked while nobody can free those: what is not seen here is offered below, or was taken.
+            // Readers that were here when the last segments were cleaned will soon have left, unless someone
+            // keeps a guard for long. Asked while nobody can free those: what is not seen here is offered
+            // below, or was taken.
             let is_retired = self.compactor.retired() > 0;
             drop(workers);
             if self.heap.offers(len, purpose, zones) {
                 break;
             }
-            // Who deletes at this moment has the segment that is kept for that; who goes on in another segment has two; and
-            // others clean as well.
+            // Who deletes at this moment has the segment that is kept for that; who goes on in another
+            // segment has two; and others clean as well.
             let someone_leaves = is_retired || self.heap.lends() || self.compactor.has_begun();
-            // While this writer looked, or did not run, others may have had two, or taken all room that was made and opened every
-            // segment anew. Asked last: who is no longer seen to have two has been counted.
+            // While this writer looked, or did not run, others may have had two, or taken all room that was
+            // made and opened every segment anew. Asked last: who is no longer seen to have two has been
+            // counted.
             let turned_over = self.heap.turnover();
             let has_turned_over = turned_over != turnover;
             if has_turned_over {
                 turnover = turned_over;
-                // What others superseded since may be garbage that only they know of, in a segment that they have passed on.
+                // What others superseded since may be garbage that only they know of, in a segment that they
+                // have passed on.
                 self.settle_all(&participant.pin())?;
                 demand.born_before = self.heap.draw();
                 revoked = false;
@@ -139,22 +145,24 @@ impl<I: Index> Spine<I> {
         Ok(true)
     }
 
-    /// Whether the place that is wanted is not to be had, if every segment held live records alone and every reader had left: unless
-    /// others have zones at this moment that they give back, or have had some since this turnover.
+    /// Whether the place that is wanted is not to be had, if every segment held live records alone and every
+    /// reader had left: unless others have zones at this moment that they give back, or have had some since
+    /// this turnover.
     fn is_out_of_reach(&self, len: u64, zones: u32, turnover: u64) -> bool {
         // Records lose their hints when they are moved, so compaction gives more than that.
         if self.gives_hints {
             return false;
         }
-        // Nobody frees segments or values that are no longer needed meanwhile, which would be counted nowhere.
+        // Nobody frees segments or values that are no longer needed meanwhile, which would be counted
+        // nowhere.
         let _workers = self.all_workers();
         let Some(most) = self.heap.most_zones_for_puts(len) else { return false };
         let lacks = most + u64::from(self.compactor.retired_zones()) < u64::from(zones);
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until one more zone is free, which has the storage that it was written with; `false` if nothing can
-    /// be cleaned. The caller holds no lock.
+    /// On a full disk, compacts until one more zone is free, which has the storage that it was written with;
+    /// `false` if nothing can be cleaned. The caller holds no lock.
     #[cold]
     pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
         let participant = self.epochs.register();
@@ -167,7 +175,8 @@ impl<I: Index> Spine<I> {
             if self.heap.space().free_zones() > free {
                 return Ok(true);
             }
-            // A zone that was cleaned is free when the readers have left that were here, and others clean too.
+            // A zone that was cleaned is free when the readers have left that were here, and others clean
+            // too.
             if !self.step_of_writer(&demand)?
                 && !((self.compactor.retired() > 0 || self.compactor.has_begun()) && patience.lasts())
             {
@@ -176,8 +185,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Takes their segments away from all clients, which may rest; `false` if the compactor has one, since it does not look
-    /// for that. It takes none meanwhile: the caller has all its workers.
+    /// Takes their segments away from all clients, which may rest; `false` if the compactor has one, since it
+    /// does not look for that. It takes none meanwhile: the caller has all its workers.
     fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {
         if workers.iter().any(|worker| worker.writer.segment.is_some()) {
             return false;
@@ -231,8 +240,8 @@ impl<I: Index> Spine<I> {
             let stepped = self.compact_step(&demand);
             match stepped {
                 Ok(true) => {}
-                // What was cleaned is free when the readers have left that were here then. That makes room, and lets
-                // tombstones go that had to outlive it.
+                // What was cleaned is free when the readers have left that were here then. That makes room,
+                // and lets tombstones go that had to outlive it.
                 Ok(false) | Err(Error::PoolFull { .. })
                     if self.compactor.retired() > 0 && patience.lasts() => {}
                 Ok(false) => break,

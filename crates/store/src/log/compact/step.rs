@@ -14,8 +14,8 @@ use quipu_parts::space::ZoneId;
 use quipu_parts::sync::Waiter;
 use std::sync::atomic::Ordering;
 
-/// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still the right ones when their
-/// turn comes.
+/// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still the right
+/// ones when their turn comes.
 const CHOSEN_DIVISOR: usize = 64;
 
 impl<I: Index> Spine<I> {
@@ -61,7 +61,8 @@ impl<I: Index> Spine<I> {
         *victim = Some((zone, position));
         let piece = demand.piece;
         let (mut values, mut others) = (Vec::with_capacity(piece), Vec::new());
-        // SAFETY: the segment is sealed, so nobody appends; nobody frees it before this worker retires it, at its end.
+        // SAFETY: the segment is sealed, so nobody appends; nobody frees it before this worker retires it, at
+        // its end.
         let scan = unsafe { self.heap.scan(zone) };
         let Ok(mut scan) = scan
             .map(|scan| scan.from(position))
@@ -82,7 +83,8 @@ impl<I: Index> Spine<I> {
             }
         }
         let mut done = Relocated::default();
-        // The others after them: whether a tombstone may go is known when all older records before it have moved.
+        // The others after them: whether a tombstone may go is known when all older records before it have
+        // moved.
         let moved = self.relocate(&guard, writer, &values, &mut done).and_then(|()| {
             let mut batches = others.chunks(AT_ONCE);
             batches.try_for_each(|some| self.move_carefully(&guard, writer, zone, some, expired, &mut done))
@@ -115,7 +117,8 @@ impl<I: Index> Spine<I> {
         let nothing = if others > 0 { Step::OthersFirst } else { Step::NothingToDo };
         let fits = |zone| zones > 0 || self.heap.live_bytes(zone) <= room;
         let victim = self.next_victim(&mut agenda, room, demand, fits).ok_or(nothing)?;
-        // The run begins, durably, before anything changes: also if nothing has to move before the zone is freed.
+        // The run begins, durably, before anything changes: also if nothing has to move before the zone is
+        // freed.
         self.heap.draw();
         if !self.heap.claim(&victim) {
             return Err(Step::Taken);
@@ -136,9 +139,9 @@ impl<I: Index> Spine<I> {
         self.compactor.agenda.lock().begun.retain(|(begun, _)| *begun != zone);
     }
 
-    /// The next segment to clean. Many are chosen at a time, since who chooses looks at all: by the demand of who chose them,
-    /// of which only the age is asked again. Meanwhile they can only become emptier, but for those that someone writes to,
-    /// which cannot be claimed.
+    /// The next segment to clean. Many are chosen at a time, since who chooses looks at all: by the demand of
+    /// who chose them, of which only the age is asked again. Meanwhile they can only become emptier, but for
+    /// those that someone writes to, which cannot be claimed.
     fn next_victim(
         &self,
         agenda: &mut Agenda,

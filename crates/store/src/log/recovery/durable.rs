@@ -1,12 +1,14 @@
-//! Recovery of a store whose index is in the pool: the index is believed, and the records are not read (PACMAN section 3.5).
+//! Recovery of a store whose index is in the pool: the index is believed, and the records are not read
+//! (PACMAN section 3.5).
 //!
-//! What is read is a line of each zone: the header of a segment, with its life and its end, or that of a zone of the index. Where records
-//! end in segments that a crash has left open is found out later, as what is dead is.
+//! What is read is a line of each zone: the header of a segment, with its life and its end, or that of a zone
+//! of the index. Where records end in segments that a crash has left open is found out later, as what is dead
+//! is.
 //!
 //! # Why the index can be believed
 //!
-//! It names a record only after that was durable, and a record's segment is freed only when the index has durably
-//! forgotten all of it. So whatever a crash leaves of the index, what it names is there:
+//! It names a record only after that was durable, and a record's segment is freed only when the index has
+//! durably forgotten all of it. So whatever a crash leaves of the index, what it names is there:
 //!
 //! | cut off | left | settled by |
 //! |---|---|---|
@@ -22,14 +24,14 @@
 //!
 //! # The clock
 //!
-//! Nobody sees the numbers of records that are not read. All were drawn below the ceiling in the superblock, which was durable
-//! before, and the clock goes on from there; if a copy of the superblock is lost, from as far above it as the other copy's ceiling
-//! may have been. Lives are seen, and passed.
+//! Nobody sees the numbers of records that are not read. All were drawn below the ceiling in the superblock,
+//! which was durable before, and the clock goes on from there; if a copy of the superblock is lost, from as
+//! far above it as the other copy's ceiling may have been. Lives are seen, and passed.
 //!
 //! # After a crash of the system
 //!
-//! Under a file whose durability covers crashes of processes only, pages may be old, new or zero anywhere, those of the index
-//! included, and no word of it proves that it is the latest. Such a pool is refused.
+//! Under a file whose durability covers crashes of processes only, pages may be old, new or zero anywhere,
+//! those of the index included, and no word of it proves that it is the latest. Such a pool is refused.
 
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
@@ -56,7 +58,8 @@ struct Headers {
     highest: u64,
 }
 
-/// Takes over the segments of a pool that was just mapped, whose index was examined, and settles what a crash left open.
+/// Takes over the segments of a pool that was just mapped, whose index was examined, and settles what a crash
+/// left open.
 pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result<RecoveryReport, Error> {
     let Existing { holes, found: mut space, progress } = pool;
     let heap = &spine.heap;
