@@ -1,11 +1,12 @@
 //! A table of locks in DRAM for places in PM.
 //!
-//! A lock that lies beside what it protects, in PM, costs a write there each time it is taken and each time it is given back, and may
-//! be found locked after a crash. In a small table of their own the locks stay in the cache and vanish with the process (MPKV, section
-//! 3.1: volatile lock management). Two places may share a lock; whoever holds one hardly ever waits for that.
+//! A lock that lies beside what it protects, in PM, costs a write there each time it is taken and each time
+//! it is given back, and may be found locked after a crash. In a small table of their own the locks stay in
+//! the cache and vanish with the process (MPKV, section 3.1: volatile lock management). Two places may share
+//! a lock; a holder hardly ever waits for the other.
 //!
-//! The paper's lock word tells which operation holds it (section 3.3). Here that is told by the lock of the key, which is held for longer:
-//! see [`commit`](crate::commit).
+//! The paper's lock word tells which operation holds it (section 3.3). Here that is told by the lock of the
+//! key, which is held for longer: see [`commit`](crate::commit).
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Waiter, point};
@@ -48,7 +49,8 @@ impl LockTable {
         self.lock_number(self.of(place))
     }
 
-    /// The locks of two places; one if they share it. Whoever takes two takes them in this way, and no other lock of the table before.
+    /// The locks of two places; one if they share it. A caller takes two in this way, and holds no other of
+    /// the table.
     pub fn lock_both(&self, places: [u64; 2]) -> (LockGuard<'_>, Option<LockGuard<'_>>) {
         let [one, other] = places.map(|place| self.of(place));
         let first = self.lock_number(one.min(other));

@@ -9,7 +9,7 @@ use super::parked::Parked;
 /// Writes of a client that may be parked: the index lines of one are on the way, the old record of the other.
 const DEPTH: usize = 2;
 
-/// A client's writes that are durable and may not be published yet, in the order of a ring.
+/// A client's last writes, parked or about to be, in the order of a ring.
 #[derive(Default)]
 pub struct Lag<T> {
     entries: [Entry<T>; DEPTH],

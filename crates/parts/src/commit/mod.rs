@@ -1,7 +1,7 @@
 //! How a durable write becomes the one that readers find. Two protocols, and no trait over them.
 //!
 //! *Now* ends a write whose key is locked: its record is durable behind one fence, then the index names it,
-//! then the old record is released, then the key is unlocked. It needs the [locks](Stripes) alone.
+//! then the old record is released, then the key is unlocked. It needs only [locks](Stripes).
 //!
 //! *Late* takes two cache misses off a put: the index slot and the old record depend on each other, and
 //! neither is needed to make the new record durable. So the writer fences its record, *parks* the word that
@@ -19,6 +19,8 @@
 //!    +---------------------------------------------+
 //! ```
 //!
+//! UNSEEN is LOCKED with a write [on offer](StripeGuard::offer); parking ends the offer.
+//!
 //! *Linearizability.* A parked write takes effect when it is parked, before it is acknowledged. The walk sees
 //! to it that nobody comes upon its record earlier: a log does not use a place again while a reader is there,
 //! and a slot's page is held until its record is parked. A reader looks at the stripe before it looks at the
@@ -26,18 +28,16 @@
 //! free or locked stripe tells that every write acknowledged before the reader began has been published,
 //! since a stripe leaves PARKED only through PUBLISHING. So no later reader misses what an earlier one saw.
 //!
-//! *Waiting.* Writers of one stripe wait for each other, as with any lock. A reader waits only while another
-//! thread publishes a write of the very hash that it looks for: a few stores to DRAM, and over slots a fence
-//! or two.
+//! *Waiting.* Writers of one stripe wait for each other. A reader waits only while another thread publishes
+//! a write of the very hash that it looks for: a few stores to DRAM, and over slots a fence or two.
 //!
-//! *Panics.* Nobody knows how much a publication had done when it panicked. Its stripe has FAILED then, for
-//! good: readers get an error, and a writer that waits for the lock panics too.
+//! *Panics.* Nobody knows how much a publication had done when it panicked. Its stripe has FAILED for good:
+//! readers get an error, and a writer that waits for the lock panics too.
 //!
 //! *Reuse.* The stripe names a parked record and the index does not, so an epoch alone does not protect it.
 //! Everything parked before is to be published before its space is used again.
 //!
-//! Source: MPKV (section 3.2) lets a later operation complete the second phase of an earlier one; its phase
-//! is a bit in PM.
+//! Source: MPKV (section 3.2), where a later operation completes the second phase of an earlier one.
 
 mod lag;
 mod parked;

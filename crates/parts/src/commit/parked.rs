@@ -5,12 +5,12 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Waiter, panicking, point};
 use std::mem;
 
-/// Something durable that is not published yet.
+/// A word that is to be published: its record is durable, or is made so while it is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The hash of its key.
     pub hash: u64,
-    /// What is to be published.
+    /// The word that the index is to have.
     pub word: u64,
 }
 
@@ -130,7 +130,8 @@ impl StripeGuard<'_> {
         self.assert_held();
         point();
         self.stripe.word.store(parked.word, Ordering::Relaxed);
-        // Released: a reader of this hash knows that every word parked here before has been published.
+        // Released: a reader that still sees the state of an earlier parking, and this hash, knows by the
+        // hash that the earlier word has been published.
         self.stripe.hash.store(parked.hash, Ordering::Release);
         persist();
         self.is_parked.set(true);

@@ -35,7 +35,8 @@ pub(super) struct Stripe {
     pub(super) hash: AtomicU64,
     /// The parked word, likewise.
     pub(super) word: AtomicU64,
-    /// The highest sequence number that was given to a record of this stripe; read and written while locked.
+    /// The highest sequence number that was given to a record of this stripe. Written while locked; read by
+    /// the holder, by a publisher, and by waiters ([`Stripe::unseen`]).
     pub(super) newest: AtomicU64,
 }
 
@@ -73,7 +74,8 @@ impl Stripes {
     /// rising order.
     ///
     /// # Panics
-    /// If the stripe has [failed](Failed). A store that knows this from elsewhere refuses the call before.
+    /// If the stripe has [failed](Failed). A store refuses writes from then on, so only writers that were
+    /// already under way come here.
     #[inline]
     pub fn lock(&self, stripe: usize, publish: impl FnOnce(Parked)) -> StripeGuard<'_> {
         let stripe = &self.stripes[stripe];
@@ -138,7 +140,7 @@ pub struct StripeGuard<'a> {
 }
 
 impl StripeGuard<'_> {
-    /// The number of a write on offer that nobody had seen yet while this guard's owner already waited.
+    /// The number of a write that was on offer, unseen, at a moment when this guard's owner already waited.
     #[inline]
     pub fn met(&self) -> Option<u64> {
         self.met

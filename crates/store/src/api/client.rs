@@ -12,9 +12,10 @@ use std::time::Duration;
 
 /// One thread's access to a [`Store`](crate::Store): create one for each thread.
 ///
-/// A client owns the segment that it appends to, so clients do not wait for each other except for the same
-/// key. Every write is durable, in the sense of the store's [`statement`](crate::Store::statement), when its
-/// method returns. Dropping a client leaves its segment to the next.
+/// A client owns the segments that it appends to, so clients seldom wait for each other: for the lock of a
+/// key, which keys of one stripe share, and for a moment in the index. Every write is durable, in the sense
+/// of the store's [`statement`](crate::Store::statement), when its method returns. Dropping a client leaves
+/// its segment to the next.
 ///
 /// # Which reads see a write
 ///
@@ -26,8 +27,8 @@ use std::time::Duration;
 /// A clock is no such message. A read on another processor that begins a few dozen nanoseconds after the
 /// write returned may miss it, since the write can still be on its way out of the writer's processor; 75 ns
 /// have been measured. It will not miss it for long, and never goes back: a thread that has seen a write sees
-/// it, or a later one, from then on. Other memory that the writer reads afterwards is ordered behind the
-/// write as behind the release of a lock.
+/// it, or a later one, from then on. The writer's later reads of other memory are not ordered behind the
+/// write: it ends like the release of a lock.
 pub struct Client {
     session: InPlace,
 }
@@ -45,8 +46,9 @@ impl Client {
     /// Gives `key` this value.
     ///
     /// # Errors
-    /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`], or a
-    /// failure of the medium; the key keeps its old value.
+    /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`],
+    /// [`Error::ReadOnly`], [`Error::BackgroundFailed`], or a failure of the medium; the key keeps its old
+    /// value.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -224,8 +226,8 @@ impl Client {
             self.session.check(key.as_ref(), value.as_ref())?;
         }
         for pairs in pairs.chunks(AT_ONCE) {
-            // Asked for once and checked again, before anything is locked: what a caller's `as_ref` returns
-            // may change, and it may panic.
+            // Asked for once and checked again, before anything is locked: a caller's `as_ref` may
+            // return other bytes each time, and may panic.
             let mut resolved = [(&[][..], &[][..]); AT_ONCE];
             for (place, (key, value)) in resolved.iter_mut().zip(pairs) {
                 *place = (key.as_ref(), value.as_ref());

@@ -1,7 +1,7 @@
 //! What the façade sees of a design: an [`Engine`] that all share, and a [`Session`] for each client.
 //!
-//! A walk implements both, and its types end here: all that is below is compiled for its parts. A method that only some walks have
-//! refuses by default.
+//! A walk implements both, and its types end here: all that is below is compiled for its parts. A method that
+//! only some walks have refuses by default.
 
 pub(crate) mod site;
 #[cfg(test)]
@@ -40,7 +40,8 @@ pub(crate) trait Engine: Send + Sync {
     /// Who may write.
     fn admission(&self) -> &Arc<Admission>;
 
-    /// The work that runs beside its clients, anew for each start of its threads; the bells are the same each time.
+    /// The work that runs beside its clients, anew for each start of its threads; the bells are the same each
+    /// time.
     fn jobs(self: Arc<Self>) -> Vec<Job>;
 
     /// The bell of the job that raises the [clock](Engine::clock) ahead of need, if one does.
@@ -72,19 +73,20 @@ pub(crate) trait Engine: Send + Sync {
     /// Proves everything. The caller has the store for itself.
     fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error>;
 
-    /// Publishes what clients have left, and gives back what waited for readers. The caller has the store for itself.
+    /// Publishes what clients have left, and gives back what waited for readers. The caller has the store for
+    /// itself.
     fn quiesce(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Leaves a pool that this run has changed so that the next open has little to do. Returns the name of the checkpoint, or of
-    /// none. The caller has the store for itself, which is quiet.
+    /// Leaves a pool that this run has changed so that the next open has little to do. Returns the name of
+    /// the checkpoint, or of none. The caller has the store for itself, which is quiet.
     fn retire(&self) -> Result<CheckpointEntry, Error> {
         Ok(CheckpointEntry::default())
     }
 
-    /// Copies what proves itself of a pool that was [not recovered](crate::engine::site::How::Unrecovered). `wrong` is what its metadata
-    /// was found guilty of.
+    /// Copies what proves itself of a pool that was [not recovered](crate::engine::site::How::Unrecovered).
+    /// `wrong` is what its metadata was found guilty of.
     fn salvage(
         &self,
         _wrong: &[SpaceError],
@@ -115,7 +117,7 @@ impl dyn Engine + '_ {
         self.space().region()
     }
 
-    /// An error if a thread has panicked at its work. What is in DRAM may be wrong then.
+    /// An error if a thread has panicked at its work. Structures in DRAM may be wrong then.
     fn fail_with_background(&self) -> Result<(), Error> {
         if self.admission().has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
     }
@@ -129,15 +131,17 @@ impl dyn Engine + '_ {
     /// Gives the storage of free zones back to the file system. The caller has the store for itself.
     pub(crate) fn trim(&self) -> Result<u64, Error> {
         self.admission().admit()?;
-        // The checkpoint of the last close lies in such zones. A run that has begun leaves another when it ends.
+        // The checkpoint of the last close lies in such zones. A run that has begun leaves another when it
+        // ends.
         self.clock().draw(self.space());
-        // The zone table that says they are free must not be lost to a crash of the system that leaves them without their headers.
+        // The zone table that says they are free must not be lost to a crash of the system that leaves them
+        // without their headers.
         self.sync()?;
         Ok(self.space().discard_free_zones()?)
     }
 
-    /// Leaves the pool so that the next open knows that nothing is missing, unless it was only read. The caller has the store for
-    /// itself.
+    /// Leaves the pool so that the next open knows that nothing is missing, unless it was only read. The
+    /// caller has the store for itself.
     pub(crate) fn close(&self) -> Result<(), Error> {
         self.fail_with_background()?;
         if self.region().is_read_only() {
@@ -157,17 +161,19 @@ impl dyn Engine + '_ {
         self.sync()
     }
 
-    /// Writes a file back to its device. What a persistent module or the simulator holds is durable when it is fenced.
+    /// Writes a file back to its device. On a persistent module or the simulator every fenced write is
+    /// durable.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         if self.region().kind() == MediumKind::File { Ok(self.region().sync()?) } else { Ok(()) }
     }
 }
 
-/// Keys or pairs that a session takes in one call, at most: so many cache misses overlap, and so many records share a fence.
+/// Keys or pairs that a session takes in one call, at most: so many cache misses overlap, and so many records
+/// share a fence.
 pub(crate) const AT_ONCE: usize = 32;
 
-/// A session in the memory of its client (1 KiB; a longer one would be on the heap). In a box of its own every put took 14 ns
-/// longer, of 230.
+/// A session in the memory of its client (1 KiB; a longer one would be on the heap). In a box of its own
+/// every put took 14 ns longer, of 230.
 pub(crate) type InPlace = SmallBox<dyn Session, [u64; 128]>;
 
 /// One client's access to an engine. It ends when it is dropped, and leaves to the next what it has opened.
@@ -295,7 +301,8 @@ pub(crate) trait Session: Send + Any {
     }
 }
 
-/// What keeps the records that a session shows from reuse, and how far back it looks, if its walk has such a number.
+/// What keeps the records that a session shows from reuse, and how far back it looks, if its walk has such a
+/// number.
 pub(crate) struct Pinned<'s> {
     epoch: Option<epoch::Guard<'s>>,
     /// That number.
@@ -338,7 +345,8 @@ pub(crate) trait Decide {
         false
     }
 
-    /// What becomes of a key that has this. It is asked again, on what the key has then, if room had to be made.
+    /// What becomes of a key that has this. It is asked again, on what the key has then, if room had to be
+    /// made.
     fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_>;
 }
 

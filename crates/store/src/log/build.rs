@@ -59,7 +59,7 @@ impl<I: Index> LogParts<I> {
         LogParts { publishes_late: false, eliminates: false, in_order: None, checkpoints: None }
     }
 
-    /// The same, where puts are published by later writes of their client (see `log/lag.rs`).
+    /// The same, where puts are published by later writes of their client (see `log/publish.rs`).
     pub(crate) const fn late(self) -> LogParts<I> {
         assert!(I::NEVER_FAILS, "a put that has returned cannot fail any more");
         LogParts { publishes_late: true, ..self }

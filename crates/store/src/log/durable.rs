@@ -103,7 +103,7 @@ impl<I: Index> Spine<I> {
         };
         let mut scan = scan.from(position);
         if scan.info().sealed_end.is_none() {
-            // As in one that is sealed: what cannot be read stays as it is.
+            // As in one that is sealed: an unreadable record stays as it is.
             return Ok(self.look_for_end(guard, writer.shard, scan, piece).unwrap_or_else(|_| {
                 self.heap.give_up_survey(zone);
                 None
@@ -164,7 +164,7 @@ impl<I: Index> Spine<I> {
     /// Where the records end of a segment that a crash has left open, at the first place where nothing proves
     /// itself: there, unless the index names what stood there, or something behind it. Then the place is
     /// damaged, and the end is behind the last that is named; the segment's survey will meet the damage, and
-    /// leave it as it is. What a damaged index does not tell may be named.
+    /// leave it as it is. Where the index is damaged, a record is taken for named.
     fn end_of_named(&self, guard: &Guard<'_>, mut scan: Scan<'_>) -> Result<u64, ScanError> {
         let is_named = |reference, record: &RecordView<'_>| {
             let word = self.word(reference, record.kind(), record.header.record_len());

@@ -2,10 +2,10 @@
 //! had overwritten it (MPKV, section 3.3).
 //!
 //! [`quipu_parts::commit`] has the protocol, and why the one that the paper publishes is not linearizable.
-//! What is left to say is which writes take part. The one that returns is ordered directly before the other
-//! one, so both must be *blind*: what neither reads cannot differ. A deletion may leave no record that would
-//! tell its number. A put that expires could take part without harm, and does not, so that what is eliminated
-//! is told in one line. A large value has filled its zones before it comes to the stripe, and they would be
+//! This file says which writes take part. The one that returns is ordered directly before the other one, so
+//! both must be *blind*: neither reads a value that could differ. A deletion may leave no record that would
+//! tell its number. A put that expires could take part without harm, and does not, so that the rule is one
+//! line. A large value has filled its zones before it comes to the stripe, and they would be
 //! nobody's. Those that decide on the old value, and atomic batches, take no part.
 //!
 //! The one that returns has the stripe then, so the other one is as durable as any write that has returned.

@@ -1,10 +1,10 @@
-//! Large values: the way of a put that fills zones of its own before its head goes the way of every record,
-//! and of what the index lets go of.
+//! Large values: their way into zones of their own, before the head goes the way of every record, and their
+//! way out when the index lets the head go.
 //!
 //! The head is an ordinary record of kind [`Kind::Large`], so locks, publication, compaction and recovery see
-//! nothing new. What is new is around it: room for many zones at once, a value that is put together when it
-//! is read, and zones that are given back when the head is superseded. They are given back by whoever makes
-//! room next, as soon as no reader is left that could have seen the head.
+//! nothing new. New is the work around it: room for many zones at once, a value that is put together when it
+//! is read, and zones that are given back when the head is superseded. The next writer that makes room gives
+//! them back, as soon as no reader is left that could have seen the head.
 
 use super::{Located, Session, Spine, Writer, reference_of};
 use crate::options::Twin;

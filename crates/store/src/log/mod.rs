@@ -1,16 +1,17 @@
 //! The walk over logs: the path of every store whose records stand in segments.
 //!
-//! **Locate** (the index gives the old reference) → **place** (room in the heap) → **persist** → **publish**
-//! at the located position → **release** the old record. Nothing is acknowledged before persist; nothing
-//! published before persist; nothing released before publish; nothing reused before the epoch has passed.
-//! [`put`] has them in order.
+//! A write **places** its record in the heap, makes it **persist**, **publishes** it in the index, and
+//! **releases** the old record that it found there. Nothing is acknowledged or published before it persists;
+//! nothing is released before it is replaced in the index; nothing is reused before the epoch has passed.
+//!
+//! A blind write ([`put`]) parks its record and leaves publish and release to a later one, so that their
+//! misses overlap with its way to the medium ([`publish`]; the protocol is [`quipu_parts::commit`]'s). A
+//! write that looks at the old record first ([`modify`]) does everything before it returns.
 //!
 //! Writers of one key exclude each other by the stripe of the key's hash. Sequence numbers are drawn while it
-//! is held, so their order is the order of the writes. Readers lock nothing: a pinned epoch keeps every
-//! record that they can reach from reuse, and published records never change.
-//!
-//! A blind write leaves locate, publish and release to a later one ([`publish`]), so that their misses
-//! overlap with its own way to the medium.
+//! is held, so their order is the order of the writes. A reader takes no lock unless a write of its very hash
+//! is parked, which it publishes then. A pinned epoch keeps every record that a reader can reach from reuse,
+//! and published records never change.
 
 mod append;
 mod batch;
@@ -68,11 +69,12 @@ pub(crate) struct Spine<I: Index> {
     pub(crate) epochs: Collector,
     pub(crate) compactor: Compactor,
     pub(crate) admission: Arc<Admission>,
-    /// Whether blind writes publish late (see [`lag`]): only if the index never fails.
+    /// Whether blind writes publish late (see [`publish`]): only if the index never fails.
     pub(crate) publishes_late: bool,
-    /// Whether words tell how long a record is, where the index has room for that (PACMAN section 3.2).
+    /// Whether garbage is counted by record: words tell how long a record is, if the index has room for that,
+    /// and bits in DRAM tell which records are dead (PACMAN section 3.2).
     pub(crate) sizes_in_words: bool,
-    /// What is hot, if that is kept apart.
+    /// The hot keys, if their records are kept apart.
     pub(crate) hot: Option<Hot>,
     /// Whether records tell where the index has their key, if it can say so.
     pub(crate) gives_hints: bool,
@@ -86,7 +88,7 @@ pub(crate) struct Spine<I: Index> {
     pub(crate) twin: Option<Twin>,
 }
 
-/// What a client owns: its epoch slot, and what it writes with.
+/// A client's own: its epoch slot, its writers, and its parked writes.
 pub(crate) struct Session {
     participant: Participant,
     writers: Writers,
@@ -106,7 +108,7 @@ pub(crate) struct Located<'g> {
     pub(crate) record: RecordView<'g>,
 }
 
-/// A durable record that its index does not name yet.
+/// A record in its place, durable after the next fence, that the index does not name yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'k> {
     pub(crate) key: Key<'k>,
@@ -114,7 +116,7 @@ pub(crate) struct Placed<'k> {
     pub(crate) word: u64,
     /// Its number, if it is a tombstone or may come to be as good as one.
     pub(crate) tombstone: Option<u64>,
-    /// What the index has said of where the key stands.
+    /// The place of the key in the index, as far as the index has told it.
     pub(crate) near: Option<u64>,
 }
 

@@ -40,8 +40,9 @@ impl Noted {
 }
 
 impl<I: Index> Spine<I> {
-    /// Commits a placed record late: it is parked at its stripe, durable, while the old record of the
-    /// client's last write arrives.
+    /// Commits a placed record late: parks it at its stripe, durable. Before the fence it asks for the old
+    /// record of the put before, so that this arrives while the fence waits. Parking ends an
+    /// [offer](StripeGuard::offer) and unlocks the key.
     #[inline(always)]
     pub(super) fn park(
         &self,
@@ -84,12 +85,13 @@ impl<I: Index> Spine<I> {
         self.publish(guard, shard, placed, old)
     }
 
-    /// Publishes the oldest write of this client that is still parked.
+    /// Publishes the client's write before last, if it is still parked.
     #[inline]
     pub(super) fn publish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
         self.publish_own(guard, shard, lag.oldest());
     }
 
+    /// Publishes a write of this client that is still parked, or the later one that is parked in its place.
     #[inline]
     fn publish_own(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) {
         let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
@@ -109,7 +111,7 @@ impl<I: Index> Spine<I> {
         });
     }
 
-    /// Asks for the old record of the write before the one under way, whose index lines have arrived by now.
+    /// Asks for the old record of the client's last parked write; the index lines that name it have arrived.
     #[inline]
     pub(super) fn prefetch_old(&self, guard: &Guard<'_>, lag: &Lag) {
         let youngest = lag.youngest();
@@ -147,8 +149,9 @@ impl<I: Index> Spine<I> {
         let mourner = self.admission.mourner();
         assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
         let offset = self.heap.resolve(reference_of(parked.word));
-        // SAFETY: parked records are whole and never change, and their segment is not reused before they are
-        // published.
+        // SAFETY: parked records are whole and never change. Their segment is not reused before they are
+        // published: compaction publishes the write that is parked for a record's key before it takes that
+        // record for dead (`compact/relocate.rs`, `repoint_all`; `compact/careful.rs` locks the key).
         let record = unsafe { RecordView::published_key(self.region(), offset) };
         let record = record.expect("a client parked a record of this pool");
         let is_one = record.kind() == Kind::Tombstone || record.expires != 0;

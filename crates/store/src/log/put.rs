@@ -1,8 +1,9 @@
 //! The life of a put, from top to bottom. A blind deletion goes the same way; [`super::modify`] looks at the
 //! old record first.
 //!
-//! The order of the beats is that of a processor which waits at its first locked instruction until its last
-//! write has reached the medium: everything that can be done before that instruction is done before.
+//! The order of the beats follows from the processor: its first locked instruction waits until the stores of
+//! the put before have reached the medium. So everything that needs no lock comes before the key's lock. The
+//! end of a put, parked or published at once, is in [`super::publish`].
 
 use super::publish::Lag;
 use super::writers::Writers;
@@ -18,9 +19,9 @@ use quipu_parts::record::{Content, Kind};
 #[derive(Clone, Copy)]
 struct Put<'p> {
     key: Key<'p>,
-    /// Where the index has the key, as far as it has been asked.
+    /// The place of the key in the index, from the prefetch. Only some indexes tell it.
     near: Option<u64>,
-    /// The same for the record to tell; 0 if it does not.
+    /// The hint that the record is to have; 0 for none.
     hint: u64,
     is_hot: bool,
 }
@@ -40,7 +41,7 @@ impl<I: Index> Spine<I> {
         self.write_record(session, content)
     }
 
-    /// The same for a checked content that fits a record, with no look at how much room is left.
+    /// The same for a checked content that fits a record, without giving compaction its share of work first.
     #[inline]
     pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         let Session { participant, writers, lag } = session;
@@ -48,7 +49,7 @@ impl<I: Index> Spine<I> {
         let hinted = Content { hint: put.hint, ..*content };
         let content = if put.hint == 0 { content } else { &hinted };
         let Some((guard, stripe)) = self.hold(participant, writers, lag, &put, content)? else {
-            return Ok(()); // another put has overwritten it already
+            return Ok(()); // eliminated: the put that it met has overwritten it
         };
         let writer = writers.of(put.is_hot);
         let sequence = self.draw(writer, &stripe, content);
@@ -82,8 +83,8 @@ impl<I: Index> Spine<I> {
         Ok(Put { key, near, hint: self.hint(kind, key, participant, is_hot)?, is_hot })
     }
 
-    /// Builds the record where there is room for it, publishes the client's oldest parked write, and locks
-    /// the key. `None` if a write that this one met at the lock has overwritten it.
+    /// Builds the record where there is room for it, publishes the client's write before last if it is still
+    /// parked, and locks the key. `None` if the write is eliminated (see [`super::eliminate`]).
     #[inline(always)]
     fn hold<'s>(
         &'s self,

@@ -270,8 +270,8 @@ impl<I: Index> Spine<I> {
                         false => PastHole::Nothing,
                     };
                     // The run died while it wrote several records under one fence, of which any may have
-                    // arrived; or one that nobody wrote in part was damaged since. What is behind it counts
-                    // in either case.
+                    // arrived; or one that nobody wrote in part was damaged since. The records
+                    // behind it count in either case.
                     let end = match passed {
                         PastHole::Nothing => break,
                         PastHole::Record => scan.offset(),
@@ -462,7 +462,8 @@ impl<I: Index> Spine<I> {
             used.iter().for_each(|(info, _)| self.heap.register(info));
             report.sealed = used.len();
         }
-        // Only now: what makes them needless, or supersedes a large value, may have been in a cache.
+        // Only now: the records that make them needless, or supersede a large value, may have been in a
+        // cache.
         for (info, _) in &findings.needless {
             self.heap.free(info.zone);
         }

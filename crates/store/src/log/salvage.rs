@@ -1,8 +1,9 @@
-//! Salvage: what proves itself in a damaged pool, copied into a new one, and by key what does not.
+//! Salvage: the records of a damaged pool that prove themselves, copied into a new one, and the keys of those
+//! that do not.
 //!
-//! The damaged pool is only read. Its records are found as recovery finds them, but whatever cannot be read
-//! is passed over. In the bytes that were passed over, a header may still be legible, though nothing proves
-//! it: so keys can be named whose latest record is lost, with the older one, if there is one, in its place.
+//! The damaged pool is only read. Its records are found as recovery finds them, but unreadable bytes are
+//! passed over. In the bytes that were passed over, a header may still be legible, though nothing proves it:
+//! so keys can be named whose latest record is lost, with the older one, if there is one, in its place.
 
 use super::recovery::{self, Findings};
 use crate::engine::Session;

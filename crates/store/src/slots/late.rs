@@ -1,45 +1,48 @@
 //! Publishing a put with later writes of its client.
 //!
-//! Of what a put waits for, the index's line and the line with the old record's mark come from memory one after the other, and the
-//! fence behind the mark's clearing is a third. None of them is needed for the put to be durable. So it is parked at the stripe
-//! of its key (see [`quipu_parts::commit`]) and returns; two writes later the client publishes it, all lines at hand, and the
-//! mark is cleared under the first fence of that write's own record:
+//! Of what a put waits for, the index's line and the line with the old record's mark come from memory one
+//! after the other, and the fence behind the mark's clearing is a third. None of them is needed for the put
+//! to be durable. So it is parked at the stripe of its key (see [`quipu_parts::commit`]) and returns; two
+//! writes later the client publishes it, all lines at hand, and the mark is cleared under the first fence of
+//! that write's own record:
 //!
 //! ```text
 //! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1 and its old record | fence | park n | page free
 //!                        +--- stripe and page of the old record held ------------------------------------------------------------+
 //! ```
 //!
-//! Until the second fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is
-//! still marked, and nobody gets the page, who could write to the place. Beside the fences and the lock of the index's segment,
-//! whose holder waits for nothing, only one thing is waited for while these are held: if the page of the old record cannot be had
-//! at once, that release comes behind the fences, with one of its own, and waits for the page; who has it waits for no stripe.
-//! Whoever else comes for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
+//! Until the second fence nobody else gets at the key of `n - 2`, who could delete the new record durably
+//! while the old one is still marked, and nobody gets the page, who could write to the place. Beside the
+//! fences and the lock of the index's segment, whose holder waits for nothing, only one thing is waited for
+//! while these are held: if the page of the old record cannot be had at once, that release comes behind the
+//! fences, with one of its own, and waits for the page; who has it waits for no stripe. Whoever else comes
+//! for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
 //!
 //! If the page could be had at once, the clearing of the mark is durable behind the first fence, and key and
 //! page could be let go there. They are held until the put ends: between the fences nothing is unlocked that
 //! can wait, since no measurement says yet that it would gain anything.
 //!
-//! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the paper does not tell
-//! it, so there every put publishes before it returns; and so it does where the index is in the pool and may refuse, and where
-//! bits in DRAM tell what is dead: then the old record is not even looked at. A record whose value fills blocks of its own is
-//! published at once too, since others would have to read all of it to learn its key.
+//! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the
+//! paper does not tell it, so there every put publishes before it returns; and so it does where the index is
+//! in the pool and may refuse, and where bits in DRAM tell what is dead: then the old record is not even
+//! looked at. A record whose value fills blocks of its own is published at once too, since others would have
+//! to read all of it to learn its key.
 //!
-//! A record that is parked is marked and not named by the index. Reclamation leaves such a record alone, and its block is not
-//! freed, since it looks like one that its client is about to let go; and the record that it has replaced, which the index
-//! still names, moves like any other. So who finds that a block cannot be freed has all that is parked published.
+//! A record that is parked is marked and not named by the index. Reclamation leaves such a record alone, and
+//! its block is not freed, since it looks like one that its client is about to let go; and the record that it
+//! has replaced, which the index still names, moves like any other. So who finds that a block cannot be freed
+//! has all that is parked published.
 
 use super::{SlotSession, SlotSpine};
 use crate::options::Twin;
-use quipu_parts::commit as lag;
-use quipu_parts::commit::{Failed, Parked, StripeGuard, Taken};
+use quipu_parts::commit::{self, Failed, Parked, StripeGuard, Taken};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, Releasing, SizedOffset, Steps, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
 use quipu_parts::sync::Waiter;
 
 /// A client's puts that may be parked.
-pub(super) type Lag = lag::Lag<Seen>;
+pub(super) type Lag = commit::Lag<Seen>;
 
 /// What its client knows of a put that is parked.
 #[derive(Clone, Copy, Default)]
@@ -50,7 +53,8 @@ pub(super) struct Seen {
     pub(super) sighting: Sighting,
 }
 
-/// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind the fences.
+/// An earlier put that the index has learned of. Its key and the page of its old record are held until this
+/// drops, behind the fences.
 #[derive(Default)]
 pub(super) struct Finishing<'s> {
     /// What has still to be released.
@@ -128,15 +132,17 @@ fn let_others_on() {
 impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUCED> {
     type Outcome = ();
 
-    /// Lets the index learn of the put before the last, if it is still parked, and begins to release what that has replaced.
+    /// Lets the index learn of the put before the last, if it is still parked, and begins to release what
+    /// that has replaced.
     #[inline]
     fn lock(&mut self) {
         let (spine, entry) = (self.spine, self.lag.oldest());
         let Some(own) = entry.parked.take() else { return };
         // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
         let Some(taken) = spine.stripes.take(own) else { return };
-        // Who writes another record of this key gives it a number. So if the number is still ours, this one has been parked all the
-        // time, and what the index did not have when we looked it does not have now: reclamation replaces, and adds nothing.
+        // Who writes another record of this key gives it a number. So if the number is still ours, this one
+        // has been parked all the time, and what the index did not have when we looked it does not have now:
+        // reclamation replaces, and adds nothing.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let mourner = spine.admission.mourner();
@@ -167,9 +173,10 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUC
         }
     }
 
-    /// Parks the record, which is durable by now, while its page is still held. A reader may come to its slot with an offset that the
-    /// index named earlier, and find the key there: what it has read no later reader may miss. What is still to be released comes first:
-    /// who took over what is parked would have to wait for it.
+    /// Parks the record, which is durable by now, while its page is still held. A reader may come to its slot
+    /// with an offset that the index named earlier, and find the key there: what it has read no later reader
+    /// may miss. What is still to be released comes first: who took over what is parked would have to wait
+    /// for it.
     #[inline]
     fn publish(&mut self, placed: Placed<'s>) {
         if let Some(old) = self.finishing.old {
@@ -228,8 +235,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         });
     }
 
-    /// Publishes what a client has parked, and releases what it has replaced, durably when this returns. Its record tells the
-    /// key. The caller holds no page, and may hold another key.
+    /// Publishes what a client has parked, and releases what it has replaced, durably when this returns. Its
+    /// record tells the key. The caller holds no page, and may hold another key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
         let mourner = self.admission.mourner();
@@ -246,7 +253,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         mourner.dismiss();
     }
 
-    /// Lets the index name a record of this key. Returns the one that it named before, if that is to be released.
+    /// Lets the index name a record of this key. Returns the one that it named before, if that is to be
+    /// released.
     #[inline]
     fn name(&self, guard: &Guard<'_>, own: Parked, key: Option<&[u8]>, sighting: Sighting) -> Option<Offset> {
         let Parked { hash, word } = own;

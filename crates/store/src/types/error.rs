@@ -74,7 +74,8 @@ pub enum Error {
     PoolFull {
         /// Zones of the pool.
         zones: u32,
-        /// Bytes that were wanted: of the record, of the zones of a large value, or of what the index grows by.
+        /// Bytes that were wanted: of the record, of the zones of a large value, or of what the index grows
+        /// by.
         wanted: u64,
         /// Bytes of free zones, or free blocks, that this could have had.
         free: u64,
@@ -105,8 +106,8 @@ pub enum Error {
         /// Clients alive.
         clients: usize,
     },
-    /// A thread panicked that compacted the pool, or let readers see a write. What it was at is as after a crash: every acknowledged
-    /// write is in the pool. Reads still work, but for a key of which it is not known how far its publication came.
+    /// A thread panicked that compacted the pool, or let readers see a write. The pool is as after a crash:
+    /// every acknowledged write is in it. Reads still work, but for a key whose publication may be half done.
     #[error("a thread has panicked at its work on the store; drop the store and open it again")]
     BackgroundFailed,
     /// An option has an impossible value.

@@ -1,10 +1,10 @@
-//! [`Patience`]: how long a writer that finds no room waits for others: readers that keep what is free from reuse, and writers that
-//! have for a moment what could be cleaned, or take what was.
+//! [`Patience`]: how long a writer that finds no room waits for others. Readers keep free zones from reuse;
+//! other writers hold for a moment segments that could be cleaned, or take the room that was made.
 
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
-/// What is waited for others before the pool is taken for full, in milliseconds; and in turns, since this
+/// The wait for others before the pool is taken for full, in milliseconds; and in turns, since this
 /// thread may not be running while others are. A turn of a busy processor may take some milliseconds, so
 /// there are few. A simulated clock stands still, and its turns are short.
 const PATIENCE_MILLISECONDS: u64 = 100;

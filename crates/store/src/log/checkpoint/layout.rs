@@ -10,10 +10,10 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version that this release writes. It advances with the layout, and with every kind or flag of records that
-/// is added: who believes a checkpoint looks at no record, and could not refuse one.
+/// is added: a reader of a checkpoint looks at no record, and could not refuse one.
 const VERSION: u32 = 2;
 
-/// The oldest version that this release believes. What was added since is zero there, and says so.
+/// The oldest version that this release believes. Later fields are zero there, and say so.
 const OLDEST_VERSION: u32 = 1;
 
 const MAGIC: [u8; 4] = *b"QCKP";

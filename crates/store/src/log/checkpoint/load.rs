@@ -126,7 +126,7 @@ impl Places {
     }
 }
 
-/// Whether these are all segments of the pool: what is committed beside them must be zones of large values.
+/// Whether these are all segments of the pool: every other committed zone must be of a large value.
 /// That heads name these is proved when a segment is scanned; a read tests each that it goes to.
 fn are_all(heap: &LogHeap, segments: &[ZoneId], drawn_end: u64) -> bool {
     let mut listed = segments.iter().peekable();

@@ -17,11 +17,10 @@
 //!
 //! The zone is given back when every reader has left that could still reach its records.
 //!
-//! In a large pool several may compact at a time, each with a victim and a segment for the copies. What is
-//! live of a victim fits what is left of that segment, or one more; so nobody begins a victim for which there
-//! is neither, or a second one without a zone for each: whoever takes the last zone can end what it has
-//! begun, and that gives a zone to the others. Who looks for work goes on with what others have begun and
-//! left.
+//! In a large pool several may compact at a time, each with a victim and a segment for the copies. The
+//! live records of a victim fit the rest of that segment, or one more. So no worker begins a victim without
+//! either, nor a second victim without a zone for each: the worker with the last zone can end its victim,
+//! and that gives a zone to the others. A worker without a victim goes on with one that another has left.
 //!
 //! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind,
 //! or there is none, writers pay for the space that they use up: while few zones are left, each write is
@@ -48,7 +47,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// What is gone and no reader can reach any more.
+/// Segments and values that are gone and that no reader can reach any more.
 type Ripe = Arc<SpinLock<Vec<Retired>>>;
 
 /// A cleaned segment, and large values that nothing names when it is free.
@@ -91,11 +90,11 @@ pub(crate) struct Compactor {
     workers: Box<[SpinLock<Worker>]>,
     /// Records that the cleaner takes in one step.
     piece: usize,
-    /// Steps that found no room: who looks for a worker begins with another one after each.
+    /// Steps that found no room: the search for a worker begins with another one after each.
     failures: AtomicUsize,
     agenda: SpinLock<Agenda>,
     ripe: Ripe,
-    /// The segment of an earlier run of which somebody finds out what is dead in it.
+    /// The segment of an earlier run whose dead records are being found out.
     pub(super) surveying: SpinLock<Surveying>,
     /// Segments and large values that are gone and not free yet, for fear of readers.
     retired: AtomicU32,
@@ -210,8 +209,8 @@ impl Compactor {
         self.retire(guard, Retired { segment: None, values: vec![value] });
     }
 
-    /// Takes what is gone; its zones are free when no reader is left. Whoever makes room next finds them: the
-    /// caller may not come back for long.
+    /// Takes a segment or value that is gone; its zones are free when no reader is left. The next writer that
+    /// makes room finds them: the caller may not come back for long.
     fn retire(&self, guard: &Guard<'_>, retired: Retired) {
         let ripe = self.ripe.clone();
         self.retired.fetch_add(1, Ordering::AcqRel);
@@ -287,8 +286,8 @@ impl<I: Index> Spine<I> {
         self.compactor.workers.iter().map(SpinLock::lock).collect()
     }
 
-    /// Leaves the compactor's own segments to others, and tells whether there was one. What has been begun is
-    /// ended before: it may need the room in them.
+    /// Leaves the compactor's own segments to others, and tells whether there was one. A victim
+    /// under way is ended before: it may need the room in them.
     ///
     /// As long as no zone is free and victims are still to be, the segments stay: the last one holds only
     /// copies of records in those, so that recovery can give it back. With anything else in it, a crash would

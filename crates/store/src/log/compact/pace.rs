@@ -1,5 +1,4 @@
-//! Who compacts, when, and how much: writers that find little room, writers that find none, and whoever asks
-//! for it.
+//! The pace of compaction: for writers that find little room, for writers that find none, and when asked for.
 
 use super::{Compacted, Demand, Worker};
 use crate::background::Progress;
@@ -115,25 +114,25 @@ impl<I: Index> Spine<I> {
                 continue;
             }
             // Readers that were here when the last segments were cleaned will soon have left, unless someone
-            // keeps a guard for long. Asked while nobody can free those: what is not seen here is offered
-            // below, or was taken.
+            // keeps a guard for long. Asked while nobody can free those: a zone that is not seen here is
+            // offered below, or was taken.
             let is_retired = self.compactor.retired() > 0;
             drop(workers);
             if self.heap.offers(len, purpose, zones) {
                 break;
             }
-            // Who deletes at this moment has the segment that is kept for that; who goes on in another
-            // segment has two; and others clean as well.
+            // A client that deletes at this moment has the segment that is kept for that; one that goes on in
+            // another segment has two; and others clean as well.
             let someone_leaves = is_retired || self.heap.lends() || self.compactor.has_begun();
             // While this writer looked, or did not run, others may have had two, or taken all room that was
-            // made and opened every segment anew. Asked last: who is no longer seen to have two has been
-            // counted.
+            // made and opened every segment anew. Asked last: a client that is no longer seen to have two
+            // has been counted.
             let turned_over = self.heap.turnover();
             let has_turned_over = turned_over != turnover;
             if has_turned_over {
                 turnover = turned_over;
-                // What others superseded since may be garbage that only they know of, in a segment that they
-                // have passed on.
+                // Records that others superseded since may be garbage that only they know of, in a segment
+                // that they have passed on.
                 self.settle_all(&participant.pin())?;
                 demand.born_before = self.heap.draw();
                 revoked = false;

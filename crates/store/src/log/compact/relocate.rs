@@ -1,14 +1,14 @@
-//! The pipeline by which what is live of a segment moves: collect, copy, one fence, repoint, flush in
+//! The pipeline by which the live records of a segment move: collect, copy, one fence, repoint, flush in
 //! batches.
 //!
 //! PACMAN section 3.3. Writers are not kept out. A copy is made, and then the index names it if it still
 //! names the original; if a writer was faster, the copy is dead, and that is all. It need not be made void,
 //! although its segment may be younger than the tombstone by which the writer deleted the key: from then on
-//! the segment [holds](LogHeap::hold_tombstones) that one back. What was parked and not published is not
-//! named by the index yet; so before a copy is given up, that is published.
+//! the segment [holds](LogHeap::hold_tombstones) that one back. The index does not name a parked record yet;
+//! so before a copy is given up, the write that is parked for its key is published.
 //!
-//! What is live is told by bits in DRAM (section 3.2) if the heap keeps them, or by the index, which is asked
-//! about each record. A record that says where its entry stands (section 3.1) is repointed there.
+//! Bits in DRAM tell which records are live (section 3.2) if the heap keeps them; otherwise the index is
+//! asked about each record. A record that says where its entry stands (section 3.1) is repointed there.
 
 use crate::log::{Spine, Writer, reference_of};
 use crate::options::Twin;
@@ -50,11 +50,11 @@ struct Copied<'r> {
 }
 
 impl<I: Index> Spine<I> {
-    /// Moves what is live of these values; of a large one the head moves alone. On an error, those before the
-    /// one that failed have moved.
+    /// Moves the live ones of these values; of a large one the head moves alone. On an error, those before
+    /// the one that failed have moved.
     ///
     /// Copies that the index is to name together stand in one segment, since one that has been left may be
-    /// cleaned at once: who cleans it would take copies that the index does not name yet for dead.
+    /// cleaned at once: a cleaner would take copies that the index does not name yet for dead.
     pub(super) fn relocate(
         &self,
         guard: &Guard<'_>,

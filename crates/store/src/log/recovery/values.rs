@@ -52,7 +52,7 @@ impl<I: Index> Spine<I> {
                     None => true,
                 },
                 Some(_) if !self.index.names(&guard, key, word)? => false,
-                // Two heads of one value: whoever wrote the second was no store.
+                // Two heads of one value: no store wrote the second.
                 Some(zones) => zones.iter().filter(|zone| !name(*zone)).count() != 0,
             };
             if is_lost {
