@@ -231,6 +231,8 @@ pub enum Twin {
     ParkedNotSettled,
     /// The zones of a large value that was superseded are free at once, whoever reads it.
     ValueFreedAtOnce,
+    /// Recovery frees the zones of values that nothing names before the segments that a crash has left given up.
+    ValuesFreedBeforeGivenUp,
     /// A checkpoint does not tell which segments hold tombstones back that are older than they are.
     HoldsForgotten,
     /// At recovery, the tombstone that compaction made of a record that had expired does not count more than that record.

@@ -4,11 +4,12 @@
 use quipu::internals::{Testing, Twin};
 use quipu::{Design, Options, Store};
 use quipu_medium::Region;
-use quipu_medium::sim::{SimArena, SimOptions, sched};
+use quipu_medium::sim::{Sim, SimArena, SimOptions, Snapshot, sched};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::rc::Rc;
 
 const ZONE: u64 = 16 << 10;
 
@@ -190,4 +191,48 @@ fn deleted_before_it_moved(twin: Option<Twin>) -> bool {
 fn a_checkpoint_tells_which_segments_hold_tombstones_back() {
     assert!(!deleted_before_it_moved(None));
     assert!(deleted_before_it_moved(Some(Twin::HoldsForgotten)));
+}
+
+/// A large value expires, and compaction gives up the segment of its head. The process dies there; then the machine loses power
+/// while the pool is recovered, at every moment of that: how many of these pools no store can open.
+fn refused_after_a_process_and_then_the_power_was_lost(twin: Option<Twin>) -> usize {
+    let region = region(12, 1);
+    let sim = region.simulator().expect("simulated").clone();
+    let store = Store::create_on(region, &options(twin)).expect("a new pool");
+    let mut client = store.client();
+    client.put_until(b"large", &[1; 17_000], sim.now() + 1000).expect("room");
+    (0..130u64).for_each(|number| client.put(&number.to_le_bytes(), &[1; 96]).expect("room"));
+    (0..100u64).for_each(|number| client.put(&number.to_le_bytes(), &[2; 96]).expect("room"));
+    drop(client);
+    sim.set_now(sim.now() + 2000);
+    let deaths = moments_of(&sim, || {
+        store.compact().expect("room");
+    });
+    let mut refused = 0;
+    for (seed, death) in (0..).zip(&deaths) {
+        let (mut arena, mut again) = (SimArena::new(), SimArena::new());
+        let region = arena.boot_process_crash(death, seed);
+        let sim = region.simulator().expect("simulated").clone();
+        for loss in moments_of(&sim, || drop(Store::open_on(region, &options(twin)).expect("recovery"))) {
+            let region = again.boot(&loss, &loss.nothing(), seed);
+            refused += usize::from(Store::open_on(region, &options(twin)).is_err());
+        }
+    }
+    refused
+}
+
+/// The state of the medium before each of its operations while this runs.
+fn moments_of(sim: &Sim, work: impl FnOnce()) -> Vec<Snapshot> {
+    let moments = Rc::new(RefCell::new(Vec::new()));
+    let seen = moments.clone();
+    sim.set_observer(Some(Box::new(move |sim, _| seen.borrow_mut().push(sim.snapshot()))));
+    work();
+    sim.set_observer(None);
+    moments.take()
+}
+
+#[test]
+fn a_segment_that_was_given_up_does_not_come_back_without_its_values() {
+    assert_eq!(refused_after_a_process_and_then_the_power_was_lost(None), 0);
+    assert!(refused_after_a_process_and_then_the_power_was_lost(Some(Twin::ValuesFreedBeforeGivenUp)) > 0);
 }

@@ -464,11 +464,20 @@ impl<I: Index> Spine<I> {
         }
         // Only now: the records that make them needless, or supersede a large value, may have been in a
         // cache.
+        let free_given_up = || findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
+        let values_first = self.twin == Some(Twin::ValuesFreedBeforeGivenUp);
+        if !values_first {
+            // That a segment was given up may be in a cache too. It would come back with a head whose value is
+            // gone, and which nothing supersedes if it has expired.
+            free_given_up();
+        }
         for (info, _) in &findings.needless {
             self.heap.free(info.zone);
         }
         findings.values.iter().for_each(|zone| self.heap.space().release_zone(*zone));
-        findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
+        if values_first {
+            free_given_up();
+        }
         report.reclaimed += findings.needless.len() + findings.values.len() + findings.given_up.len();
         self.heap.clock().settled(self.heap.space());
         Ok(report)
