@@ -4,6 +4,7 @@
 //! nonzero references, of 45 bits in `buckets`, 48 in `hash` and 64 in `cceh`, and the caller decides whether a candidate is the key it looks for.
 //! `masstree` has the keys themselves, and decides. What all of them offer a store over logs is [`Index`].
 
+mod block;
 pub mod buckets;
 pub mod cceh;
 mod chain;
@@ -12,6 +13,7 @@ mod cursor;
 mod directory;
 pub mod fastfair;
 pub mod hash;
+mod hint;
 mod image;
 pub mod masstree;
 mod seam;
@@ -19,6 +21,7 @@ mod words;
 
 pub use chain::IndexRoot;
 pub use cursor::Cursor;
+pub use hint::Hint;
 pub use image::{Image, ImageError, ImageSource, Imaged};
-pub use seam::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+pub use seam::{BothWays, InPool, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 pub use words::{PmWords, Words};

@@ -14,10 +14,12 @@
 //! Two must not [upsert](Index::upsert) or [take](Index::take) one key at the same time: the store holds the key's lock.
 //! [Replacing](Index::replace) a word compares it first, and needs no lock: that is how a cleaner lets the index name its copies.
 
+use super::chain::IndexRoot;
 use crate::epoch::Guard;
 use crate::record::Certifier;
-use crate::space::{Feature, Shortage, SpaceError, ZoneId};
+use crate::space::{Feature, Shortage, Space, SpaceError, ZoneId};
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// A key as indexes look for it: by its hash, or by its bytes in their order.
 #[derive(Clone, Copy, Debug)]
@@ -65,19 +67,46 @@ pub struct IndexGrowth {
     pub zones: u32,
 }
 
-/// Why an index cannot take a key or answer. Nothing has been changed.
+/// Why an index cannot take a key, answer, or be made or opened. Nothing has been changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
     /// It had to grow, and there is no zone left for it.
     #[error("no zone is left for the index: {0}")]
     Full(Shortage),
-    /// Its memory cannot be used, or it holds what no run of it leaves there.
+    /// All numbers of nodes in DRAM are in use.
+    #[error("the index has no number left for another node; remove keys, or divide them among several pools")]
+    OutOfNumbers,
+    /// The buckets of this key are full of others whose hashes agree with it in more bits than a split looks at.
+    #[error(
+        "too many keys have nearly the same hash; with the keyed hash of a pool that is no accident: \
+         rebuild the pool, which draws another secret"
+    )]
+    Crowded,
+    /// The key is longer than the index takes.
+    #[error("a key of {len} bytes is too long for the index, which takes {max}; choose a shorter one")]
+    KeyTooLong {
+        /// Bytes of the key.
+        len: usize,
+        /// Bytes of the longest key.
+        max: usize,
+    },
+    /// Zones are too small for the nodes or segments of the index.
+    #[error(
+        "{bytes} bytes of the index do not fit a zone of {zone}; choose larger zones or smaller segments"
+    )]
+    ZoneTooSmall {
+        /// Bytes of a node or segment.
+        bytes: u64,
+        /// Bytes of a zone.
+        zone: u64,
+    },
+    /// The root names no index: its creation was interrupted, and has left nothing.
+    #[error("no index has been created here; create one")]
+    Absent,
+    /// The index is damaged, or the allocator or the medium failed.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// Any other of its own reasons, in its words.
-    #[error("{0}")]
-    Other(Box<str>),
 }
 
 /// See the module's documentation.
@@ -270,6 +299,53 @@ pub trait Index: Send + Sync + 'static {
         const { assert!(!Self::DURABLE, "an index in the pool has zones") };
         Vec::new()
     }
+}
+
+/// An index in the pool, which its owner finds again by a root.
+pub trait InPool: Index + Sized {
+    /// The shape of a new one.
+    type Settings;
+
+    /// An empty index in zones of `space`, of which it always leaves `leave` free. Settings out of range are brought into range.
+    /// `keep` makes the root durable. After a crash before the return, the root names an empty index or, by
+    /// [`IndexError::Absent`], none.
+    ///
+    /// # Errors
+    /// [`IndexError::ZoneTooSmall`], [`IndexError::Full`] or [`IndexError::Space`]; nothing is changed then, unless other threads
+    /// take zones at the same time.
+    fn create(
+        space: Arc<Space>,
+        settings: Self::Settings,
+        leave: u32,
+        keep: impl FnOnce(IndexRoot),
+    ) -> Result<Self, IndexError>;
+
+    /// The index of this root, for an owner that has more to verify: nothing is changed. No zone of the pool has been taken
+    /// since the pool was opened. Before anything but [`names`](Index::names) is called, [`repair`](InPool::repair) must follow.
+    ///
+    /// # Errors
+    /// [`IndexError::Absent`] if the root names none; [`IndexError::Space`] if the index is damaged.
+    fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Self, IndexError>;
+
+    /// Takes back or finishes what a crash has left unfinished, durably when this returns. `begin` is called before the first
+    /// change, if there is one. May be repeated, and crash.
+    ///
+    /// # Errors
+    /// [`IndexError::Full`] if a creation that was interrupted cannot be finished, and [`IndexError::Space`] for damage.
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError>;
+
+    /// The index of this root, usable at once.
+    ///
+    /// # Errors
+    /// As for [`examine`](InPool::examine) and [`repair`](InPool::repair).
+    fn open(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Self, IndexError> {
+        let index = Self::examine(space, root, leave)?;
+        index.repair(|| ())?;
+        Ok(index)
+    }
+
+    /// Lets readers act on what is not durable: a broken twin.
+    fn stop_helping(&mut self);
 }
 
 /// An index that keeps its keys in the order of their bytes, and can be walked in it and against it.

@@ -1,9 +1,9 @@
 //! Proving that an index is what it should be: for `check`, and for tests.
 
 use super::lock::Locking;
-use super::settings::{Result, damaged};
 use super::slot::{PERSIST, is_key, is_sound, linked};
 use super::table::BucketIndex;
+use crate::index::chain::damaged;
 use crate::index::words::Words;
 use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};

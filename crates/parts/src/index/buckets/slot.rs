@@ -1,11 +1,6 @@
 //! The word of a slot: all that a reader needs, in what the processor stores at once (MPKV, section 3.2 and figure 2).
 //!
-//! ```text
-//! key       63..48 fingerprint | 47..3 address                              | 2: 0 | 1: 0 | 0: persist
-//! deleted   63..48 fingerprint | 47..3 address, with all its bits reversed  | 2: 0 | 1: 1 | 0: persist
-//! link      63..48 check       | 47..27 overflow zone, 26..3 line, reversed    | 2: 1 | 1: 0 | 0: persist
-//! free      a constant, in which both bits are set
-//! ```
+//! `docs/FORMAT.md` draws the words of keys, deleted keys, links and free slots.
 //!
 //! The address is the store's reference, in units of eight bytes; so the paper's 47 bits of an address have two to spare.
 //!

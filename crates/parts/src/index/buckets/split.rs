@@ -19,9 +19,9 @@
 
 use super::lock::Locking;
 use super::numbers::Size;
-use super::settings::{Result, damaged};
 use super::slot::{FREE, PERSIST, is_key, is_own, is_unsettled, linked, reference};
 use super::table::BucketIndex;
+use crate::index::chain::damaged;
 use crate::index::words::{LINE_WORDS, Words};
 use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};

@@ -13,57 +13,24 @@
 //! back meanwhile.
 
 use super::lock::Locking;
-use super::slot::{PERSIST, is_unsettled, key_word};
+use super::slot::{PERSIST, is_unsettled};
 use super::table::BucketIndex;
-use super::write::check_reference;
-use crate::epoch::Guard;
 use crate::index::words::Words;
 use crate::space::SpaceError;
 use quipu_medium::WORD;
 
-/// A reference that has been replaced and not flushed: to be given to [`persist_all`](BucketIndex::persist_all). If it is not, the
-/// next who looks at it makes it durable.
+/// A reference that has been replaced and not flushed. If it is never [persisted](crate::index::Index::persist), the next
+/// reader of its slot makes it durable.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the reference is not durable yet"]
 pub struct Unflushed {
-    slot: u64,
-    word: u64,
+    pub(super) slot: u64,
+    pub(super) word: u64,
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    /// [`replace`](BucketIndex::replace), not yet durable.
-    ///
-    /// # Errors
-    /// As for [`get`](BucketIndex::get); nothing is changed then.
-    ///
-    /// # Panics
-    /// As for [`replace`](BucketIndex::replace).
-    #[inline]
-    pub fn replace_unflushed(
-        &self,
-        _guard: &Guard<'_>,
-        hash: u64,
-        old: u64,
-        new: u64,
-    ) -> Result<Option<Unflushed>, SpaceError> {
-        check_reference(new);
-        let held = self.lock(hash)?;
-        let found = self.search(held.head, hash, |reference| reference == old)?.found;
-        Ok(found.map(|(slot, _)| {
-            let word = key_word(hash, new);
-            self.words().store(slot, word);
-            Unflushed { slot, word }
-        }))
-    }
-
-    /// Makes references durable that have been replaced, with one fence for all of them, and empties the list.
-    pub fn persist_all(&self, _guard: &Guard<'_>, replaced: &mut Vec<Unflushed>) {
-        self.flush_together(replaced);
-        replaced.clear();
-    }
-
     /// Makes words durable with one fence, and gives those their marks that have not changed since.
-    fn flush_together(&self, unflushed: &[Unflushed]) {
+    pub(super) fn flush_together(&self, unflushed: &[Unflushed]) {
         if unflushed.is_empty() {
             return;
         }

@@ -33,10 +33,10 @@ impl<M: NodeMemory> CcehIndex<M> {
                 if !is_sound {
                     return damaged(place);
                 }
-                let is_own = prefix(word, entry.depth()) == prefix(start, entry.depth());
+                let is_own = prefix(word, entry.number()) == prefix(start, entry.number());
                 keys += u64::from(value != EMPTY && is_own);
             }
-            next = following(start, entry.depth());
+            next = following(start, entry.number());
         }
         Ok(keys)
     }

@@ -26,7 +26,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         let entry = segment.entry;
         self.settle(entry.place());
         self.entries(entry, next).for_each(|(_, _, word, value)| each(word & !M::MARK, value));
-        cursor.pass(next, entry.depth());
+        cursor.pass(next, entry.number());
         true
     }
 
@@ -70,7 +70,7 @@ impl<M: NodeMemory> CcehIndex<M> {
             }
             *segment.keys += if is_counted { -removed } else { kept };
             left += kept.unsigned_abs();
-            next = following(start, entry.depth());
+            next = following(start, entry.number());
         }
         self.counts_all.store(true, Ordering::Relaxed);
         left

@@ -1,9 +1,10 @@
 //! The entries of a segment: finding, writing, and what a reader may believe.
 
-use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, EntryWord, VALUE, home};
+use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, VALUE, home};
 use super::memory::NodeMemory;
 use super::table::CcehIndex;
-use crate::index::directory::prefix;
+use crate::index::chain;
+use crate::index::directory::{EntryWord, prefix};
 use crate::space::SpaceError;
 
 /// What a writer finds in the lines of a hash.
@@ -17,7 +18,7 @@ pub(super) struct Search {
 /// The error for an entry that no run of the index leaves.
 #[cold]
 pub(super) fn damaged<T>(place: u64) -> Result<T, SpaceError> {
-    Err(SpaceError::Damaged { what: "an entry of the index", offset: place })
+    chain::damaged("an entry of the index", place)
 }
 
 /// Some entries of a bucket.
@@ -155,7 +156,7 @@ impl<M: NodeMemory> CcehIndex<M> {
     #[inline]
     pub(super) fn is_free(&self, place: u64, entry: EntryWord, hash: u64) -> bool {
         let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
-        let foreign = prefix(word, entry.depth()) != prefix(hash, entry.depth());
+        let foreign = prefix(word, entry.number()) != prefix(hash, entry.number());
         // What is blank is damaged, and must not be covered up.
         (value == EMPTY || foreign) && (M::MARK == 0 || word | value != 0)
     }
@@ -283,7 +284,7 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// The entries in use of a segment, as (bucket, entry, hash word, value). The caller holds the lock.
     pub(super) fn entries(&self, entry: EntryWord, hash: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> {
-        let own = move |word: u64| prefix(word, entry.depth()) == prefix(hash, entry.depth());
+        let own = move |word: u64| prefix(word, entry.number()) == prefix(hash, entry.number());
         let places = (0..=self.bucket_mask).flat_map(|bucket| (0..ENTRIES).map(move |slot| (bucket, slot)));
         places.filter_map(move |(bucket, slot)| {
             let place = entry.place() + bucket * BUCKET + slot * ENTRY;

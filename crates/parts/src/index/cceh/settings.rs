@@ -1,7 +1,6 @@
 //! What a CCEH index can be told, and what it tells.
 
 use super::entry::{BUCKET, EMPTY, ENTRY, Name};
-use crate::space::{Shortage, SpaceError};
 
 /// Largest [`CcehSettings::bucket_bits`].
 pub(super) const BUCKET_BITS_MAX: u32 = 10;
@@ -93,35 +92,4 @@ pub struct CcehStats {
     pub splits: u64,
     /// Entries for which the segments in use have room.
     pub slots: u64,
-}
-
-/// Why an index cannot take a key, or cannot be made or opened. Nothing has been changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CcehError {
-    /// A segment had to split and there is no zone left for the index.
-    #[error("no zone is left for the index: {0}")]
-    Full(Shortage),
-    /// The lines of this key are full of others whose hashes agree with it in more bits than a split looks at.
-    #[error(
-        "too many keys have nearly the same hash; with the keyed hash of a pool that is no accident: \
-         rebuild the pool, which draws another secret"
-    )]
-    Crowded,
-    /// Zones are too small for the segments that the settings ask for.
-    #[error(
-        "a segment of {segment} bytes does not fit a zone of {zone}; choose smaller segments or larger zones"
-    )]
-    SegmentTooLarge {
-        /// Bytes of a segment.
-        segment: u64,
-        /// Bytes of a zone.
-        zone: u64,
-    },
-    /// The root names no index: its creation was interrupted, and has left nothing.
-    #[error("no index has been created here; create one")]
-    Absent,
-    /// The allocator or the medium failed.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
 }

@@ -4,11 +4,11 @@
 //! directory says so. What moved is not erased: its leading bits tell whoever writes here that it is free (lazy deletion,
 //! FAST'19 section 4.2).
 
-use super::entry::{EMPTY, ENTRIES, ENTRY, EntryWord, Name, VALUE, home};
+use super::entry::{EMPTY, ENTRIES, ENTRY, Name, VALUE, home};
 use super::memory::NodeMemory;
-use super::settings::CcehError;
 use super::table::CcehIndex;
-use crate::index::directory::{deepest, prefix};
+use crate::index::IndexError;
+use crate::index::directory::{EntryWord, deepest, prefix};
 use crate::sync::point;
 use quipu_medium::WORD;
 use std::sync::atomic::Ordering;
@@ -18,10 +18,10 @@ const ENTRY_WORDS: usize = (ENTRY / WORD) as usize;
 
 impl<M: NodeMemory> CcehIndex<M> {
     /// Splits the segment that `entry` names and `hash` belongs to. The caller holds its lock.
-    pub(super) fn split(&self, hash: u64, entry: EntryWord) -> Result<(), CcehError> {
-        let depth = entry.depth();
+    pub(super) fn split(&self, hash: u64, entry: EntryWord) -> Result<(), IndexError> {
+        let depth = entry.number();
         if depth >= deepest(self.segments.load(Ordering::Relaxed)) {
-            return Err(CcehError::Crowded);
+            return Err(IndexError::Crowded);
         }
         self.splitting.fetch_add(1, Ordering::Relaxed);
         let [low, high] = Name::new(hash, depth).halves();
@@ -44,7 +44,7 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// Each keeps its place, where it fits for certain, and then moves as near as it can to the bucket that its hash names. One that
     /// moves from the first buckets back to the last is looked at again there, and then stays or moves nearer still.
     fn sibling(&self, entry: EntryWord, hash: u64) -> Vec<u64> {
-        let depth = entry.depth() + 1;
+        let depth = entry.number() + 1;
         let of_sibling = prefix(hash, depth) | 1;
         let count = self.settings.entries();
         let mut words = Vec::with_capacity(count * ENTRY_WORDS);

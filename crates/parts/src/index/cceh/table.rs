@@ -1,13 +1,14 @@
 //! The index as its users see it.
 
 use super::dram::DramNodes;
-use super::entry::{EntryWord, Name};
+use super::entry::Name;
 use super::locks::Locks;
 use super::memory::NodeMemory;
-use super::settings::{CcehError, CcehSettings, CcehStats};
+use super::settings::{CcehSettings, CcehStats};
 use super::write::Sighting;
 use crate::epoch::Guard;
-use crate::index::directory::{Directory, following};
+use crate::index::IndexError;
+use crate::index::directory::{Directory, EntryWord, following};
 use crate::sync::point;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -21,7 +22,7 @@ const AHEAD: usize = 4;
 /// reused while `matches` looks at them.
 pub struct CcehIndex<M> {
     pub(super) memory: M,
-    pub(super) directory: Directory<EntryWord>,
+    pub(super) directory: Directory,
     pub(super) locks: Locks,
     pub(super) settings: CcehSettings,
     /// One less than the buckets of a segment.
@@ -42,7 +43,7 @@ impl CcehIndex<DramNodes> {
         let memory = DramNodes::new(settings.segment_bytes());
         let empty = settings.empty_segment(DramNodes::MARK);
         let allocated = settings.initial_names().map(|name| Ok((name, memory.allocate(name, &empty)?)));
-        let segments: Result<Vec<_>, CcehError> = allocated.collect();
+        let segments: Result<Vec<_>, IndexError> = allocated.collect();
         let segments = segments.expect("memory in DRAM does not refuse");
         CcehIndex { counts_all: AtomicBool::new(true), ..CcehIndex::over(memory, settings, &segments) }
     }
@@ -55,17 +56,10 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// If they do not add up to all hashes.
     pub fn over(memory: M, settings: CcehSettings, segments: &[(Name, u64)]) -> CcehIndex<M> {
         let settings = settings.in_range();
-        let depth = segments.iter().map(|(name, _)| name.depth).max().unwrap_or_default();
-        let mut entries = Vec::with_capacity(1 << depth);
-        for (name, place) in segments {
-            let entry = EntryWord::new(*place, name.depth);
-            entries.resize(entries.len() + (1 << (depth - name.depth)), entry);
-        }
-        assert_eq!(entries.len(), 1 << depth, "the segments divide all hashes among them");
+        let entries = segments.iter().map(|(name, place)| (EntryWord::new(*place, name.depth), name.depth));
         CcehIndex {
             memory,
-            // A line of the directory may have room for more entries than there are; no hash leads to those.
-            directory: Directory::new(depth, |i| entries[i % entries.len()]),
+            directory: Directory::new(entries),
             locks: Locks::new(),
             settings,
             bucket_mask: (1 << settings.bucket_bits) - 1,
@@ -164,8 +158,8 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// split a segment, and hardly ever two. For who may not fail later.
     ///
     /// # Errors
-    /// [`CcehError::Full`] or [`CcehError::Space`].
-    pub fn make_room(&self, keys: usize) -> Result<(), CcehError> {
+    /// [`IndexError::Full`] or [`IndexError::Space`].
+    pub fn make_room(&self, keys: usize) -> Result<(), IndexError> {
         self.memory.make_room(2 * keys)
     }
 
@@ -192,7 +186,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         while let Some(start) = next {
             let segment = self.lock(start);
             keys += self.entries(segment.entry, start).count() as u64;
-            next = following(start, segment.entry.depth());
+            next = following(start, segment.entry.number());
         }
         keys
     }
@@ -213,10 +207,5 @@ impl<M: NodeMemory> CcehIndex<M> {
             splits: self.splits.load(Ordering::Relaxed),
             slots: segments * self.settings.entries() as u64,
         }
-    }
-
-    /// Whether a segment is being split now.
-    pub fn growing(&self) -> bool {
-        self.splitting.load(Ordering::Relaxed) != 0
     }
 }

@@ -3,11 +3,12 @@
 //! Who has something to make durable between the lock and the change takes the lock before: a locked instruction behind a fence
 //! waits until that has ended, and with it all that follows, while a plain store does not.
 
-use super::entry::{EMPTY, EntryWord};
+use super::entry::EMPTY;
 use super::memory::NodeMemory;
-use super::settings::CcehError;
 use super::table::CcehIndex;
 use crate::epoch::Guard;
+use crate::index::IndexError;
+use crate::index::directory::EntryWord;
 use crate::sync::SpinGuard;
 
 /// The segment of a hash, locked until this drops. Its holder waits for no page and for no other segment.
@@ -71,7 +72,7 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
         _guard: &Guard<'_>,
         new: u64,
         mut matches: impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, CcehError> {
+    ) -> Result<Option<u64>, IndexError> {
         check_reference(new);
         let (index, hash) = (self.index, self.hash);
         loop {
@@ -157,11 +158,11 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// Adds a key that is known to be absent.
     ///
     /// # Errors
-    /// [`CcehError::Full`], [`CcehError::Crowded`] or [`CcehError::Space`]; the key is not added then.
+    /// [`IndexError::Full`], [`IndexError::Crowded`] or [`IndexError::Space`]; the key is not added then.
     ///
     /// # Panics
     /// If the reference is zero.
-    pub fn insert(&self, guard: &Guard<'_>, hash: u64, reference: u64) -> Result<(), CcehError> {
+    pub fn insert(&self, guard: &Guard<'_>, hash: u64, reference: u64) -> Result<(), IndexError> {
         self.upsert(guard, hash, reference, |_| false).map(|_| ())
     }
 
@@ -181,7 +182,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         hash: u64,
         new: u64,
         matches: impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, CcehError> {
+    ) -> Result<Option<u64>, IndexError> {
         self.lock(hash).upsert(guard, new, matches)
     }
 

@@ -27,7 +27,7 @@ pub struct BackCursor {
 
 impl BackCursor {
     /// Behind the last key that is not above this bound.
-    pub fn from(bound: Bound<&[u8]>) -> BackCursor {
+    pub(super) fn from(bound: Bound<&[u8]>) -> BackCursor {
         let (before, counts) = match bound {
             Bound::Included(key) => (Some(key), true),
             // Longer than any key: none lies between it and its beginning.
@@ -45,12 +45,9 @@ impl BackCursor {
 }
 
 impl<W: Words> FastFairIndex<W> {
-    /// Calls `each` with the next keys and their values, against their order, at most `limit` of them, and those of one leaf; false,
-    /// without a call, at the end. What `each` is told is durable.
-    ///
-    /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
-    pub fn prev_batch(
+    /// Calls `each` with the next keys and their values, against their order, at most `limit` of them, and those of one leaf;
+    /// false, without a call, at the end. The entries are durable.
+    pub(super) fn scan_back(
         &self,
         guard: &Guard<'_>,
         cursor: &mut BackCursor,

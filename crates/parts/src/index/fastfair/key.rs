@@ -5,7 +5,8 @@
 //! almost all other keys apart without reading them. Which of the two it is, the highest bit of the word beside it says: of
 //! the value, the child or the sibling.
 
-use super::settings::{FastFairError, KEY_MAX, Result};
+use super::settings::{KEY_MAX, Result};
+use crate::index::IndexError;
 use twox_hash::XxHash3_64;
 
 /// Bits of a chunk's number.
@@ -56,7 +57,7 @@ impl Key<'_> {
     /// The key of these bytes.
     pub(super) fn new(bytes: &[u8]) -> Result<Key<'_>> {
         if bytes.len() > KEY_MAX {
-            return Err(FastFairError::KeyTooLong { len: bytes.len() });
+            return Err(IndexError::KeyTooLong { len: bytes.len(), max: KEY_MAX });
         }
         Ok(Key::of(bytes))
     }

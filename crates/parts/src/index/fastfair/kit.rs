@@ -86,6 +86,15 @@ impl<'a, W: Words> Kit<'a, W> {
     }
 }
 
+impl<W: Words> FastFairIndex<W> {
+    /// Makes sure, as far as other callers leave it so, that so many keys of so many bytes each can be added.
+    pub(super) fn keep_room(&self, guard: &Guard<'_>, keys: usize, len: usize) -> Result<()> {
+        let chunks = if len == size_of::<u64>() { 0 } else { 2 * chunks_for(len) };
+        // Each may have to split a leaf, and have a copy of its key made for the link.
+        Kit::new(self, guard).fill(keys, keys * chunks)
+    }
+}
+
 impl<W: Words> Drop for Kit<'_, W> {
     fn drop(&mut self) {
         let key = self.key.take().map(|(_, chunks)| chunks).unwrap_or_default();

@@ -1,32 +1,17 @@
-//! Nodes: how they lie in PM, and how they are read while somebody changes them.
+//! Nodes: how they are read while a thread changes them. `docs/FORMAT.md` draws them.
 //!
-//! ```text
-//! node         0    meta 8         bits 0..=7 level, from 0 at the leaves; bits 8..=63 a constant
-//!              8    leftmost 8     of an inner node, the child for keys below the first separator: number and check
-//!              16   link           the lowest key that is not the node's, then the sibling that has it
-//!              32   next link      the same; unless its second word is a hole's, it counts instead
-//!              48   29 entries     key word, then value word or child
-//! second word  bit 63              whether the key word before it names chunks
-//!              bit 62              set if there is no value or number: then the word is one of two constants
-//!              bits 0..=61         value; of a separator and of a link, number of a node in 0..=42, check in 43..=61
-//! ```
-//!
-//! Entries stand in order, with holes among them. An entry that holds nothing and whose second word is the
-//! one for an end ends the node: there is nothing behind it.
-//!
-//! A hole, an end, a value and a zero differ in many bits each. So a bit that flips makes none of them into
-//! another, and a line or a page of zeros is no end either: whoever comes upon such a word is told that the
-//! node is damaged. Separators and links, which lead to many keys, have a check over key word and number. An entry of a leaf
-//! has no room for one, so a lookup that finds no key where the order would have it looks at all entries.
+//! Entries stand in order, with holes among them; an end has nothing behind it. A hole, an end, a value and a zero differ in
+//! many bits each, so a flipped bit makes none of them into another, and zeros are no end either: such a word is told as
+//! damage. Separators and links, which lead to many keys, have a check over key word and number. An entry of a leaf has no
+//! room for one, so a lookup that finds no key where the order would have it looks at all entries.
 //!
 //! # Reading without a lock
 //!
-//! A writer changes an entry in three steps: no value, the new key, the new value. So no key ever stands beside a value that is
-//! not its own, and a reader that finds the same value before and after it has read the key has read an entry that was
-//! there. A writer that makes room copies entry by entry to the next position, beginning beside a hole, so each is at all
-//! times in one of two neighbouring positions or in both. Who reads in the direction of the move misses none, and drops
-//! the second of two equal keys. The paper has two equal pointers for this (section 3.1), and then needs pointers that
-//! differ; values may be equal here.
+//! A writer changes an entry in three steps: no value, the new key, the new value. So no key ever stands beside a value that
+//! is not its own, and a reader that finds the same value before and after it has read the key has read an entry that was
+//! there. A shift copies entry by entry to the next position, beginning beside a hole, so each entry is at all times in one
+//! of two neighbouring positions or in both. A reader in the direction of the move misses none, and drops the second of two
+//! equal keys. (The paper has two equal pointers, section 3.1, and so needs pointers that differ.)
 
 use super::arena::Arena;
 use super::key::{Key, Stored};
@@ -34,6 +19,7 @@ use super::link::{END, HOLE, KEPT, Link, VACANT, is_broken, marked, unmarked};
 use super::settings::{Result, damaged};
 use super::shift::Locked;
 use super::state::{Seen, State};
+use crate::index::hint::Hint;
 use crate::index::words::Words;
 use quipu_medium::{LINE, WORD};
 use std::cmp::Ordering;
@@ -42,8 +28,6 @@ use std::cmp::Ordering;
 pub(super) const NODE: u64 = 512;
 /// Lines that are asked for ahead of a lookup: half of a node.
 const LINES_AHEAD: u64 = NODE / LINE / 2;
-/// Bits of a hint that say a position.
-pub(super) const SLOT_BITS: u32 = 5;
 /// Entries of a node.
 pub(super) const SLOTS: usize = ((NODE - FIRST) / ENTRY) as usize;
 
@@ -63,7 +47,7 @@ const LEVEL_MASK: u64 = 0xFF;
 const LEVEL_MAX: u32 = 40;
 
 const _: () = {
-    assert!(SLOTS == 29 && SLOTS <= 1 << SLOT_BITS && FIRST + SLOTS as u64 * ENTRY == NODE);
+    assert!(SLOTS == 29 && SLOTS <= 1 << Hint::SLOT_BITS && FIRST + SLOTS as u64 * ENTRY == NODE);
     // No entry lies in two lines, and both links lie in the first.
     assert!(
         LINE.is_multiple_of(ENTRY)

@@ -16,6 +16,7 @@ use super::settings::Result;
 use super::shift::Locked;
 use super::tree::FastFairIndex;
 use crate::epoch::Guard;
+use crate::index::IndexError;
 use crate::index::chain::HEAD;
 use crate::index::words::Words;
 use crate::sync::point;
@@ -139,7 +140,7 @@ impl<W: Words> FastFairIndex<W> {
         child: u64,
     ) -> Result<()> {
         match self.complete(guard, level, separator, child) {
-            Err(error) if error.is_full() => Ok(()),
+            Err(IndexError::Full(_)) => Ok(()),
             result => result,
         }
     }
@@ -162,42 +163,18 @@ impl<W: Words> FastFairIndex<W> {
                 return Ok(());
             }
         }
-        loop {
-            let parent = self.lock(guard, separator, level)?;
-            // Whoever takes a child out of the tree has the parent's lock until it is retired.
+        let known = |parent: &Locked<'_, W>| {
+            // A node that leaves the tree has its parent locked until it is retired.
             let is_gone = self.arena.node(child, parent.place)?.state.before().is_retired();
             let entries = parent.entries()?;
-            let behind = parent.rank(&entries, separator)?;
-            let before = behind.checked_sub(1).map(|last| entries[last]);
-            let is_known = match before {
-                Some(entry) => self.arena.compare(separator, entry.key)? == cmp::Ordering::Equal,
+            let is_known = match parent.rank(&entries, separator)?.checked_sub(1) {
+                Some(last) => self.arena.compare(separator, entries[last].key)? == cmp::Ordering::Equal,
                 None => parent.leftmost()? == child,
             };
-            if is_gone || is_known {
-                return Ok(());
-            }
-            let Some(stored) = kit.key(separator) else {
-                drop(parent);
-                kit.keep_key(separator)?;
-                continue;
-            };
-            if parent.has_room() {
-                let separator = Link { key: stored, node: child };
-                parent.add(before.map_or(0, |entry| entry.slot + 1), stored, separator.number());
-                kit.use_key();
-                return Ok(());
-            }
-            match self.split(&parent, &mut kit, separator, level)? {
-                Split::Done { separator, right } => {
-                    drop(parent);
-                    self.complete_if_room(guard, level + 1, &separator.as_key(), right)?;
-                }
-                Split::Needs { chunks } => {
-                    drop(parent);
-                    kit.fill(1, chunks)?;
-                }
-            }
-        }
+            Ok((is_gone || is_known).then_some(()))
+        };
+        let number = |key| Link { key, node: child }.number();
+        self.add(guard, &mut kit, separator, level, number, known).map(|_| ())
     }
 
     /// Gives the tree another level, above the root and its sibling; false if somebody has.

@@ -119,11 +119,6 @@ impl State {
         self.0.fetch_or(SETTLED | KNOWN, Ordering::AcqRel);
     }
 
-    /// What becomes of the node is known.
-    pub(super) fn know(&self) {
-        self.0.fetch_or(KNOWN, Ordering::AcqRel);
-    }
-
     /// The node is out of the tree. The caller holds the lock.
     pub(super) fn retire(&self) {
         self.0.fetch_or(RETIRED | KNOWN, Ordering::AcqRel);
@@ -133,7 +128,7 @@ impl State {
     /// The node is used again.
     pub(super) fn reuse(&self) {
         self.0.fetch_and(!(RETIRED | SETTLED), Ordering::AcqRel);
-        self.know();
+        self.0.fetch_or(KNOWN, Ordering::AcqRel);
     }
 
     /// Counts a value that is about to be replaced and not flushed; false if there are too many. The caller holds the lock.

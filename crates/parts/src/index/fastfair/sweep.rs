@@ -14,6 +14,7 @@ use super::key::KeyBuf;
 use super::settings::Result;
 use super::tree::FastFairIndex;
 use crate::epoch::Guard;
+use crate::index::IndexError;
 use crate::index::words::Words;
 
 /// Nodes that a change visits before it takes another zone.
@@ -78,30 +79,13 @@ impl<W: Words> FastFairIndex<W> {
 
     /// Visits the node of a key on a level; returns where its keys end.
     fn visit(&self, level: u32, from: &KeyBuf) -> Result<Option<KeyBuf>> {
-        let key = from.as_key();
-        'root: loop {
-            let mut node = self.descend(&key, level)?;
-            let mut hops = super::tree::Hops::default();
-            loop {
-                let locked = node.lock();
-                if locked.state.before().is_retired() {
-                    continue 'root;
-                }
-                self.settle(&locked)?;
-                locked.state.know();
-                if let Some(link) = locked.sibling_for(&key)? {
-                    drop(locked);
-                    node = hops.follow(node, link, level)?;
-                    continue;
-                }
-                for entry in locked.entries()? {
-                    self.arena.know_kept(entry.key)?;
-                }
-                let Some(link) = locked.link()? else { return Ok(None) };
-                self.arena.know_kept(link.key)?;
-                return Ok(Some(self.arena.key(link.key)?));
-            }
+        let locked = self.lock_by(&from.as_key(), level, |_| Ok(()))?;
+        for entry in locked.entries()? {
+            self.arena.know_kept(entry.key)?;
         }
+        let Some(link) = locked.link()? else { return Ok(None) };
+        self.arena.know_kept(link.key)?;
+        Ok(Some(self.arena.key(link.key)?))
     }
 
     /// A node or a chunk. Nothing is locked.
@@ -112,11 +96,11 @@ impl<W: Words> FastFairIndex<W> {
             }
             // A damaged node ends the walk, so that nothing unknown is ever taken for free; the index grows all the same.
             let swept = self.sweep_some(guard, STEPS);
-            if self.arena.has(kind, 1) {
+            if self.arena.free(kind) > 0 {
                 continue;
             }
             match self.arena.extend(kind) {
-                Err(error) if error.is_full() && !matches!(swept, Ok(true)) => self.sweep(guard)?,
+                Err(IndexError::Full(_)) if !matches!(swept, Ok(true)) => self.sweep(guard)?,
                 result => result?,
             }
         }

@@ -55,9 +55,9 @@ impl Meta {
         blocks.flat_map(|block| block.entries.iter())
     }
 
-    /// The entry of this key and reference. The caller holds the segment's lock.
-    pub(super) fn overflow_entry(&self, hash: u64, reference: u64) -> Option<&OverflowEntry> {
-        self.overflow_entries().find(|entry| entry.load() == Some((hash, reference)))
+    /// Hash and reference of the keys in the chain.
+    pub(super) fn overflowing(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.overflow_entries().filter_map(OverflowEntry::load)
     }
 
     /// Adds a key. The caller holds the segment's lock, or is the only one who knows the segment.

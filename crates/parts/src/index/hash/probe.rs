@@ -29,14 +29,6 @@ impl Bucket {
         EmptySlots(mask_of_empty(self))
     }
 
-    /// The slot that holds exactly this word.
-    #[inline]
-    pub(super) fn slot_with(&self, word: u64) -> Option<&AtomicU64> {
-        let is_equal = |slot: usize| u32::from(self.slots[slot].load(Ordering::Relaxed) == word);
-        let mask = (0..SLOTS).fold(0, |mask, slot| mask | is_equal(slot) << slot);
-        (mask != 0).then(|| &self.slots[mask.trailing_zeros() as usize % SLOTS])
-    }
-
     /// The nonempty words that carry `tag` with their slots, each loaded after it was found, so it may carry another by then.
     #[inline]
     pub(super) fn words_with_tag(&self, tag: u64) -> WordsWithTag<'_> {

@@ -96,7 +96,7 @@ impl Masstree {
     ///
     /// A key that is in the index from the first call to the last is handed out exactly once, whatever happens in between; its
     /// word is one that it had during the call.
-    pub fn prev_batch(
+    pub(super) fn scan_back(
         &self,
         guard: &Guard<'_>,
         cursor: &mut BackCursor,

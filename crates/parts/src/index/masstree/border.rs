@@ -231,22 +231,23 @@ impl Border {
         permutation.slots().map(|slot| usize::from(before(slot))).sum()
     }
 
-    /// Adds an entry, for which there is a slot; returns that, and the block of suffixes that this one has replaced, to be
-    /// retired. The caller holds the lock.
+    /// Adds an entry, for which there is a slot; returns the block of suffixes that this replaces, to be retired. The caller
+    /// holds the lock.
     pub(super) fn insert<'g>(
         &self,
         nodes: &Nodes,
         guard: &'g Guard<'_>,
         entry: &Entry<'_>,
-    ) -> (usize, Option<Suffixes<'g>>) {
+    ) -> Option<Suffixes<'g>> {
         let permutation = self.permutation();
         let (after, slot) = permutation.insert(self.rank(permutation, entry.order()));
         if self.classes.load(Ordering::Relaxed) & STALE != 0 {
             self.mark_inserting();
         }
-        let replaced = self.write(nodes, guard, slot, entry);
+        let replaced = if entry.class == LONGER { self.keep(nodes, guard, slot, entry.suffix) } else { None };
+        self.set(slot, entry);
         self.publish(after);
-        (slot, replaced)
+        replaced
     }
 
     /// Announces that slots will change their meaning. What was stale is stale no more, for who has looked before this will
@@ -264,20 +265,6 @@ impl Border {
 
     fn forget_stale(&self) {
         self.classes.store(self.classes.load(Ordering::Relaxed) & !STALE, Ordering::Relaxed);
-    }
-
-    /// Writes a slot that no reader can take for another, or after a mark; returns the block that was replaced. The caller
-    /// holds the lock.
-    fn write<'g>(
-        &self,
-        nodes: &Nodes,
-        guard: &'g Guard<'_>,
-        slot: usize,
-        entry: &Entry<'_>,
-    ) -> Option<Suffixes<'g>> {
-        let replaced = if entry.class == LONGER { self.keep(nodes, guard, slot, entry.suffix) } else { None };
-        self.set(slot, entry);
-        replaced
     }
 
     /// Writes all of a slot but its suffix.

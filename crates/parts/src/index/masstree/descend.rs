@@ -45,6 +45,15 @@ pub(super) struct Leaf {
 }
 
 impl Masstree {
+    /// The word of a key.
+    #[inline]
+    pub(super) fn word_of(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
+        match self.find(guard, key).found {
+            Found::Word { word, .. } => Some(word),
+            _ => None,
+        }
+    }
+
     /// What the index has for a key.
     #[inline]
     pub(super) fn find(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {

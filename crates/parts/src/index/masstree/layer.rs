@@ -7,7 +7,6 @@
 //! holds a lock of a layer waits for one above it.
 
 use super::border::{Border, Entry, Found};
-use super::hint::Hint;
 use super::key::{LONGER, Piece, SLICE};
 use super::nodes::Link;
 use super::tree::Masstree;
@@ -30,7 +29,7 @@ pub(super) struct LinkPlace {
 
 impl Masstree {
     /// Lets two keys that go on after the same slice go on in a layer of their own: the one that stands in this slot, and
-    /// a new one. The node is locked, and then unlocked. Says where the new key's word stands.
+    /// a new one. The node is locked, and then unlocked.
     #[cold]
     pub(super) fn add_layer(
         &self,
@@ -39,23 +38,21 @@ impl Masstree {
         slot: usize,
         piece: &Piece<'_>,
         word: u64,
-    ) -> Hint {
+    ) {
         let present = border.entry(guard, slot);
         debug_assert!(present.class == LONGER, "a key that goes on");
-        let (link, hint) = self.new_layers((present.suffix, present.word), (piece.suffix, word));
+        let link = self.new_layers((present.suffix, present.word), (piece.suffix, word));
         border.mark_inserting();
         border.set_layer(slot, link);
         let unused = border.drop_suffixes(guard);
         border.version.unlock();
         self.nodes.retire_suffixes(guard, unused);
-        hint
     }
 
-    /// As many layers as it takes to tell two different keys apart, which nobody else knows yet: the first one's root, and
-    /// where the second key's word stands.
-    fn new_layers(&self, (present, old): (&[u8], u64), (added, new): (&[u8], u64)) -> (Link, Hint) {
+    /// As many layers as it takes to tell two different keys apart, which nobody else knows yet; returns the first one's root.
+    fn new_layers(&self, (present, old): (&[u8], u64), (added, new): (&[u8], u64)) -> Link {
         let (first, mut border) = self.new_root();
-        let (mut number, mut offset) = (first, 0);
+        let mut offset = 0;
         loop {
             let (here, there) = (Piece::at(present, offset), Piece::at(added, offset));
             if here.order() != there.order() || here.rank != LONGER {
@@ -63,13 +60,12 @@ impl Masstree {
                 entries.sort_unstable_by_key(Entry::order);
                 border.fill(&self.nodes, &entries);
                 border.version.unlock();
-                let slot = usize::from(here.order() < there.order());
-                return (Link::border(first), Hint::new(number, slot));
+                return Link::border(first);
             }
             let (below, root) = self.new_root();
             border.fill(&self.nodes, &[Entry::layer(here.slice, Link::border(below))]);
             border.version.unlock();
-            (number, border) = (below, root);
+            border = root;
             offset += SLICE;
         }
     }
@@ -177,24 +173,8 @@ impl Masstree {
             is_empty = self.nodes.inner(parent).len() == 0;
             top = parent;
         }
-        let mut node = bottom;
-        loop {
-            let (version, parent) =
-                (self.nodes.version(node), self.nodes.parent(node).load(Ordering::Relaxed));
-            if is_empty {
-                version.unlock_dead();
-                removed.push(node);
-            } else {
-                version.unlock();
-            }
-            if node == top {
-                break;
-            }
-            node = Link::from_bits(parent);
-        }
-        if is_empty {
-            self.layers.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.unlock_edge(bottom, top, is_empty.then_some(removed));
+        self.layers.fetch_sub(u64::from(is_empty), Ordering::Relaxed);
         is_empty
     }
 }

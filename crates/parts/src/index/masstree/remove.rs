@@ -15,26 +15,13 @@ use crate::sync::atomic::Ordering;
 
 impl Masstree {
     /// Removes a key and returns its word.
-    pub fn take(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
-        self.remove_if(guard, key, |_| true)
-    }
-
-    /// Removes a key if its word is still `old`; says whether it was.
-    pub fn remove(&self, guard: &Guard<'_>, key: &[u8], old: u64) -> bool {
-        self.remove_if(guard, key, |word| word == old).is_some()
-    }
-
-    fn remove_if(&self, guard: &Guard<'_>, key: &[u8], is_wanted: impl Fn(u64) -> bool) -> Option<u64> {
+    pub(super) fn remove(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
         let (leaf, border) = self.lock(guard, key);
-        let found = match leaf.found {
-            Found::Word { slot, word } if is_wanted(word) => Some((slot, word)),
-            _ => None,
-        };
-        let Some((slot, word)) = found else {
+        let Found::Word { slot, word } = leaf.found else {
             border.version.unlock();
             return None;
         };
-        self.count(leaf.number, -1);
+        self.count.add(leaf.number.into(), -1);
         let mut removed = Vec::new();
         self.free_slot(guard, key, &leaf, slot, &mut removed);
         // Without a lock: this may have to release what others have retired.
@@ -91,17 +78,27 @@ impl Masstree {
             }
             inner.version.unlock();
         }
+        self.unlock_edge(bottom, top, Some(removed));
+        self.lower_root(removed);
+    }
+
+    /// Unlocks the nodes from one up to another one; for ever, if they are removed.
+    pub(super) fn unlock_edge(&self, bottom: Link, top: Link, mut removed: Option<&mut Vec<Link>>) {
         let mut node = bottom;
         loop {
             let above = Link::from_bits(self.nodes.parent(node).load(Ordering::Relaxed));
-            self.nodes.version(node).unlock_dead();
-            removed.push(node);
+            match &mut removed {
+                Some(removed) => {
+                    self.nodes.version(node).unlock_dead();
+                    removed.push(node);
+                }
+                None => self.nodes.version(node).unlock(),
+            }
             if node == top {
-                break;
+                return;
             }
             node = above;
         }
-        self.lower_root(removed);
     }
 
     /// Takes roots of the first layer away that have no key left: their only child becomes the root. (Other layers stay as

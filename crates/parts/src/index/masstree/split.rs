@@ -6,7 +6,6 @@
 //! and one who has come by before begins again.
 
 use super::border::Entry;
-use super::hint::Hint;
 use super::inner::KEYS;
 use super::nodes::Link;
 use super::permutation::{Permutation, SLOTS};
@@ -29,9 +28,9 @@ fn division(slices: &[u64; SLOTS + 1], added: usize, is_last: bool) -> usize {
 }
 
 impl Masstree {
-    /// Splits a full and locked border node and adds an entry to one of the halves; says where. Unlocks the node.
+    /// Splits a full and locked border node and adds an entry to one of the halves. Unlocks the node.
     #[cold]
-    pub(super) fn split(&self, guard: &Guard<'_>, number: u32, added: &Entry<'_>) -> Hint {
+    pub(super) fn split(&self, guard: &Guard<'_>, number: u32, added: &Entry<'_>) {
         self.splits.fetch_add(1, Ordering::Relaxed);
         let border = self.nodes.border(number);
         let slots = border.permutation();
@@ -55,12 +54,7 @@ impl Masstree {
         border.mark_splitting();
         let staying = if rank < at { at - 1 } else { at };
         border.publish(Permutation::of((0..staying).map(|rank| slots.slot(rank))));
-        let (hint, replaced) = if rank < at {
-            let (slot, replaced) = border.insert(&self.nodes, guard, added);
-            (Hint::new(number, slot), replaced)
-        } else {
-            (Hint::new(right_number, rank - at), None)
-        };
+        let replaced = if rank < at { border.insert(&self.nodes, guard, added) } else { None };
         let unused = border.drop_suffixes(guard);
         if next != 0 {
             self.nodes.border(next).prev.store(right_number, Ordering::Release);
@@ -70,7 +64,6 @@ impl Masstree {
         self.add_child(Link::border(number), entries[at].slice, Link::border(right_number), at == SLOTS);
         self.nodes.retire_suffixes(guard, replaced);
         self.nodes.retire_suffixes(guard, unused);
-        hint
     }
 
     /// Tells the nodes above `left` that its slices from `slice` on are now those of `right`. Both are locked, marked and then
