@@ -162,7 +162,7 @@ fn nodes_are_not_used_again_under_a_reader() {
     let index = Masstree::new();
     let keys = [Keys::Random8, Keys::LongPrefix, Keys::Suffixes];
     let all = || keys.iter().flat_map(|shape| (0..3_000).map(|number| shape.key(number)));
-    all().for_each(|key| _ = put(&index, &writer.pin(), &key, 1));
+    all().for_each(|key| put(&index, &writer.pin(), &key, 1));
     (0..3).for_each(|_| _ = writer.collect());
     let full = index.stats();
     let guard = reader.pin();

@@ -13,7 +13,7 @@ pub(super) struct Block {
     layout: Layout,
 }
 
-// SAFETY: a block is memory that no thread owns; what lies in it is atomic or under locks once it is published.
+// SAFETY: no thread owns the memory of a block; once published, its contents are atomic or under locks.
 unsafe impl Send for Block {}
 
 impl Block {

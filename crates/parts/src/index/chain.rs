@@ -1,16 +1,16 @@
 //! The zones of an index in PM: a chain of them, found again from a root of sixteen bytes.
 //!
-//! An index grows, so it takes zones and no object pool, which is laid out when the pool is created. Each of its zones
-//! begins with the same header. The header proves that the zone belongs to this index and to this place in the chain, and
-//! names the next zone. The index itself decides what fills its zones.
+//! An index grows, so it takes zones and no object pool, which is laid out when the pool is created. Each of
+//! its zones begins with the same header. The header proves that the zone belongs to this index and to this
+//! place in the chain, and names the next zone. The index itself decides what fills its zones.
 //!
 //! # Order of persistence
 //!
-//! - *A further zone*: its header, the link of the last zone to it, fence; then the commit. A link to a zone that is not
-//!   committed ends the chain, and the repair of the next open clears it. So no zone is committed without a link, and
-//!   none leaks.
-//! - *The first zone*: its header and its first contents, fence; the owner makes the root durable; the commit. A root
-//!   whose zone is not committed names no index.
+//! - *A further zone*: its header, the link of the last zone to it, fence; then the commit. A link to a zone
+//!   that is not committed ends the chain, and the repair of the next open clears it. So no zone is committed
+//!   without a link, and none leaks.
+//! - *The first zone*: its header and its first contents, fence; the owner makes the root durable; the
+//!   commit. A root whose zone is not committed names no index.
 //!
 //! No zone of the pool may be taken before the repair, since a link may name a free one.
 
@@ -137,9 +137,6 @@ impl Chain {
     }
 
     /// The chain of a root, and what its zones say of themselves. Nothing is changed.
-    ///
-    /// # Errors
-    /// [`IndexError::Absent`] if the first zone is not committed; [`IndexError::Space`] for damage.
     pub(super) fn examine(
         space: Arc<Space>,
         magic: [u8; 4],
@@ -198,7 +195,7 @@ impl Chain {
     }
 
     fn expected_check(&self, header: &ChainHeader) -> u64 {
-        // Headers prove themselves without a life, like those of segments of the heap; the magic tells them apart.
+        // Headers prove themselves without a life, like those of heap segments; the magic tells them apart.
         let body = &header.as_bytes()[size_of::<U64>()..NEXT as usize];
         self.certifier.check(self.certifier.life_key(0, 0), 0, body)
     }
@@ -218,7 +215,7 @@ impl Chain {
         let last = zones.last().expect("an index has a first zone");
         let link = self.space.zone_offset(*last) + NEXT;
         self.region.store(link, u64::from(zone.0) + 1);
-        // The fence covers the header as well; which of the two comes first makes no difference before the commit.
+        // The fence covers the header as well; their order makes no difference before the commit.
         self.region.persist(link, WORD);
         self.space.commit_zone(zone);
         self.count.store(number + 1, Ordering::Relaxed);
@@ -278,8 +275,8 @@ pub(super) fn damaged<T>(what: &'static str, offset: u64) -> Result<T, SpaceErro
     Err(SpaceError::Damaged { what, offset })
 }
 
-/// The fields of a header in which an index says its shape like this, in names and sizes that add up to four bytes, and calls
-/// the word that it may use by this name, if it uses it.
+/// The fields of a header, for an index that divides its shape into these fields and calls its own word by
+/// this name.
 pub(super) fn header_fields(shape: &[(&'static str, usize)], head: Option<&'static str>) -> Fields {
     let (_, mut fields) = table!(ChainHeader: check, magic, zone, nonce, number, shape, next, head, reserved);
     fields.truncate(5);

@@ -1,8 +1,9 @@
-//! From the top bits of a hash to its segment: the directory of extendible hashing, for the indexes that grow that way.
+//! The directory of extendible hashing: from the top bits of a hash to its segment.
 //!
-//! An entry is one word: where the segment is, and in the low six bits a number that the index needs as soon as it knows
-//! the segment. These bits are free, because segments are aligned to lines. The current array is named the same way,
-//! with the shift in the low bits. So a lookup makes two loads here, and the first is always in the nearest cache.
+//! An entry is one word: where the segment is, and in the low six bits a number that the index needs as soon
+//! as it knows the segment. These bits are free, because segments are aligned to lines. The current array is
+//! named the same way, with the shift in the low bits. So a lookup makes two loads here, and the first is
+//! always in the nearest cache.
 //!
 //! Entries and the array change under the directory's lock, which is taken after a segment's lock.
 
@@ -98,8 +99,9 @@ impl Directory {
         self.arrays.lock().iter().map(|array| size_of_val::<[Line]>(array) as u64).sum()
     }
 
-    /// Publishes a split: of the hashes that share the upper `depth` bits of `hash`, those whose next bit is clear
-    /// go to `low` from now on and the others to `high`. The caller holds the lock of the segment that had both.
+    /// Publishes a split: of the hashes that share the upper `depth` bits of `hash`, those whose next bit is
+    /// clear go to `low` from now on and the others to `high`. The caller holds the lock of the segment that
+    /// had both.
     pub(super) fn publish_split(&self, hash: u64, depth: u32, low: EntryWord, high: EntryWord) {
         let mut arrays = self.arrays.lock();
         let mut directory_depth = self.depth();
@@ -152,8 +154,8 @@ const DEPTH_FLOOR: u32 = 16;
 /// ... but never deeper than this, so that a hash has bits left to tell the keys of a segment apart.
 pub(super) const DEPTH_MAX: u32 = 40;
 
-/// Depth that no segment of an index of so many passes. Where equal prefixes have made a segment far deeper than the
-/// others, depth does not help much, and each further split could double the directory.
+/// Depth that no segment of an index of so many passes. Where equal prefixes have made a segment far deeper
+/// than the others, depth does not help much, and each further split could double the directory.
 pub(super) fn deepest(segments: u64) -> u32 {
     (segments.max(1).ilog2() + DEPTH_SLACK).clamp(DEPTH_FLOOR, DEPTH_MAX)
 }

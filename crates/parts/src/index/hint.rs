@@ -2,8 +2,8 @@
 
 /// The number of a node and a slot in it, in 48 bits.
 ///
-/// A hint may be kept anywhere and for any time, since an index believes it only if the entry is there. A hint that is out
-/// of date, or any other number, costs time and finds nothing that is not there.
+/// A hint may be kept anywhere and for any time, since an index believes it only if the entry is there. A
+/// hint that is out of date, or any other number, costs time and finds nothing that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hint(u64);
 

@@ -70,8 +70,8 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
                 let _shared = self.locks.share(self.words(), head);
                 self.find(head, key.hash, &mut matches)?
             };
-            // A split takes words out of a bucket only after the size has changed, so a reader that finds nothing looks at
-            // the size again.
+            // A split takes words out of a bucket only after the size has changed, so a reader that finds
+            // nothing looks at the size again.
             if found.is_some() || self.size().bucket(key.hash) == bucket {
                 return Ok(found);
             }
@@ -145,8 +145,9 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         Ok(found.map(|(slot, _)| self.set(slot, key_word(key.hash, new))).is_some())
     }
 
-    /// The slot says that the key is deleted, durably, before it is free: a slot that were simply emptied could not tell a
-    /// reader that there is something to make durable. After a crash the mark says no more than that the slot is free.
+    /// The slot says that the key is deleted, durably, before it is free: a slot that were simply emptied
+    /// could not tell a reader that there is something to make durable. After a crash the mark says no more
+    /// than that the slot is free.
     #[inline]
     fn take(
         &self,

@@ -1,4 +1,4 @@
-//! Creating an index, and finding it again after whatever has happened: what is read is a line of every zone, and two chains.
+//! Creating an index, and finding it again after a crash: an open reads a line of every zone, and two chains.
 
 use super::layout::{self, Kind, Usage};
 use super::lock::Locking;
@@ -99,7 +99,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(index)
     }
 
-    /// The overflow bucket that was handed out last, if it may not be linked, and the slot with the link to it, if it is.
+    /// The overflow bucket handed out last, if it may not be linked, and the slot of the link, if it is.
     fn last_appended(&self) -> Result<Option<LastAppended>, SpaceError> {
         let Some((owner, last)) = self.zones.last_appended() else { return Ok(None) };
         let mut link = None;
@@ -129,7 +129,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
         match self.last_appended()? {
             None => {}
-            // If the process alone has died, it may be in a cache only. Once another bucket is handed out, nobody asks for this one.
+            // If the process alone has died, it may be in a cache only. Once another bucket is handed out, no
+            // repair asks for this one.
             Some((_, Some(link))) => self.words().persist(link, WORD),
             Some((last, None)) => {
                 begin();
@@ -138,7 +139,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
         self.finish_split(&mut begin)?;
         if L::SLOTS != 0 {
-            // Those too that the table will grow into: a split may have been at work there, and nobody else looks at them before.
+            // This includes the buckets that the table will grow into: a split may have worked there, and no
+            // other thread looks at them before.
             (0..self.zones.capacity()).try_for_each(|bucket| {
                 L::clear(self.words(), self.zones.place(bucket)?, &mut begin);
                 Ok::<_, SpaceError>(())

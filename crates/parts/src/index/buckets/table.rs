@@ -15,14 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A bucket index: hash to reference, with these locks.
 ///
-/// All methods may be called by many threads at once, except that two must not upsert or take the same key at the same time. The
-/// guard keeps records from being reused while `matches` looks at them, and their words from becoming those of others.
+/// All methods may be called by many threads at once, except that two must not upsert or take the same key at
+/// the same time. The guard keeps records from being reused while `matches` looks at them, and their words
+/// from becoming those of others.
 pub struct BucketIndex<W: Words = PmWords, L: Locking = TableLocks> {
     pub(super) zones: Zones<W, L>,
     pub(super) locks: L,
     /// The [`Size`] of the table, packed: what its word in PM says durably.
     pub(super) size: AtomicU64,
-    /// Held by the one who splits. Says how many more keys are to pass before a split that damage has prevented is tried again.
+    /// Held during a split. Counts the keys to pass before a split that damage has prevented is tried again.
     pub(super) growth: SpinLock<u32>,
     pub(super) growing: AtomicBool,
     pub(super) splits: AtomicU64,
@@ -82,7 +83,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
                     return Ok(Some(reference(*word)));
                 }
             }
-            // Only for who has not found the key: one that was here would be missed.
+            // Only a reader that has not found the key looks for blanks: a key that was here would be missed.
             if has_blank(&words[L::SLOTS..]) {
                 return damaged("a bucket of the index", place);
             }
@@ -93,11 +94,11 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
     }
 
-    /// Whether the word of a slot is the one that is looked for, durably; it is loaded again if it changes meanwhile.
+    /// Whether the word of a slot is the sought one, durably; it is loaded again if it changes meanwhile.
     ///
-    /// A word without its mark was stored by one who has not made it durable yet. Whoever acts on it does that first: a reader
-    /// that has seen a key, or has seen that it was removed (MPKV, section 3.2). If the word has changed by then, the *same* slot is
-    /// looked at again, for it may be the mark alone that is new.
+    /// The writer of a word without its mark has not made it durable yet. A reader that acts on the word does
+    /// that first, be it for a key or for a removal (MPKV, section 3.2). If the word has changed by then, the
+    /// reader looks at the *same* slot again, for the mark alone may be new.
     #[inline]
     fn is_answer(&self, slot: u64, word: &mut u64, hash: u64, matches: &mut impl FnMut(u64) -> bool) -> bool {
         while is_own(*word, hash) {
@@ -113,7 +114,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         false
     }
 
-    /// Makes a word durable for a reader who is about to act on it, and gives it its mark; false if it has changed meanwhile.
+    /// Makes a word durable for a reader, and gives it its mark; false if it has changed meanwhile.
     #[cold]
     #[inline(never)]
     fn help(&self, slot: u64, word: u64) -> bool {
@@ -122,7 +123,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.words().swap(slot, word, word | PERSIST)
     }
 
-    /// The bucket behind one whose last word is `word`, if there is one. What leads there is durable; `hops` counts.
+    /// The bucket behind one with this last word, if there is one. The link to it is durable; `hops` counts.
     #[inline]
     pub(super) fn behind(&self, place: u64, word: u64, hops: &mut u64) -> Result<Option<u64>, SpaceError> {
         if !is_link(word) {
@@ -135,7 +136,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.step(place, word, hops)
     }
 
-    /// The same, without making the link durable.
+    /// The bucket behind one whose last word is `word`, without making the link durable.
     fn step(&self, place: u64, word: u64, hops: &mut u64) -> Result<Option<u64>, SpaceError> {
         if !is_link(word) {
             return Ok(None);
@@ -150,7 +151,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.zones.overflow(place + LAST_SLOT, link).map(Some)
     }
 
-    /// Tells place and word of every slot of a chain, and returns the last bucket of it. If `SETTLED`, all links are made durable.
+    /// Tells place and word of every slot of a chain, and returns its last bucket. `SETTLED` makes links
+    /// durable.
     #[inline]
     pub(super) fn each_slot<const SETTLED: bool>(
         &self,

@@ -1,7 +1,8 @@
 //! Changing the word of a key, under the lock of its chain, in two phases (MPKV, section 3.2).
 //!
-//! First the word is stored without its mark, flushed and fenced; then the mark is stored, and not flushed. The paper's readers may set
-//! the mark too, so they compare and swap; the holder of the lock need not, since nobody else changes anything but the mark.
+//! First the word is stored without its mark, flushed and fenced; then the mark is stored, and not flushed.
+//! The paper's readers may set the mark too, so they compare and swap; the holder of the lock need not, since
+//! other threads change nothing but the mark.
 
 use super::lock::Locking;
 use super::slot::{
@@ -53,8 +54,9 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(Held { head, bucket, _lock: self.locks.lock(self.words(), head) })
     }
 
-    /// Looks for the reference for which `matches` says yes, and for a free slot. The caller holds the chain. What it finds, that
-    /// it finds nothing, and that the slot is free, is durable: another run, or a cleaner, may have left words that are not.
+    /// Looks for the reference for which `matches` says yes, and for a free slot. The caller holds the chain.
+    /// What it finds, that it finds nothing, and that the slot is free, is durable: another run, or a
+    /// cleaner, may have left words that are not.
     #[inline]
     pub(super) fn search(
         &self,
@@ -88,7 +90,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
                 && let Some(slot) = (L::SLOTS..LINE_WORDS).find(|slot| is_free(words[*slot]))
             {
                 let at = place + slot as u64 * WORD;
-                // A dead process may have left it so. Under another word nobody would see that there is something to make durable.
+                // A dead process may have left it so. Under another word no thread would see that the
+                // deletion has to be made durable.
                 if is_unsettled(words[slot]) {
                     self.words().persist(at, WORD);
                 }

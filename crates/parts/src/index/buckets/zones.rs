@@ -1,8 +1,8 @@
 //! The zones of a bucket index: where a bucket lies, and where further ones come from.
 //!
-//! A zone holds buckets of the table, in the order of their numbers, or *overflow* buckets, which are handed out one after the other
-//! and stay where they are for good. Where zones lie is told by two lists in DRAM, so that neither a number nor a link has to be a
-//! place, and whatever a damaged link says leads to an overflow bucket or nowhere.
+//! A zone holds buckets of the table, in the order of their numbers, or *overflow* buckets, which are handed
+//! out one after the other and stay where they are for good. Two lists in DRAM tell where zones lie. So
+//! neither a number nor a link has to be a place, and a damaged link leads to an overflow bucket or nowhere.
 
 use super::layout::{Kind, Seal, Usage, shape};
 use super::lock::Locking;
@@ -56,7 +56,7 @@ pub(super) struct Taken {
     usages: Vec<Usage>,
     /// The overflow zone from which the next bucket comes, or those behind it.
     filling: usize,
-    /// Overflow buckets that splits leave to those who add keys.
+    /// Overflow buckets that splits leave to writers that add keys.
     promised: u64,
 }
 
@@ -176,9 +176,6 @@ impl<W: Words, L: Locking> Zones<W, L> {
     }
 
     /// Makes sure that the table has room for so many buckets.
-    ///
-    /// # Errors
-    /// [`IndexError::Full`] or [`IndexError::Space`].
     pub(super) fn extend_table(&self, buckets: u64) -> Result<(), IndexError> {
         while self.capacity() < buckets {
             let zone = self.chain.take_zone()?;
@@ -202,9 +199,6 @@ impl<W: Words, L: Locking> Zones<W, L> {
     }
 
     /// Promises overflow buckets for so many keys: none of them needs more than one.
-    ///
-    /// # Errors
-    /// [`IndexError::Full`] or [`IndexError::Space`].
     pub(super) fn make_room(&self, keys: u64) -> Result<(), IndexError> {
         let mut taken = self.taken.lock();
         taken.promised = taken.promised.max(keys);
@@ -212,19 +206,17 @@ impl<W: Words, L: Locking> Zones<W, L> {
     }
 
     /// Makes sure that so many overflow buckets are free besides those that are promised.
-    ///
-    /// # Errors
-    /// [`IndexError::Full`] or [`IndexError::Space`].
     pub(super) fn make_room_for_split(&self, buckets: u64) -> Result<(), IndexError> {
         let mut taken = self.taken.lock();
         let promised = taken.promised;
         if buckets == 0 { Ok(()) } else { self.ensure(&mut taken, buckets + promised) }
     }
 
-    /// Lets a full bucket at the end of the chain of `owner` have another one behind it, durably when this returns, and tells its
-    /// place. The new one gets the word of the last slot, where the link takes its place, and then `words`. The caller holds the chain.
+    /// Lets a full bucket at the end of the chain of `owner` have another one behind it, durably when this
+    /// returns, and tells its place. The new one gets the word of the last slot, where the link takes its
+    /// place, and then `words`. The caller holds the chain.
     ///
-    /// One at a time does this, so that a crash leaves at most one bucket handed out and not linked: the last.
+    /// One thread at a time does this, so a crash leaves at most the last bucket handed out and not linked.
     ///
     /// # Errors
     /// [`IndexError::Full`] or [`IndexError::Space`]; nothing is changed then.
@@ -239,7 +231,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
         let usage = Usage { buckets: taken.usages[zone].buckets + 1, last_owner: Some(owner) };
         let slot = tail + LAST_SLOT;
         let mut line = Self::empty().map(u64::from_le);
-        // Nobody but the caller changes the word, but for its mark; and here it is durable before anything leads to it.
+        // Other threads change only the mark of the word, and here it is durable before anything leads to it.
         line[L::SLOTS] = self.words.load(slot) | PERSIST;
         line[L::SLOTS + 1..][..words.len()].copy_from_slice(words);
         let place = start + usage.buckets * LINE;
@@ -262,7 +254,8 @@ impl<W: Words, L: Locking> Zones<W, L> {
         self.words.flush(place, WORD);
     }
 
-    /// The bucket that was handed out last, if it may not be linked: the bucket for whose chain it was, and its overflow zone and line.
+    /// The bucket that was handed out last, if it may not be linked: the bucket for whose chain it was, and
+    /// its overflow zone and line.
     pub(super) fn last_appended(&self) -> Option<(u64, (u64, u64))> {
         let taken = self.taken.lock();
         let zone = taken.usages.iter().rposition(|usage| usage.buckets > 0)?;

@@ -1,10 +1,12 @@
 //! Segments in DRAM.
 //!
-//! They are carved from chunks that start small and double up to two megabytes, aligned to their size, so that large pages
-//! fit beneath them. Segments are never given back: an extendible hash index does not shrink.
+//! They are carved from chunks that start small and double up to two megabytes, aligned to their size, so
+//! that large pages fit beneath them. Segments are never given back: an extendible hash index does not
+//! shrink.
 //!
-//! A large page is cleared by the system when it is touched first, which takes as long as hundreds of puts. So when little is left
-//! of a chunk a spare one is asked for, and whoever works in the background touches it.
+//! A large page is cleared by the system when it is touched first, which takes as long as hundreds of puts.
+//! So when little is left of a chunk, the index asks for a spare one, and a thread in the background touches
+//! it.
 
 use super::entry::Name;
 use super::memory::NodeMemory;
@@ -19,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const CHUNK_MAX: usize = LARGE_PAGE;
 /// Segments of the smallest chunk.
 const SEGMENTS_MIN: usize = 16;
-/// A spare chunk is wanted when less than this is left of the last one: enough for the time that it takes to touch it.
+/// A spare chunk is wanted when less is left of the last one: enough for the time to touch it.
 const LITTLE: usize = CHUNK_MAX / 4;
 /// Bytes of the smallest pages.
 const PAGE: usize = 4 << 10;
@@ -66,8 +68,9 @@ impl DramNodes {
     /// A word of a segment.
     #[inline]
     fn word(&self, place: u64) -> &AtomicU64 {
-        // SAFETY: the index asks only for aligned words within segments that `allocate` gave it, which live as long as
-        // `self` and are initialised there; since then they are changed only through these atomics.
+        // SAFETY: the index asks only for aligned words within segments that `allocate` gave it, which live
+        // as long as `self` and are initialised there; since then they are changed only through these
+        // atomics.
         unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(place as usize) }
     }
 }
@@ -105,8 +108,8 @@ impl NodeMemory for DramNodes {
             chunks.push(spare.unwrap_or_else(|| self.new_chunk(segments)));
         }
         let chunk = chunks.last_mut().expect("one has been pushed if there was none");
-        // SAFETY: a chunk is a multiple of segments, so one more fits behind those in use; the words fill it exactly by
-        // the assertion, and nobody has been told of it.
+        // SAFETY: a chunk is a multiple of segments, so one more fits behind those in use; the words fill it
+        // exactly by the assertion, and nobody has been told of it.
         let segment = unsafe {
             let segment = chunk.block.base().cast::<u64>().add(chunk.used / size_of::<u64>());
             segment.copy_from_nonoverlapping(NonNull::from(words).cast(), words.len());

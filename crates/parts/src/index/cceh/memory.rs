@@ -1,4 +1,4 @@
-//! The seam between the algorithm and the memory of its segments. The defaults are those of memory that needs no durability.
+//! The seam between the algorithm and the memory of its segments. Defaults are for memory without durability.
 
 use super::entry::Name;
 use crate::index::IndexError;
@@ -6,11 +6,10 @@ use crate::space::ZoneId;
 
 /// Memory for segments. A *place* is the first byte of something in it: an address, or an offset.
 ///
-/// Everything that a segment consists of is words; all changes of a segment in use are single aligned stores, made
-/// under its lock.
+/// A segment consists of words. A segment in use changes by single aligned stores, under its lock.
 pub trait NodeMemory: Send + Sync + 'static {
-    /// The bit of a hash word that says that the entry is durable as it stands: bit 0, or none where nothing has to be
-    /// made durable. It is no part of the hash then.
+    /// The bit of a hash word that says that the entry is durable as it stands: bit 0, or none where nothing
+    /// has to be made durable. It is no part of the hash then.
     const MARK: u64;
 
     /// Loads a word (acquire).
@@ -49,15 +48,14 @@ pub trait NodeMemory: Send + Sync + 'static {
     /// Asks for a line ahead of a change.
     fn prefetch_to_write(&self, place: u64);
 
-    /// A new segment that holds these words, all of its own: durable when this returns, and without effect after a crash
-    /// as long as another segment's name covers its own.
+    /// A new segment that holds these words, all of its own: durable when this returns, and without effect
+    /// after a crash as long as another segment's name covers its own.
     ///
     /// # Errors
     /// [`IndexError::Full`] or [`IndexError::Space`]; nothing is changed then.
     fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, IndexError>;
 
-    /// Lets a segment be for fewer hashes from now on, durably when this returns: the moment at which a split takes
-    /// effect.
+    /// Lets a segment be for fewer hashes, durably when this returns: now the split takes effect.
     fn narrow(&self, _segment: u64, _name: Name) {
         const { assert!(Self::MARK == 0, "memory with marks has names") };
     }
@@ -70,7 +68,8 @@ pub trait NodeMemory: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether more memory will be needed soon, which somebody in the background may [prepare](NodeMemory::prepare_memory).
+    /// Whether more memory will be needed soon, which a thread in the background may
+    /// [prepare](NodeMemory::prepare_memory).
     #[inline]
     fn wants_memory(&self) -> bool {
         false
@@ -79,8 +78,9 @@ pub trait NodeMemory: Send + Sync + 'static {
     /// Makes memory ready for segments to come.
     fn prepare_memory(&self) {}
 
-    /// Takes back what a crash has left unfinished, durably when this returns; `begin` is called before the first change, if
-    /// there is one. To be called before anything is allocated, if the memory has been opened without.
+    /// Takes back the changes that a crash has interrupted, durably when this returns; `begin` is called
+    /// before the first change, if there is one. To be called before anything is allocated, if the memory has
+    /// been opened without.
     fn repair(&self, _begin: impl FnOnce()) {}
 
     /// Zones of the pool that this takes.

@@ -1,13 +1,14 @@
 //! What a CCEH index offers a store over logs.
 //!
-//! The systems that the index comes from keep keys of eight bytes in it, and so does this one: the hash of such a key is
-//! one-to-one ([`Certifier::permuted`]), so an entry of the hash is the key's, and no record is read to prove it. Two bits of
-//! a value word are not the store's and tell these *exact* entries from others of the same hash: bit 62 says that the key is
-//! the hash, and bit 63 keeps the bit of the hash whose place the memory's mark takes. Both are zero in entries of other
-//! keys, for which the record decides.
+//! The systems that the index comes from keep keys of eight bytes in it, and so does this one. The hash of
+//! such a key is one-to-one ([`Certifier::permuted`]), so no record is read to prove an entry. Two bits of a
+//! value word are not the store's and tell these *exact* entries from others of the same hash. Bit 62 says
+//! that the key is the hash, and bit 63 keeps the bit of the hash whose place the memory's mark takes. Both
+//! are zero in entries of other keys, for which the record decides.
 //!
-//! A reader without a lock may see the hash of one key and then the word of another one, if the entry changes hands in
-//! between. A comparison of keys would notice; for exact entries the reader looks at both words twice (`segment.rs`).
+//! A reader without a lock may see the hash of one key and then the word of another one, if the entry changes
+//! hands in between. A comparison of keys would notice; for exact entries the reader looks at both words
+//! twice (`segment.rs`).
 
 use super::entry::EMPTY;
 use super::memory::NodeMemory;
@@ -105,7 +106,7 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
     }
 
     fn make_room(&self, _guard: &Guard<'_>, keys: usize, _key_len: usize) -> Result<(), IndexError> {
-        Ok(self.make_room(keys)?)
+        self.make_room(keys)
     }
 
     #[inline]
@@ -245,7 +246,7 @@ mod tests {
         panic!("the entry of a key of eight bytes is known without its record")
     }
 
-    /// Every operation on both keys, which the index must tell apart; `asks` says whether it may ask for each.
+    /// Every operation on both keys, which the index must tell apart; `asks`: whether it may ask for each.
     fn told_apart<M: NodeMemory + 'static>(index: &CcehIndex<M>, keys: [Key<'_>; 2], asks: [bool; 2]) {
         let participant = Collector::new().register();
         let guard = participant.pin();
@@ -295,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Memory in which the entry of a hash becomes others while it is looked at: the next one after each load.
+    /// Memory in which the entry of a hash becomes others during a look: the next one after each load.
     struct Overtaken {
         nodes: DramNodes,
         hash: u64,
@@ -335,8 +336,8 @@ mod tests {
         }
     }
 
-    /// Who finds the hash of its key and then the word of another one is not taken in, be it that the key has gone, or that it
-    /// has come back.
+    /// A reader that finds the hash of its key and then the word of another one rejects it, whether the key
+    /// has gone or has come back.
     #[test]
     fn a_reader_who_is_overtaken_is_not_told_the_word_of_another_key() {
         let participant = Collector::new().register();

@@ -60,8 +60,9 @@ impl<M: NodeMemory> CcehIndex<M> {
         (word ^ hash) & !M::MARK == 0
     }
 
-    /// The entries of a bucket, by their places, for which `test` says yes. All are tested before the first is looked at: the
-    /// processor then predicts one branch a line, and runs ahead to the next line or lookup.
+    /// The entries of a bucket, by their places, for which `test` says yes. All are tested before the first
+    /// is looked at: the processor then predicts one branch a line, and runs ahead to the next line or
+    /// lookup.
     #[inline]
     fn select(bucket: u64, test: impl Fn(u64) -> bool) -> Selected {
         let mask = (0..ENTRIES).fold(0, |mask, n| mask | u32::from(test(bucket + n * ENTRY)) << n);
@@ -74,7 +75,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         Self::select(bucket, |place| Self::is_of(self.memory.load(place), hash))
     }
 
-    /// The first reference of this hash, whoever's it is.
+    /// The first reference of this hash, of any key.
     #[inline]
     pub(super) fn first_of_hash(&self, segment: u64, hash: u64) -> Option<u64> {
         self.values_of_hash(segment, hash).find(|value| *value != EMPTY)
@@ -87,8 +88,9 @@ impl<M: NodeMemory> CcehIndex<M> {
         places.map(|place| self.memory.load(place + VALUE))
     }
 
-    /// The words of an entry as they stood beside each other, for a reader without a lock who is pinned. A value that has been
-    /// replaced does not return meanwhile, so one that is there before and after was there all the time.
+    /// The words of an entry as they stood beside each other, for a pinned reader without a lock. A value
+    /// that has been replaced does not return meanwhile, so one that is there before and after was there all
+    /// the time.
     #[inline]
     fn both(&self, place: u64) -> (u64, u64) {
         let mut value = self.memory.load(place + VALUE);
@@ -102,8 +104,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers, yes or no,
-    /// is durable. If `EXACT`, what `matches` sees certainly stood beside the hash.
+    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers,
+    /// yes or no, is durable. If `EXACT`, what `matches` sees certainly stood beside the hash.
     #[inline]
     pub(super) fn find<const EXACT: bool>(
         &self,
@@ -139,8 +141,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         None
     }
 
-    /// Makes an entry durable for a reader who is about to act on it. If no writer is about, whoever wrote it has died,
-    /// and it gets its mark, so that the next reader need not do this again.
+    /// Makes an entry durable for a reader that is about to act on it. If no writer is about, its writer has
+    /// died, and the entry gets its mark, so that the next reader need not do this again.
     #[cold]
     #[inline(never)]
     fn help(&self, segment: u64, place: u64, hash: u64) {
@@ -223,7 +225,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         Search { found: None, free }
     }
 
-    /// Makes durable what a writer that died has left in a segment, entries it removed included. The caller holds the lock.
+    /// Makes a segment durable that a dead writer may have left otherwise. The caller holds the lock.
     pub(super) fn settle(&self, segment: u64) {
         if M::MARK == 0 {
             return;
@@ -238,8 +240,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// Makes free entries of zeros, durably, in a segment that is then held against the records. The caller holds
-    /// the lock.
+    /// Makes free entries of zeros, durably, before a comparison with the records. The caller holds the lock.
     pub(super) fn renew(&self, segment: u64) {
         let places = || (segment..).step_by(ENTRY as usize).take(self.settings.entries());
         for place in places().filter(|place| self.is_blank(*place)) {
@@ -259,7 +260,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// The same, not yet durable, which the missing mark says.
+    /// Lets an entry of this hash have another value, not yet durable, which the missing mark says.
     #[inline]
     pub(super) fn store_value(&self, place: u64, hash: u64, value: u64) {
         if M::MARK != 0 {

@@ -12,14 +12,14 @@ use crate::index::directory::{Directory, EntryWord, following};
 use crate::sync::point;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Buckets that are asked for ahead of a change: who adds a key looks at all in which it may stand.
+/// Buckets that are asked for ahead of a change: adding a key looks at all in which it may stand.
 const AHEAD: usize = 4;
 
 /// A CCEH index: hash to reference.
 ///
-/// All methods may be called by many threads at once, except that two must not insert, replace or remove the same
-/// key at the same time. Guards are not needed for the index's own memory; they keep the records from being
-/// reused while `matches` looks at them.
+/// All methods may be called by many threads at once, except that two must not insert, replace or remove the
+/// same key at the same time. Guards are not needed for the index's own memory; they keep the records from
+/// being reused while `matches` looks at them.
 pub struct CcehIndex<M> {
     pub(super) memory: M,
     pub(super) directory: Directory,
@@ -81,7 +81,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         self.settings
     }
 
-    /// Asks the processor for the line in which `hash` most likely stands. Reads the directory and nothing else.
+    /// Asks for the line in which `hash` most likely stands. Reads the directory and nothing else.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.memory.prefetch(self.bucket(self.directory.entry(hash).place(), hash, 0));
@@ -97,16 +97,18 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// The reference of the key with this hash for which `matches` says yes; without locks.
     ///
-    /// `matches` sees references of keys with this hash, all its bits but the memory's mark; it may see one that has just
-    /// been replaced, whose record the guard keeps. Where it does not, since the record's place may be used again at once, ask
-    /// [`LockedSegment::named`](super::LockedSegment::named). In PM, the answer is durable.
+    /// `matches` sees references of keys with this hash, all its bits but the memory's mark; it may see one
+    /// that has just been replaced, whose record the guard keeps. Where it does not, since the record's place
+    /// may be used again at once, ask [`LockedSegment::named`](super::LockedSegment::named). In PM, the
+    /// answer is durable.
     #[inline]
     pub fn get(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         self.look_up::<false>(guard, hash, matches)
     }
 
-    /// The same for a caller who compares no keys, since its references say that the hash is the key: what `matches` sees stood
-    /// beside the hash. The guard keeps a reference that was replaced from coming back.
+    /// As [`get`](CcehIndex::get), for a caller that compares no keys, since its references say that the hash
+    /// is the key. The reference that `matches` sees stood beside the hash. The guard keeps a reference that
+    /// was replaced from coming back.
     #[inline]
     pub fn get_exact(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         self.look_up::<true>(guard, hash, matches)
@@ -126,7 +128,7 @@ impl<M: NodeMemory> CcehIndex<M> {
                 return found;
             }
             point();
-            // Entries do not move within a segment, and what a split moves is overwritten only after the directory
+            // Entries do not move within a segment, and moved ones are overwritten only after the directory
             // has changed. So if it has not, nothing has moved.
             let current = self.directory.entry(hash);
             if current == entry {
@@ -154,8 +156,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error: each may have to
-    /// split a segment, and hardly ever two. For who may not fail later.
+    /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error: each
+    /// may have to split a segment, and hardly ever two. For callers that may not fail later.
     ///
     /// # Errors
     /// [`IndexError::Full`] or [`IndexError::Space`].
@@ -176,8 +178,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of it, until
-    /// somebody has [retained](CcehIndex::retain).
+    /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of
+    /// it, until [`retain`](CcehIndex::retain) has counted.
     pub fn len(&self) -> u64 {
         if self.counts_all.load(Ordering::Relaxed) {
             return self.locks.keys().unsigned_abs();

@@ -1,12 +1,12 @@
 //! Nodes and chunks by their numbers, and where they come from.
 //!
-//! A zone of the index holds nodes or chunks, and never anything else: a number that once named a node names a node for ever,
-//! so a hint may be followed at any time. A number is the zone's place in the chain and the unit's place in the zone, which
-//! both stay as they are when the index is opened again.
+//! A zone of the index holds nodes or chunks, and never anything else: a number that once named a node names
+//! a node for ever, so a hint may be followed at any time. A number is the zone's place in the chain and the
+//! unit's place in the zone, which both stay as they are when the index is opened again.
 //!
-//! Which units are free stands in DRAM only. After a restart all units of earlier runs are unknown; a walk over the tree
-//! (see `sweep`) finds those in use, and the others are free. So allocating costs no write to PM, no crash can leave a wrong
-//! list, and what was in flight when it crashed is free again.
+//! Which units are free stands in DRAM only. After a restart all units of earlier runs are unknown; a walk
+//! over the tree (see `sweep`) finds those in use, and the others are free. So allocating costs no write to
+//! PM, no crash can leave a wrong list, and units in flight at a crash are free again.
 
 use super::key::CHUNK_BITS;
 use super::node::{NODE, Node};

@@ -1,9 +1,9 @@
 //! Keys: as callers give them, and as they stand in nodes.
 //!
-//! A key of exactly eight bytes stands in the key word, as the number that it is in big-endian order. Any other is kept in
-//! chunks (see `blob`), and the key word names the first of them and has sixteen bits of a hash, by which a lookup tells
-//! almost all other keys apart without reading them. Which of the two it is, the highest bit of the word beside it says: of
-//! the value, the child or the sibling.
+//! A key of exactly eight bytes stands in the key word, as the number that it is in big-endian order. Any
+//! other is kept in chunks (see `blob`). Its key word names the first chunk and has sixteen bits of a hash,
+//! by which a lookup tells almost all other keys apart without reading them. Which of the two it is, the
+//! highest bit of the word beside it says: of the value, the child or the sibling.
 
 use super::settings::{KEY_MAX, Result};
 use crate::index::IndexError;

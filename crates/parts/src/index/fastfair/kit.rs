@@ -1,5 +1,5 @@
-//! What a change may need, taken before any lock: so no lock is held while a zone is added, and a change that is refused
-//! has changed nothing.
+//! What a change may need, taken before any lock: so no lock is held while a zone is added, and a change that
+//! is refused has changed nothing.
 
 use super::arena::{Arena, Kind};
 use super::blob::chunks_for;

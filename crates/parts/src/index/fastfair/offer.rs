@@ -1,4 +1,5 @@
-//! What a FAST&FAIR index offers a store over logs: it has the keys, so it asks nobody, and its answers are durable.
+//! A FAST&FAIR index as a store over logs uses it. It has the keys, so it asks no caller, and answers
+//! durably.
 
 use super::back::BackCursor;
 use super::key::Key as Sought;
@@ -37,7 +38,7 @@ impl<W: Words> Index for FastFairIndex<W> {
 
     #[inline]
     fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
-        self.peek(guard, key.bytes).ok().flatten()
+        self.value_of::<false>(guard, key.bytes).ok().flatten()
     }
 
     #[inline(always)]
@@ -51,11 +52,11 @@ impl<W: Words> Index for FastFairIndex<W> {
         if key.bytes.len() > KEY_MAX {
             return Ok(None);
         }
-        Ok(self.find::<true>(guard, &Sought::new(key.bytes)?)?.1.map(|entry| entry.value))
+        self.value_of::<true>(guard, key.bytes)
     }
 
     fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
-        Ok(self.peek(guard, key.bytes)? == Some(word))
+        Ok(self.value_of::<false>(guard, key.bytes)? == Some(word))
     }
 
     #[inline]
@@ -125,7 +126,7 @@ impl<W: Words> Index for FastFairIndex<W> {
         Some(bits)
     }
 
-    /// By a hint, an entry is known by its value alone. Two keys of one value may then be taken for each other.
+    /// By a hint, an entry is known by its value alone, so two keys of one value may be confused.
     #[inline]
     fn repoint(
         &self,

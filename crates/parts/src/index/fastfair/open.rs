@@ -1,4 +1,4 @@
-//! Creating an index in PM, and finding it again after whatever has happened.
+//! Creating an index in PM, and finding it again after a crash.
 
 use super::arena::{Arena, Kind};
 use super::link::{marked, unmarked};

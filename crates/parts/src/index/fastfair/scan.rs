@@ -1,7 +1,8 @@
 //! Walking over keys in order, while the index changes.
 //!
-//! A leaf is copied at one moment, and the walk goes on from where its keys end, which it remembers as a key. So a key that is
-//! present from the first call to the last is seen exactly once, whatever splits and removals happen in between.
+//! A leaf is copied at one moment, and the walk goes on from where its keys end, which it remembers as a key.
+//! So a key that is present from the first call to the last is seen exactly once, whatever splits and
+//! removals happen in between.
 
 use super::key::{Key, KeyBuf};
 use super::link::Link;
@@ -57,8 +58,8 @@ impl<W: Words> FastFairIndex<W> {
         Ok(None)
     }
 
-    /// Calls `each` with the next keys and their values, in order, at most `limit` of them, and those of one leaf; false,
-    /// without a call, at the end.
+    /// Calls `each` with the next keys and their values, in order, at most `limit` of them, and those of one
+    /// leaf; false, without a call, at the end.
     pub(super) fn scan(
         &self,
         guard: &Guard<'_>,
@@ -79,7 +80,7 @@ impl<W: Words> FastFairIndex<W> {
         Ok(true)
     }
 
-    /// The entries of the leaf of a key, and where the keys behind them are; durable, and all there at one moment.
+    /// The entries of the leaf of a key, and the link behind them; durable, and all there at one moment.
     pub(super) fn read_leaf(
         &self,
         guard: &Guard<'_>,
@@ -113,7 +114,7 @@ impl<W: Words> FastFairIndex<W> {
     /// Nodes in use on each level, leaves first: reads a line of each.
     ///
     /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
+    /// [`IndexError::Space`](crate::index::IndexError::Space) for a damaged index.
     pub fn nodes_by_level(&self, _guard: &Guard<'_>) -> Result<Vec<u64>> {
         let mut levels = Vec::new();
         for level in 0..=self.top_level()? {

@@ -26,7 +26,7 @@ pub struct FastFairStats {
     pub removals: u64,
     /// Nodes that can be allocated without another zone, as far as they are known.
     pub free_nodes: u64,
-    /// The same of the chunks that keep keys.
+    /// Chunks of keys that can be allocated without another zone, as far as they are known.
     pub free_chunks: u64,
     /// Whether all nodes and chunks of earlier runs are known to be free or in use.
     pub is_swept: bool,

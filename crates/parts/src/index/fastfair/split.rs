@@ -1,11 +1,12 @@
-//! Growth: failure-atomic in-place rebalance (FAST'18, section 3.3), and the completion of what a crash has interrupted.
+//! Growth: failure-atomic in-place rebalance (FAST'18, section 3.3), and completing interrupted splits.
 //!
-//! A node that is full gives its upper half to a sibling. The sibling is written whole before anyone can find it; then the
-//! link of the node changes, which is the split; then the parent is told. Between these the sibling is found through the
-//! link, and if a crash or a full pool keeps the parent from being told, the first writer who comes through the link tells it.
+//! A node that is full gives its upper half to a sibling. The sibling is written whole before any thread can
+//! find it; then the link of the node changes, which is the split; then the parent is told. Between these the
+//! sibling is found through the link, and if a crash or a full pool keeps the parent from being told, the
+//! first writer that comes through the link tells it.
 //!
-//! A separator is where its child's keys begin, exactly and for ever; so a parent that does not have it does not have the child,
-//! and telling it twice is noticed.
+//! A separator is where its child's keys begin, exactly and for ever; so a parent that does not have it does
+//! not have the child, and telling it twice is noticed.
 
 use super::blob::chunks_for;
 use super::key::{Key, KeyBuf, Stored};
@@ -131,7 +132,7 @@ impl<W: Words> FastFairIndex<W> {
         Ok(())
     }
 
-    /// [`complete`](FastFairIndex::complete), unless there is no room for it: then somebody else will.
+    /// [`complete`](FastFairIndex::complete), unless there is no room for it: then a later writer will.
     pub(super) fn complete_if_room(
         &self,
         guard: &Guard<'_>,
@@ -145,7 +146,7 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// Tells the parent, on this level, of a child whose keys begin with the separator, if it does not know. Nothing is locked.
+    /// Tells the parent, on this level, of a child whose keys begin with the separator. Nothing is locked.
     pub(super) fn complete(
         &self,
         guard: &Guard<'_>,
@@ -177,7 +178,7 @@ impl<W: Words> FastFairIndex<W> {
         self.add(guard, &mut kit, separator, level, number, known).map(|_| ())
     }
 
-    /// Gives the tree another level, above the root and its sibling; false if somebody has.
+    /// Gives the tree another level, above the root and its sibling; false if another thread has.
     fn grow(&self, kit: &mut Kit<'_, W>, level: u32, separator: &Key<'_>, child: u64) -> Result<bool> {
         let _rising = self.rising.lock();
         if self.top_level()? >= level {

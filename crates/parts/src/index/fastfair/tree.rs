@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A FAST&FAIR index: key to value, in order of the keys.
 ///
-/// All methods may be called by many threads at once, except that two must not write the same key at the same time.
-/// [Replacing](crate::index::Index::replace) may run beside the writer of the key. Guards keep nodes and chunks from being
-/// used again while a thread is on the way to them.
+/// All methods may be called by many threads at once, except that two must not write the same key at the same
+/// time. [Replacing](crate::index::Index::replace) may run beside the writer of the key. Guards keep nodes
+/// and chunks from being used again while a thread is on the way to them.
 pub struct FastFairIndex<W: Words = PmWords> {
     pub(super) arena: Arc<Arena<W>>,
     /// Number of the root, as it stands in PM.
@@ -49,14 +49,15 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// The value of a key as it stands, durably or not: changes nothing, makes nothing durable, and waits for nobody.
+    /// The value of a key, durable if that is wanted. Else this changes nothing, makes nothing durable, and does
+    /// not wait.
     #[inline]
-    pub(super) fn peek(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
-        Ok(self.find::<false>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
+    pub(super) fn value_of<const DURABLE: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
+        Ok(self.find::<DURABLE>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
     }
 
-    /// Asks for the first lines of the leaf of a key, and tells which leaf that is. Waits for the inner nodes above, which
-    /// are in the cache if the index is in use.
+    /// Asks for the first lines of the leaf of a key, and tells which leaf that is. Waits for the inner nodes
+    /// above, which are in the cache if the index is in use.
     pub(super) fn prefetch_leaf(&self, key: &[u8]) -> Option<Hint> {
         let leaf = || -> Result<Node<'_, W>> {
             let key = Key::new(key)?;
@@ -95,10 +96,11 @@ impl<W: Words> FastFairIndex<W> {
         self.arena.node(self.top.load(Ordering::Acquire), self.arena.first_zone())
     }
 
-    /// The node on this level to which a key leads; its own, or one to the left of that. There is such a level.
+    /// The node on this level to which a key leads: its own, or one further left. There is such a level.
     ///
-    /// Inner nodes are read as they are, whoever changes them: a separator and its child belong together whenever they are
-    /// seen, and a child whose separator is not above the key is never to the right of the key's own node.
+    /// Inner nodes are read as they are, also while they change. A separator and its child always belong
+    /// together, and a child whose separator is not above the key is never to the right of the key's own
+    /// node.
     #[inline]
     pub(super) fn descend(&self, key: &Key<'_>, level: u32) -> Result<Node<'_, W>> {
         let mut node = self.top_node()?;
@@ -118,7 +120,7 @@ impl<W: Words> FastFairIndex<W> {
     }
 
     /// The leaf of a key and its entry there, if it has one, both durable if that is wanted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find<const DURABLE: bool>(
         &self,
         guard: &Guard<'_>,
@@ -127,14 +129,15 @@ impl<W: Words> FastFairIndex<W> {
         self.read::<DURABLE, _>(guard, key, |node, seen| {
             let entry = node.search(key, seen)?;
             let is_own = seen.is_quiet() && entry.is_some();
-            // The link is read last: what a split takes away is gone from here only after the link has changed.
+            // The link is read last: a split takes entries away only after the link has changed.
             let link = if is_own { None } else { node.sibling_for(key)? };
             Ok((link, entry))
         })
     }
 
-    /// Reads the leaf of a key without a lock: `look` gets nodes until one says that no sibling has the key. What it
-    /// has read of that one, and of those on the way, was there at one moment, and is durable if that is wanted.
+    /// Reads the leaf of a key without a lock: `look` gets nodes until one says that no sibling has the key.
+    /// What it has read of that one, and of those on the way, was there at one moment, and is durable if that
+    /// is wanted.
     #[inline]
     pub(super) fn read<const DURABLE: bool, T>(
         &self,
@@ -148,7 +151,7 @@ impl<W: Words> FastFairIndex<W> {
             loop {
                 let seen = node.state.before();
                 if seen.is_retired() {
-                    // Whoever led here has been changed before the node was retired.
+                    // The word that led here was changed before the node was retired.
                     continue 'root;
                 }
                 let (link, found) = look(&node, seen)?;
@@ -171,14 +174,14 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// Settles a node, unless somebody has done it, or taken it out of the tree.
+    /// Settles a node, unless another thread has done it, or taken it out of the tree.
     pub(super) fn settle(&self, locked: &Locked<'_, W>) -> Result<()> {
         let seen = locked.state.before();
         if seen.is_settled() || seen.is_retired() { Ok(()) } else { locked.settle() }
     }
 }
 
-/// Steps from sibling to sibling: no more than there are nodes, or the links of a damaged index go round in a circle.
+/// Steps from sibling to sibling: no more than there are nodes, or damaged links go round in a circle.
 #[derive(Default)]
 pub(super) struct Hops(u64);
 

@@ -1,16 +1,17 @@
-//! Replacing many references with one fence: for compaction, which moves records by the batch (PACMAN, section 3.3).
+//! Replacing many references with one fence, for compaction by the batch (PACMAN, section 3.3).
 //!
-//! Compaction keeps the old records until the new references are durable, so these may be flushed later, all at once. But a
-//! reader that acts on one meanwhile must not see it taken back. So the node says that something in it is not durable, from
-//! before the store until after the fence, and its readers make durable what they answer.
+//! Compaction keeps the old records until the new references are durable, so these may be flushed later, all
+//! at once. But a reader that acts on one meanwhile must not see it taken back. So the node says that
+//! something in it is not durable, from before the store until after the fence, and its readers make durable
+//! what they answer.
 
 use super::node::{ENTRY, Entry, Node};
 use super::shift::Locked;
 use super::tree::FastFairIndex;
 use crate::index::words::Words;
 
-/// A value that has been replaced and not flushed. If it is never [persisted](crate::index::Index::persist), the readers of
-/// its node go on flushing until the index is opened again.
+/// A value that has been replaced and not flushed. If it is never [persisted](crate::index::Index::persist),
+/// the readers of its node go on flushing until the index is opened again.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the value is not durable yet"]
 pub struct Unflushed {
@@ -35,7 +36,7 @@ impl<W: Words> FastFairIndex<W> {
 
     /// Makes values durable that have been replaced, with one fence for all of them.
     ///
-    /// An entry may have moved since. Its mover makes the new place durable, and until then the old one is durable.
+    /// An entry that has moved since is durable in its old place until its mover makes the new one durable.
     pub(super) fn persist_all(&self, replaced: &mut Vec<Unflushed>) {
         if replaced.is_empty() {
             return;

@@ -26,8 +26,8 @@ impl<W: Words> FastFairIndex<W> {
         self.add(guard, &mut kit, key, 0, |_| value, found)
     }
 
-    /// Adds a key to its node on this level, with what `value` says of its word, unless `found` says of the locked node that
-    /// there is nothing to add: then returns what that says. The node may have to split.
+    /// Adds a key to its node on this level, with what `value` says of its word, unless `found` says of the
+    /// locked node that there is nothing to add: then returns what that says. The node may have to split.
     #[inline]
     pub(super) fn add<T>(
         &self,
@@ -67,8 +67,8 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// Lets a key have this value, durably, if it stands in the node to which a hint leads, and returns the one that it had.
-    /// `None` if it does not stand there, and then it may stand elsewhere.
+    /// Lets a key have this value, durably, if it stands in the node to which a hint leads, and returns the
+    /// one that it had. `None` if it does not stand there, and then it may stand elsewhere.
     pub(super) fn put_at(&self, hint: Hint, key: &Key<'_>, value: u64) -> Result<Option<u64>> {
         let Some(leaf) = self.lock_leaf(hint) else { return Ok(None) };
         // Most often it has not moved since; a key stands only once in a node that is settled.
@@ -122,9 +122,9 @@ impl<W: Words> FastFairIndex<W> {
 
     /// The leaf of a hint, locked. What stands in it stands nowhere else.
     ///
-    /// The number may be anything. A node is in the tree, as what it says it is, if it is settled: that was done by somebody
-    /// who came to it through the tree, or linked it, in this run, and is undone before it is taken out. What a crash
-    /// may have left unfinished elsewhere is not.
+    /// The number may be anything. A settled node is in the tree, on the level that it says. In this run, a
+    /// thread that came to it through the tree, or linked it, has settled it, and a removal undoes that
+    /// first. A node that a crash has left elsewhere is not settled.
     fn lock_leaf(&self, hint: Hint) -> Option<Locked<'_, W>> {
         let node = self.arena.find_node(hint.node())?;
         if !node.state.before().is_settled() {
@@ -136,8 +136,9 @@ impl<W: Words> FastFairIndex<W> {
 
     /// The node of a key on this level, locked and settled. There is such a level.
     ///
-    /// Every node on the way from where the descent ends is settled too: so nobody changes what a split has moved before it
-    /// is durably gone from where it came from. And a node to which only its sibling leads is given a parent.
+    /// Every node on the way from the end of the descent is settled too. So no thread changes an entry that a
+    /// split has moved before it is durably gone from its old node. And a node to which only its sibling
+    /// leads is given a parent.
     pub(super) fn lock(&self, guard: &Guard<'_>, key: &Key<'_>, level: u32) -> Result<Locked<'_, W>> {
         self.lock_by(key, level, |link| {
             let separator = self.arena.key(link.key)?;

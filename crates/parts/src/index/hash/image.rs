@@ -1,10 +1,10 @@
-//! The whole index as bytes and back, for a checkpoint: an image of its structure, so that loading copies segments and
-//! hashes no key.
+//! The whole index as bytes and back, for a checkpoint: an image of its structure, so that loading copies
+//! segments and hashes no key.
 //!
-//! `docs/FORMAT.md` draws the image. The place of a segment in the space of hashes
-//! follows from the depths of those before it, and counts of keys come from the slots. A loader believes nothing: of any
-//! bytes it makes an index whose references all satisfied the source, or nothing. Slots in the wrong bucket only hide
-//! their keys.
+//! `docs/FORMAT.md` draws the image. The place of a segment in the space of hashes follows from the depths of
+//! those before it, and counts of keys come from the slots. A loader believes nothing: of any bytes it makes
+//! an index whose references all satisfied the source, or nothing. Slots in the wrong bucket only hide their
+//! keys.
 
 use super::probe::{Bucket, SLOTS};
 use super::settings::BUCKET_BITS_MAX;

@@ -83,7 +83,7 @@ impl Meta {
         let outermost = version.is_multiple_of(2);
         if outermost {
             self.version.store(version + 1, Ordering::Relaxed);
-            // Whoever sees a word move will also see that the version is odd.
+            // A thread that sees a word move also sees that the version is odd.
             fence(Ordering::Release);
         }
         Moving { meta: self, outermost }
@@ -105,7 +105,7 @@ impl Drop for Moving<'_> {
     }
 }
 
-/// A segment as a directory entry shows it. Methods that store want the lock held, or the segment unpublished.
+/// A segment as a directory entry shows it. To store, hold the lock, or have the segment unpublished.
 #[derive(Clone, Copy)]
 pub(super) struct Segment<'a> {
     pub(super) buckets: &'a [Bucket],
@@ -135,7 +135,7 @@ impl<'a> Segment<'a> {
         words.filter(|word| *word != EMPTY).map(reference_of)
     }
 
-    /// Puts a key into the emptier of its two buckets, if need be by moving others out of them; or says that it cannot.
+    /// Puts a key into the emptier of its two buckets, if need be by moving others; says whether it could.
     ///
     /// Filling both evenly is what keeps them from being full before nearly all are, so that moving is rare.
     pub(super) fn place(&self, hash: u64, reference: u64) -> bool {

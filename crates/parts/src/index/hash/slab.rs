@@ -1,12 +1,12 @@
 //! Where segments come from.
 //!
-//! A slab is up to 128 blocks of one segment each, aligned to the size of 128, so that the address of a segment
+//! A slab is up to 128 blocks of one segment each, aligned to the size of 128. So the address of a segment
 //! alone leads to its metadata: one block of the slab (a few, if segments are tiny) holds 64 bytes for each
 //! other block. Dense metadata stays in the near caches, and the directory needs no second pointer. The block
-//! that holds it differs from slab to slab, since lines that lie at equal offsets of large pages compete for the
-//! same few places of a cache.
+//! that holds it differs from slab to slab, since lines that lie at equal offsets of large pages compete for
+//! the same few places of a cache.
 //!
-//! Slabs start small and double up to the full size, so a small index is small. They are freed with the index.
+//! Slabs start small and double up to the full size. They are freed with the index.
 
 use super::probe::{Bucket, SLOTS};
 use super::segment::{Meta, Segment};
@@ -67,7 +67,7 @@ impl Slabs {
     #[inline]
     fn buckets(&self, entry: EntryWord) -> &[Bucket] {
         let first = std::ptr::with_exposed_provenance::<Bucket>(entry.place() as usize);
-        // SAFETY: entries are made by `allocate` and its like for initialised blocks of this size, which live as long as `self`.
+        // SAFETY: entries name initialised blocks of this size from `allocate`, which live as long as `self`.
         unsafe { std::slice::from_raw_parts(first, 1 << self.bucket_bits) }
     }
 
@@ -115,8 +115,8 @@ impl Slabs {
         EntryWord::new(block.as_ptr().expose_provenance() as u64, base)
     }
 
-    /// A new segment that nobody else knows yet, its slots in order filled with these words: as many as there are slots,
-    /// none beyond that, and zeros if they are fewer.
+    /// A new segment that nobody else knows yet, its slots in order filled with these words: as many as there
+    /// are slots, none beyond that, and zeros if they are fewer.
     pub(super) fn allocate_filled(
         &self,
         depth: u32,
@@ -127,7 +127,8 @@ impl Slabs {
         let slots = (1 << self.bucket_bits) * SLOTS;
         let mut filled = 0;
         words.take(slots).for_each(|word| {
-            // SAFETY: `filled` is below `slots`, and all of them are ours, as in `allocate`; they are aligned to lines.
+            // SAFETY: `filled` is below `slots`, and all slots are ours, as in `allocate`, and aligned to
+            // lines.
             unsafe { block.as_ptr().add(filled).write(word) };
             filled += 1;
         });
@@ -206,7 +207,7 @@ impl Drop for Slabs {
         let list = std::mem::take(self.list.get_mut());
         for slab in &list {
             for meta in self.metas(slab) {
-                // SAFETY: initialised metadata, which `&mut self` makes ours alone; it owns nothing but the chain.
+                // SAFETY: initialised metadata, ours alone by `&mut self`; it owns nothing but the chain.
                 unsafe { (*meta).free_overflow() };
             }
         }

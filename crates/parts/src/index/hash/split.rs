@@ -9,8 +9,8 @@ use crate::index::directory::{EntryWord, deepest, prefix, split_bit};
 use crate::sync::point;
 use std::sync::atomic::Ordering;
 
-/// Tag bits that must be left to tell the keys of a segment apart; at eight, one lookup in twenty or so tests a
-/// key that is not the one.
+/// Tag bits that must be left to tell the keys of a segment apart; at eight, one lookup in twenty or so tests
+/// a key that is not the one.
 const FRESH_BITS_MIN: u32 = 8;
 
 /// How far behind a segment's depth its tag window may begin: beyond, too few bits of a tag would be left.
@@ -30,8 +30,8 @@ impl HashIndex {
 
     /// Splits the segment that `entry` names and `hash` belongs to. The caller holds its lock.
     ///
-    /// While tags hold the bit that decides, words are copied to the same places of the sibling. When tags have run out, the
-    /// hashes come from the records, and both halves get a new window.
+    /// While tags hold the bit that decides, words are copied to the same places of the sibling. When tags
+    /// have run out, the hashes come from the records, and both halves get a new window.
     pub(super) fn split(&self, hash: u64, entry: EntryWord, state: &mut State, rehash: &dyn Fn(u64) -> u64) {
         self.splitting.fetch_add(1, Ordering::Relaxed);
         let (segment, depth) = (self.slabs.segment(entry), state.depth);
@@ -95,7 +95,8 @@ impl HashIndex {
         let references = segment.references_in_buckets();
         let mut keys: Vec<_> = references.map(|reference| (rehash(reference), reference)).collect();
         let read = keys.len() as u64;
-        // A record whose hash leads elsewhere is damaged: no lookup finds it any more, so nothing is lost by dropping it.
+        // A record whose hash leads elsewhere is damaged: no lookup finds it, so nothing is lost by dropping
+        // it.
         keys.retain(|(of_key, _)| prefix(*of_key, depth) == prefix(hash, depth));
         self.records_read.fetch_add(read, Ordering::Relaxed);
         self.strays.fetch_add(read - keys.len() as u64, Ordering::Relaxed);

@@ -17,8 +17,9 @@ const INITIAL_DEPTH_MAX: u32 = 16;
 
 /// An extendible hash index in DRAM: hash to reference.
 ///
-/// All methods may be called by many threads at once, except that two must not write the same key at the same time. Guards
-/// are not needed for the index's own memory; they keep the records from being reused while `matches` looks at them.
+/// All methods may be called by many threads at once, except that two must not write the same key at the same
+/// time. Guards are not needed for the index's own memory; they keep the records from being reused while
+/// `matches` looks at them.
 pub struct HashIndex {
     pub(super) directory: Directory,
     pub(super) slabs: Slabs,
@@ -72,7 +73,7 @@ impl HashIndex {
         stats
     }
 
-    /// A lookup that can tell that the key is absent: nothing moved while it looked, and it looked everywhere.
+    /// A lookup that proves absence: nothing moved while it looked, and it looked everywhere.
     #[inline(never)]
     fn get_settled(&self, hash: u64, matches: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
         let mut entry = self.directory.entry(hash);
@@ -196,9 +197,9 @@ impl Index for HashIndex {
         Ok(self.get_settled(key.hash, &mut matches))
     }
 
-    /// If the segment must split and its tags have run out, `rehash` is asked for the hash of each of its records. A
-    /// reference whose hash then leads elsewhere is dropped, and [counted](HashIndexStats::strays): its record is not what
-    /// it was.
+    /// If the segment must split and its tags have run out, `rehash` is asked for the hash of each of its
+    /// records. A reference whose hash then leads elsewhere is dropped, and
+    /// [counted](HashIndexStats::strays): its record is not what it was.
     #[inline]
     fn upsert(
         &self,
@@ -294,8 +295,8 @@ impl Index for HashIndex {
     }
 }
 
-/// Keys at which a segment splits although there may be free slots: beyond nine tenths nearly every insert has to move
-/// others first, each move a cache miss, and the last twentieth costs more than all that came before it.
+/// Keys at which a segment splits although there may be free slots. Beyond nine tenths nearly every insert
+/// has to move others first, each move a cache miss, and the last twentieth costs more than all before it.
 fn full(slots: usize) -> usize {
     slots * 29 / 32
 }
@@ -311,8 +312,8 @@ enum Held<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Looks in both buckets and the overflow chain for the reference for which `matches` says yes. Without the lock, finding
-    /// none proves nothing.
+    /// Looks in both buckets and the overflow chain for the reference for which `matches` says yes. Without
+    /// the lock, finding none proves nothing.
     #[inline]
     fn find(&self, hash: u64, mut matches: impl FnMut(u64) -> bool) -> Option<(Held<'a>, u64)> {
         let (tag, both) = self.places(hash);

@@ -1,5 +1,5 @@
-//! Shortcuts (ATC'22 section 3.1): where a word stands, noted when a writer is there anyway, so that a cleaner need not look
-//! for it.
+//! Shortcuts (ATC'22 section 3.1): where a word stands, noted when a writer is there anyway, so that a
+//! cleaner need not look for it.
 
 use super::border::Border;
 use super::descend::count_visited;
@@ -20,11 +20,12 @@ fn parts(hint: Hint) -> Option<(u32, usize)> {
 }
 
 impl Masstree {
-    /// Lets the key whose word is `old` have `new`, if the hint leads to it: it stands in the node that the hint names, or in
-    /// the next one, where a split takes half of a node. Says whether it did; if not, the key has to be looked for.
+    /// Lets the key whose word is `old` have `new`, if the hint leads to it. It stands in the node of the
+    /// hint, or in the next one, to which a split moves half of a node. Says whether it did; if not, the key
+    /// has to be looked for.
     ///
-    /// Looks at two nodes at most, no inner ones, and no key. `old` has been the word of one key and of no other for as long as
-    /// the caller is pinned, which makes it proof enough.
+    /// Looks at two nodes at most, no inner ones, and no key. `old` has been the word of one key and of no
+    /// other for as long as the caller is pinned, which makes it proof enough.
     pub(super) fn replace_at(&self, hint: Hint, old: u64, new: u64) -> bool {
         let Some((number, slot)) = parts(hint) else { return false };
         let Some(border) = self.nodes.find_border(number) else { return false };
@@ -45,9 +46,9 @@ impl Masstree {
         }
     }
 
-    /// Asks for what a lookup of the key will need, down to the lines of its border node, as far as they are in its first
-    /// layer. Waits for the inner nodes above, which are in the cache if the index is in use. Tells which border node that is; keys of
-    /// other layers do not stand there.
+    /// Asks for the lines that a lookup of the key needs, down to those of its border node in the first
+    /// layer. Waits for the inner nodes above, which are in the cache if the index is in use. Tells which
+    /// border node that is; keys of other layers do not stand there.
     pub(super) fn prefetch_leaf(&self, key: &[u8]) -> Option<Hint> {
         let slice = super::key::Piece::at(key, 0).slice;
         let mut link = Link::from_bits(self.root.load(Ordering::Acquire));

@@ -1,4 +1,4 @@
-//! The whole index as bytes and back, for a checkpoint: its keys in their order, so that loading them is no search.
+//! The whole index as bytes and back, for a checkpoint: its keys in order, so that loading needs no search.
 //!
 //! `docs/FORMAT.md` draws the image. Nodes and layers are not in it and follow from the
 //! keys, so any image that loads makes a sound index.

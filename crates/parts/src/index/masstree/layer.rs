@@ -1,10 +1,10 @@
 //! Layers come when two keys go on after the same slice, and go when their last key does.
 //!
-//! A layer that is empty has shrunk to its left edge: one border node without a key, and above it inner nodes without a
-//! key. Whoever sees that goes down from above once more, since the slot with the link may have moved meanwhile, and takes the
-//! layer away under the lock of the node with the link. If that node has nothing else, its layer goes with it, and so on
-//! upwards; so the locks begin at the last node that has. Locks of several layers are thus taken downwards, and nobody who
-//! holds a lock of a layer waits for one above it.
+//! A layer that is empty has shrunk to its left edge: one border node without a key, and above it inner nodes
+//! without a key. The thread that sees this goes down from above once more, since the slot with the link may
+//! have moved meanwhile. It removes the layer under the lock of the node with the link. If that node has
+//! nothing else, its layer goes with it, and so on upwards; so the locks begin at the last node that has. So
+//! locks of several layers are taken downwards, and no holder of a lock of a layer waits for one above it.
 
 use super::border::{Border, Entry, Found};
 use super::key::{LONGER, Piece, SLICE};
@@ -28,8 +28,8 @@ pub(super) struct LinkPlace {
 }
 
 impl Masstree {
-    /// Lets two keys that go on after the same slice go on in a layer of their own: the one that stands in this slot, and
-    /// a new one. The node is locked, and then unlocked.
+    /// Lets two keys that go on after the same slice go on in a layer of their own: the one that stands in
+    /// this slot, and a new one. The node is locked, and then unlocked.
     #[cold]
     pub(super) fn add_layer(
         &self,
@@ -49,7 +49,7 @@ impl Masstree {
         self.nodes.retire_suffixes(guard, unused);
     }
 
-    /// As many layers as it takes to tell two different keys apart, which nobody else knows yet; returns the first one's root.
+    /// Makes as many layers as tell two different keys apart, unpublished; returns the first one's root.
     fn new_layers(&self, (present, old): (&[u8], u64), (added, new): (&[u8], u64)) -> Link {
         let (first, mut border) = self.new_root();
         let mut offset = 0;
@@ -77,9 +77,9 @@ impl Masstree {
         (number, border)
     }
 
-    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty, and with
-    /// it those above that have nothing but the link to it. Returns the link to all of these, its node still locked and its
-    /// slot still to be freed; the nodes are to be retired.
+    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer
+    /// is empty, and with it those above that have nothing but the link to it. Returns the link to all of
+    /// these, its node still locked and its slot still to be freed; the nodes are to be retired.
     pub(super) fn remove_empty_layer(
         &self,
         guard: &Guard<'_>,
@@ -98,8 +98,8 @@ impl Masstree {
         }
     }
 
-    /// The links that lead to a layer: the last one whose node has something else, and those behind it, the layer's own last.
-    /// Nothing within if the layer is not there; nothing if the index is changing.
+    /// The links that lead to a layer: the last one whose node has something else, and those behind it, the
+    /// layer's own last. Nothing within if the layer is not there; nothing if the index is changing.
     fn path_to_layer(&self, guard: &Guard<'_>, prefix: &[u8]) -> Option<Option<Vec<LinkPlace>>> {
         let mut path: Vec<LinkPlace> = Vec::new();
         let mut layer = Link::from_bits(self.root.load(Ordering::Acquire));
@@ -139,8 +139,8 @@ impl Masstree {
         path.iter().for_each(|place| self.nodes.border(place.number).version.unlock());
     }
 
-    /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks all but the node of
-    /// that link; if it is not, unlocks all.
+    /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks
+    /// all but the node of that link; if it is not, unlocks all.
     fn remove_layers(&self, path: &[LinkPlace], removed: &mut Vec<Link>) -> Option<LinkPlace> {
         let (first, behind) = path.split_first()?;
         let last = behind.last().unwrap_or(first);
@@ -156,8 +156,8 @@ impl Masstree {
         Some(*first)
     }
 
-    /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock of the node with
-    /// the link.
+    /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock
+    /// of the node with the link.
     fn bury_layer(&self, layer: Link, removed: &mut Vec<Link>) -> bool {
         let number = self.leftmost(layer);
         let border = self.nodes.border(number);
@@ -167,8 +167,8 @@ impl Masstree {
         let bottom = Link::border(number);
         let mut is_empty = border.permutation().len() == 0 && border.next.load(Ordering::Relaxed) == 0;
         let mut top = bottom;
-        // Another border node may have been emptied and not yet be forgotten by the nodes above. Who is about to do that looks
-        // at the layer again afterwards.
+        // Another border node may be empty and still be named by the nodes above. The thread that is about to
+        // remove it looks at the layer again afterwards.
         while is_empty && let Some(parent) = self.lock_parent(top) {
             is_empty = self.nodes.inner(parent).len() == 0;
             top = parent;

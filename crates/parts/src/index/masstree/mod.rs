@@ -1,38 +1,42 @@
-//! Masstree (Mao, Kohler and Morris, EuroSys'12) in DRAM: the index of FlatStore-M, which keeps keys in order.
+//! Masstree (Mao, Kohler and Morris, EuroSys'12) in DRAM: the index of FlatStore-M, which keeps keys in
+//! order.
 //!
-//! An ordered index that compares whole keys reads a key, somewhere else in memory, at each step of its way down. Masstree
-//! takes a key apart into slices of eight bytes, which compare as numbers and stand in the nodes. A B+-tree finds the first
-//! slice; where several keys share that and go on, another B+-tree, in the *layer* below, finds the second; and so on. So it
-//! is a trie whose nodes are B+-trees.
+//! An ordered index that compares whole keys reads a key, somewhere else in memory, at each step of its way
+//! down. Masstree takes a key apart into slices of eight bytes, which compare as numbers and stand in the
+//! nodes. A B+-tree finds the first slice; where several keys share that and go on, another B+-tree, in the
+//! *layer* below, finds the second; and so on. So it is a trie whose nodes are B+-trees.
 //!
 //! ```text
-//! layer  | inner nodes: up to 15 slices, 16 children | border nodes: up to 15 slots, in a list from left to right |
-//! slot   | slice 64 | class 4 | word 64 |              the word of a key that ends in this slice, or that goes on
-//!                                                      alone and has its suffix beside the node; or a link to a layer
+//! layer  | inner nodes: up to 15 slices, 16 children | border nodes: up to 15 slots, in a list |
+//! slot   | slice 64 | class 4 | word 64 |   the word of a key that ends in this slice, or that goes on
+//!                                           alone, with its suffix beside the node; or a link to a layer
 //! ```
 //!
-//! Keys are byte strings of up to 65,535 bytes, and stand in the index wholly: no record is read to find one. A key leads to
-//! an opaque word other than zero. `docs/PAPERS.md` lists the deviations from the paper.
+//! Keys are byte strings of up to 65,535 bytes, and stand in the index wholly: no record is read to find one.
+//! A key leads to an opaque word other than zero. `docs/PAPERS.md` lists the deviations from the paper.
 //!
 //! # Readers and writers
 //!
-//! Readers lock nothing. A version stands in each node, and a reader looks at it before and after (`version`). Down the tree
-//! it takes the version of the child before it looks again at that of the parent (`descend`).
+//! Readers lock nothing. A version stands in each node, and a reader looks at it before and after
+//! (`version`). Down the tree it takes the version of the child before it looks again at that of the parent
+//! (`descend`).
 //!
-//! Writers lock the border node. A new word for a key, a key that finds a free slot and a removal need no more, and each
-//! takes effect by one store (`permutation`). Splits lock upwards, the child before its parent, and so does the removal of an
-//! empty node, after the border node to its left. Layers are removed from above, downwards; no holder of a lock of a layer
-//! waits for one above it. So no two threads wait for each other.
+//! Writers lock the border node. A new word for a key, a key that finds a free slot and a removal need no
+//! more, and each takes effect by one store (`permutation`). Splits lock upwards, the child before its
+//! parent, and so does the removal of an empty node, after the border node to its left. Layers are removed
+//! from above, downwards; no holder of a lock of a layer waits for one above it. So no two threads wait for
+//! each other.
 //!
 //! # Numbers instead of pointers
 //!
-//! Nodes are named by numbers of 31 bits, and a bit for their type. Links take half the room, and a number may be kept outside
-//! of the index: it always leads to a node of its type, whose version refuses a lock unless the node is in use (`arena`). So
-//! a cleaner replaces a word by a [`Hint`](crate::index::Hint) without looking for its key (`hint`). A node that has left the
-//! tree is used again after all threads that were pinned then have gone.
+//! Nodes are named by numbers of 31 bits, and a bit for their type. Links take half the room, and a number
+//! may be kept outside of the index. It always leads to a node of its type, whose version refuses a lock
+//! unless the node is in use (`arena`). So a cleaner replaces a word by a [`Hint`](crate::index::Hint)
+//! without looking for its key (`hint`). A node that has left the tree is used again after all threads that
+//! were pinned then have gone.
 //!
-//! The keys in their order, with their words, are the image of the index (`image`). They fill one node after another
-//! without a search, and the nodes above are made last (`load`).
+//! The keys in their order, with their words, are the image of the index (`image`). They fill one node after
+//! another without a search, and the nodes above are made last (`load`).
 
 mod arena;
 mod back;

@@ -1,4 +1,4 @@
-//! What a Masstree offers a store over logs: it has the keys, so it asks nobody; its words are whole, and its hints right.
+//! A Masstree as a store over logs uses it. It has the keys, so it asks no caller.
 
 use super::back::BackCursor;
 use super::border::Found;

@@ -1,9 +1,9 @@
 //! Removing keys, and the nodes that are then empty (EuroSys'12, section 4.6.5).
 //!
-//! Nodes are not merged, but an empty one goes, and with it the inner nodes that have no other child. Its slices become those
-//! of the next child to the left below the same parent; of a first child, those of the next to the right. No other node is for
-//! fewer slices than before, so who is on the way to one need not begin again. The first border node of a layer stays, and with
-//! it the left edge, until the layer is empty.
+//! Nodes are not merged, but an empty one goes, and with it the inner nodes that have no other child. Its
+//! slices become those of the next child to the left below the same parent; of a first child, those of the
+//! next to the right. No other node is for fewer slices than before, so a reader on the way to one need not
+//! begin again. The first border node of a layer stays, and with it the left edge, until the layer is empty.
 
 use super::border::Found;
 use super::descend::Leaf;
@@ -24,13 +24,13 @@ impl Masstree {
         self.count.add(leaf.number.into(), -1);
         let mut removed = Vec::new();
         self.free_slot(guard, key, &leaf, slot, &mut removed);
-        // Without a lock: this may have to release what others have retired.
+        // Without a lock: this may have to release nodes that others have retired.
         removed.into_iter().for_each(|node| self.nodes.retire(guard, node));
         Some(word)
     }
 
-    /// Frees a slot of the locked border node of a key, and with it all nodes and layers that are empty then: these nodes are
-    /// to be retired. Unlocks the node.
+    /// Frees a slot of the locked border node of a key, and with it all nodes and layers that are empty then:
+    /// these nodes are to be retired. Unlocks the node.
     fn free_slot(&self, guard: &Guard<'_>, key: &[u8], leaf: &Leaf, slot: usize, removed: &mut Vec<Link>) {
         let (mut offset, mut number, mut slot) = (leaf.offset, leaf.number, slot);
         loop {
@@ -45,7 +45,8 @@ impl Masstree {
                 border.version.unlock();
             }
             self.nodes.retire_suffixes(guard, unused);
-            // The layer is empty perhaps, if this was its last key, or the last node of which the nodes above knew.
+            // Perhaps the layer is empty: if this was its last key, or the last node that the nodes above
+            // knew.
             if left > 0 || is_first && !is_only || offset == 0 {
                 return;
             }
@@ -101,8 +102,8 @@ impl Masstree {
         }
     }
 
-    /// Takes roots of the first layer away that have no key left: their only child becomes the root. (Other layers stay as
-    /// high as they were until they go, since links may name any node of their left edge.)
+    /// Takes roots of the first layer away that have no key left: their only child becomes the root. (Other
+    /// layers stay as high as they were until they go, since links may name any node of their left edge.)
     fn lower_root(&self, removed: &mut Vec<Link>) {
         loop {
             let root = Link::from_bits(self.root.load(Ordering::Acquire));

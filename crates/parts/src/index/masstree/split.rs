@@ -1,9 +1,9 @@
-//! Splits: of a border node for which there is one key too many, and of the inner nodes above, as far up as they are full
-//! (EuroSys'12, section 4.6.4).
+//! Splits: of a border node for which there is one key too many, and of the inner nodes above, as far up as
+//! they are full (EuroSys'12, section 4.6.4).
 //!
-//! A node that splits keeps its lower part, and the new node to its right is known to nobody until the parent names it.
-//! Locks are taken upwards and given back when the next higher one is held, so a reader who comes by the parent waits there,
-//! and one who has come by before begins again.
+//! A node that splits keeps its lower part, and the new node to its right is known to nobody until the parent
+//! names it. Locks are taken upwards and given back when the next higher one is held, so a reader that comes
+//! by the parent waits there, and a reader that came by before begins again.
 
 use super::border::Entry;
 use super::inner::KEYS;
@@ -15,9 +15,9 @@ use crate::sync::atomic::Ordering;
 
 /// Where a full node is divided: so many of its keys and the new one stay, which is `added` in their order.
 ///
-/// Keys of one slice stay together, since the nodes above tell slices apart and no more. A node has at most ten of those, one
-/// for each length and one that goes on, so there is a place. It is the one nearest to the middle, except for keys that come in
-/// ascending order, which leave full nodes behind.
+/// Keys of one slice stay together, since the nodes above tell slices apart and no more. A node has at most
+/// ten of those, one for each length and one that goes on, so there is a place. It is the one nearest to the
+/// middle, except for keys that come in ascending order, which leave full nodes behind.
 fn division(slices: &[u64; SLOTS + 1], added: usize, is_last: bool) -> usize {
     let divides = |at: &usize| slices[*at - 1] != slices[*at];
     if is_last && added == SLOTS && divides(&SLOTS) {
@@ -66,8 +66,8 @@ impl Masstree {
         self.nodes.retire_suffixes(guard, unused);
     }
 
-    /// Tells the nodes above `left` that its slices from `slice` on are now those of `right`. Both are locked, marked and then
-    /// unlocked. With `ascending`, inner nodes that split stay full too.
+    /// Tells the nodes above `left` that its slices from `slice` on are now those of `right`. Both are
+    /// locked, marked and then unlocked. With `ascending`, inner nodes that split stay full too.
     fn add_child(&self, left: Link, slice: u64, right: Link, ascending: bool) {
         let (mut left, mut slice, mut right) = (left, slice, right);
         loop {
@@ -95,8 +95,8 @@ impl Masstree {
         }
     }
 
-    /// Splits a full inner node, locked and marked, to which `right` is added behind the child at `rank`; returns the key
-    /// between the halves and the new one, locked and marked.
+    /// Splits a full inner node, locked and marked, to which `right` is added behind the child at `rank`;
+    /// returns the key between the halves and the new one, locked and marked.
     fn split_inner(&self, node: Link, rank: usize, slice: u64, right: Link, ascending: bool) -> (u64, Link) {
         self.splits.fetch_add(1, Ordering::Relaxed);
         let inner = self.nodes.inner(node);
@@ -132,7 +132,8 @@ impl Masstree {
             self.nodes.parent(half).store(root.bits(), Ordering::Release);
             self.nodes.version(half).set_root(false);
         }
-        // The first layer's root is named by the index, others by links that are set right by who passes.
+        // The index names the first layer's root; links name others, which the next writer that passes sets
+        // right.
         if self.root.load(Ordering::Relaxed) == left.bits() {
             self.root.store(root.bits(), Ordering::Release);
         }

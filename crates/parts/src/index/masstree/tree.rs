@@ -24,8 +24,8 @@ pub struct MasstreeStats {
 
 /// A Masstree: byte strings in their order, each with a word.
 ///
-/// All methods may be called by many threads at once, except that two must not upsert or take the same key at the same
-/// time. Guards keep nodes and suffixes while a method looks at them, and must all be of one
+/// All methods may be called by many threads at once, except that two must not upsert or take the same key at
+/// the same time. Guards keep nodes and suffixes while a method looks at them, and must all be of one
 /// [`Collector`](crate::epoch::Collector).
 pub struct Masstree {
     pub(super) nodes: Arc<Nodes>,
@@ -68,7 +68,7 @@ impl Masstree {
         }
     }
 
-    /// What the index occupies: all that it has allocated, without the overhead of the allocator. Exact when nobody writes.
+    /// All that the index has allocated, without the allocator's overhead. Exact when nobody writes.
     pub fn stats(&self) -> MasstreeStats {
         let (borders, inners) = self.nodes.in_use();
         MasstreeStats {

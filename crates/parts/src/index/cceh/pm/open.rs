@@ -1,4 +1,4 @@
-//! Creating an index in PM, and finding it again after whatever has happened.
+//! Creating an index in PM, and finding it again after a crash.
 
 use super::layout::{self, Carving, MAGIC, NAMES};
 use super::nodes::{Named, PmNodes};
@@ -131,7 +131,7 @@ struct Partition {
     orphans: Vec<Named>,
 }
 
-/// Tells the segments in use from the siblings of splits that did not happen, and refuses what no sequence of splits leaves.
+/// Tells segments in use from siblings of splits that did not happen; refuses names that no splits leave.
 fn partition(mut found: Vec<Named>) -> Result<Partition, SpaceError> {
     const SET: &str = "the set of segments of the index";
     found.sort_unstable_by_key(|named| named.name);
