@@ -7,6 +7,7 @@
 
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
+use quipu_parts::index::{Index, Key};
 use std::hint::black_box;
 
 const RECORD_WORDS: usize = 30;
@@ -49,6 +50,17 @@ fn reference(key: u64) -> u64 {
     key + 1
 }
 
+/// The key of a number, by its hash.
+fn sought(number: u64) -> Key<'static> {
+    Key { bytes: &[], hash: mix(number) }
+}
+
+/// Adds a key that is absent.
+fn insert(index: &HashIndex, guard: &Guard<'_>, number: u64) {
+    let old = index.upsert(guard, sought(number), reference(number), None, |_| false, &no_rehash);
+    assert_eq!(old.expect("it never fails"), None);
+}
+
 fn main() {
     let sizes: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![5_000_000, 8_000_000] } else { sizes };
@@ -78,15 +90,19 @@ fn speed(guard: &Guard<'_>, count: u64) {
         black_box(key_of(plain[slot]) == n);
     });
     drop(plain);
-    measure("insert", count, |n| index.insert(guard, mix(n), reference(n), &no_rehash));
+    measure("insert", count, |n| insert(&index, guard, n));
     let operations = count.min(5_000_000);
     measure("get, present, index only", operations, |n| {
         let key = random_key(n, count);
-        black_box(index.get(guard, mix(key), |candidate| candidate == reference(key)));
+        black_box(
+            index.get(guard, sought(key), |candidate| candidate == reference(key)).expect("it never fails"),
+        );
     });
     measure("get, present, with record", operations, |n| {
         let key = random_key(n, count);
-        black_box(index.get(guard, mix(key), |candidate| key_of(candidate) == key));
+        black_box(
+            index.get(guard, sought(key), |candidate| key_of(candidate) == key).expect("it never fails"),
+        );
     });
     let mut keys = [0; BATCH];
     let batches = operations / BATCH as u64;
@@ -94,55 +110,63 @@ fn speed(guard: &Guard<'_>, count: u64) {
     for batch in 0..batches {
         for (i, key) in keys.iter_mut().enumerate() {
             *key = random_key(batch * BATCH as u64 + i as u64, count);
-            index.prefetch(mix(*key));
+            index.prefetch(sought(*key));
         }
         for key in keys {
-            if let Some(candidate) = index.candidate(guard, mix(key)) {
+            if let Some(candidate) = index.candidate(guard, sought(key)) {
                 quipu_medium::arch::prefetch(&raw const records[(candidate - 1) as usize * RECORD_WORDS]);
             }
         }
         for key in keys {
-            black_box(index.get(guard, mix(key), |candidate| key_of(candidate) == key));
+            black_box(
+                index.get(guard, sought(key), |candidate| key_of(candidate) == key).expect("it never fails"),
+            );
         }
     }
     let rate = (batches * BATCH as u64) as f64 * 1e3 / (processor_time() - start);
     println!("  {:<34} {rate:>7.2} Mops", format!("get, batches of {BATCH}, with record"));
     measure("get, absent", operations, |n| {
         let key = count + random_key(n, count);
-        black_box(index.get(guard, mix(key), |candidate| key_of(candidate) == key));
+        black_box(
+            index.get(guard, sought(key), |candidate| key_of(candidate) == key).expect("it never fails"),
+        );
     });
     let mut tested = 0;
     for n in 0..operations {
         let key = random_key(n, count);
-        index.get(guard, mix(key), |candidate| {
-            tested += 1;
-            candidate == reference(key)
-        });
+        index
+            .get(guard, sought(key), |candidate| {
+                tested += 1;
+                candidate == reference(key)
+            })
+            .expect("it never fails");
     }
     println!("  {:<34} {:>7.4}", "candidates tested per hit", tested as f64 / operations as f64);
     let mut tested = 0;
     for n in 0..operations {
-        index.get(guard, mix(count + n), |_| {
-            tested += 1;
-            false
-        });
+        index
+            .get(guard, sought(count + n), |_| {
+                tested += 1;
+                false
+            })
+            .expect("it never fails");
     }
     println!("  {:<34} {:>7.4}", "candidates tested per miss", tested as f64 / operations as f64);
     measure("replace (twice)", operations, |n| {
         let key = random_key(n, count);
         let other = reference(key) + count;
-        if !index.replace(guard, mix(key), reference(key), other) {
-            index.replace(guard, mix(key), other, reference(key));
+        if !index.replace(guard, sought(key), reference(key), other).expect("it never fails") {
+            index.replace(guard, sought(key), other, reference(key)).expect("it never fails");
         }
     });
     for key in 0..count {
-        index.replace(guard, mix(key), reference(key) + count, reference(key));
+        index.replace(guard, sought(key), reference(key) + count, reference(key)).expect("it never fails");
     }
     let stats = index.stats();
     measure("remove", count, |n| {
-        index.remove(guard, mix(n), reference(n));
+        index.take(guard, sought(n), |found| found == reference(n)).expect("it never fails");
     });
-    assert!(index.is_empty());
+    assert_eq!(index.len(guard).expect("it never fails"), 0);
     println!("  {stats:?}");
 }
 
@@ -152,7 +176,7 @@ fn memory(guard: &Guard<'_>) {
     let (mut sum, mut samples, mut worst) = (0.0f64, 0u32, 0.0f64);
     let mut at_millions = Vec::new();
     for n in 0..8_000_000u64 {
-        index.insert(guard, mix(n), n + 1, &no_rehash);
+        insert(&index, guard, n);
         let count = n + 1;
         if count >= 3_000_000 && count % 100_000 == 0 {
             let bytes = index.stats().bytes as f64 / count as f64;

@@ -9,6 +9,7 @@
 
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::masstree::Masstree;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::sync::atomic::checked::LEFT_OUT;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,12 +24,22 @@ struct Case {
     reads: u64,
 }
 
-fn key(number: u64) -> [u8; 8] {
+fn bytes(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key { bytes, hash: 0 }
+}
+
 fn put(index: &Masstree, guard: &Guard<'_>, number: u64) {
-    index.upsert(guard, &key(number), number).expect("room");
+    let never = |_| unreachable!("it has the keys");
+    let rehash = |_| unreachable!("it has the keys");
+    index.upsert(guard, key(&bytes(number)), number, None, never, &rehash).expect("room");
+}
+
+fn take(index: &Masstree, guard: &Guard<'_>, number: u64) -> Option<u64> {
+    index.take(guard, key(&bytes(number)), |_| unreachable!("it has the keys")).expect("sound")
 }
 
 /// Whether any order goes wrong.
@@ -42,18 +53,20 @@ fn fails(case: &'static Case) -> bool {
         {
             let guard = writer.pin();
             (1..=case.keys).for_each(|number| put(&index, &guard, number * 100));
-            case.removed.clone().for_each(|number| _ = index.take(&guard, &key(number * 100)));
+            case.removed.clone().for_each(|number| _ = take(&index, &guard, number * 100));
         }
         let seen = Arc::clone(&index);
         let thread = loom::thread::spawn(move || {
-            let found = seen.get(&reader.pin(), &key(case.reads));
+            let sought = bytes(case.reads);
+            let never = |_| unreachable!("it has the keys");
+            let found = seen.get(&reader.pin(), key(&sought), never).expect("sound");
             let may_be_absent = case.takes == Some(case.reads);
             assert!(found == Some(case.reads) || found.is_none() && may_be_absent, "found {found:?}");
             drop(reader);
         });
         let guard = writer.pin();
         if let Some(number) = case.takes {
-            assert_eq!(index.take(&guard, &key(number)), Some(number));
+            assert_eq!(take(&index, &guard, number), Some(number));
         }
         if let Some(number) = case.puts {
             put(&index, &guard, number);

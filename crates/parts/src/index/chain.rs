@@ -1,19 +1,23 @@
 //! The zones of an index in PM: a chain of them, found again from a root of sixteen bytes.
 //!
-//! An index grows, so it takes zones and no object pool, which is laid out when the pool is created. Each of its zones begins
-//! with the same header, proves that it belongs to this index and to this place in the chain, and names the next one. What
-//! fills the zones is the index's own affair.
+//! An index grows, so it takes zones and no object pool, which is laid out when the pool is created. Each of
+//! its zones begins with the same header. The header proves that the zone belongs to this index and to this
+//! place in the chain, and names the next zone. The index itself decides what fills its zones.
 //!
-//! # What makes it durable
+//! # Order of persistence
 //!
-//! A further zone: its header, the link of the last zone to it, fence; then the commit. A link to a zone that is not committed
-//! ends the chain, and is taken back by the repair of the next open. So no zone is committed without being linked, and none
-//! leaks. The first zone: its header and what it starts with, fence; the owner makes the root durable; the commit. A root whose
-//! zone is not committed names no index. Nobody may take zones of the pool before the repair, since a link may name one
-//! that is free.
+//! - *A further zone*: its header, the link of the last zone to it, fence; then the commit. A link to a zone
+//!   that is not committed ends the chain, and the repair of the next open clears it. So no zone is committed
+//!   without a link, and none leaks.
+//! - *The first zone*: its header and its first contents, fence; the owner makes the root durable; the
+//!   commit. A root whose zone is not committed names no index.
+//!
+//! No zone of the pool may be taken before the repair, since a link may name a free one.
 
+use super::seam::IndexError;
 use crate::record::Certifier;
-use crate::space::{Shortage, Space, SpaceError, ZoneId};
+use crate::space::{Space, SpaceError, ZoneId};
+use crate::sync::SpinLock;
 use crate::table;
 use crate::table::Fields;
 use quipu_medium::{Region, WORD};
@@ -29,6 +33,8 @@ pub(super) const NEXT: u64 = offset_of!(ChainHeader, next) as u64;
 pub(super) const HEAD: u64 = offset_of!(ChainHeader, head) as u64;
 /// Bytes of a header.
 pub(super) const HEADER: u64 = size_of::<ChainHeader>() as u64;
+/// What is damaged where a header is.
+pub(super) const HEADER_OF_ZONE: &str = "the header of a zone of the index";
 /// What the index says of a zone: a byte each.
 pub(super) type Shape = [u8; 4];
 
@@ -67,16 +73,12 @@ impl IndexRoot {
     /// Bytes of a root.
     pub const LEN: usize = size_of::<IndexRoot>();
 
-    pub(super) fn new(zone: ZoneId, nonce: u64) -> IndexRoot {
-        IndexRoot { zone: zone.0.into(), reserved: [0; 4], nonce: nonce.into() }
-    }
-
     /// The root as bytes.
     pub fn to_bytes(&self) -> [u8; IndexRoot::LEN] {
         zerocopy::transmute!(*self)
     }
 
-    /// The root of these bytes; whether it names an index is for who opens it to find out.
+    /// The root of these bytes. Opening it finds out whether it names an index.
     pub fn from_bytes(bytes: [u8; IndexRoot::LEN]) -> IndexRoot {
         zerocopy::transmute!(bytes)
     }
@@ -85,27 +87,16 @@ impl IndexRoot {
     pub fn zone(&self) -> ZoneId {
         ZoneId(self.zone.get())
     }
-
-    pub(super) fn nonce(&self) -> u64 {
-        self.nonce.get()
-    }
 }
 
-/// A zone of an index, by its place in the chain.
+/// A zone of an index that was found, by its place in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Linked {
     pub(super) zone: ZoneId,
     pub(super) shape: Shape,
 }
 
-/// The zones of an index that was found.
-pub(super) struct Found {
-    pub(super) zones: Vec<Linked>,
-    /// Where the chain ends with a link to a zone that was not committed any more: the link, which a repair has to clear.
-    pub(super) dangling: Option<u64>,
-}
-
-/// Taking, linking and finding the zones of one index.
+/// The zones of one index: takes, links and finds them.
 pub(super) struct Chain {
     pub(super) space: Arc<Space>,
     pub(super) region: Region,
@@ -116,28 +107,59 @@ pub(super) struct Chain {
     pub(super) nonce: u64,
     /// Zones that the index leaves free for others.
     leave: u32,
-    /// Zones of the chain, and whether one is being linked.
-    zones: AtomicU32,
+    /// How many zones there are, and whether one is being linked: told without a lock.
+    count: AtomicU32,
     linking: AtomicBool,
+    /// The link at the end of the chain to a zone that was not committed.
+    dangling: SpinLock<Option<u64>>,
 }
 
 impl Chain {
-    pub(super) fn new(space: Arc<Space>, magic: [u8; 4], nonce: u64, leave: u32) -> Chain {
-        let certifier = Certifier::new(space.superblock().secret());
-        let (zones, linking) = (AtomicU32::new(1), AtomicBool::new(false));
-        Chain { region: space.region().clone(), space, certifier, magic, nonce, leave, zones, linking }
+    fn new(space: Arc<Space>, magic: [u8; 4], nonce: u64, leave: u32) -> Chain {
+        Chain {
+            region: space.region().clone(),
+            certifier: Certifier::new(space.superblock().secret()),
+            space,
+            magic,
+            nonce,
+            leave,
+            count: AtomicU32::new(1),
+            linking: AtomicBool::new(false),
+            dangling: SpinLock::default(),
+        }
     }
 
-    /// A chain that is new: with a nonce of its own.
+    /// A new chain: with a nonce of its own, and no zone yet.
     pub(super) fn create(space: Arc<Space>, magic: [u8; 4], leave: u32) -> Chain {
         let mut nonce = 0u64;
         space.region().entropy(nonce.as_mut_bytes());
         Chain::new(space, magic, nonce, leave)
     }
 
-    /// Zones of the chain, and whether one is being linked; told without a lock.
+    /// The chain of a root, and what its zones say of themselves. Nothing is changed.
+    pub(super) fn examine(
+        space: Arc<Space>,
+        magic: [u8; 4],
+        root: IndexRoot,
+        leave: u32,
+    ) -> Result<(Chain, Vec<Linked>), IndexError> {
+        let chain = Chain::new(space, magic, root.nonce.get(), leave);
+        if !chain.space.check_zone(root.zone()) {
+            return Err(IndexError::Absent);
+        }
+        let found = chain.follow(root.zone())?;
+        chain.count.store(found.len() as u32, Ordering::Relaxed);
+        Ok((chain, found))
+    }
+
+    /// How many zones there are, and whether one is being linked; told without a lock.
     pub(super) fn growth(&self) -> (u32, bool) {
-        (self.zones.load(Ordering::Relaxed), self.linking.load(Ordering::Relaxed))
+        (self.count.load(Ordering::Relaxed), self.linking.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of the zones.
+    pub(super) fn pm_bytes(&self) -> u64 {
+        u64::from(self.growth().0) * self.space.zone_size()
     }
 
     /// Bytes that the index uses of a zone.
@@ -145,14 +167,14 @@ impl Chain {
         self.space.index_zone_size()
     }
 
-    /// A zone, not yet committed; `None` if there is none for the index.
-    pub(super) fn take_zone(&self) -> Result<Option<ZoneId>, SpaceError> {
-        self.space.get_zone(None, self.leave)
+    /// A zone, not yet committed.
+    pub(super) fn take_zone(&self) -> Result<ZoneId, IndexError> {
+        self.space.get_zone(None, self.leave)?.ok_or_else(|| self.full(1))
     }
 
-    /// The figures of an error: there is none.
-    pub(super) fn shortage(&self) -> Shortage {
-        self.space.shortage(self.space.zone_size(), self.leave)
+    /// The error for so many zones that are wanted and not there.
+    pub(super) fn full(&self, zones: u64) -> IndexError {
+        IndexError::Full(self.space.shortage(zones * self.space.zone_size(), self.leave))
     }
 
     /// The header of a zone, as bytes to write.
@@ -173,25 +195,48 @@ impl Chain {
     }
 
     fn expected_check(&self, header: &ChainHeader) -> u64 {
-        // Headers prove themselves without a life, like those of segments of the heap; the magic tells them apart.
+        // Headers prove themselves without a life, like those of heap segments; the magic tells them apart.
         let body = &header.as_bytes()[size_of::<U64>()..NEXT as usize];
         self.certifier.check(self.certifier.life_key(0, 0), 0, body)
     }
 
-    /// Lets `last` name a zone whose head has been written, makes both durable, and commits the zone.
-    pub(super) fn link(&self, last: ZoneId, zone: ZoneId) {
+    /// Begins the chain with a zone whose contents are durable. `keep` makes the root durable.
+    pub(super) fn begin(&self, zone: ZoneId, keep: impl FnOnce(IndexRoot)) {
+        keep(IndexRoot { zone: zone.0.into(), reserved: [0; 4], nonce: self.nonce.into() });
+        self.space.commit_zone(zone);
+    }
+
+    /// Adds a zone behind these, durably, and commits it; `write` writes its header for its place in the chain. The caller
+    /// holds the lock of the zones.
+    pub(super) fn link(&self, zones: &[ZoneId], zone: ZoneId, write: impl FnOnce(u32)) {
+        let number = zones.len() as u32;
+        write(number);
         self.linking.store(true, Ordering::Relaxed);
-        let link = self.space.zone_offset(last) + NEXT;
+        let last = zones.last().expect("an index has a first zone");
+        let link = self.space.zone_offset(*last) + NEXT;
         self.region.store(link, u64::from(zone.0) + 1);
-        // The fence covers the head as well; which of the two comes first makes no difference before the commit.
+        // The fence covers the header as well; their order makes no difference before the commit.
         self.region.persist(link, WORD);
         self.space.commit_zone(zone);
-        self.zones.fetch_add(1, Ordering::Relaxed);
+        self.count.store(number + 1, Ordering::Relaxed);
         self.linking.store(false, Ordering::Relaxed);
     }
 
+    /// The link that a repair has to clear, told once.
+    pub(super) fn take_dangling(&self) -> Option<u64> {
+        self.dangling.lock().take()
+    }
+
+    /// Clears the link to a zone that was not committed, durably; `begin` is called before.
+    pub(super) fn repair(&self, begin: impl FnOnce()) {
+        let Some(link) = self.take_dangling() else { return };
+        begin();
+        self.region.store(link, 0);
+        self.region.persist(link, WORD);
+    }
+
     /// What the header of a committed zone says, if it proves that the zone has this number in the chain.
-    pub(super) fn shape(&self, zone: ZoneId, number: u32) -> Result<Shape, SpaceError> {
+    fn shape(&self, zone: ZoneId, number: u32) -> Result<Shape, SpaceError> {
         let offset = self.space.zone_offset(zone);
         let mut header = ChainHeader::new_zeroed();
         self.region.read_racing(offset, header.as_mut_bytes());
@@ -200,39 +245,38 @@ impl Chain {
         if is_ours && header.check.get() == self.expected_check(&header) {
             Ok(header.shape)
         } else {
-            Err(SpaceError::Damaged { what: "the header of a zone of the index", offset })
+            damaged(HEADER_OF_ZONE, offset)
         }
     }
 
-    /// The zones from the first on; `None` if that is not committed.
-    pub(super) fn follow(&self, first: ZoneId) -> Result<Option<Found>, SpaceError> {
-        if !self.space.check_zone(first) {
-            return Ok(None);
-        }
+    /// The zones from the first one on, which is committed.
+    fn follow(&self, first: ZoneId) -> Result<Vec<Linked>, SpaceError> {
         let mut zones = vec![Linked { zone: first, shape: self.shape(first, 0)? }];
         loop {
-            let number = zones.len() as u32;
-            self.zones.store(number, Ordering::Relaxed);
             let link = self.space.zone_offset(zones[zones.len() - 1].zone) + NEXT;
-            let Some(next) = self.region.load(link).checked_sub(1) else {
-                return Ok(Some(Found { zones, dangling: None }));
+            let Some(next) = self.region.load(link).checked_sub(1) else { return Ok(zones) };
+            let next = u32::try_from(next).map(ZoneId).ok();
+            let Some(next) = next.filter(|next| self.space.checked_zone_offset(*next).is_some()) else {
+                return damaged("the chain of the index's zones", link);
             };
-            let damaged = SpaceError::Damaged { what: "the chain of the index's zones", offset: link };
-            let Ok(next) = u32::try_from(next).map(ZoneId) else { return Err(damaged) };
-            if self.space.checked_zone_offset(next).is_none() {
-                return Err(damaged);
-            }
             if !self.space.check_zone(next) {
-                return Ok(Some(Found { zones, dangling: Some(link) }));
+                *self.dangling.lock() = Some(link);
+                return Ok(zones);
             }
             // The number of a zone in the chain is part of its header, so no chain returns to a zone.
-            zones.push(Linked { zone: next, shape: self.shape(next, number)? });
+            zones.push(Linked { zone: next, shape: self.shape(next, zones.len() as u32)? });
         }
     }
 }
 
-/// The fields of a header in which an index says its shape like this, in names and sizes that add up to four bytes, and calls
-/// the word that it may use by this name, if it uses it.
+/// Something in PM that no run of an index leaves there.
+#[cold]
+pub(super) fn damaged<T>(what: &'static str, offset: u64) -> Result<T, SpaceError> {
+    Err(SpaceError::Damaged { what, offset })
+}
+
+/// The fields of a header, for an index that divides its shape into these fields and calls its own word by
+/// this name.
 pub(super) fn header_fields(shape: &[(&'static str, usize)], head: Option<&'static str>) -> Fields {
     let (_, mut fields) = table!(ChainHeader: check, magic, zone, nonce, number, shape, next, head, reserved);
     fields.truncate(5);
@@ -264,8 +308,8 @@ mod tests {
 
     #[test]
     fn a_root_is_its_bytes() {
-        let root = IndexRoot::new(ZoneId(7), 0x0102_0304_0506_0708);
-        assert_eq!(IndexRoot::from_bytes(root.to_bytes()), root);
+        let root = IndexRoot { zone: 7.into(), reserved: [0; 4], nonce: 0x0102_0304_0506_0708.into() };
+        assert_eq!((IndexRoot::from_bytes(root.to_bytes()), root.zone()), (root, ZoneId(7)));
         assert_eq!(root.to_bytes()[..4], [7, 0, 0, 0]);
         assert_eq!(root.to_bytes()[8..], [8, 7, 6, 5, 4, 3, 2, 1]);
     }

@@ -1,8 +1,8 @@
 //! How far a walk over an extendible hash index has come, while the index changes.
 //!
-//! The cursor is a point in the space of hashes, and each step takes the whole range of the segment that covers it.
-//! Splits only cut ranges into halves, so a point at which some segment began stays the beginning of a segment: what was
-//! visited is never visited again, and what was not visited lies ahead.
+//! The cursor is a point in the space of hashes, and each step takes the whole range of the segment that
+//! covers it. Splits only cut ranges into halves, so a point at which some segment began stays the beginning
+//! of a segment. Visited hashes are never visited again, and the others lie ahead.
 
 use super::directory::following;
 

@@ -1,17 +1,19 @@
-//! From the top bits of a hash to its segment: the directory of extendible hashing, for the indexes that grow that way.
+//! The directory of extendible hashing: from the top bits of a hash to its segment.
 //!
-//! An entry is one word: where the segment is, and in the low six bits, which are free because segments are aligned to
-//! lines, a number that the index needs as soon as it knows the segment. The current array is named the same way, with the shift in the low bits, so a
-//! lookup makes two loads here, and the first is always in the nearest cache.
+//! An entry is one word: where the segment is, and in the low six bits a number that the index needs as soon
+//! as it knows the segment. These bits are free, because segments are aligned to lines. The current array is
+//! named the same way, with the shift in the low bits. So a lookup makes two loads here, and the first is
+//! always in the nearest cache.
 //!
 //! Entries and the array change under the directory's lock, which is taken after a segment's lock.
 
 use crate::sync::{SpinLock, point};
-use std::marker::PhantomData;
+use quipu_medium::LINE;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ENTRIES_PER_LINE: usize = 8;
 const SHIFT_MASK: u64 = 63;
+const NUMBER_MASK: u64 = LINE - 1;
 
 /// Aligns the arrays to lines, which frees the low bits of their addresses.
 #[repr(C, align(64))]
@@ -20,12 +22,34 @@ struct Line([AtomicU64; ENTRIES_PER_LINE]);
 /// All arrays there were, the current one last. They only add up to twice the current one.
 type Arrays = Vec<Box<[Line]>>;
 
-/// Entries of a type that is one word.
-pub(super) struct Directory<W> {
+/// A directory entry: where a segment is, and the number of the index, below 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryWord(u64);
+
+impl EntryWord {
+    pub(super) fn new(place: u64, number: u32) -> EntryWord {
+        debug_assert!(place & NUMBER_MASK == 0 && u64::from(number) <= NUMBER_MASK);
+        EntryWord(place | u64::from(number))
+    }
+
+    /// The segment's first byte: an address, or an offset in a region.
+    #[inline]
+    pub(super) fn place(self) -> u64 {
+        self.0 & !NUMBER_MASK
+    }
+
+    /// What the index notes of the segment.
+    #[inline]
+    pub(super) fn number(self) -> u32 {
+        (self.0 & NUMBER_MASK) as u32
+    }
+}
+
+/// From hashes to segments.
+pub(super) struct Directory {
     /// Address of the current array of entries, with 63 - depth in the low bits.
     current: AtomicU64,
     arrays: SpinLock<Arrays>,
-    words: PhantomData<fn(W) -> W>,
 }
 
 fn new_array(depth: u32, entry: impl Fn(usize) -> u64) -> Box<[Line]> {
@@ -38,23 +62,31 @@ fn name(array: &[Line], depth: u32) -> u64 {
     array.as_ptr().expose_provenance() as u64 | u64::from(63 - depth)
 }
 
-impl<W: Copy + From<u64> + Into<u64>> Directory<W> {
-    /// A directory of `1 << depth` entries; `entry` is asked for each in order, and for a few past the end if
-    /// they do not fill a line.
-    pub(super) fn new(depth: u32, entry: impl Fn(usize) -> W) -> Directory<W> {
-        let array = new_array(depth, |i| entry(i).into());
-        let current = AtomicU64::new(name(&array, depth));
-        Directory { current, arrays: SpinLock::new(vec![array]), words: PhantomData }
+impl Directory {
+    /// A directory of these segments, each with its depth, in the order of their hashes.
+    ///
+    /// # Panics
+    /// If they do not divide all hashes among them.
+    pub(super) fn new(segments: impl Iterator<Item = (EntryWord, u32)> + Clone) -> Directory {
+        let depth = segments.clone().map(|(_, depth)| depth).max().unwrap_or_default();
+        let mut entries = Vec::with_capacity(1 << depth);
+        for (entry, of_segment) in segments {
+            entries.resize(entries.len() + (1 << (depth - of_segment)), entry.0);
+        }
+        assert_eq!(entries.len(), 1 << depth, "the segments divide all hashes among them");
+        // A line may have room for more entries than there are; no hash leads to those.
+        let array = new_array(depth, |i| entries[i % entries.len()]);
+        Directory { current: AtomicU64::new(name(&array, depth)), arrays: SpinLock::new(vec![array]) }
     }
 
     /// The entry that covers `hash`.
     #[inline]
-    pub(super) fn entry(&self, hash: u64) -> W {
+    pub(super) fn entry(&self, hash: u64) -> EntryWord {
         let current = self.current.load(Ordering::Acquire);
         let index = (hash >> 1) >> (current & SHIFT_MASK);
         let array = std::ptr::with_exposed_provenance::<AtomicU64>((current & !SHIFT_MASK) as usize);
         // SAFETY: the array has 1 << depth entries and `index` has depth bits; arrays live as long as `self`.
-        W::from(unsafe { &*array.add(index as usize) }.load(Ordering::Acquire))
+        EntryWord(unsafe { &*array.add(index as usize) }.load(Ordering::Acquire))
     }
 
     /// Hash bits that the directory distinguishes.
@@ -67,9 +99,10 @@ impl<W: Copy + From<u64> + Into<u64>> Directory<W> {
         self.arrays.lock().iter().map(|array| size_of_val::<[Line]>(array) as u64).sum()
     }
 
-    /// Publishes a split: of the hashes that share the upper `depth` bits of `hash`, those whose next bit is clear
-    /// go to `low` from now on and the others to `high`. The caller holds the lock of the segment that had both.
-    pub(super) fn publish_split(&self, hash: u64, depth: u32, low: W, high: W) {
+    /// Publishes a split: of the hashes that share the upper `depth` bits of `hash`, those whose next bit is
+    /// clear go to `low` from now on and the others to `high`. The caller holds the lock of the segment that
+    /// had both.
+    pub(super) fn publish_split(&self, hash: u64, depth: u32, low: EntryWord, high: EntryWord) {
         let mut arrays = self.arrays.lock();
         let mut directory_depth = self.depth();
         if directory_depth == depth {
@@ -92,7 +125,7 @@ impl<W: Copy + From<u64> + Into<u64>> Directory<W> {
         let first = (prefix(hash, depth) as usize) << (directory_depth - depth);
         for i in first..first + 2 * half {
             let entry = if i < first + half { low } else { high };
-            array[i / ENTRIES_PER_LINE].0[i % ENTRIES_PER_LINE].store(entry.into(), Ordering::Release);
+            array[i / ENTRIES_PER_LINE].0[i % ENTRIES_PER_LINE].store(entry.0, Ordering::Release);
         }
     }
 }
@@ -121,8 +154,8 @@ const DEPTH_FLOOR: u32 = 16;
 /// ... but never deeper than this, so that a hash has bits left to tell the keys of a segment apart.
 pub(super) const DEPTH_MAX: u32 = 40;
 
-/// Depth that no segment of an index of so many passes. Where equal prefixes have made a segment far deeper than the
-/// others, depth does not help much, and each further split could double the directory.
+/// Depth that no segment of an index of so many passes. Where equal prefixes have made a segment far deeper
+/// than the others, depth does not help much, and each further split could double the directory.
 pub(super) fn deepest(segments: u64) -> u32 {
     (segments.max(1).ilog2() + DEPTH_SLACK).clamp(DEPTH_FLOOR, DEPTH_MAX)
 }

@@ -1,5 +1,5 @@
-//! Images: an index in DRAM as bytes and back, for a checkpoint. The contents of an image are the index's own affair; it is there
-//! so that an open reads no record and looks for no key.
+//! Images: an index in DRAM as bytes and back, for a checkpoint. The contents of an image are the index's own
+//! affair; it is there so that an open reads no record and looks for no key.
 //!
 //! A reader of an image believes nothing: of any bytes it makes a sound index whose words all satisfied
 //! the source, or an error. That the bytes are those that were written is for the source to prove.
@@ -42,7 +42,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The bytes of an image, and the one who knows what its words may be.
+/// The bytes of an image, with a judge of its words.
 pub trait ImageSource: Sync {
     /// Bytes of the image.
     fn len(&self) -> u64;
@@ -59,7 +59,7 @@ pub trait ImageSource: Sync {
     /// Whether an index of this store may have a word.
     fn is_word(&self, word: u64) -> bool;
 
-    /// Does the jobs `0..jobs`, perhaps several at a time, and tells whether all said yes. After a no the rest may be left out.
+    /// Does the jobs `0..jobs`, perhaps several at a time; tells whether all said yes. A no may end the rest.
     fn all(&self, jobs: usize, job: impl Fn(usize) -> bool + Sync) -> bool;
 
     /// A range, copied.
@@ -74,10 +74,10 @@ pub trait ImageSource: Sync {
     }
 }
 
-/// An index in DRAM that can be written down and made again of what was written.
+/// An index in DRAM that can be written as an image and made again of it.
 pub trait Imaged: Index + Sized {
-    /// The index as bytes. Nobody changes it while the image lives. `None` if it has met records that changed by themselves,
-    /// so that the next open should look at them all.
+    /// The index as bytes. Nobody changes it while the image lives. `None` if it has met records that changed
+    /// by themselves, so that the next open should look at them all.
     fn image<'a>(&'a self, guard: &'a Guard<'_>) -> Option<Image<'a>>;
 
     /// The index that an image was made of.

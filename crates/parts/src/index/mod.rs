@@ -1,9 +1,11 @@
 //! Indexes: from a key's hash, or from a key in order, to the reference of its newest record.
 //!
-//! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores opaque
-//! nonzero references, of 45 bits in `buckets`, 48 in `hash` and 64 in `cceh`, and the caller decides whether a candidate is the key it looks for.
-//! `masstree` has the keys themselves, and decides. What all of them offer a store over logs is [`Index`].
+//! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores
+//! opaque nonzero references, of 45 bits in `buckets`, 48 in `hash` and 64 in `cceh`, and the caller decides
+//! whether a candidate is the key it looks for. `masstree` has the keys themselves, and decides. What all of
+//! them offer a store over logs is [`Index`].
 
+mod block;
 pub mod buckets;
 pub mod cceh;
 mod chain;
@@ -12,6 +14,7 @@ mod cursor;
 mod directory;
 pub mod fastfair;
 pub mod hash;
+mod hint;
 mod image;
 pub mod masstree;
 mod seam;
@@ -19,6 +22,7 @@ mod words;
 
 pub use chain::IndexRoot;
 pub use cursor::Cursor;
+pub use hint::Hint;
 pub use image::{Image, ImageError, ImageSource, Imaged};
-pub use seam::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+pub use seam::{BothWays, InPool, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 pub use words::{PmWords, Words};

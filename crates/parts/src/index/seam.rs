@@ -1,23 +1,28 @@
-//! The seam between a store over logs and its index: what every index offers, whatever it looks for and wherever it is.
+//! The seam between a store over logs and its index, by hash or by key, in DRAM or in PM.
 //!
-//! A store over logs walks one path (locate, place, persist, publish, release) with any index. What differs is
-//! said by the constants of [`Index`]: whether a word has room for the size of its record, whether the index survives a crash by itself,
-//! whether it knows where an entry stands. They are constants, so that each store is compiled for its index.
+//! A store over logs walks one path (locate, place, persist, publish, release) with any index. The constants
+//! of [`Index`] say the differences: whether a word has room for the size of its record, whether the index
+//! survives a crash by itself, whether it knows where an entry stands. They are constants, so that each store
+//! is compiled for its index.
 //!
 //! # Words
 //!
-//! An index keeps a word other than zero for each key: the lowest [`WORD_BITS`](Index::WORD_BITS) bits of 64 are the store's, and the others are the
-//! index's own. Two keys never have the same word at the same time, which makes a word proof of its entry.
+//! An index keeps a word other than zero for each key: the lowest [`WORD_BITS`](Index::WORD_BITS) bits of 64
+//! are the store's, and the others are the index's own. Two keys never have the same word at the same time,
+//! which makes a word proof of its entry.
 //!
-//! # Who may do what
+//! # Concurrency
 //!
-//! Two must not [upsert](Index::upsert) or [take](Index::take) one key at the same time: the store holds the key's lock.
-//! [Replacing](Index::replace) a word compares it first, and needs no lock: that is how a cleaner lets the index name its copies.
+//! Two threads must not [upsert](Index::upsert) or [take](Index::take) one key at the same time: the store
+//! holds the key's lock. [Replacing](Index::replace) a word compares it first and needs no lock; a cleaner
+//! publishes its copies in this way.
 
+use super::chain::IndexRoot;
 use crate::epoch::Guard;
 use crate::record::Certifier;
-use crate::space::{Feature, Shortage, SpaceError, ZoneId};
+use crate::space::{Feature, Shortage, Space, SpaceError, ZoneId};
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// A key as indexes look for it: by its hash, or by its bytes in their order.
 #[derive(Clone, Copy, Debug)]
@@ -65,35 +70,63 @@ pub struct IndexGrowth {
     pub zones: u32,
 }
 
-/// Why an index cannot take a key or answer. Nothing has been changed.
+/// Why an index cannot take a key, answer, or be made or opened. Nothing has been changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
     /// It had to grow, and there is no zone left for it.
     #[error("no zone is left for the index: {0}")]
     Full(Shortage),
-    /// Its memory cannot be used, or it holds what no run of it leaves there.
+    /// All numbers of nodes in DRAM are in use.
+    #[error("the index has no number left for another node; remove keys, or divide them among several pools")]
+    OutOfNumbers,
+    /// The buckets of this key are full of others whose hashes differ too late for a split.
+    #[error(
+        "too many keys have nearly the same hash; with the keyed hash of a pool that is no accident: \
+         rebuild the pool, which draws another secret"
+    )]
+    Crowded,
+    /// The key is longer than the index takes.
+    #[error("a key of {len} bytes is too long for the index, which takes {max}; choose a shorter one")]
+    KeyTooLong {
+        /// Bytes of the key.
+        len: usize,
+        /// Bytes of the longest key.
+        max: usize,
+    },
+    /// Zones are too small for the nodes or segments of the index.
+    #[error(
+        "{bytes} bytes of the index do not fit a zone of {zone}; choose larger zones or smaller segments"
+    )]
+    ZoneTooSmall {
+        /// Bytes of a node or segment.
+        bytes: u64,
+        /// Bytes of a zone.
+        zone: u64,
+    },
+    /// The root names no index: its creation was interrupted, and has left nothing.
+    #[error("no index has been created here; create one")]
+    Absent,
+    /// The index is damaged, or the allocator or the medium failed.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// Any other of its own reasons, in its words.
-    #[error("{0}")]
-    Other(Box<str>),
 }
 
-/// See the module's documentation.
+/// See the module's documentation. A method that can fail tells damage as [`IndexError::Space`], in any
+/// index.
 pub trait Index: Send + Sync + 'static {
-    /// Bits of a word that are the store's: those of a plain reference, or 62; 45 are enough for a plain reference without a tag, in a
-    /// region of less than 2^48 bytes.
+    /// Bits of a word that are the store's: those of a plain reference, or 62; 45 are enough for a plain
+    /// reference without a tag, in a region of less than 2^48 bytes.
     const WORD_BITS: u32;
-    /// Whether it is found again after a crash as it was: then each change but [`repoint`](Index::repoint) is durable when it returns, and so is
-    /// whatever it answers.
+    /// Whether it survives a crash: then each change except [`repoint`](Index::repoint) is durable when it
+    /// returns, and so is each answer.
     const DURABLE: bool;
-    /// Whether no change of it fails, so that one may be left to whoever comes later.
+    /// Whether no change of it fails, so that a later operation may publish it.
     const NEVER_FAILS: bool;
     /// Whether it has hints: numbers of 48 bits that say where an entry most likely stands.
     const HINTS: bool;
-    /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key has the same there, always,
-    /// so that any other record tells that the index is damaged.
+    /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key
+    /// has the same there, always, so that any other record tells that the index is damaged.
     const FINGERPRINT: u64 = 0;
     /// What its bytes in the pool have beyond the first form of the format.
     const FEATURES: &'static [Feature] = &[];
@@ -103,27 +136,25 @@ pub trait Index: Send + Sync + 'static {
     /// A word that was replaced and is not durable yet.
     type Unflushed: Send;
 
-    /// The hash of a key, by which its writers exclude each other too. An index that keeps no keys but hashes takes one that tells
-    /// keys of eight bytes apart by itself.
+    /// The hash of a key, by which its writers exclude each other too. An index that keeps no keys but hashes
+    /// takes one that tells keys of eight bytes apart by itself.
     #[inline]
     fn key_hash(certifier: &Certifier, key: &[u8]) -> u64 {
         certifier.key_hash(key)
     }
 
-    /// Asks for what a lookup of the key reads.
+    /// Asks for the lines that a lookup of the key reads.
     fn prefetch(&self, key: Key<'_>);
 
-    /// Asks for what a change of the key reads and writes. Tells a hint to where it most likely stands, if that was seen on the way.
+    /// Asks for the lines that a change of the key reads and writes. Tells a hint to where it most likely
+    /// stands, if that was seen on the way.
     fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64>;
 
     /// The word that most likely is the key's, to prefetch its record.
     fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64>;
 
-    /// The word of a key. `matches` says whether a word is the key's, where the index cannot tell by itself; it may be shown one
-    /// that has just been replaced, whose record the guard keeps.
-    ///
-    /// # Errors
-    /// [`IndexError::Space`] for a damaged index.
+    /// The word of a key. `matches` says whether a word is the key's, where the index cannot tell by itself;
+    /// it may be shown one that has just been replaced, whose record the guard keeps.
     fn get(
         &self,
         guard: &Guard<'_>,
@@ -132,23 +163,17 @@ pub trait Index: Send + Sync + 'static {
     ) -> Result<Option<u64>, IndexError>;
 
     /// Whether a key has this word. Flushes nothing and waits for nobody.
-    ///
-    /// # Errors
-    /// As for [`get`](Index::get).
     fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
         Ok(self.get(guard, key, |found| found == word)? == Some(word))
     }
 
     /// Where the key's entry stands or would be put; `None` without [`HINTS`](Index::HINTS).
-    ///
-    /// # Errors
-    /// As for [`get`](Index::get).
     #[inline]
     fn hint(&self, _guard: &Guard<'_>, _key: Key<'_>) -> Result<Option<u64>, IndexError> {
         Ok(None)
     }
 
-    /// Makes sure, as far as other callers leave it so, that so many keys can be added without [`IndexError::Full`].
+    /// Makes room for so many keys, as far as other callers leave it: they fit without [`IndexError::Full`].
     ///
     /// # Errors
     /// [`IndexError::Full`] or [`IndexError::Space`].
@@ -158,9 +183,10 @@ pub trait Index: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the index had to ask. `near` is
-    /// what [`hint`](Index::hint) or [`prefetch_to_write`](Index::prefetch_to_write) has said of the key: it may save the way there. `rehash`
-    /// tells the hash of a word's key, for an index that has used up the bits it keeps.
+    /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the
+    /// index had to ask. `near` is what [`hint`](Index::hint) or
+    /// [`prefetch_to_write`](Index::prefetch_to_write) has said of the key: it may save the way there.
+    /// `rehash` tells the hash of a word's key, for an index that has used up the bits it keeps.
     ///
     /// # Errors
     /// Any [`IndexError`]; nothing is changed then.
@@ -175,15 +201,9 @@ pub trait Index: Send + Sync + 'static {
     ) -> Result<Option<u64>, IndexError>;
 
     /// Lets the key have `new` if it still has `old`; says whether it did.
-    ///
-    /// # Errors
-    /// As for [`get`](Index::get).
     fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError>;
 
     /// Removes a key and returns its word, for which `matches` said yes if the index had to ask.
-    ///
-    /// # Errors
-    /// As for [`get`](Index::get).
     fn take(
         &self,
         guard: &Guard<'_>,
@@ -191,8 +211,8 @@ pub trait Index: Send + Sync + 'static {
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError>;
 
-    /// Asks for what [`repoint`](Index::repoint) needs. Tells the hint that it is to be given: this one, or one to where the key was
-    /// seen to stand.
+    /// Asks for what [`repoint`](Index::repoint) needs. Tells the hint that it is to be given: this one, or
+    /// one to where the key was seen to stand.
     #[inline]
     fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
         self.prefetch_to_write(key)
@@ -200,9 +220,6 @@ pub trait Index: Send + Sync + 'static {
 
     /// As [`replace`](Index::replace), where the hint says if that is right, and not durable before
     /// [`persist`](Index::persist). `None` if the key has another word.
-    ///
-    /// # Errors
-    /// As for [`get`](Index::get).
     fn repoint(
         &self,
         guard: &Guard<'_>,
@@ -212,17 +229,16 @@ pub trait Index: Send + Sync + 'static {
         new: u64,
     ) -> Result<Option<Repointed<Self::Unflushed>>, IndexError>;
 
-    /// Makes durable what was repointed, with one fence for all, and empties the list. Without [`DURABLE`](Index::DURABLE) it does
-    /// nothing else. The guard keeps the new words from being those of other records before this returns.
+    /// Makes repointed words durable, with one fence for all, and empties the list. Without
+    /// [`DURABLE`](Index::DURABLE) it does nothing else. The guard keeps the new words from being those of
+    /// other records before this returns.
     fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<Self::Unflushed>) {
         const { assert!(!Self::DURABLE, "an index in the pool has words to flush") };
         unflushed.clear();
     }
 
-    /// Adds the words of the next few entries; `false` at the end. Words of keys that are there all the time are told once each.
-    ///
-    /// # Errors
-    /// As for [`get`](Index::get).
+    /// Adds the words of the next few entries; `false` at the end. A key that is there throughout is told
+    /// once.
     fn next_batch(
         &self,
         guard: &Guard<'_>,
@@ -231,9 +247,6 @@ pub trait Index: Send + Sync + 'static {
     ) -> Result<bool, IndexError>;
 
     /// Keys; exact when nobody writes.
-    ///
-    /// # Errors
-    /// As for [`get`](Index::get).
     fn len(&self, guard: &Guard<'_>) -> Result<u64, IndexError>;
 
     /// Proves what an index in PM can prove by itself: that nothing in it is what neither a run nor a crash
@@ -246,9 +259,8 @@ pub trait Index: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The place of an entry that would name this word under this key if one bit of what it has of the key
-    /// were not flipped; for an index in PM in which such an entry need not be noticed by an
-    /// [`audit`](Index::audit).
+    /// The place of an entry that names this word under a key that differs from this one in one flipped bit.
+    /// For an index in PM whose [`audit`](Index::audit) may miss such an entry.
     fn nearly_names(&self, _key: Key<'_>, _word: u64) -> Option<u64> {
         None
     }
@@ -272,6 +284,54 @@ pub trait Index: Send + Sync + 'static {
     }
 }
 
+/// An index in the pool, which its owner finds again by a root.
+pub trait InPool: Index + Sized {
+    /// The shape of a new one.
+    type Settings;
+
+    /// An empty index in zones of `space`, of which it always leaves `leave` free. Settings out of range are
+    /// brought into range. `keep` makes the root durable. After a crash before the return, the root names an
+    /// empty index or, by [`IndexError::Absent`], none.
+    ///
+    /// # Errors
+    /// [`IndexError::ZoneTooSmall`], [`IndexError::Full`] or [`IndexError::Space`]; nothing is changed then,
+    /// unless other threads take zones at the same time.
+    fn create(
+        space: Arc<Space>,
+        settings: Self::Settings,
+        leave: u32,
+        keep: impl FnOnce(IndexRoot),
+    ) -> Result<Self, IndexError>;
+
+    /// The index of this root, for an owner that has more to verify: nothing is changed. No zone of the pool
+    /// has been taken since the pool was opened. Before anything but [`names`](Index::names) is called,
+    /// [`repair`](InPool::repair) must follow.
+    ///
+    /// # Errors
+    /// [`IndexError::Absent`] if the root names none; [`IndexError::Space`] if the index is damaged.
+    fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Self, IndexError>;
+
+    /// Takes back or finishes the changes that a crash has interrupted, durably when this returns. `begin` is
+    /// called before the first change, if there is one. May be repeated, and crash.
+    ///
+    /// # Errors
+    /// [`IndexError::Full`] if an interrupted creation cannot be finished; [`IndexError::Space`] for damage.
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError>;
+
+    /// The index of this root, usable at once.
+    ///
+    /// # Errors
+    /// As for [`examine`](InPool::examine) and [`repair`](InPool::repair).
+    fn open(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Self, IndexError> {
+        let index = Self::examine(space, root, leave)?;
+        index.repair(|| ())?;
+        Ok(index)
+    }
+
+    /// Lets readers act on words that are not durable: a broken twin.
+    fn stop_helping(&mut self);
+}
+
 /// An index that keeps its keys in the order of their bytes, and can be walked in it and against it.
 pub trait BothWays: Index {
     /// How far a walk in order has come.
@@ -283,9 +343,6 @@ pub trait BothWays: Index {
     fn scan_from(&self, key: &[u8]) -> Self::Scan;
 
     /// Tells the next keys with their words, in order, at most `limit`; `false`, without a call, at the end.
-    ///
-    /// # Errors
-    /// As for [`Index::get`].
     fn next_in_order(
         &self,
         guard: &Guard<'_>,
@@ -297,11 +354,9 @@ pub trait BothWays: Index {
     /// A walk against the order that begins with the last key below this bound, or at it if it is included.
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> Self::ScanBack;
 
-    /// Tells the next keys with their words, the highest first, at most `limit`; `false`, without a call, at the end. A key that is
-    /// there from the first call to the last is told exactly once, as by [`next_in_order`](BothWays::next_in_order).
-    ///
-    /// # Errors
-    /// As for [`Index::get`].
+    /// Tells the next keys with their words, the highest first, at most `limit`; `false`, without a call, at
+    /// the end. A key that is there from the first call to the last is told exactly once, as by
+    /// [`next_in_order`](BothWays::next_in_order).
     fn prev_in_order(
         &self,
         guard: &Guard<'_>,

@@ -7,7 +7,7 @@ pub(super) const LINE_WORDS: usize = (LINE / WORD) as usize;
 
 /// The words of a pool. A place is an offset in it.
 ///
-/// One implementation is what stores use, [`PmWords`]; the others are broken on purpose, for tests that must notice.
+/// Stores use [`PmWords`]; other implementations are broken on purpose, for tests that must notice.
 pub trait Words: Send + Sync + 'static {
     /// Loads a word (acquire).
     fn load(&self, place: u64) -> u64;
@@ -39,12 +39,12 @@ pub trait Words: Send + Sync + 'static {
         self.fence();
     }
 
-    /// The same for a line that a shift leaves, before what has been copied to it is overwritten where it came from.
+    /// Makes a line durable that a shift leaves, before entries copied to it are overwritten where they were.
     fn leave(&self, place: u64, len: u64) {
         self.persist(place, len);
     }
 
-    /// The same for a reader, who makes durable what another may have left undone.
+    /// Makes durable, for a reader, what another thread may have left undone.
     fn help(&self, place: u64, len: u64) {
         self.persist(place, len);
     }
@@ -65,7 +65,7 @@ impl PmWords {
         PmWords { region, helps: true }
     }
 
-    /// Lets readers act on what another has left undone: a broken twin.
+    /// Lets readers act on words that are not durable: a broken twin.
     pub(super) fn stop_helping(&mut self) {
         self.helps = false;
     }

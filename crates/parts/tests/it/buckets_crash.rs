@@ -9,15 +9,17 @@
 use crate::buckets::crash;
 use crate::buckets::support;
 use crate::crashes;
+use crate::shared::keyed::{self, by_hash};
 
 use crash::{Index, Subject};
 use crashes::{Findings, History, Known, Model, at_each_operation, creation};
 use quipu_medium::sim::{Fault, sched};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::PmWords;
+use quipu_parts::index::InPool;
 use quipu_parts::index::buckets::{
-    BucketError, BucketIndex, BucketLocks, BucketSettings, BucketStats, Locking, TableLocks, Unflushed,
+    BucketIndex, BucketLocks, BucketSettings, BucketStats, Locking, TableLocks, Unflushed,
 };
+use quipu_parts::index::{Index as _, IndexError, PmWords};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -67,10 +69,10 @@ fn move_together<L: Locking>(
     match moves.split_first() {
         None => {
             meanwhile();
-            index.persist_all(guard, &mut unflushed);
+            index.persist(guard, &mut unflushed);
         }
         Some((Move { key, old, new }, others)) => history.write(*key, Some(*new), || {
-            let moved = index.replace_unflushed(guard, hash_of(*key), *old, *new).expect("sound");
+            let moved = keyed::repoint(index, guard, hash_of(*key), *old, *new);
             unflushed.push(moved.expect("nobody else changes it"));
             move_together(index, guard, history, others, unflushed, meanwhile);
         }),
@@ -101,11 +103,13 @@ fn run<L: Locking>(plan: &Plan) -> (usize, Vec<String>, BucketStats) {
                 let (new, is_it) = (reference(key, step), |reference| Some(reference) == old);
                 match (old, draw >> 32 & 3) {
                     (Some(_), 0) => {
-                        let taken = history.write(key, None, || index.take(&guard, hash_of(key), is_it));
+                        let taken =
+                            history.write(key, None, || index.take(&guard, by_hash(hash_of(key)), is_it));
                         assert_eq!(taken.expect("sound"), old);
                     }
                     (Some(old), 1) => {
-                        let replace = || index.replace(&guard, hash_of(key), old, new).expect("sound");
+                        let replace =
+                            || index.replace(&guard, by_hash(hash_of(key)), old, new).expect("sound");
                         assert!(history.write(key, Some(new), replace));
                     }
                     (Some(old), 2) => {
@@ -118,7 +122,8 @@ fn run<L: Locking>(plan: &Plan) -> (usize, Vec<String>, BucketStats) {
                         move_together(index, &guard, history, &moves, Vec::new(), &|| ());
                     }
                     _ => {
-                        let upsert = || index.upsert(&guard, hash_of(key), new, is_it, &rehash);
+                        let upsert =
+                            || index.upsert(&guard, by_hash(hash_of(key)), new, None, is_it, &rehash);
                         assert_eq!(history.write(key, Some(new), upsert).expect("room"), old);
                     }
                 }
@@ -239,10 +244,12 @@ fn copies_beside_writers_survive_the_worst_crash() {
                 let key = if step % 3 == 2 { keys + step } else { mix(seed ^ step) % keys };
                 let is_own = |found: u64| Some(found & !COPY) == history.now(key);
                 if step % 5 == 4 {
-                    history.write(key, None, || index.take(&guard, hash_of(key), is_own)).expect("sound");
+                    history
+                        .write(key, None, || index.take(&guard, by_hash(hash_of(key)), is_own))
+                        .expect("sound");
                 } else {
                     let new = reference(key, step);
-                    let upsert = || index.upsert(&guard, hash_of(key), new, is_own, &rehash);
+                    let upsert = || index.upsert(&guard, by_hash(hash_of(key)), new, None, is_own, &rehash);
                     history.write(key, Some(new), upsert).expect("room");
                 }
             }
@@ -253,7 +260,7 @@ fn copies_beside_writers_survive_the_worst_crash() {
                 let guard = visitors.pin();
                 let upsert = || {
                     let is_own = |found| key_of(found) == key;
-                    index.upsert(&guard, hash_of(key), reference(key, 0), is_own, &rehash)
+                    index.upsert(&guard, by_hash(hash_of(key)), reference(key, 0), None, is_own, &rehash)
                 };
                 history.write(key, Some(reference(key, 0)), upsert).expect("room");
             }
@@ -264,11 +271,11 @@ fn copies_beside_writers_survive_the_worst_crash() {
                 let (guard, mut unflushed) = (cleaner.pin(), Vec::new());
                 for key in (0..keys).filter(|key| mix(seed << 8 ^ step << 4 ^ key) & 3 > 0) {
                     let Some(old) = history.now(key) else { continue };
-                    let moved = index.replace_unflushed(&guard, hash_of(key), old, old | COPY);
-                    unflushed.extend(moved.expect("sound"));
+                    let moved = keyed::repoint(index, &guard, hash_of(key), old, old | COPY);
+                    unflushed.extend(moved);
                 }
                 moves.set(moves.get() + unflushed.len());
-                index.persist_all(&guard, &mut unflushed);
+                index.persist(&guard, &mut unflushed);
             }
         };
         let reader = collector.register();
@@ -309,7 +316,8 @@ fn words_that_wait_for_a_flush_survive_splits() {
         let participant = collector.register();
         let guard = participant.pin();
         let add = |key: u64| {
-            let upsert = || index.upsert(&guard, hash_of(key), reference(key, 0), |_| false, &rehash);
+            let upsert =
+                || index.upsert(&guard, by_hash(hash_of(key)), reference(key, 0), None, |_| false, &rehash);
             assert_eq!(history.write(key, Some(reference(key, 0)), upsert).expect("room"), None);
         };
         // In several buckets: what is added to one makes another one split.
@@ -366,7 +374,9 @@ fn fences_that_do_nothing_are_noticed() {
     sim.set_fault(Some(Fault::FenceOmitted { every: 1 }));
     let mut model = Model::new();
     for key in 0..30 {
-        index.upsert(&guard, hash_of(key), reference(key, 0), |_| false, &rehash).expect("room");
+        index
+            .upsert(&guard, by_hash(hash_of(key)), reference(key, 0), None, |_| false, &rehash)
+            .expect("room");
         model.insert(key, Known { now: Some(reference(key, 0)), next: None });
     }
     let subject = Subject { root, twin: Twin::Sound, locks: PhantomData::<TableLocks> };
@@ -387,10 +397,10 @@ fn a_crash_during_creation_leaks_nothing() {
                 drop(index);
             },
             |space, root| match BucketIndex::<PmWords>::open(space.clone(), root, 0) {
-                Err(BucketError::Absent) => None,
+                Err(IndexError::Absent) => None,
                 index => {
                     let index = index.expect("sound");
-                    assert!(index.is_empty().expect("sound"));
+                    assert!(keyed::len(&index).expect("sound") == 0);
                     Some(index.zones())
                 }
             },

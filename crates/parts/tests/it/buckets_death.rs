@@ -3,12 +3,15 @@
 
 use crate::buckets::support;
 use crate::crashes;
+use crate::shared::keyed::by_hash;
 
 use crashes::at_each_operation;
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, Snapshot};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::buckets::{BucketRoot, BucketSettings, TableLocks};
+use quipu_parts::index::Index as _;
+use quipu_parts::index::IndexRoot;
+use quipu_parts::index::buckets::{BucketSettings, TableLocks};
 use quipu_parts::space::Space;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,14 +23,14 @@ type Index = quipu_parts::index::buckets::BucketIndex<support::BrokenWords, Tabl
 const LEN: u64 = 96 << 10;
 
 /// A new index.
-fn created(space: &Arc<Space>, settings: BucketSettings) -> (Index, BucketRoot) {
+fn created(space: &Arc<Space>, settings: BucketSettings) -> (Index, IndexRoot) {
     let (index, root) = create::<TableLocks>(space, settings);
     drop(index);
     (support::open(space, root, Twin::Sound).expect("just created"), root)
 }
 
 /// The index as another process finds it.
-fn opened(region: Region, root: BucketRoot) -> Index {
+fn opened(region: Region, root: IndexRoot) -> Index {
     let (space, _) = Space::open(region).expect("a pool");
     support::open(&Arc::new(space), root, Twin::Sound).expect("an index")
 }
@@ -47,7 +50,7 @@ fn power_lost(arena: &mut SimArena, region: &Region, seed: u64) -> Region {
 }
 
 fn add(index: &Index, guard: &Guard<'_>, key: u64) {
-    let upsert = index.upsert(guard, hash_of(key), reference(key, 0), |_| false, &rehash);
+    let upsert = index.upsert(guard, by_hash(hash_of(key)), reference(key, 0), None, |_| false, &rehash);
     assert_eq!(upsert.expect("room"), None);
 }
 
@@ -99,7 +102,8 @@ fn a_key_that_is_missed_stays_gone_when_its_slot_is_taken() {
     (0..8).for_each(|key| add(&index, &guard, key));
     let other = (8..).find(|key| hash_of(*key) as u16 != hash_of(0) as u16).expect("another fingerprint");
     let mut arena = SimArena::default();
-    let take = || _ = index.take(&guard, hash_of(0), |reference| key_of(reference) == 0).expect("sound");
+    let take =
+        || _ = index.take(&guard, by_hash(hash_of(0)), |reference| key_of(reference) == 0).expect("sound");
     for death in deaths(space.region(), take) {
         let region = arena.boot_process_crash(&death, 1);
         let index = opened(region.clone(), root);
@@ -124,7 +128,8 @@ fn a_key_that_a_writer_misses_stays_gone() {
     let guard = participant.pin();
     (0..8).for_each(|key| add(&index, &guard, key));
     let take = |key| {
-        let taken = index.take(&guard, hash_of(key), |reference| key_of(reference) == key).expect("sound");
+        let taken =
+            index.take(&guard, by_hash(hash_of(key)), |reference| key_of(reference) == key).expect("sound");
         assert!(taken.is_some());
     };
     // So that another slot is the first free one.
@@ -133,7 +138,8 @@ fn a_key_that_a_writer_misses_stays_gone() {
     for death in deaths(space.region(), || take(7)) {
         let region = arena.boot_process_crash(&death, 1);
         let old = reference(7, 0);
-        let is_there = opened(region.clone(), root).replace(&guard, hash_of(7), old, old).expect("sound");
+        let is_there =
+            opened(region.clone(), root).replace(&guard, by_hash(hash_of(7)), old, old).expect("sound");
         let index = opened(power_lost(&mut arena, &region, 1), root);
         assert_eq!(get(&index, &guard, 7).expect("sound"), is_there.then_some(old));
         (found, missed) = (found + usize::from(is_there), missed + usize::from(!is_there));
@@ -160,7 +166,9 @@ fn what_a_split_has_freed_stays_free_after_the_next_run() {
             for key in keys.clone() {
                 let region = arena.boot_process_crash(&death, seed);
                 let index = opened(region.clone(), root);
-                if !index.replace(&guard, hash_of(key), reference(key, 0), reference(key, 1)).expect("sound")
+                if !index
+                    .replace(&guard, by_hash(hash_of(key)), reference(key, 0), reference(key, 1))
+                    .expect("sound")
                 {
                     continue;
                 }
@@ -193,7 +201,7 @@ fn what_a_split_began_in_vain_does_not_come_back() {
             let index = opened(arena.boot_process_crash(&death, seed), root);
             for key in keys.clone() {
                 let is_it = |reference| key_of(reference) == key;
-                index.take(&guard, hash_of(key), is_it).expect("sound");
+                index.take(&guard, by_hash(hash_of(key)), is_it).expect("sound");
             }
             let fresh = 1_000 + seed * 50..1_024 + seed * 50;
             fresh.clone().for_each(|key| add(&index, &guard, key));

@@ -2,13 +2,15 @@
 //! damaged pool is refused or harmless.
 
 use crate::buckets::support;
+use crate::shared::keyed::{self, by_hash};
 
 use quipu_medium::sim::{Cost, SimArena, sched};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::PmWords;
 use quipu_parts::index::buckets::{
-    BucketCursor, BucketError, BucketIndex, BucketLocks, BucketRoot, BucketSettings, Locking, TableLocks,
+    BucketCursor, BucketIndex, BucketLocks, BucketSettings, Locking, TableLocks,
 };
+use quipu_parts::index::{InPool, IndexRoot};
+use quipu_parts::index::{Index as _, IndexError, PmWords};
 use quipu_parts::space::{Space, SpaceError, ZoneId};
 use std::cell::Cell;
 use std::ops::Range;
@@ -45,15 +47,15 @@ fn rehash(reference: u64) -> u64 {
 
 fn put<L: Locking>(index: &Index<L>, guard: &Guard<'_>, key: u64, version: u64) {
     let matches = |reference| key_of(reference) == key;
-    index.upsert(guard, mix(key), reference(key, version), matches, &rehash).expect("room");
+    index.upsert(guard, by_hash(mix(key)), reference(key, version), None, matches, &rehash).expect("room");
 }
 
 fn get<L: Locking>(index: &Index<L>, guard: &Guard<'_>, key: u64) -> Option<u64> {
-    index.get(guard, mix(key), |reference| key_of(reference) == key).expect("sound")
+    index.get(guard, by_hash(mix(key)), |reference| key_of(reference) == key).expect("sound")
 }
 
 fn take<L: Locking>(index: &Index<L>, guard: &Guard<'_>, key: u64) -> Option<u64> {
-    index.take(guard, mix(key), |reference| key_of(reference) == key).expect("sound")
+    index.take(guard, by_hash(mix(key)), |reference| key_of(reference) == key).expect("sound")
 }
 
 /// Words that each of these stores beside the word itself: lock and unlock.
@@ -101,7 +103,7 @@ fn a_chain_with_a_word_that_belongs_nowhere_is_not_split() {
         let rehash = |reference| if key_of(reference) == wrong { told } else { mix(key_of(reference)) };
         for key in 0..400 {
             let matches = |reference| key_of(reference) == key;
-            index.upsert(&guard, mix(key), reference(key, 1), matches, &rehash).expect("room");
+            index.upsert(&guard, by_hash(mix(key)), reference(key, 1), None, matches, &rehash).expect("room");
         }
         assert!((0..400).all(|key| get(&index, &guard, key).is_some()), "{told:x}");
     }
@@ -122,7 +124,9 @@ fn a_split_that_was_refused_is_not_tried_with_every_key() {
     };
     let add = |keys: Range<u64>| {
         for key in keys {
-            index.upsert(&guard, mix(key), reference(key, 1), |_| false, &rehash).expect("room");
+            index
+                .upsert(&guard, by_hash(mix(key)), reference(key, 1), None, |_| false, &rehash)
+                .expect("room");
         }
         index.stats()
     };
@@ -201,8 +205,8 @@ fn many_changes_cost_one_fence() {
     let (mut unflushed, mut second) = (Vec::new(), Vec::new());
     let (_, cost) = costs(&space, || {
         for key in 0..KEYS {
-            let moved = index.replace_unflushed(&guard, mix(key), reference(key, 1), reference(key, 2));
-            unflushed.extend(moved.expect("sound"));
+            let moved = keyed::repoint(&index, &guard, mix(key), reference(key, 1), reference(key, 2));
+            unflushed.extend(moved);
         }
     });
     assert_eq!((cost.fences, cost.lines_persisted(), unflushed.len()), (0, 0, KEYS as usize));
@@ -211,21 +215,21 @@ fn many_changes_cost_one_fence() {
     assert_eq!((found, cost.fences, cost.words_stored), (Some(reference(0, 2)), 1, 1), "a reader helps");
     let (found, cost) = look(0);
     assert_eq!((found, cost.fences, cost.words_stored), (Some(reference(0, 2)), 0, 0));
-    assert!(costs(&space, || index.names(&guard, mix(1), reference(1, 2)).expect("sound")).0);
+    assert!(costs(&space, || index.names(&guard, by_hash(mix(1)), reference(1, 2)).expect("sound")).0);
     // One that has moved on meanwhile, and some that stand elsewhere by now.
-    second.extend(index.replace_unflushed(&guard, mix(3), reference(3, 2), reference(3, 3)).expect("sound"));
+    second.extend(keyed::repoint(&index, &guard, mix(3), reference(3, 2), reference(3, 3)));
     let splits = index.stats().splits;
     (KEYS..KEYS + 100).for_each(|key| put(&index, &guard, key, 1));
     assert!(index.stats().splits > splits + 5);
-    let (_, cost) = costs(&space, || index.persist_all(&guard, &mut unflushed));
+    let (_, cost) = costs(&space, || index.persist(&guard, &mut unflushed));
     assert_eq!((cost.fences, unflushed.len(), second.len()), (1, 0, 1));
-    let (_, cost) = costs(&space, || index.persist_all(&guard, &mut unflushed));
+    let (_, cost) = costs(&space, || index.persist(&guard, &mut unflushed));
     assert_eq!(cost.fences, 0, "there is nothing left to be made durable");
     drop(index);
     let index = Index::<TableLocks>::open(crashed(&space), root, 0).expect("the index");
     for key in 0..KEYS {
         let version = if key == 3 { 3 } else { 2 };
-        assert!(index.names(&guard, mix(key), reference(key, version)).expect("sound"), "key {key}");
+        assert!(index.names(&guard, by_hash(mix(key)), reference(key, version)).expect("sound"), "key {key}");
     }
 }
 
@@ -239,7 +243,7 @@ fn an_index_is_there_again_after_an_open() {
         let (index, root) = create::<TableLocks>(&space, settings);
         (0..400).for_each(|key| put(&index, &guard, key, 1));
         let before = index.stats();
-        let (keys, cost) = costs(&space, || index.len().expect("sound"));
+        let (keys, cost) = costs(&space, || keyed::len(&index).expect("sound"));
         assert_eq!((keys, cost.reads), (400, 0), "counted and not looked up");
         drop(index);
         let space = reopen(space);
@@ -247,10 +251,10 @@ fn an_index_is_there_again_after_an_open() {
         let after = index.stats();
         assert_eq!((after.buckets, after.overflow), (before.buckets, before.overflow));
         assert_eq!(index.settings(), settings);
-        assert_eq!(index.len().expect("sound"), 400);
+        assert_eq!(keyed::len(&index).expect("sound"), 400);
         assert!((0..400).all(|key| get(&index, &guard, key) == Some(reference(key, 1))));
         (400..700).for_each(|key| put(&index, &guard, key, 1));
-        assert_eq!(index.len().expect("sound"), 700);
+        assert_eq!(keyed::len(&index).expect("sound"), 700);
         assert_eq!(index.zones(), space.committed_zones());
         assert_eq!(index.audit(|_| true).expect("sound").keys, 700);
     }
@@ -328,18 +332,18 @@ fn an_open_costs_the_same_whatever_the_number_of_keys() {
 #[test]
 fn a_root_of_nothing_names_nothing() {
     let space = format(64 << 10, 1);
-    let nothing = BucketRoot::from_bytes([0; BucketRoot::LEN]);
-    assert!(matches!(Index::<TableLocks>::open(space.clone(), nothing, 0), Err(BucketError::Absent)));
+    let nothing = IndexRoot::from_bytes([0; IndexRoot::LEN]);
+    assert!(matches!(Index::<TableLocks>::open(space.clone(), nothing, 0), Err(IndexError::Absent)));
     let (index, root) = create::<TableLocks>(&space, BucketSettings::tiny());
     drop(index);
     let other = Index::<BucketLocks>::open(space.clone(), root, 0).err();
-    let is_damage = |error| matches!(error, Some(BucketError::Space(SpaceError::Damaged { .. })));
+    let is_damage = |error| matches!(error, Some(IndexError::Space(SpaceError::Damaged { .. })));
     assert!(is_damage(other), "an index with other locks is another index");
     let mut bytes = root.to_bytes();
-    bytes[BucketRoot::LEN - 1] ^= 1;
-    assert!(is_damage(Index::<TableLocks>::open(space.clone(), BucketRoot::from_bytes(bytes), 0).err()));
+    bytes[IndexRoot::LEN - 1] ^= 1;
+    assert!(is_damage(Index::<TableLocks>::open(space.clone(), IndexRoot::from_bytes(bytes), 0).err()));
     let full = BucketIndex::<PmWords>::create(space.clone(), BucketSettings::paper(100_000), 0, |_| ());
-    assert!(matches!(full, Err(BucketError::Full { .. })));
+    assert!(matches!(full, Err(IndexError::Full { .. })));
     assert_eq!(space.committed_zones().len(), 1, "nothing was changed");
 }
 
@@ -393,15 +397,16 @@ fn look_around(index: &Index, guard: &Guard<'_>, keys: u64) -> u64 {
     let (mut cursor, mut walked, mut refused) = (BucketCursor::default(), Vec::new(), 0);
     while match index.next_batch(guard, &mut cursor, &mut walked) {
         Ok(more) => more,
-        Err(SpaceError::Damaged { .. }) => false,
+        Err(IndexError::Space(SpaceError::Damaged { .. })) => false,
         Err(error) => panic!("{error}"),
     } {}
     for key in 0..keys {
-        let found = index.get(guard, mix(key), |reference| reference == support::reference(key, 1));
+        let found = index.get(guard, by_hash(mix(key)), |reference| reference == support::reference(key, 1));
         refused += u64::from(found.is_err());
-        refused += u64::from(index.replace(guard, mix(key), reference(key, 1), reference(key, 1)).is_err());
+        refused +=
+            u64::from(index.replace(guard, by_hash(mix(key)), reference(key, 1), reference(key, 1)).is_err());
     }
-    let _ = (index.audit(|_| true), index.len());
+    let _ = (index.audit(|_| true), keyed::len(index));
     refused
 }
 
@@ -428,7 +433,7 @@ fn a_damaged_head_is_refused_or_harmless() {
             {
                 region.store(place, damaged);
                 match Index::<TableLocks>::examine(space.clone(), root, 0) {
-                    Err(BucketError::Space(SpaceError::Damaged { .. })) => refused += 1,
+                    Err(IndexError::Space(SpaceError::Damaged { .. })) => refused += 1,
                     Err(error) => panic!("{error}"),
                     Ok(index) => _ = look_around(&index, &guard, 500),
                 }
@@ -438,7 +443,7 @@ fn a_damaged_head_is_refused_or_harmless() {
     }
     assert!(refused > 100, "{refused} damaged heads refused");
     let index = Index::<TableLocks>::open(space.clone(), root, 0).expect("nothing was changed");
-    assert_eq!(index.len().expect("sound"), 500);
+    assert_eq!(keyed::len(&index).expect("sound"), 500);
 }
 
 /// A link that leads in a circle, nowhere, or into another chain is told, and nobody hangs.

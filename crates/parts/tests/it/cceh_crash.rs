@@ -9,12 +9,15 @@
 use crate::cceh::crash;
 use crate::cceh::support;
 use crate::crashes;
+use crate::shared::keyed;
 
 use crash::{COPY, Nodes, Subject, Twin, get, hash_of, open, reference};
 use crashes::{Findings, History, Known, Model, at_each_operation, creation};
 use quipu_medium::sim::{Fault, sched};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehSettings, NodeMemory, Unflushed};
+use quipu_parts::index::InPool;
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, NodeMemory, Unflushed};
+use quipu_parts::index::{Index as _, IndexError};
 use std::cell::Cell;
 use std::rc::Rc;
 use support::{create, format, mix};
@@ -65,9 +68,9 @@ fn move_together(
     mut unflushed: Vec<Unflushed>,
 ) {
     match moves.split_first() {
-        None => index.persist_all(guard, &mut unflushed),
+        None => index.persist(guard, &mut unflushed),
         Some((Move { key, old, new }, others)) => history.write(*key, Some(*new), || {
-            let moved = index.replace_unflushed(guard, hash_of(*key), *old, *new);
+            let moved = keyed::repoint(index, guard, hash_of(*key), *old, *new);
             unflushed.push(moved.expect("nobody else changes it"));
             move_together(index, guard, history, others, unflushed);
         }),
@@ -243,10 +246,10 @@ fn copies_beside_writers_survive_the_worst_crash() {
                 let (guard, mut unflushed) = (cleaner.pin(), Vec::new());
                 for key in (0..keys).filter(|key| mix(seed << 8 ^ step << 4 ^ key) & 3 > 0) {
                     let Some(old) = history.now(key) else { continue };
-                    unflushed.extend(index.replace_unflushed(&guard, hash_of(key), old, old | COPY));
+                    unflushed.extend(keyed::repoint(index, &guard, hash_of(key), old, old | COPY));
                 }
                 moves.set(moves.get() + unflushed.len());
-                index.persist_all(&guard, &mut unflushed);
+                index.persist(&guard, &mut unflushed);
             }
         };
         let reader = collector.register();
@@ -316,7 +319,7 @@ fn a_crash_during_creation_leaks_nothing() {
         || format(LEN, 2),
         |space, keep| drop(CcehIndex::create(space.clone(), narrow(), 0, keep).expect("room")),
         |space, root| match CcehIndex::open(space.clone(), root, 0) {
-            Err(CcehError::Absent) => None,
+            Err(IndexError::Absent) => None,
             index => {
                 let index = index.expect("sound");
                 assert!(index.is_empty());

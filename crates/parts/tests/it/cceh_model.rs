@@ -5,7 +5,9 @@ use crate::cceh::support;
 
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehSettings, CcehStats, Cursor, NodeMemory};
+use quipu_parts::index::InPool;
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, CcehStats, Cursor, NodeMemory};
+use quipu_parts::index::{Index as _, IndexError};
 use std::collections::HashMap;
 use support::{create, format, mix};
 
@@ -81,8 +83,8 @@ impl<M: NodeMemory> Pair<'_, M> {
         true
     }
 
-    fn is_refused(&self, key: u64, error: &CcehError) -> bool {
-        assert!(matches!(error, CcehError::Crowded | CcehError::Full { .. }), "{error}");
+    fn is_refused(&self, key: u64, error: &IndexError) -> bool {
+        assert!(matches!(error, IndexError::Crowded | IndexError::Full { .. }), "{error}");
         assert!(!self.map.contains_key(&key), "only a new key can be refused");
         assert_eq!(self.get(key), None);
         false
@@ -293,7 +295,7 @@ fn settings_out_of_range_are_brought_into_range() {
     }
     let space = format(64 << 10, 1);
     let large = CcehIndex::create(space.clone(), CcehSettings::paper(), 0, |_| ()).err();
-    assert!(matches!(large, Some(CcehError::SegmentTooLarge { segment: 16384, zone: 4096 })), "{large:?}");
+    assert!(matches!(large, Some(IndexError::ZoneTooSmall { bytes: 16384, zone: 4096 })), "{large:?}");
     assert_eq!(space.audit().expect("sound").zones.committed, 0);
     let deep = CcehSettings { initial_depth: 16, ..CcehSettings::tiny() };
     assert_eq!(create(&space, deep).0.stats().segments, 8, "as many as a zone holds, in a power of two");

@@ -2,10 +2,13 @@
 //! stands in a damaged pool is refused or harmless.
 
 use crate::cceh::support;
+use crate::shared::keyed;
 
 use quipu_medium::sim::{Cost, SimArena};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehRoot, CcehSettings, Cursor, NodeMemory, PmNodes};
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, Cursor, NodeMemory, PmNodes};
+use quipu_parts::index::{InPool, IndexRoot};
+use quipu_parts::index::{Index as _, IndexError};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
 use support::{create, format, mix};
@@ -78,14 +81,14 @@ fn many_changes_cost_one_fence() {
     let (segments, mut unflushed) = (index.stats().segments, Vec::new());
     let (_, fences, lines) = costs(&space, || {
         for key in 0..KEYS {
-            unflushed.extend(index.replace_unflushed(&guard, mix(key), key + 1, key + 1001));
-            assert_eq!(index.replace_unflushed(&guard, mix(key), key + 1, key + 2001), None);
+            unflushed.extend(keyed::repoint(&index, &guard, mix(key), key + 1, key + 1001));
+            assert_eq!(keyed::repoint(&index, &guard, mix(key), key + 1, key + 2001), None);
         }
     });
     // The second attempt at each finds an entry that is not durable, and makes it so.
     assert_eq!((fences, lines, unflushed.len()), (KEYS, KEYS, KEYS as usize));
     for key in 0..KEYS {
-        unflushed.extend(index.replace_unflushed(&guard, mix(key), key + 1001, key + 2001));
+        unflushed.extend(keyed::repoint(&index, &guard, mix(key), key + 1001, key + 2001));
     }
     let look = |key| costs(&space, || index.get(&guard, mix(key), |reference| reference == key + 2001));
     assert_eq!(look(0), (Some(2001), 1, 1), "a reader makes durable what it tells");
@@ -94,9 +97,9 @@ fn many_changes_cost_one_fence() {
     // Some move to other segments before they are durable.
     fill(&index, &guard, KEYS..KEYS + 100);
     assert!(index.stats().segments > segments + 5);
-    let (_, fences, _) = costs(&space, || index.persist_all(&guard, &mut unflushed));
+    let (_, fences, _) = costs(&space, || index.persist(&guard, &mut unflushed));
     assert_eq!((fences, unflushed.len()), (1, 0));
-    let (_, fences, _) = costs(&space, || index.persist_all(&guard, &mut unflushed));
+    let (_, fences, _) = costs(&space, || index.persist(&guard, &mut unflushed));
     assert_eq!(fences, 0, "there is nothing left to be made durable");
     drop(index);
     let snapshot = space.region().simulator().expect("simulated").snapshot();
@@ -115,9 +118,9 @@ fn what_one_cleaner_persists_another_has_changed() {
     let (index, root) = create(&space, CcehSettings::tiny());
     fill(&index, &guard, 0..10);
     let mut first = Vec::new();
-    first.extend(index.replace_unflushed(&guard, mix(3), 4, 100));
-    let second = index.replace_unflushed(&guard, mix(3), 100, 200);
-    index.persist_all(&guard, &mut first);
+    first.extend(keyed::repoint(&index, &guard, mix(3), 4, 100));
+    let second = keyed::repoint(&index, &guard, mix(3), 100, 200);
+    index.persist(&guard, &mut first);
     assert!(second.is_some(), "and is not persisted");
     let snapshot = space.region().simulator().expect("simulated").snapshot();
     let (crashed, _) =
@@ -189,16 +192,19 @@ fn entries_that_are_not_kept_are_durably_gone() {
 #[test]
 fn a_root_of_nothing_names_nothing() {
     let space = format(64 << 10, 1);
-    let nothing = CcehRoot::from_bytes([0; CcehRoot::LEN]);
-    assert!(matches!(CcehIndex::open(space.clone(), nothing, 0), Err(CcehError::Absent)));
+    let nothing = IndexRoot::from_bytes([0; IndexRoot::LEN]);
+    assert!(matches!(CcehIndex::open(space.clone(), nothing, 0), Err(IndexError::Absent)));
     let (index, root) = create(&space, CcehSettings::tiny());
     drop(index);
     let mut bytes = root.to_bytes();
-    bytes[CcehRoot::LEN - 1] ^= 1;
-    let other = CcehIndex::open(space.clone(), CcehRoot::from_bytes(bytes), 0).err();
-    assert!(matches!(other, Some(CcehError::Space(SpaceError::Damaged { .. }))), "{other:?}");
+    bytes[IndexRoot::LEN - 1] ^= 1;
+    let other = CcehIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0).err();
+    assert!(matches!(other, Some(IndexError::Space(SpaceError::Damaged { .. }))), "{other:?}");
     bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert!(matches!(CcehIndex::open(space.clone(), CcehRoot::from_bytes(bytes), 0), Err(CcehError::Absent)));
+    assert!(matches!(
+        CcehIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0),
+        Err(IndexError::Absent)
+    ));
 }
 
 /// Whatever a word of a zone's head becomes, the index is refused, or it is walked and searched without harm.
@@ -222,7 +228,7 @@ fn a_damaged_head_is_refused_or_harmless() {
             for damaged in [0, 1, u64::MAX, sound ^ 1, sound ^ 1 << 31, sound ^ 1 << 63, sound + 1] {
                 region.store(place, damaged);
                 match CcehIndex::open(space.clone(), root, 0) {
-                    Err(CcehError::Space(SpaceError::Damaged { .. })) => refused += 1,
+                    Err(IndexError::Space(SpaceError::Damaged { .. })) => refused += 1,
                     Err(error) => panic!("{error}"),
                     Ok(index) => {
                         let (mut cursor, mut walked) = (Cursor::default(), Vec::new());

@@ -10,11 +10,14 @@ use crate::crashes;
 use crate::fastfair::crash;
 use crate::fastfair::support;
 
+use crate::shared::keyed::ByKey;
 use crash::{Subject, Twin, open, reference};
 use crashes::{Findings, History, Known, Model, at_each_operation, creation};
 use quipu_medium::sim::{Fault, SimArena, sched};
 use quipu_parts::epoch::Collector;
-use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairStats};
+use quipu_parts::index::InPool;
+use quipu_parts::index::IndexError;
+use quipu_parts::index::fastfair::{FastFairIndex, FastFairStats};
 use quipu_parts::space::Space;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -114,12 +117,12 @@ fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
                 let (old, new, bytes) = (history.now(key), reference(key, step), plan.keys.of(key));
                 match (old, draw >> 32 & 3) {
                     (Some(old), way) if way == 0 || plan.work == Work::Drain => {
-                        let remove = || index.remove(&guard, &bytes, old);
+                        let remove = || index.remove_if(&guard, &bytes, old);
                         assert!(history.write(key, None, remove).expect("sound"));
                     }
                     (Some(old), 3) => {
                         let replace = || {
-                            let hint = index.locate(&guard, &bytes).expect("sound").hint;
+                            let hint = index.locate(&guard, &bytes).expect("sound");
                             let at = index.replace_at_unflushed(&guard, hint, old, new);
                             let by_key = || index.replace_unflushed(&guard, &bytes, old, new).expect("sound");
                             let replaced = at.or_else(by_key).expect("nobody else writes this key");
@@ -129,7 +132,7 @@ fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
                     }
                     _ => {
                         let upsert = || index.upsert(&guard, &bytes, new);
-                        assert_eq!(history.write(key, Some(new), upsert).expect("room").old, old);
+                        assert_eq!(history.write(key, Some(new), upsert).expect("room"), old);
                     }
                 }
             }
@@ -366,12 +369,12 @@ fn fences_that_do_nothing_are_noticed() {
 fn a_crash_during_creation_leaks_nothing() {
     creation::leaks_nothing(
         || format(LEN, ZONE, 2),
-        |space, keep| drop(FastFairIndex::create(space.clone(), 0, keep).expect("room")),
+        |space, keep| drop(FastFairIndex::create(space.clone(), (), 0, keep).expect("room")),
         |space, root| match FastFairIndex::open(space.clone(), root, 0) {
-            Err(FastFairError::Absent) => None,
+            Err(IndexError::Absent) => None,
             index => {
                 let index = index.expect("sound");
-                assert!(index.is_empty(&Collector::new().register().pin()).expect("sound"));
+                assert!(index.keys() == 0);
                 Some(index.zones())
             }
         },

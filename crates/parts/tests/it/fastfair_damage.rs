@@ -2,8 +2,11 @@
 
 use crate::fastfair::support;
 
+use crate::shared::keyed::ByKey;
 use quipu_parts::epoch::Participant;
-use quipu_parts::index::fastfair::{BackCursor, FastFairError, FastFairIndex, ScanCursor};
+use quipu_parts::index::InPool;
+use quipu_parts::index::fastfair::{FastFairIndex, ScanCursor};
+use quipu_parts::index::{BothWays, IndexError};
 use quipu_parts::space::SpaceError;
 use std::ops::Bound;
 use support::{Keys, create, fill, mix, participant, quick};
@@ -15,7 +18,7 @@ fn use_it(index: &FastFairIndex, participant: &Participant, keys: Keys) -> bool 
     let (mut cursor, mut is_damaged, mut walked) = (ScanCursor::default(), false, 0);
     let mut note = |is_error: bool| is_damaged |= is_error;
     loop {
-        match index.next_batch(&participant.pin(), &mut cursor, 100, |_, _| walked += 1) {
+        match index.next_in_order(&participant.pin(), &mut cursor, 100, |_, _| walked += 1) {
             Ok(true) if walked < 10_000 => {}
             Ok(_) => break,
             Err(_) => {
@@ -24,9 +27,9 @@ fn use_it(index: &FastFairIndex, participant: &Participant, keys: Keys) -> bool 
             }
         }
     }
-    let (mut back, mut walked) = (BackCursor::from(Bound::Unbounded), 0);
+    let (mut back, mut walked) = (index.scan_back_from(Bound::Unbounded), 0);
     loop {
-        match index.prev_batch(&participant.pin(), &mut back, 100, |_, _| walked += 1) {
+        match index.prev_in_order(&participant.pin(), &mut back, 100, |_, _| walked += 1) {
             Ok(true) if walked < 10_000 => {}
             Ok(_) => break,
             Err(_) => {
@@ -72,7 +75,7 @@ fn damaged_words_are_refused_or_harmless() {
                 for damaged in [0, u64::MAX, 1 << 63, mix(place), 0x0001_0001].into_iter().chain(with_bits) {
                     region.store(place, damaged);
                     match FastFairIndex::open(space.clone(), root, 0) {
-                        Err(FastFairError::Space(SpaceError::Damaged { .. })) => refused += 1,
+                        Err(IndexError::Space(SpaceError::Damaged { .. })) => refused += 1,
                         Err(error) => panic!("{error}"),
                         Ok(index) => noticed += u64::from(use_it(&index, &participant(), keys)),
                     }
@@ -113,7 +116,7 @@ fn a_flipped_bit_hides_no_other_key() {
         let left_out = |cursor: &mut ScanCursor| {
             let mut seen = 0;
             let end = loop {
-                match index.next_batch(&guard, cursor, 100, |_, _| seen += 1) {
+                match index.next_in_order(&guard, cursor, 100, |_, _| seen += 1) {
                     Ok(true) => {}
                     end => break end,
                 }

@@ -3,9 +3,11 @@
 
 use crate::fastfair::support;
 
+use crate::shared::keyed::ByKey;
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::index::fastfair::{BackCursor, FastFairError, FastFairIndex, Hint, ScanCursor};
+use quipu_parts::index::fastfair::FastFairIndex;
+use quipu_parts::index::{BothWays, Hint, IndexError};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use support::{Keys, create, format, mix, quick};
@@ -32,11 +34,11 @@ impl<'a> Pair<'a> {
     fn put(&mut self, key: &[u8], value: u64) -> bool {
         match self.index.upsert(&self.guard(), key, value) {
             Ok(upserted) => {
-                assert_eq!(upserted.old, self.map.insert(key.to_vec(), value));
-                self.hints.insert(key.to_vec(), upserted.hint);
+                assert_eq!(upserted, self.map.insert(key.to_vec(), value));
+                self.hints.insert(key.to_vec(), self.index.locate(&self.guard(), key).expect("sound"));
                 true
             }
-            Err(FastFairError::Full { .. }) => {
+            Err(IndexError::Full { .. }) => {
                 assert!(!self.map.contains_key(key), "only a new key can be refused");
                 assert_eq!(self.index.get(&self.guard(), key).expect("sound"), None);
                 false
@@ -51,18 +53,17 @@ impl<'a> Pair<'a> {
             assert!(!self.index.replace(&guard, key, 77, value).expect("sound"));
             return;
         };
-        let located = self.index.locate(&guard, key).expect("sound");
-        assert_eq!(located.value, Some(old));
+        let hint = self.index.locate(&guard, key).expect("sound");
         assert!(!self.index.replace(&guard, key, old + 1, value).expect("sound"), "another value");
         match way % 4 {
             0 => assert!(self.index.replace(&guard, key, old, value).expect("sound")),
-            1 => assert!(self.index.replace_at(&guard, located.hint, old, value)),
+            1 => assert!(self.index.replace_at(&guard, hint, old, value)),
             2 => {
                 let unflushed = self.index.replace_unflushed(&guard, key, old, value).expect("sound");
                 self.index.persist_all(unflushed);
             }
             _ => {
-                let unflushed = self.index.replace_at_unflushed(&guard, located.hint, old, value);
+                let unflushed = self.index.replace_at_unflushed(&guard, hint, old, value);
                 assert_eq!(self.index.get(&guard, key).expect("sound"), Some(value));
                 self.index.persist_all(unflushed);
             }
@@ -76,20 +77,20 @@ impl<'a> Pair<'a> {
         if way.is_multiple_of(2) {
             assert_eq!(self.index.take(&guard, key).expect("sound"), old);
         } else if let Some(old) = old {
-            assert!(!self.index.remove(&guard, key, old + 1).expect("sound"), "another value");
-            assert!(self.index.remove(&guard, key, old).expect("sound"));
+            assert!(!self.index.remove_if(&guard, key, old + 1).expect("sound"), "another value");
+            assert!(self.index.remove_if(&guard, key, old).expect("sound"));
         }
         assert_eq!(self.index.get(&guard, key).expect("sound"), None);
     }
 
     fn scan(&self, from: &[u8], limit: usize, at_most: usize) {
         let guard = self.guard();
-        let (mut cursor, mut seen) = (ScanCursor::from(from), Vec::new());
+        let (mut cursor, mut seen) = (self.index.scan_from(from), Vec::new());
         let each = |key: &[u8], value| (key.to_vec(), value);
         while seen.len() < at_most {
             let before = seen.len();
             let add = |key: &[u8], value| seen.push(each(key, value));
-            let more = self.index.next_batch(&guard, &mut cursor, limit, add).expect("sound");
+            let more = self.index.next_in_order(&guard, &mut cursor, limit, add).expect("sound");
             assert!(seen.len() - before <= limit && more == (seen.len() > before));
             if !more {
                 break;
@@ -102,9 +103,9 @@ impl<'a> Pair<'a> {
 
     fn scan_back(&self, bound: Bound<&[u8]>, limit: usize) {
         let guard = self.guard();
-        let (mut cursor, mut seen) = (BackCursor::from(bound), Vec::new());
+        let (mut cursor, mut seen) = (self.index.scan_back_from(bound), Vec::new());
         let mut each = |key: &[u8], value| seen.push((key.to_vec(), value));
-        while self.index.prev_batch(&guard, &mut cursor, limit, &mut each).expect("sound") {}
+        while self.index.prev_in_order(&guard, &mut cursor, limit, &mut each).expect("sound") {}
         let expected = self.map.range::<[u8], _>((Bound::Unbounded, bound)).rev();
         assert_eq!(seen, expected.map(|(key, value)| (key.clone(), *value)).collect::<Vec<_>>());
     }
@@ -231,7 +232,7 @@ fn keys_at_the_limits() {
     }
     let too_long = vec![7u8; 65_536];
     let refused = pair.index.upsert(&participant.pin(), &too_long, 1);
-    assert!(matches!(refused, Err(FastFairError::KeyTooLong { len: 65_536 })));
+    assert!(matches!(refused, Err(IndexError::KeyTooLong { len: 65_536, max: 65_535 })));
     pair.remove(&long, 0);
     pair.check();
 }

@@ -3,10 +3,13 @@
 
 use crate::fastfair::support;
 
+use crate::shared::keyed::{ByKey, by_bytes};
 use quipu_medium::sim::Cost;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairRoot, Hint};
-use quipu_parts::index::{Index, Key};
+use quipu_parts::index;
+use quipu_parts::index::fastfair::FastFairIndex;
+use quipu_parts::index::{Hint, IndexError};
+use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
 use support::{Keys, create, fill, format, mix, participant, quick};
@@ -66,27 +69,27 @@ fn other_changes_cost_one_fence_and_lookups_none() {
     fill(&index, &guard, Keys::Words, 0..300);
     for number in 0..300 {
         let key = Keys::Words.of(number);
-        let update = || index.upsert(&guard, &key, number + 1000).expect("room").old;
+        let update = || index.upsert(&guard, &key, number + 1000).expect("room");
         assert_eq!(costs(&space, update), (Some(number + 1), 1, 1));
         let replace = || index.replace(&guard, &key, number + 1000, number + 2000).expect("sound");
         assert_eq!(costs(&space, replace), (true, 1, 1));
-        let hint = index.locate(&guard, &key).expect("sound").hint;
+        let hint = index.locate(&guard, &key).expect("sound");
         let replace_at = || index.replace_at(&guard, hint, number + 2000, number + 3000);
         assert_eq!(costs(&space, replace_at), (true, 1, 1));
         assert_eq!(costs(&space, || get(&index, &guard, Keys::Words, number)), (Some(number + 3000), 0, 0));
         assert_eq!(costs(&space, || get(&index, &guard, Keys::Words, number + 300)), (None, 0, 0));
-        let remove = || index.remove(&guard, &key, number + 3000).expect("sound");
+        let remove = || index.remove_if(&guard, &key, number + 3000).expect("sound");
         let (is_removed, fences, lines) = costs(&space, remove);
         // A leaf that becomes empty: its pointer, and the link of its sibling.
         assert!(is_removed && (fences, lines) <= (3, 3) && fences == lines, "{fences} {lines}");
-        let again = || index.upsert(&guard, &key, number + 1).expect("room").old;
+        let again = || index.upsert(&guard, &key, number + 1).expect("room");
         assert_eq!(costs(&space, again), (None, 1, 1), "into the hole that it left");
     }
     let read = cost(&space).lines_read;
-    index.prefetch(index.locate(&guard, &Keys::Words.of(1)).expect("sound").hint);
-    index.prefetch(Hint::from_bits(u64::MAX));
+    index.prefetch_at(index.locate(&guard, &Keys::Words.of(1)).expect("sound"));
+    index.prefetch_at(Hint::from_bits(u64::MAX));
     let located = cost(&space).lines_read;
-    index.prefetch(Hint::from_bits(1 << 5));
+    index.prefetch_at(Hint::from_bits(1 << 5));
     assert!(located > read && cost(&space).lines_read == located, "asking for lines reads none");
 }
 
@@ -98,7 +101,7 @@ fn a_batch_of_replaced_references_costs_one_fence() {
     let (index, _) = create(&space);
     fill(&index, &guard, Keys::Words, 0..3_000);
     let hints: Vec<Hint> =
-        (0..3_000).map(|number| index.locate(&guard, &Keys::Words.of(number)).expect("sound").hint).collect();
+        (0..3_000).map(|number| index.locate(&guard, &Keys::Words.of(number)).expect("sound")).collect();
     // The references of a segment, in no order of the keys.
     let batch: Vec<u64> = (0..32).map(|n| n * 90).collect();
     let before = cost(&space);
@@ -132,17 +135,17 @@ fn guesses_make_nothing_durable() {
     let (index, _) = create(&space);
     fill(&index, &guard, Keys::Mixed, 0..100);
     let bytes = Keys::Mixed.of(7);
-    let key = Key { bytes: &bytes, hash: 0 };
+    let key = by_bytes(&bytes);
     let replaced = index.replace_unflushed(&guard, &bytes, 8, 800).expect("sound");
-    let guesses = costs(&space, || {
-        index.prefetch_key(&bytes);
+    let ((), fences, _) = costs(&space, || {
+        index::Index::prefetch(&index, key);
         assert!(index.names(&guard, &bytes, 800).expect("sound"));
-        assert_eq!(index.candidate(&guard, key), Some(800));
-        let hint = index.hint(&guard, key).expect("sound").expect("there are hints");
-        assert_eq!(hint, index.locate(&guard, &bytes).expect("sound").hint.to_bits());
+        assert_eq!(index::Index::candidate(&index, &guard, key), Some(800));
+        index.locate(&guard, &bytes).expect("sound");
     });
-    // That of the last lookup, which does care.
-    assert_eq!(guesses.1, 1);
+    assert_eq!(fences, 0);
+    let (found, fences, _) = costs(&space, || index.get(&guard, &bytes).expect("sound"));
+    assert_eq!((found, fences), (Some(800), 1), "a lookup does care");
     index.persist_all(replaced);
 }
 
@@ -155,7 +158,7 @@ fn a_valid_hint_reads_its_leaf_and_nothing_else() {
     let (index, _) = create(&space);
     fill(&index, &guard, Keys::Words, 0..3_000);
     for number in (0..3_000).step_by(97) {
-        let hint = index.locate(&guard, &Keys::Words.of(number)).expect("sound").hint;
+        let hint = index.locate(&guard, &Keys::Words.of(number)).expect("sound");
         let before = cost(&space).lines_read;
         assert!(index.replace_at(&guard, hint, number + 1, number + 1));
         assert!(cost(&space).lines_read - before < 8, "level and entry");
@@ -186,7 +189,7 @@ fn hints_that_are_out_of_date_find_nothing_or_what_they_should() {
         let (guard, key) = (participant.pin(), keys.of(number));
         let was = index.get(&guard, &key).expect("sound").expect("present");
         assert!(was == number + 1 || was == number + 10_001);
-        assert!(index.remove(&guard, &key, was).expect("sound"));
+        assert!(index.remove_if(&guard, &key, was).expect("sound"));
         participant.collect();
     }
     (0..8).for_each(|_| _ = participant.collect());
@@ -197,10 +200,10 @@ fn hints_that_are_out_of_date_find_nothing_or_what_they_should() {
     }
     for forged in (0..200_000).map(mix).chain(0..20_000).chain((0..64).map(|bit| 1 << bit)) {
         let hint = Hint::from_bits(forged);
-        assert!(hint.to_bits() < 1 << 48);
+        assert!(hint.bits() < 1 << 48);
         assert!(!index.replace_at(&participant.pin(), hint, 77, 1));
         assert_eq!(index.replace_at_unflushed(&participant.pin(), hint, 77, 1), None);
-        index.prefetch(hint);
+        index.prefetch_at(hint);
     }
     assert_eq!(index.audit(&participant.pin()).expect("sound").keys, 2_000);
 }
@@ -247,7 +250,7 @@ fn an_index_is_there_again_after_an_open() {
         let space = format(512 << 10, ZONE, 1);
         let (index, root) = create(&space);
         fill(&index, &guard, keys, 0..1_000);
-        let hint = index.locate(&guard, &keys.of(5)).expect("sound").hint;
+        let hint = index.locate(&guard, &keys.of(5)).expect("sound");
         let before = (index.stats(), index.nodes_by_level(&guard).expect("sound"));
         let read = cost(&space).lines_read;
         assert_eq!(index.len(&guard).expect("sound"), 1_000);
@@ -349,11 +352,11 @@ fn room_that_is_made_is_there() {
     let guard = participant.pin();
     let space = format(128 << 10, ZONE, 1);
     let (index, _) = create(&space);
-    index.make_room(&guard, 20, 8).expect("room");
+    index::Index::make_room(&index, &guard, 20, 8).expect("room");
     let free = index.stats().free_nodes;
     assert!(free >= 20);
-    assert!(matches!(index.make_room(&guard, 10_000, 8), Err(FastFairError::Full { .. })));
-    assert!(matches!(index.make_room(&guard, 10_000, 100), Err(FastFairError::Full { .. })));
+    assert!(matches!(index::Index::make_room(&index, &guard, 10_000, 8), Err(IndexError::Full { .. })));
+    assert!(matches!(index::Index::make_room(&index, &guard, 10_000, 100), Err(IndexError::Full { .. })));
     assert!(index.stats().free_nodes > free);
     index.insert(&guard, b"eight by", 1).expect("room");
 }
@@ -361,15 +364,15 @@ fn room_that_is_made_is_there() {
 #[test]
 fn a_root_of_nothing_names_nothing() {
     let space = format(64 << 10, ZONE, 1);
-    let nothing = FastFairRoot::from_bytes([0; FastFairRoot::LEN]);
-    assert!(matches!(FastFairIndex::open(space.clone(), nothing, 0), Err(FastFairError::Absent)));
+    let nothing = IndexRoot::from_bytes([0; IndexRoot::LEN]);
+    assert!(matches!(FastFairIndex::open(space.clone(), nothing, 0), Err(IndexError::Absent)));
     let (index, root) = create(&space);
     drop(index);
     let mut bytes = root.to_bytes();
-    bytes[FastFairRoot::LEN - 1] ^= 1;
-    let other = FastFairIndex::open(space.clone(), FastFairRoot::from_bytes(bytes), 0).err();
-    assert!(matches!(other, Some(FastFairError::Space(SpaceError::Damaged { .. }))), "{other:?}");
+    bytes[IndexRoot::LEN - 1] ^= 1;
+    let other = FastFairIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0).err();
+    assert!(matches!(other, Some(IndexError::Space(SpaceError::Damaged { .. }))), "{other:?}");
     bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    let absent = FastFairIndex::open(space.clone(), FastFairRoot::from_bytes(bytes), 0);
-    assert!(matches!(absent, Err(FastFairError::Absent)));
+    let absent = FastFairIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0);
+    assert!(matches!(absent, Err(IndexError::Absent)));
 }

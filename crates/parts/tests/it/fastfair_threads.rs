@@ -4,9 +4,11 @@
 
 use crate::fastfair::support;
 
+use crate::shared::keyed::ByKey;
 use quipu_medium::sim::sched;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::fastfair::{BackCursor, FastFairIndex, Hint, ScanCursor};
+use quipu_parts::index::fastfair::{FastFairIndex, ScanCursor};
+use quipu_parts::index::{BothWays, Hint};
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,10 +43,10 @@ fn walk(index: &FastFairIndex, guard: &Guard<'_>, residents: u64) {
         seen += u64::from(number.is_multiple_of(STRIDE) && number / STRIDE < residents);
     };
     let mut each = each;
-    while index.next_batch(guard, &mut cursor, 10, &mut each).expect("sound") {}
+    while index.next_in_order(guard, &mut cursor, 10, &mut each).expect("sound") {}
     assert_eq!(seen, residents, "a walk missed a key");
 
-    let (mut cursor, mut last, mut seen) = (BackCursor::from(Bound::Unbounded), None::<Vec<u8>>, 0);
+    let (mut cursor, mut last, mut seen) = (index.scan_back_from(Bound::Unbounded), None::<Vec<u8>>, 0);
     let each = |key: &[u8], value: u64| {
         assert!(last.as_ref().is_none_or(|last| &last[..] > key), "a walk back is not in order");
         last = Some(key.to_vec());
@@ -52,7 +54,7 @@ fn walk(index: &FastFairIndex, guard: &Guard<'_>, residents: u64) {
         seen += u64::from(number.is_multiple_of(STRIDE) && number / STRIDE < residents);
     };
     let mut each = each;
-    while index.prev_batch(guard, &mut cursor, 10, &mut each).expect("sound") {}
+    while index.prev_in_order(guard, &mut cursor, 10, &mut each).expect("sound") {}
     assert_eq!(seen, residents, "a walk back missed a key");
 }
 
@@ -92,7 +94,7 @@ fn residents_are_always_found(index: FastFairIndex, keys: Keys, visits: u64) {
                 let key = mix(turn << 1) % RESIDENTS;
                 let version = acknowledged[key as usize].load(Ordering::Relaxed);
                 let (bytes, old) = (keys.of(key * STRIDE), key * STRIDE * VERSIONS + version);
-                let hint = index.locate(&guard, &bytes).expect("sound").hint;
+                let hint = index.locate(&guard, &bytes).expect("sound");
                 if turn % 2 == 0 {
                     let at = index.replace_at_unflushed(&guard, hint, old, old + 1);
                     let by_key = || index.replace_unflushed(&guard, &bytes, old, old + 1).expect("sound");
@@ -128,7 +130,9 @@ fn residents_are_always_found(index: FastFairIndex, keys: Keys, visits: u64) {
                         for number in visitors().filter(|number| number % 3 != 0) {
                             let guard = participant.pin();
                             assert!(
-                                index.remove(&guard, &keys.of(number), number * VERSIONS + 1).expect("sound")
+                                index
+                                    .remove_if(&guard, &keys.of(number), number * VERSIONS + 1)
+                                    .expect("sound")
                             );
                         }
                         participant.collect();
@@ -175,7 +179,7 @@ fn writers_of_different_keys() {
                         for key in own().filter(|key| round == 2 || key % 8 < 4) {
                             let guard = participant.pin();
                             let old = key * VERSIONS + 1;
-                            assert!(index.remove(&guard, &keys.of(key), old).expect("sound"));
+                            assert!(index.remove_if(&guard, &keys.of(key), old).expect("sound"));
                         }
                         participant.collect();
                     }
@@ -183,7 +187,7 @@ fn writers_of_different_keys() {
             }
         });
         let participant = collector.register();
-        assert!(index.is_empty(&participant.pin()).expect("sound"));
+        assert!(index.keys() == 0);
         (0..8).for_each(|_| _ = participant.collect());
         let (audit, stats) = (index.audit(&participant.pin()).expect("sound"), index.stats());
         assert_eq!(audit.nodes + stats.free_nodes, audit.nodes_all, "{audit:?} {stats:?}");
@@ -216,12 +220,14 @@ fn schedule(index: &FastFairIndex, keys: Keys, seed: u64) {
                     let replaced = index.replace_unflushed(&guard, &bytes, new - 1, new).expect("sound");
                     batch.push(replaced.expect("nobody else replaces it"));
                 } else {
-                    let old = index.upsert(&guard, &bytes, new).expect("room").old;
+                    let old = index.upsert(&guard, &bytes, new).expect("room");
                     assert_eq!(old, Some(new - 1));
                 }
                 acknowledged[key as usize].set(version);
                 if step % 2 == 0 {
-                    assert!(index.remove(&guard, &keys.of(visitor), visitor * VERSIONS + 1).expect("sound"));
+                    assert!(
+                        index.remove_if(&guard, &keys.of(visitor), visitor * VERSIONS + 1).expect("sound")
+                    );
                 }
                 if batch.len() > 3 {
                     index.persist_all(batch.drain(..));
@@ -314,7 +320,7 @@ fn writers_on_the_way_to_a_leaf_that_goes() {
         let remover = move || {
             let participant = collector.register();
             for number in [57, 56] {
-                assert!(index.remove(&participant.pin(), &key(number * 100), number + 1).expect("sound"));
+                assert!(index.remove_if(&participant.pin(), &key(number * 100), number + 1).expect("sound"));
             }
             (0..3).for_each(|_| _ = participant.collect());
             // These split the first leaf, and so use a node.
@@ -354,7 +360,7 @@ fn a_leaf_that_goes_before_its_parent_is_told() {
         let (index, collector) = (&index, &collector);
         let adder = move || _ = index.insert(&collector.register().pin(), &key(85), 86).expect("room");
         let remover = move || {
-            let removed = index.remove(&collector.register().pin(), &key(84), 85);
+            let removed = index.remove_if(&collector.register().pin(), &key(84), 85);
             assert!(removed.expect("sound"));
         };
         let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![Box::new(adder), Box::new(remover)];
@@ -381,13 +387,13 @@ fn chunks_under_a_walk_are_not_used_again() {
             for _ in 0..4 {
                 let mut cursor = ScanCursor::default();
                 let each = |bytes: &[u8], value: u64| assert_eq!(bytes, key(value - 1), "seed {seed}");
-                while index.next_batch(&participant.pin(), &mut cursor, 100, each).expect("sound") {}
+                while index.next_in_order(&participant.pin(), &mut cursor, 100, each).expect("sound") {}
             }
         };
         let writer = move || {
             let participant = collector.register();
             for number in 0..12 {
-                assert!(index.remove(&participant.pin(), &key(number), number + 1).expect("sound"));
+                assert!(index.remove_if(&participant.pin(), &key(number), number + 1).expect("sound"));
                 (0..3).for_each(|_| _ = participant.collect());
                 index.insert(&participant.pin(), &key(number + 6), number + 7).expect("room");
             }
@@ -416,7 +422,9 @@ fn rows(index: &FastFairIndex, keys: Keys, seed: u64) {
                 for n in 0..ROW {
                     let key = LOW + if seed.is_multiple_of(2) { task * ROW + n } else { 2 * n + task };
                     assert!(
-                        index.remove(&participant.pin(), &keys.of(key), key * VERSIONS + 1).expect("sound")
+                        index
+                            .remove_if(&participant.pin(), &keys.of(key), key * VERSIONS + 1)
+                            .expect("sound")
                     );
                 }
                 participant.collect();

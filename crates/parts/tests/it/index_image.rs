@@ -1,10 +1,15 @@
 //! Images of hash indexes: saved and loaded they are the same, and whatever else is loaded brings no panic.
 
+use crate::shared::image::{InPieces, bytes_of};
+use crate::shared::keyed::ByHash;
 use proptest::prelude::*;
 use quipu_parts::epoch::Collector;
-use quipu_parts::index::ImageError;
-use quipu_parts::index::hash::{Cursor, HashIndex, HashIndexSettings, ImageShape, Loader};
+use quipu_parts::index::hash::{Cursor, HashIndex, HashIndexSettings};
+use quipu_parts::index::{ImageError, Imaged};
 use std::collections::BTreeSet;
+
+/// Bytes of the shape of an image.
+const HEAD: usize = 32;
 
 /// Scatters a number over 64 bits, one to one.
 fn mix(mut x: u64) -> u64 {
@@ -25,27 +30,9 @@ fn index_of(settings: HashIndexSettings, keys: u64, few: Option<u64>) -> (HashIn
     (index, hash)
 }
 
-fn bytes_of(index: &HashIndex) -> Vec<u8> {
-    let image = index.image();
-    let mut bytes = Vec::new();
-    image.write(&mut |piece| bytes.extend_from_slice(piece));
-    assert_eq!(bytes.len() as u64, image.shape().len());
-    bytes
-}
-
-/// Loads an image, each segment in two pieces, as where it lies across two zones.
-fn load(bytes: &[u8], is_reference: impl Fn(u64) -> bool) -> Result<HashIndex, ImageError> {
-    let shape = ImageShape::read(bytes)?;
-    let head = bytes.get(..shape.head_len() as usize).ok_or(ImageError)?;
-    let loader = Loader::new(head, &is_reference)?;
-    for number in (0..shape.segments() as usize).rev() {
-        let len = shape.segment_len() as usize;
-        let at = head.len() + number * len;
-        let slots = bytes.get(at..at + len).ok_or(ImageError)?;
-        let (one, other) = slots.split_at(number * 8 % len);
-        loader.fill(number, [one, other].into_iter(), &is_reference)?;
-    }
-    loader.finish()
+/// Loads an image, segments in pieces, as where they lie across two zones.
+fn load(bytes: &[u8], is_word: impl Fn(u64) -> bool + Sync) -> Result<HashIndex, ImageError> {
+    HashIndex::of_image(&InPieces { bytes, piece: 56, is_word })
 }
 
 fn references(index: &HashIndex) -> BTreeSet<u64> {
@@ -104,7 +91,7 @@ fn what_is_no_reference_is_refused() {
     for version in [0, 2] {
         let mut other = bytes.clone();
         other[0] = version;
-        assert!(ImageShape::read(&other).is_err());
+        assert!(load(&other, |_| true).is_err());
     }
 }
 
@@ -119,7 +106,8 @@ proptest! {
     ) {
         let (index, hash) = index_of(HashIndexSettings::tiny(), 300, few);
         let mut bytes = bytes_of(&index);
-        let head = index.image().shape().head_len() as usize;
+        // What describes the four segments that there are at least.
+        let head = HEAD + 4 * 8;
         for (place, word, kind, in_head) in changes {
             let at = place.index(if in_head { head } else { bytes.len() });
             let new = match kind {

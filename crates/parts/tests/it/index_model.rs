@@ -2,6 +2,7 @@
 
 use crate::shared::mix as numbers;
 
+use crate::shared::keyed::ByHash;
 use numbers::mix;
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard};

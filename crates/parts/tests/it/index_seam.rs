@@ -8,6 +8,7 @@ use crate::shared::pool;
 use numbers::mix;
 use quipu_medium::{Pages, Region};
 use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::index::InPool;
 use quipu_parts::index::buckets::{BucketIndex, BucketLocks, BucketSettings, Locking, TableLocks};
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
@@ -422,7 +423,7 @@ fn cceh(zones: u64) -> CcehIndex<PmNodes> {
 }
 
 fn fastfair(zones: u64) -> FastFairIndex {
-    FastFairIndex::create(space(zones), 0, |_| ()).expect("room")
+    FastFairIndex::create(space(zones), (), 0, |_| ()).expect("room")
 }
 
 fn buckets<L: Locking>(zones: u64) -> BucketIndex<PmWords, L> {
@@ -492,6 +493,6 @@ fn a_key_too_long_for_a_masstree_is_an_error() {
     let participant = subject.collector.register();
     let long = Hashed { number: 0, bytes: vec![1; Masstree::MAX_KEY + 1], hash: 0 };
     let error = subject.try_upsert(&participant.pin(), &long, 1).expect_err("too long");
-    assert!(matches!(error, IndexError::Other(_)));
+    assert!(matches!(error, IndexError::KeyTooLong { .. }));
     assert_eq!(subject.get(&participant.pin(), &long), None);
 }

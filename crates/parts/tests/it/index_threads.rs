@@ -3,6 +3,7 @@
 
 use crate::shared::mix as numbers;
 
+use crate::shared::keyed::ByHash;
 use numbers::mix;
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::hash::{Cursor, HashIndex, HashIndexSettings};

@@ -1,9 +1,11 @@
 //! Shortcuts: a right one leads to its word past all inner nodes; a stale, torn or forged one does no harm.
 
 use crate::masstree::support;
+use crate::shared::keyed::ByKey;
 
 use quipu_parts::epoch::{Collector, Participant};
-use quipu_parts::index::masstree::{Hint, Masstree, inner_nodes_visited};
+use quipu_parts::index::Hint;
+use quipu_parts::index::masstree::{Masstree, inner_nodes_visited};
 use std::collections::HashMap;
 use support::{Keys, Random, mix};
 
@@ -32,22 +34,22 @@ impl Hinted {
 
     fn put(&mut self, number: u64) {
         let word = self.next_word();
-        let done = self.index.upsert(&self.participant.pin(), &self.shape.key(number), word).expect("room");
-        assert_eq!(done.old, self.words.insert(number, word));
-        self.hints.entry(number).or_default().push(done.hint);
+        let (guard, key) = (self.participant.pin(), self.shape.key(number));
+        assert_eq!(self.index.upsert(&guard, &key, word).expect("room"), self.words.insert(number, word));
+        self.hints.entry(number).or_default().push(self.index.locate(&guard, &key).expect("a hint"));
     }
 
     fn remove(&mut self, number: u64) {
-        let found = self.index.take(&self.participant.pin(), &self.shape.key(number));
+        let found = self.index.take(&self.participant.pin(), &self.shape.key(number)).expect("sound");
         assert_eq!(found, self.words.remove(&number));
     }
 
     fn check(&self) {
         let guard = self.participant.pin();
         for (number, word) in &self.words {
-            assert_eq!(self.index.get(&guard, &self.shape.key(*number)), Some(*word));
+            assert_eq!(self.index.get(&guard, &self.shape.key(*number)).expect("sound"), Some(*word));
         }
-        assert_eq!(self.index.len(), self.words.len() as u64);
+        assert_eq!(self.index.keys(), self.words.len() as u64);
     }
 
     /// Tries a hint for a key's word. If it is accepted the key has the new word, and else nothing has changed.
@@ -60,7 +62,7 @@ impl Hinted {
         if done {
             *old = new;
         }
-        assert_eq!(self.index.get(&guard, &self.shape.key(number)), Some(*old));
+        assert_eq!(self.index.get(&guard, &self.shape.key(number)).expect("sound"), Some(*old));
         done
     }
 
@@ -99,7 +101,7 @@ fn a_right_hint_leads_past_all_inner_nodes() {
         assert_eq!(inner_nodes_visited(), before, "{shape:?}");
         for number in 0..KEYS {
             let (key, word) = (shape.key(number), hinted.words[&number]);
-            assert!(hinted.index.replace(&guard, &key, word + (1 << 50), word));
+            assert!(hinted.index.replace(&guard, &key, word + (1 << 50), word).expect("sound"));
         }
         let visited = inner_nodes_visited() - before;
         assert!(visited >= 3 * KEYS, "{shape:?}: looking by the key visits {visited} inner nodes");
@@ -113,8 +115,8 @@ fn locate_foresees_where_a_new_key_will_stand() {
     let mut hinted = Hinted::new(Keys::Random8);
     let mut right = 0;
     for number in 0..KEYS {
-        let (found, foreseen) = hinted.index.locate(&hinted.participant.pin(), &hinted.shape.key(number));
-        assert_eq!(found, None);
+        let foreseen = hinted.index.locate(&hinted.participant.pin(), &hinted.shape.key(number));
+        let foreseen = foreseen.expect("a hint");
         hinted.put(number);
         right += u64::from(foreseen == *hinted.hints[&number].last().expect("just put"));
         assert!(hinted.try_hint(number, foreseen), "not even in the next node");

@@ -3,61 +3,28 @@
 
 use crate::masstree::pair::{Pair, participant};
 use crate::masstree::support::{Keys, mix};
+use crate::shared::image::{InPieces, bytes_of};
+use crate::shared::keyed::{ByKey, InOrder};
 use proptest::prelude::*;
-use quipu_parts::epoch::Guard;
 use quipu_parts::index::masstree::{Cursor, Masstree};
-use quipu_parts::index::{ImageError, ImageSource, Imaged};
+use quipu_parts::index::{ImageError, Imaged};
 
 /// Bytes of an image's head, and of what stands before each key.
 const HEAD: usize = 32;
 const ENTRY: usize = 12;
 
-/// An image in pieces of so many bytes.
-struct InPieces<'b> {
-    bytes: &'b [u8],
-    piece: usize,
-    /// No word of the index is above this.
-    highest: u64,
-}
-
-impl ImageSource for InPieces<'_> {
-    fn len(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    fn pieces(&self, from: u64, len: u64) -> impl Iterator<Item = &[u8]> {
-        self.bytes[from as usize..][..len as usize].chunks(self.piece)
-    }
-
-    fn is_word(&self, word: u64) -> bool {
-        word <= self.highest
-    }
-
-    fn all(&self, jobs: usize, job: impl Fn(usize) -> bool + Sync) -> bool {
-        (0..jobs).all(job)
-    }
-}
-
 fn load(bytes: &[u8]) -> Result<Masstree, ImageError> {
-    Masstree::of_image(&InPieces { bytes, piece: 56, highest: u64::MAX })
-}
-
-fn bytes_of(guard: &Guard<'_>, index: &Masstree) -> Vec<u8> {
-    let image = Imaged::image(index, guard).expect("it knows of no damage");
-    let mut bytes = Vec::new();
-    image.write(&mut |piece| bytes.extend_from_slice(piece));
-    assert_eq!(bytes.len() as u64, image.len());
-    bytes
+    Masstree::of_image(&InPieces { bytes, piece: 56, is_word: |_| true })
 }
 
 /// Lets a pair go on with the index that is made of its image.
 fn reload(pair: &mut Pair) {
-    let (before, bytes) = (pair.index.stats(), bytes_of(&participant().pin(), &pair.index));
+    let (before, bytes) = (pair.index.stats(), bytes_of(&pair.index));
     pair.index = load(&bytes).expect("an image");
     let participant = participant();
     let guard = participant.pin();
     pair.check(&guard);
-    assert!(bytes_of(&guard, &pair.index) == bytes, "it is saved as it was loaded");
+    assert!(bytes_of(&pair.index) == bytes, "it is saved as it was loaded");
     let after = pair.index.stats();
     // Nodes that keys in their order have filled have room again, three places of fifteen.
     let most = |nodes: u64| nodes + nodes / 4 + before.layers + 1;
@@ -108,7 +75,7 @@ fn an_index_is_the_one_that_its_image_was_made_of_and_grows_on() {
             // Two epochs must pass.
             (0..3).for_each(|_| _ = participant.collect());
             let stats = pair.index.stats();
-            let left = (pair.index.len(), stats.layers, stats.borders, stats.inners, stats.suffix_bytes);
+            let left = (pair.index.keys(), stats.layers, stats.borders, stats.inners, stats.suffix_bytes);
             assert_eq!(left, (0, 0, 1, 0, 0), "{keys:?} {count}");
         }
     }
@@ -150,7 +117,7 @@ fn of_an_image_with_a_flipped_bit_comes_what_it_says_or_nothing() {
     for keys in Keys::ALL {
         let mut pair = Pair::default();
         (0..20).for_each(|number| _ = pair.put(&participant.pin(), &keys.key(number)));
-        let bytes = bytes_of(&participant.pin(), &pair.index);
+        let bytes = bytes_of(&pair.index);
         let mut loaded = 0;
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
@@ -158,14 +125,14 @@ fn of_an_image_with_a_flipped_bit_comes_what_it_says_or_nothing() {
             let Ok(index) = load(&flipped) else { continue };
             loaded += 1;
             let guard = participant.pin();
-            assert!(bytes_of(&guard, &index) == flipped, "{keys:?} bit {bit}");
+            assert!(bytes_of(&index) == flipped, "{keys:?} bit {bit}");
             let mut told = 0;
             index.next_batch(&guard, &mut Cursor::default(), usize::MAX, |key, word| {
-                assert_eq!(index.get(&guard, key), Some(word), "{keys:?} bit {bit}");
+                assert_eq!(index.get(&guard, key).expect("sound"), Some(word), "{keys:?} bit {bit}");
                 told += 1;
             });
-            assert_eq!(told, index.len());
-            pair.map.keys().for_each(|key| _ = index.take(&guard, key));
+            assert_eq!(told, index.keys());
+            pair.map.keys().for_each(|key| _ = index.take(&guard, key).expect("sound"));
         }
         // Most bits of words and of the ends of keys make another index.
         assert!(loaded > pair.map.len() * 60, "{keys:?}: {loaded} loaded");
@@ -176,7 +143,7 @@ fn of_an_image_with_a_flipped_bit_comes_what_it_says_or_nothing() {
 fn what_is_no_image_is_refused() {
     let (mut pair, participant) = (Pair::default(), participant());
     (0..100).for_each(|number| _ = pair.put(&participant.pin(), &Keys::Names.key(number)));
-    let bytes = bytes_of(&participant.pin(), &pair.index);
+    let bytes = bytes_of(&pair.index);
     for len in 0..bytes.len() {
         assert_eq!(load(&bytes[..len]).err(), Some(ImageError), "cut off at {len}");
     }
@@ -188,7 +155,8 @@ fn what_is_no_image_is_refused() {
         assert!(load(&other).is_err(), "byte {at}");
     }
     let first: [u8; 8] = bytes[HEAD..HEAD + 8].try_into().expect("a word");
-    let source = InPieces { bytes: &bytes, piece: 64, highest: u64::from_le_bytes(first).max(1) - 1 };
+    let highest = u64::from_le_bytes(first).max(1) - 1;
+    let source = InPieces { bytes: &bytes, piece: 64, is_word: |word| word <= highest };
     assert!(Masstree::of_image(&source).is_err(), "a word that the source does not know");
 
     assert!(load(&image_of(&[b"", b"a", b"b"])).is_ok());
@@ -256,12 +224,12 @@ proptest! {
         let participant = participant();
         let mut pair = Pair::default();
         (0..100).for_each(|number| _ = pair.put(&participant.pin(), &Keys::ALL[shape].key(number)));
-        let mut bytes = bytes_of(&participant.pin(), &pair.index);
+        let mut bytes = bytes_of(&pair.index);
         for (place, byte) in changes {
             let at = place.index(bytes.len());
             bytes[at] = byte;
         }
         let Ok(index) = load(&bytes) else { return Ok(()) };
-        prop_assert!(bytes_of(&participant.pin(), &index) == bytes);
+        prop_assert!(bytes_of(&index) == bytes);
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::masstree::support;
 use crate::masstree::world;
+use crate::shared::keyed::{ByKey, InOrder};
 
 use quipu_medium::sim::sched;
 use quipu_parts::epoch::Collector;
@@ -184,7 +185,7 @@ fn neighbours(front: &[u8], nodes: u64, emptied: &[u64], split: &[u64], seed: u6
         index.upsert(&setup.pin(), &key(number), number).expect("room");
     }
     for number in emptied.iter().flat_map(|node| keys_of(*node).take(FANOUT as usize - 1)) {
-        assert_eq!(index.take(&setup.pin(), &key(number)), Some(number));
+        assert_eq!(index.take(&setup.pin(), &key(number)).expect("sound"), Some(number));
     }
     let new_keys_of = |node: u64| keys_of(node).skip(3).take(3).map(|number| number + 1);
     let change = |number: u64, is_new: bool| {
@@ -194,9 +195,9 @@ fn neighbours(front: &[u8], nodes: u64, emptied: &[u64], split: &[u64], seed: u6
             if is_new {
                 index.upsert(&guard, &key(number), number).expect("room");
             } else {
-                assert_eq!(index.take(&guard, &key(number)), Some(number), "seed {seed}");
+                assert_eq!(index.take(&guard, &key(number)).expect("sound"), Some(number), "seed {seed}");
             }
-            assert_eq!(index.get(&guard, &key(number)).is_some(), is_new, "seed {seed}");
+            assert_eq!(index.get(&guard, &key(number)).expect("sound").is_some(), is_new, "seed {seed}");
         }
     };
     let mut tasks: Vec<Box<dyn FnOnce() + '_>> = Vec::new();
@@ -214,7 +215,9 @@ fn neighbours(front: &[u8], nodes: u64, emptied: &[u64], split: &[u64], seed: u6
     let mut seen = Vec::new();
     index.next_batch(&setup.pin(), &mut Cursor::default(), usize::MAX, |_, word| seen.push(word));
     assert_eq!(seen, expected, "seed {seed}");
-    assert!(expected.iter().all(|number| index.get(&setup.pin(), &key(*number)) == Some(*number)));
+    assert!(
+        expected.iter().all(|number| index.get(&setup.pin(), &key(*number)).expect("sound") == Some(*number))
+    );
     assert_eq!(index.stats().layers, u64::from(!front.is_empty() && !expected.is_empty()), "seed {seed}");
 }
 
@@ -252,7 +255,11 @@ fn schedules_of_layers_that_hang_on_each_other() {
         assert_eq!(index.stats().layers, 2);
         let remover = || {
             let (participant, index, doomed) = (collector.register(), &index, &doomed);
-            move || doomed.iter().for_each(|key| assert!(index.take(&participant.pin(), key).is_some()))
+            move || {
+                doomed
+                    .iter()
+                    .for_each(|key| assert!(index.take(&participant.pin(), key).expect("sound").is_some()))
+            }
         };
         let mut tasks: Vec<Box<dyn FnOnce() + '_>> = vec![Box::new(remover())];
         // Which of the others come depends on the seed.
@@ -262,16 +269,16 @@ fn schedules_of_layers_that_hang_on_each_other() {
             tasks.push(Box::new(move || {
                 let guard = participant.pin();
                 index.upsert(&guard, key, 10 + number as u64).expect("room");
-                assert_eq!(index.get(&guard, key), Some(10 + number as u64), "seed {seed}");
+                assert_eq!(index.get(&guard, key).expect("sound"), Some(10 + number as u64), "seed {seed}");
             }));
         }
         sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let guard = setup.pin();
         for (number, key) in added.iter().enumerate() {
             let expected = comes(&number).then_some(10 + number as u64);
-            assert_eq!(index.get(&guard, key), expected, "seed {seed} {number}");
+            assert_eq!(index.get(&guard, key).expect("sound"), expected, "seed {seed} {number}");
         }
-        added.iter().for_each(|key| _ = index.take(&guard, key));
-        assert_eq!((index.len(), index.stats().layers), (0, 0), "seed {seed}");
+        added.iter().for_each(|key| _ = index.take(&guard, key).expect("sound"));
+        assert_eq!((index.keys(), index.stats().layers), (0, 0), "seed {seed}");
     }
 }

@@ -19,9 +19,9 @@ use quipu_parts::commit::Stripes;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, Reference};
-use quipu_parts::index::{BothWays, Imaged, Index, IndexRoot};
+use quipu_parts::index::{BothWays, Imaged, Index, IndexError, IndexRoot};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{CheckpointEntry, Space, SpaceError, SpaceRecovery};
+use quipu_parts::space::{CheckpointEntry, Space, SpaceRecovery};
 use std::sync::Arc;
 
 /// Share of the zones, as a divisor, that puts leave to deletes and to compaction.
@@ -184,17 +184,13 @@ impl<I: Rooted> LogParts<I> {
             }
             How::Unrecovered => return Err(Error::Unsupported { what: crate::engine::NO_SALVAGE }),
             How::Existing(Existing { found, .. }) => {
-                match I::examine(space.clone(), settings.root(), leave)? {
-                    Some(index) => index,
+                match I::examine(space.clone(), settings.root(), leave) {
                     // Nothing is in use before the index is: its creation was cut off.
-                    None if space.committed_zones().is_empty() => {
+                    Err(IndexError::Absent) if space.committed_zones().is_empty() => {
                         space.repair(found);
                         create_index(&site, &clock, settings)?
                     }
-                    None => {
-                        let what = "the root of the index in the superblock";
-                        return Err(SpaceError::Damaged { what, offset: 0 }.into());
-                    }
+                    examined => examined?,
                 }
             }
         };
@@ -237,7 +233,7 @@ fn create_index<I: Rooted>(site: &Site<'_>, clock: &Clock, settings: I::Remember
         let settings = settings.with_root(root).encode();
         space.update_superblock(|superblock| superblock.settings = settings);
     };
-    Ok(I::create(space.clone(), &settings, site.is_tiny(), index_leaves(site), keep)?)
+    Ok(I::create(space.clone(), I::shape(&settings, site.is_tiny()), index_leaves(site), keep)?)
 }
 
 /// The index of a store that may be broken on purpose.

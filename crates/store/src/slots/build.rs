@@ -15,9 +15,8 @@ use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::slots::{Damage, Neighbor, SlotError, SlotHeap, SlotSettings, SlotTechniques};
-use quipu_parts::index::cceh::{
-    CcehError, CcehIndex, CcehRoot, CcehSettings, DramNodes, NodeMemory, PmNodes,
-};
+use quipu_parts::index::cceh::{CcehIndex, CcehRoot, CcehSettings, DramNodes, NodeMemory, PmNodes};
+use quipu_parts::index::{InPool, IndexError};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{Feature, SETTINGS_LEN, Space};
 use std::sync::Arc;
@@ -81,7 +80,7 @@ impl SlotParts {
         let index = match &mut site.how {
             How::Existing(Existing { found, .. }) => {
                 match CcehIndex::examine(space.clone(), settings.root, 0) {
-                    Err(CcehError::Absent) if space.committed_zones().is_empty() => {
+                    Err(IndexError::Absent) if space.committed_zones().is_empty() => {
                         space.repair(found);
                         settings.create_index(&site, &clock)?
                     }

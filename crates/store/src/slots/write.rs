@@ -12,7 +12,8 @@ use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, SizedOffset, SlotError, Steps};
-use quipu_parts::index::cceh::{CcehError, LockedSegment, NodeMemory};
+use quipu_parts::index::IndexError;
+use quipu_parts::index::cceh::{LockedSegment, NodeMemory};
 use quipu_parts::space::Shortage;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
@@ -371,21 +372,10 @@ impl From<SlotError> for Failure {
 
 impl Failure {
     /// Why the index did not take a record that was withdrawn.
-    fn of_index(refused: CcehError) -> Failure {
+    fn of_index(refused: IndexError) -> Failure {
         match refused {
-            CcehError::Full(shortage) => Failure::NoRoomInIndex(shortage),
+            IndexError::Full(shortage) => Failure::NoRoomInIndex(shortage),
             refused => Failure::Error(refused.into()),
-        }
-    }
-}
-
-impl From<CcehError> for Error {
-    fn from(error: CcehError) -> Error {
-        match error {
-            CcehError::Full(shortage) => shortage.into(),
-            CcehError::Absent => Error::damaged("the root of the index, which the superblock names,", 0, 0),
-            CcehError::Space(error) => error.into(),
-            other => Error::Option(other.to_string()),
         }
     }
 }

@@ -253,6 +253,7 @@ impl From<IndexError> for Error {
     fn from(error: IndexError) -> Error {
         match error {
             IndexError::Full(shortage) => shortage.into(),
+            IndexError::Absent => Error::damaged("the root of the index, which the superblock names,", 0, 0),
             IndexError::Space(error) => error.into(),
             other => Error::Option(other.to_string()),
         }

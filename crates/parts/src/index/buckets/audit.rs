@@ -1,9 +1,9 @@
-//! Proving that an index is what it should be: for `check`, and for tests.
+//! Proving an index: for `check`, and for tests.
 
 use super::lock::Locking;
-use super::settings::{Result, damaged};
 use super::slot::{PERSIST, is_key, is_sound, linked};
 use super::table::BucketIndex;
+use crate::index::chain::damaged;
 use crate::index::words::Words;
 use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};
@@ -19,17 +19,16 @@ pub struct BucketAudit {
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    /// Walks over all chains, and proves that no slot has a word that neither a run nor a crash leaves, that
-    /// all their buckets have been handed out, and all that have been handed out stand in one, that none
-    /// stands in two of them, and no word twice in one. `may_name` says what references there may be. Nobody
-    /// writes meanwhile.
+    /// Walks over all chains. It proves that every slot has a word that a run or a crash leaves. It proves
+    /// that each bucket handed out stands in exactly one chain, that chains have no other ones, and that no
+    /// word stands twice in a chain. `may_name` says what references there may be. Nobody writes meanwhile.
     ///
     /// # Errors
     /// [`SpaceError::Damaged`] where it is not so.
     pub fn audit(&self, may_name: impl Fn(u64) -> bool) -> Result<BucketAudit, SpaceError> {
         let (mut audit, mut links) = (BucketAudit::default(), BTreeSet::new());
         let buckets = self.size().buckets;
-        // The next bucket may have been begun, and keeps what has been linked to it.
+        // The next bucket may have been begun, and keeps the buckets linked to it.
         for bucket in 0..self.zones.capacity().min(buckets + 1) {
             let (mut words, mut broken, mut foreign) = (BTreeSet::new(), None, None);
             self.each_slot::<false>(self.zones.place(bucket)?, |slot, word| {

@@ -1,12 +1,9 @@
 //! What the header of a zone of a bucket index says: the settings, and the word that the index keeps there.
 
 use super::settings::BucketSettings;
-use crate::index::chain::{IndexRoot, Shape, header_fields, root_fields};
+use crate::index::chain::{Shape, header_fields, root_fields};
 use crate::record::{Certifier, LifeKey};
 use crate::table::Table;
-
-/// What the owner of a bucket index keeps, durably, to find it again.
-pub type BucketRoot = IndexRoot;
 
 /// Set in the kind of a zone if the table grows.
 const GROWS: u8 = 1 << 7;

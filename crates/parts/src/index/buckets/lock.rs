@@ -1,12 +1,14 @@
 //! Where the locks of the buckets are: in a table in DRAM, or, as a variant to compare with, in the buckets.
 //!
-//! A chain has one lock, that of its first bucket: with one a bucket, two writers could place a key twice. Writers take it; readers
-//! take none with [`TableLocks`], which is what the system is about (MPKV, section 3.1 and 3.2).
+//! A chain has one lock, that of its first bucket: with one a bucket, two writers could place a key twice.
+//! Writers take it; readers take none with [`TableLocks`], the point of the system (MPKV, sections 3.1 and
+//! 3.2).
 //!
-//! [`BucketLocks`] is the paper's baseline (section 4.1), in which readers and writers lock. The lock is the first word of the bucket, so
-//! there are seven slots: it shares the line of the slots, as the paper says of such designs, which gain by that (3.1); a
-//! line of its own would add a miss that none of them has. Its stores go to PM as all others do. It is
-//! no more durable than it happens to be, and cleared in all buckets when the index is opened, which takes as long as there are buckets.
+//! [`BucketLocks`] is the paper's baseline (section 4.1), in which readers and writers lock. The lock is the
+//! first word of the bucket, so there are seven slots. It shares the line of the slots, as the paper says of
+//! such designs (3.1); a line of its own would add a miss that none of them has. Its stores go to PM as all
+//! others do. It is no more durable than it happens to be, and cleared in all buckets when the index is
+//! opened, which takes as long as there are buckets.
 
 use crate::index::words::Words;
 use crate::locks::{LockGuard, LockTable};
@@ -26,7 +28,7 @@ pub trait Locking: Default + Send + Sync + 'static {
     /// Waits for the lock of the chain that begins here.
     fn lock<'l, W: Words>(&'l self, words: &'l W, place: u64) -> Self::Exclusive<'l, W>;
 
-    /// The same for two chains, of whoever holds no other.
+    /// Waits for the locks of two chains. The caller holds no other lock.
     fn lock_both<'l, W: Words>(
         &'l self,
         words: &'l W,

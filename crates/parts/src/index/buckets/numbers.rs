@@ -1,14 +1,15 @@
-//! Which bucket a hash belongs to, while the table grows by one bucket at a time (linear hashing: Litwin, VLDB 1980).
+//! The bucket of a hash, while the table grows by one bucket at a time (linear hashing: Litwin, VLDB 1980).
 //!
-//! The high 48 bits of a hash choose (MPKV, section 2). The paper takes the remainder by the number of buckets. Here a product
-//! does the same without a division: a hash, as a fraction, times the buckets at first is its *base*. Once the table has grown to `2^l`
-//! times that, `l` more bits tell the buckets of a base apart, and one bit further those whose split is done:
+//! The high 48 bits of a hash choose (MPKV, section 2). The paper takes the remainder by the number of
+//! buckets. Here a product does the same without a division: a hash, as a fraction, times the buckets at
+//! first is its *base*. Once the table has grown to `2^l` times that, `l` more bits tell the buckets of a
+//! base apart, and one bit further those whose split is done:
 //!
 //! ```text
 //! bucket = base + buckets at first * (the lowest l or l + 1 of bits 16..=47 of the hash)
 //! ```
 //!
-//! So a hash is either where it was or as many buckets further on as there were at the beginning of the round.
+//! So a hash stays, or moves on by as many buckets as there were at the beginning of the round.
 
 /// Most buckets of a table.
 pub const BUCKETS_MAX: u64 = 1 << 31;
@@ -65,7 +66,7 @@ impl Size {
         (self.buckets < BUCKETS_MAX).then_some((next, self.buckets - (self.initial << self.rounds)))
     }
 
-    /// The last split: the bucket that was filled, and the one that it was filled from; `None` if there was none.
+    /// The last split: the bucket that was filled, and its parent; `None` if there was none.
     pub(super) fn last_split(self) -> Option<(u64, u64)> {
         let last = self.buckets - 1;
         let before = (last >= self.initial).then(|| Size::new(self.initial, last))?;
@@ -79,10 +80,10 @@ impl Size {
         self.rounds + u32::from(is_split)
     }
 
-    /// The bucket that begins at a point of a walk, and the point at which the next one begins; `None` at the end.
+    /// The bucket that begins at a point of a walk, and the point of the next one; `None` at the end.
     ///
-    /// A point is a base and, below it, the further bits turned round: so what a split divides lies together, and a point at
-    /// which some bucket began stays the beginning of a bucket.
+    /// A point is a base and, below it, the further bits turned round. So the two halves of a split lie
+    /// together, and the beginning of a bucket stays one.
     pub(super) fn at(self, point: u64) -> Option<(u64, u64)> {
         let (base, bits) = (point >> 32, (point as u32).reverse_bits());
         if base >= self.initial {

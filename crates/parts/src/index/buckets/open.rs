@@ -1,97 +1,81 @@
-//! Creating an index, and finding it again after whatever has happened: what is read is a line of every zone, and two chains.
+//! Creating an index, and finding it again after a crash: an open reads a line of every zone, and two chains.
 
-use super::layout::{self, BucketRoot, Kind, Usage};
+use super::layout::{self, Kind, Usage};
 use super::lock::Locking;
-use super::settings::{BucketError, BucketSettings, Result, damaged};
+use super::settings::BucketSettings;
 use super::slot::linked;
 use super::table::BucketIndex;
 use super::zones::Zones;
-use crate::index::chain::{Chain, Found, HEAD, Linked};
+use crate::index::chain::{Chain, HEAD, HEADER_OF_ZONE, Linked, damaged};
 use crate::index::words::{PmWords, Words};
+use crate::index::{InPool, IndexError, IndexRoot};
 use crate::space::{Space, SpaceError};
 use quipu_medium::WORD;
 use std::sync::Arc;
 
-impl<L: Locking> BucketIndex<PmWords, L> {
-    /// An empty index in zones of `space`, of which it always leaves `leave` free. Settings out of range are brought into range.
-    /// `keep` makes the root durable where the caller finds it again; after a crash before the return, the root names an
-    /// empty index or, by [`BucketError::Absent`], none.
-    ///
-    /// # Errors
-    /// [`BucketError::Full`] or [`BucketError::Space`]; nothing is changed then, unless others take zones at the same time.
-    pub fn create(
+impl<L: Locking> InPool for BucketIndex<PmWords, L> {
+    type Settings = BucketSettings;
+
+    fn create(
         space: Arc<Space>,
         settings: BucketSettings,
         leave: u32,
-        keep: impl FnOnce(BucketRoot),
-    ) -> Result<BucketIndex<PmWords, L>> {
+        keep: impl FnOnce(IndexRoot),
+    ) -> Result<BucketIndex<PmWords, L>, IndexError> {
         let settings = settings.in_range();
         let words = PmWords::new(space.region().clone());
         let zones = Zones::new(words, Chain::create(space.clone(), L::MAGIC, leave), settings);
         let needed = settings.buckets.div_ceil(zones.per_zone());
         if u64::from(space.free_zones()) < needed + u64::from(leave) {
-            return Err(BucketError::Full(space.shortage(needed * space.zone_size(), leave)));
+            return Err(zones.chain.full(needed));
         }
-        let zone = zones.take_zone()?;
+        let zone = zones.chain.take_zone()?;
         let state = space.zone_offset(zone) + HEAD;
         // Until the table has all its zones, it says that it has no buckets.
         let buckets = if needed == 1 { settings.buckets } else { 0 };
         zones.clear(zone);
         zones.write_header(zone, 0, Kind::Table, zones.seal.state(buckets, state));
         zones.words.fence();
-        keep(BucketRoot::new(zone, zones.chain.nonce));
-        space.commit_zone(zone);
+        zones.chain.begin(zone, keep);
         zones.note(zone, Kind::Table, Usage::default());
-        let index = BucketIndex::over(zones, settings.buckets, None, true);
+        let index = BucketIndex::over(zones, settings.buckets, true);
         if buckets == 0 {
             index.complete()?;
         }
         Ok(index)
     }
 
-    /// The index of this root, usable at once. Nobody has taken zones of the pool since it was opened.
-    ///
-    /// # Errors
-    /// [`BucketError::Absent`] if the root names none; [`BucketError::Space`] if it is damaged; [`BucketError::Full`] if its creation
-    /// was interrupted and cannot be finished. Nothing is changed then.
-    pub fn open(space: Arc<Space>, root: BucketRoot, leave: u32) -> Result<BucketIndex<PmWords, L>> {
-        let index = BucketIndex::examine(space, root, leave)?;
-        index.repair(|| ())?;
-        Ok(index)
+    fn examine(
+        space: Arc<Space>,
+        root: IndexRoot,
+        leave: u32,
+    ) -> Result<BucketIndex<PmWords, L>, IndexError> {
+        BucketIndex::examine_over(PmWords::new(space.region().clone()), space, root, leave)
     }
 
-    /// The first half of [`open`](BucketIndex::open), for an owner who has more to verify: nothing is changed. Before anything but
-    /// [`names`](BucketIndex::names) is called, [`repair`](BucketIndex::repair) must follow.
-    ///
-    /// # Errors
-    /// [`BucketError::Absent`] or [`BucketError::Space`], as for [`open`](BucketIndex::open).
-    pub fn examine(space: Arc<Space>, root: BucketRoot, leave: u32) -> Result<BucketIndex<PmWords, L>> {
-        let words = PmWords::new(space.region().clone());
-        BucketIndex::examine_over(words, space, root, leave)
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
+        self.mend(begin)
     }
 
-    /// The index with readers who act on what is not durable: a broken twin.
-    pub fn stop_helping(&mut self) {
+    fn stop_helping(&mut self) {
         self.zones.words.stop_helping();
     }
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    /// [`examine`](BucketIndex::examine), through these words of the pool. For tests.
+    /// [`examine`](InPool::examine), through these words of the pool. For tests.
     ///
     /// # Errors
-    /// As for [`examine`](BucketIndex::examine).
+    /// As there.
     pub fn examine_over(
         words: W,
         space: Arc<Space>,
-        root: BucketRoot,
+        root: IndexRoot,
         leave: u32,
-    ) -> Result<BucketIndex<W, L>> {
-        let chain = Chain::new(space, L::MAGIC, root.nonce(), leave);
-        let Found { zones: found, dangling } = chain.follow(root.zone())?.ok_or(BucketError::Absent)?;
-        let first = chain.space.zone_offset(found[0].zone);
+    ) -> Result<BucketIndex<W, L>, IndexError> {
+        let (chain, found) = Chain::examine(space, L::MAGIC, root, leave)?;
         let Some((Kind::Table, settings)) = layout::settings(found[0].shape) else {
-            return Ok(damaged("the header of a zone of the index", first)?);
+            return Ok(damaged(HEADER_OF_ZONE, chain.space.zone_offset(root.zone()))?);
         };
         let zones = Zones::new(words, chain, settings);
         found.iter().try_for_each(|linked| note(&zones, linked))?;
@@ -106,7 +90,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         let Some(buckets) = buckets.filter(possible) else {
             return Ok(damaged("the size of the table of the index", state)?);
         };
-        let index = BucketIndex::over(zones, buckets.max(settings.buckets), dangling, false);
+        let index = BucketIndex::over(zones, buckets.max(settings.buckets), false);
         if buckets != 0 {
             // What repairing looks at can be looked at.
             index.left_by_split()?;
@@ -115,7 +99,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(index)
     }
 
-    /// The overflow bucket that was handed out last, if it may not be linked, and the slot with the link to it, if it is.
+    /// The overflow bucket handed out last, if it may not be linked, and the slot of the link, if it is.
     fn last_appended(&self) -> Result<Option<LastAppended>, SpaceError> {
         let Some((owner, last)) = self.zones.last_appended() else { return Ok(None) };
         let mut link = None;
@@ -125,23 +109,18 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(Some((last, link)))
     }
 
-    /// Takes back or finishes what a crash has left unfinished, durably when this returns; `begin` is called before the first change, if
-    /// there is one. May be repeated, and crash.
+    /// [`repair`](InPool::repair), through any words.
     ///
     /// # Errors
-    /// [`BucketError::Full`] or [`BucketError::Space`], if a creation that was interrupted cannot be finished.
-    pub fn repair(&self, begin: impl FnOnce()) -> Result<()> {
+    /// As there.
+    pub fn mend(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
         let mut begin = Some(begin);
         let mut begin = || {
             if let Some(begin) = begin.take() {
                 begin();
             }
         };
-        if let Some(link) = self.dangling.lock().take() {
-            begin();
-            self.words().store(link, 0);
-            self.words().persist(link, WORD);
-        }
+        self.zones.chain.repair(&mut begin);
         let state = self.zones.state_place();
         if self.words().load(state) == self.zones.seal.state(0, state) {
             begin();
@@ -150,7 +129,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
         match self.last_appended()? {
             None => {}
-            // If the process alone has died, it may be in a cache only. Once another bucket is handed out, nobody asks for this one.
+            // If the process alone has died, it may be in a cache only. Once another bucket is handed out, no
+            // repair asks for this one.
             Some((_, Some(link))) => self.words().persist(link, WORD),
             Some((last, None)) => {
                 begin();
@@ -159,7 +139,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
         self.finish_split(&mut begin)?;
         if L::SLOTS != 0 {
-            // Those too that the table will grow into: a split may have been at work there, and nobody else looks at them before.
+            // This includes the buckets that the table will grow into: a split may have worked there, and no
+            // other thread looks at them before.
             (0..self.zones.capacity()).try_for_each(|bucket| {
                 L::clear(self.words(), self.zones.place(bucket)?, &mut begin);
                 Ok::<_, SpaceError>(())
@@ -169,7 +150,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     }
 
     /// Ends the creation of a table of more than one zone.
-    fn complete(&self) -> Result<()> {
+    fn complete(&self) -> Result<(), IndexError> {
         let buckets = self.zones.settings.buckets;
         self.zones.extend_table(buckets)?;
         let state = self.zones.state_place();
@@ -189,7 +170,7 @@ fn note<W: Words, L: Locking>(
 ) -> Result<(), SpaceError> {
     let head = zones.chain.space.zone_offset(*zone) + HEAD;
     let Some((kind, _)) = layout::settings(*shape).filter(|(_, said)| *said == zones.settings) else {
-        return damaged("the header of a zone of the index", head - HEAD);
+        return damaged(HEADER_OF_ZONE, head - HEAD);
     };
     let usage = match kind {
         Kind::Table => Some(Usage::default()),

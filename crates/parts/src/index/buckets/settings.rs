@@ -1,8 +1,6 @@
 //! What a bucket index can be told, what it tells, and why it refuses.
 
 use super::numbers::BUCKETS_MAX;
-use crate::index::IndexError;
-use crate::space::{Shortage, SpaceError};
 
 /// Bits of the number of buckets that are kept.
 const DIGITS: u32 = 16;
@@ -57,39 +55,6 @@ pub struct BucketStats {
     pub splits: u64,
     /// Records that were read for the sake of splits.
     pub records_read: u64,
-}
-
-/// Why an index cannot take a key, answer, or be made or opened. Nothing has been changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BucketError {
-    /// A bucket or the table needs more room, and there is no zone left for the index.
-    #[error("no zone is left for the index: {0}")]
-    Full(Shortage),
-    /// The root names no index: its creation was interrupted, and has left nothing.
-    #[error("no index has been created here; create one")]
-    Absent,
-    /// The index, the allocator or the medium failed.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
-}
-
-impl From<BucketError> for IndexError {
-    fn from(error: BucketError) -> IndexError {
-        match error {
-            BucketError::Full(shortage) => IndexError::Full(shortage),
-            BucketError::Space(error) => error.into(),
-            other => IndexError::Other(other.to_string().into()),
-        }
-    }
-}
-
-pub(super) type Result<T, E = BucketError> = std::result::Result<T, E>;
-
-/// Something in PM that no run of the index leaves there.
-#[cold]
-pub(super) fn damaged<T>(what: &'static str, offset: u64) -> Result<T, SpaceError> {
-    Err(SpaceError::Damaged { what, offset })
 }
 
 #[cfg(test)]

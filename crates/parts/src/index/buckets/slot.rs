@@ -1,22 +1,16 @@
-//! The word of a slot: all that a reader needs, in what the processor stores at once (MPKV, section 3.2 and figure 2).
+//! The word of a slot: all that a reader needs, in one atomic word (MPKV, section 3.2 and figure 2).
 //!
-//! ```text
-//! key       63..48 fingerprint | 47..3 address                              | 2: 0 | 1: 0 | 0: persist
-//! deleted   63..48 fingerprint | 47..3 address, with all its bits reversed  | 2: 0 | 1: 1 | 0: persist
-//! link      63..48 check       | 47..27 overflow zone, 26..3 line, reversed    | 2: 1 | 1: 0 | 0: persist
-//! free      a constant, in which both bits are set
-//! ```
+//! `docs/FORMAT.md` draws the words of keys, deleted keys, links and free slots.
 //!
-//! The address is the store's reference, in units of eight bytes; so the paper's 47 bits of an address have two to spare.
+//! The address is the store's reference, in units of eight bytes, so two of the paper's 47 bits are spare.
 //!
-//! No bit that flips makes a word of one kind into a sound one of another: the address of what was deleted,
-//! and the number of a link, are out of reach if they are read as a key's address, and the other way round; a
-//! link proves itself; and a slot that is free is not zero, so that a line or a page of zeros is no empty
-//! bucket.
+//! A flipped bit makes no word into a sound one of another kind. The address of a deleted key and the number
+//! of a link are out of reach if read as a key's address, and the other way round. A link proves itself. A
+//! free slot is not zero, so zeros are no empty bucket.
 
 use crate::index::words::LINE_WORDS;
 
-/// The word of a slot that nobody uses.
+/// The word of a free slot.
 pub(super) const FREE: u64 = 0x9D3A_06C5_58E1_2B4F;
 /// The word is durable as it stands.
 pub(super) const PERSIST: u64 = 1;
@@ -75,8 +69,7 @@ pub(super) fn is_free(word: u64) -> bool {
     word == FREE || word & (LINK | DELETED) == DELETED
 }
 
-/// Whether the word stands for something that is not known to be durable. A free one has a mark, and zero is
-/// no word.
+/// Whether the word may not be durable. A free one has a mark, and zero is no word.
 #[inline]
 pub(super) fn is_unsettled(word: u64) -> bool {
     word != 0 && word & PERSIST == 0
@@ -94,8 +87,7 @@ pub(super) fn has_blank(words: &[u64]) -> bool {
     words.iter().fold(false, |found, word| found | (*word == 0))
 }
 
-/// Whether a run may leave this word in a slot, be it the last of a bucket or not; `may_name` says it of a
-/// reference.
+/// Whether a run may leave this word in a slot, perhaps the last of its bucket. `may_name` judges references.
 pub(super) fn is_sound(word: u64, is_last: bool, may_name: impl Fn(u64) -> bool) -> bool {
     match word & (LINK | DELETED) {
         0 => word & ADDRESS != 0 && may_name(reference(word)),
@@ -105,8 +97,8 @@ pub(super) fn is_sound(word: u64, is_last: bool, may_name: impl Fn(u64) -> bool)
     }
 }
 
-/// The slots, one bit each, whose words [may be of](is_own) this hash; free ones may be among them. All words are compared before the
-/// first is looked at, so that the processor predicts one branch a bucket.
+/// The slots, one bit each, whose words [may be of](is_own) this hash; free ones may be among them. All words
+/// are compared before the first is looked at, so that the processor predicts one branch a bucket.
 #[inline]
 pub(super) fn candidates(words: &[u64; LINE_WORDS], hash: u64) -> u32 {
     let is_like = |word: u64| (word ^ hash << 48) & (FINGERPRINT | LINK) == 0;

@@ -1,8 +1,9 @@
-//! Growing by one bucket: the words of one chain that belong to the new bucket move there (linear hashing; the paper has no growth).
+//! Growing by one bucket: the words of one chain that belong to the new bucket move there (linear hashing;
+//! the paper has no growth).
 //!
-//! A key that has to be put behind the first bucket of its chain is what makes the table grow, by the bucket whose turn it is. One thread at a
-//! time does it, and others do not wait for it. If there is no room for a further bucket, the table stays as it is and its
-//! chains get longer.
+//! A key that has to be put behind the first bucket of its chain is what makes the table grow, by the bucket
+//! whose turn it is. One thread at a time does it, and others do not wait for it. If there is no room for a
+//! further bucket, the table stays as it is and its chains get longer.
 //!
 //! | step | durable before |
 //! |---|---|
@@ -10,25 +11,27 @@
 //! | the size of the table | the words that moved leave the old chain |
 //! | they have left it | the locks of both chains are given back |
 //!
-//! So a crash leaves no more than words in one old chain that stand in the new one too; nothing in either has changed meanwhile. They
-//! must go before anything does, since a record that such a word names may be freed and its place used by
-//! another key: opening compares the two chains, and needs no hash for that ([`finish_split`](BucketIndex::finish_split)).
+//! So a crash leaves no more than words in one old chain that stand in the new one too; nothing in either has
+//! changed meanwhile. They must go before any change, since a record that such a word names may be freed and
+//! its place used by another key. Opening compares the two chains, and needs no hash for that
+//! ([`finish_split`](BucketIndex::finish_split)).
 //!
-//! The new bucket may have been begun before, in vain. Whatever is in its slots is overwritten; links stay, and the buckets behind
-//! them are filled again, once it is clear that they are not those of others ([`prove_begun`](BucketIndex::prove_begun)).
+//! The new bucket may have been begun before, in vain. Its slots are overwritten. Links stay, and the buckets
+//! behind them are filled again, once it is proved that they belong to no other chain
+//! ([`prove_begun`](BucketIndex::prove_begun)).
 
 use super::lock::Locking;
 use super::numbers::Size;
-use super::settings::{Result, damaged};
 use super::slot::{FREE, PERSIST, is_key, is_own, is_unsettled, linked, reference};
 use super::table::BucketIndex;
+use crate::index::chain::damaged;
 use crate::index::words::{LINE_WORDS, Words};
 use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};
 use std::sync::atomic::Ordering;
 
-/// Keys behind first buckets that are added before a split is tried again that damage has prevented: it reads the records of a chain, and
-/// most likely in vain.
+/// Keys behind first buckets that are added before a split is tried again that damage has prevented: it reads
+/// the records of a chain, and most likely in vain.
 const PAUSE: u32 = 4096;
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
@@ -46,7 +49,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
             return;
         }
         self.growing.store(true, Ordering::Relaxed);
-        // A chain that is damaged is not split, and says so to everybody who looks for a key in it.
+        // A damaged chain is not split, and every lookup in it is told of the damage.
         if self.split(grown, parent, rehash).is_err() {
             *pause = PAUSE;
         }
@@ -59,7 +62,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         let _locks = self.locks.lock_both(self.words(), heads);
         let mut words = Vec::with_capacity(LINE_WORDS * 2);
         self.each_slot::<true>(heads[0], |slot, word| {
-            // A mark of a deletion, above all: what stood there before must not come back when it is looked for elsewhere.
+            // Above all a deletion's mark: the word must not come back when its key is looked for elsewhere.
             if is_unsettled(word) {
                 self.words().flush(slot, WORD);
             }
@@ -70,7 +73,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         let mut moving = Vec::with_capacity(words.len());
         for (slot, word) in words {
             let hash = rehash(reference(word));
-            // Moved by a wrong hash, or left, its key would be absent to those who look for it, and nobody would know.
+            // Moved by a wrong hash, or left, its key would seem absent, and no lookup would notice.
             if !is_own(word, hash) || size.bucket(hash) != parent {
                 return damaged("a word of the index whose record is of another chain,", slot);
             }
@@ -91,9 +94,10 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(())
     }
 
-    /// Refuses a chain that no hash leads to yet if a link in it, by damage, leads to a bucket that nobody has, or into a chain in use.
-    /// That chain is the one to which the words there belong. If there are none, all are looked at: a split that was begun in vain leaves
-    /// such a bucket only if a crash cut off another one in the middle.
+    /// Refuses a chain that no hash leads to yet if a link in it, by damage, leads to a bucket that was not
+    /// handed out, or into a chain in use. That chain is the one to which the words there belong. If there
+    /// are none, all are looked at: a split that was begun in vain leaves such a bucket only if a crash cut
+    /// off another one in the middle.
     fn prove_begun(&self, head: u64, rehash: &dyn Fn(u64) -> u64) -> Result<(), SpaceError> {
         let mut slots = Vec::new();
         self.each_slot::<false>(head, |slot, word| slots.push((slot, word)))?;
@@ -147,9 +151,6 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     }
 
     /// The slots in which a split has left words that it had moved.
-    ///
-    /// # Errors
-    /// As for [`get`](BucketIndex::get).
     pub(super) fn left_by_split(&self) -> Result<Vec<u64>, SpaceError> {
         let Some((new, parent)) = self.size().last_split() else { return Ok(Vec::new()) };
         let (mut moved, mut left) = (Vec::new(), Vec::new());
@@ -162,7 +163,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(left)
     }
 
-    /// Ends the last split, if a crash has left it unfinished, durably when this returns; `begin` is called before the first change.
+    /// Ends a split that a crash interrupted, durably. `begin` is called before the first change.
     ///
     /// # Errors
     /// As for [`get`](BucketIndex::get); nothing is changed then.
@@ -173,8 +174,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
             begin();
         }
         left.into_iter().for_each(|slot| self.words().store(slot, FREE));
-        // If the process alone has died, words that had left before may be gone from the cache and not from the medium, in any
-        // bucket of the chain.
+        // If the process alone has died, words that had left before may be gone from the cache and not from
+        // the medium, in any bucket of the chain.
         self.each_slot::<false>(self.zones.place(parent)?, |slot, _| self.words().flush(slot, WORD))?;
         self.words().fence();
         Ok(())

@@ -2,38 +2,37 @@
 
 use super::lock::{Locking, TableLocks};
 use super::numbers::Size;
-use super::settings::{BucketSettings, BucketStats, Result, damaged};
-use super::slot::{PERSIST, candidates, has_blank, is_key, is_link, is_own, is_there, linked, reference};
+use super::settings::{BucketSettings, BucketStats};
+use super::slot::{PERSIST, candidates, has_blank, is_link, is_own, is_there, linked, reference};
 use super::zones::{LAST_SLOT, Zones};
-use crate::epoch::Guard;
+use crate::index::chain::damaged;
 use crate::index::count::Count;
 use crate::index::words::{LINE_WORDS, PmWords, Words};
-use crate::space::{SpaceError, ZoneId};
+use crate::space::SpaceError;
 use crate::sync::{SpinLock, point};
 use quipu_medium::WORD;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A bucket index: hash to reference, with these locks.
 ///
-/// All methods may be called by many threads at once, except that two must not upsert or take the same key at the same time. The
-/// guard keeps records from being reused while `matches` looks at them, and their words from becoming those of others.
+/// All methods may be called by many threads at once, except that two must not upsert or take the same key at
+/// the same time. The guard keeps records from being reused while `matches` looks at them, and their words
+/// from becoming those of others.
 pub struct BucketIndex<W: Words = PmWords, L: Locking = TableLocks> {
     pub(super) zones: Zones<W, L>,
     pub(super) locks: L,
     /// The [`Size`] of the table, packed: what its word in PM says durably.
     pub(super) size: AtomicU64,
-    /// Held by the one who splits. Says how many more keys are to pass before a split that damage has prevented is tried again.
+    /// Held during a split. Counts the keys to pass before a split that damage has prevented is tried again.
     pub(super) growth: SpinLock<u32>,
     pub(super) growing: AtomicBool,
     pub(super) splits: AtomicU64,
     pub(super) records_read: AtomicU64,
     pub(super) count: Count,
-    /// Where the chain of zones ends with a link to one that was not committed.
-    pub(super) dangling: SpinLock<Option<u64>>,
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    pub(super) fn over(zones: Zones<W, L>, buckets: u64, dangling: Option<u64>, is_new: bool) -> Self {
+    pub(super) fn over(zones: Zones<W, L>, buckets: u64, is_new: bool) -> Self {
         let size = Size::new(zones.settings.buckets, buckets);
         BucketIndex {
             zones,
@@ -44,7 +43,6 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
             splits: AtomicU64::new(0),
             records_read: AtomicU64::new(0),
             count: Count::new(is_new),
-            dangling: SpinLock::new(dangling),
         }
     }
 
@@ -65,53 +63,9 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.zones.settings
     }
 
-    /// Asks for the first bucket of the chain in which `hash` stands.
+    /// The reference in a chain of the key for which `matches` says yes. The answer, yes or no, is durable.
     #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        if let Ok(place) = self.zones.place(self.size().bucket(hash)) {
-            self.words().prefetch(place);
-        }
-    }
-
-    /// Like [`prefetch`](BucketIndex::prefetch), and asks for the lock that a change will take too.
-    #[inline]
-    pub fn prefetch_to_write(&self, hash: u64) {
-        if let Ok(place) = self.zones.place(self.size().bucket(hash)) {
-            self.words().prefetch(place);
-            self.locks.prefetch(place);
-        }
-    }
-
-    /// The reference of the key with this hash for which `matches` says yes. What it answers, yes or no, is durable.
-    ///
-    /// `matches` sees references of keys with this fingerprint; it may see one that has just been replaced, whose record the
-    /// guard keeps.
-    ///
-    /// # Errors
-    /// [`SpaceError::Damaged`] if a link leads nowhere.
-    #[inline]
-    pub fn get(
-        &self,
-        _guard: &Guard<'_>,
-        hash: u64,
-        mut matches: impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, SpaceError> {
-        loop {
-            let bucket = self.size().bucket(hash);
-            let head = self.zones.place(bucket)?;
-            let found = {
-                let _shared = self.locks.share(self.words(), head);
-                self.find(head, hash, &mut matches)?
-            };
-            // A split takes words out of a bucket only after the size has changed. So who finds nothing looks at it again.
-            if found.is_some() || self.size().bucket(hash) == bucket {
-                return Ok(found);
-            }
-        }
-    }
-
-    #[inline]
-    fn find(
+    pub(super) fn find(
         &self,
         head: u64,
         hash: u64,
@@ -129,7 +83,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
                     return Ok(Some(reference(*word)));
                 }
             }
-            // Only for who has not found the key: one that was here would be missed.
+            // Only a reader that has not found the key looks for blanks: a key that was here would be missed.
             if has_blank(&words[L::SLOTS..]) {
                 return damaged("a bucket of the index", place);
             }
@@ -140,11 +94,11 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
     }
 
-    /// Whether the word of a slot is the one that is looked for, durably; it is loaded again if it changes meanwhile.
+    /// Whether the word of a slot is the sought one, durably; it is loaded again if it changes meanwhile.
     ///
-    /// A word without its mark was stored by one who has not made it durable yet. Whoever acts on it does that first: a reader
-    /// that has seen a key, or has seen that it was removed (MPKV, section 3.2). If the word has changed by then, the *same* slot is
-    /// looked at again, for it may be the mark alone that is new.
+    /// The writer of a word without its mark has not made it durable yet. A reader that acts on the word does
+    /// that first, be it for a key or for a removal (MPKV, section 3.2). If the word has changed by then, the
+    /// reader looks at the *same* slot again, for the mark alone may be new.
     #[inline]
     fn is_answer(&self, slot: u64, word: &mut u64, hash: u64, matches: &mut impl FnMut(u64) -> bool) -> bool {
         while is_own(*word, hash) {
@@ -160,7 +114,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         false
     }
 
-    /// Makes a word durable for a reader who is about to act on it, and gives it its mark; false if it has changed meanwhile.
+    /// Makes a word durable for a reader, and gives it its mark; false if it has changed meanwhile.
     #[cold]
     #[inline(never)]
     fn help(&self, slot: u64, word: u64) -> bool {
@@ -169,7 +123,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.words().swap(slot, word, word | PERSIST)
     }
 
-    /// The bucket behind one whose last word is `word`, if there is one. What leads there is durable; `hops` counts.
+    /// The bucket behind one with this last word, if there is one. The link to it is durable; `hops` counts.
     #[inline]
     pub(super) fn behind(&self, place: u64, word: u64, hops: &mut u64) -> Result<Option<u64>, SpaceError> {
         if !is_link(word) {
@@ -182,7 +136,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.step(place, word, hops)
     }
 
-    /// The same, without making the link durable.
+    /// The bucket behind one whose last word is `word`, without making the link durable.
     fn step(&self, place: u64, word: u64, hops: &mut u64) -> Result<Option<u64>, SpaceError> {
         if !is_link(word) {
             return Ok(None);
@@ -197,7 +151,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.zones.overflow(place + LAST_SLOT, link).map(Some)
     }
 
-    /// Tells place and word of every slot of a chain, and returns the last bucket of it. If `SETTLED`, all links are made durable.
+    /// Tells place and word of every slot of a chain, and returns its last bucket. `SETTLED` makes links
+    /// durable.
     #[inline]
     pub(super) fn each_slot<const SETTLED: bool>(
         &self,
@@ -221,64 +176,15 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
     }
 
-    /// The reference that most likely is the key's: the first of its fingerprint in the first bucket of its chain.
-    #[inline]
-    pub fn candidate(&self, _guard: &Guard<'_>, hash: u64) -> Option<u64> {
-        let head = self.zones.place(self.size().bucket(hash)).ok()?;
-        let words = self.words().load_line(head);
-        let own = words[L::SLOTS..].iter().find(|word| is_key(**word) && is_own(**word, hash));
-        own.map(|word| reference(*word))
-    }
-
-    /// Whether a key of this hash has this reference, durably or not. Changes nothing, makes nothing durable, and waits for nobody.
-    ///
-    /// # Errors
-    /// As for [`get`](BucketIndex::get).
-    pub fn names(&self, _guard: &Guard<'_>, hash: u64, named: u64) -> Result<bool, SpaceError> {
-        loop {
-            let bucket = self.size().bucket(hash);
-            let mut is_there = false;
-            self.each_slot::<false>(self.zones.place(bucket)?, |_, word| {
-                is_there |= is_key(word) && is_own(word, hash) && reference(word) == named;
-            })?;
-            if is_there || self.size().bucket(hash) == bucket {
-                return Ok(is_there);
-            }
-        }
-    }
-
-    /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error. For who may not fail later.
-    ///
-    /// # Errors
-    /// [`Full`](super::BucketError::Full) or [`Space`](super::BucketError::Space).
-    pub fn make_room(&self, keys: usize) -> Result<()> {
-        self.zones.make_room(keys as u64)?;
-        if self.zones.settings.grow {
-            // A table that cannot grow any more has longer chains, for which there is room now.
-            let _ = self.zones.extend_table(self.size().buckets + keys as u64);
-        }
-        Ok(())
-    }
-
     /// What the index occupies and has done.
     pub fn stats(&self) -> BucketStats {
         BucketStats {
             bytes: self.zones.dram_bytes() + self.locks.bytes() + self.count.bytes(),
-            pm_bytes: self.zones.all().len() as u64 * self.zones.chain.space.zone_size(),
+            pm_bytes: self.zones.chain.pm_bytes(),
             buckets: self.size().buckets,
             overflow: self.zones.overflow_in_use(),
             splits: self.splits.load(Ordering::Relaxed),
             records_read: self.records_read.load(Ordering::Relaxed),
         }
-    }
-
-    /// Whether a bucket is being split now.
-    pub fn growing(&self) -> bool {
-        self.growing.load(Ordering::Relaxed)
-    }
-
-    /// Zones of the pool that it has.
-    pub fn zones(&self) -> Vec<ZoneId> {
-        self.zones.all()
     }
 }

@@ -1,69 +1,37 @@
-//! Replacing many references with one fence: for compaction, which moves records by the batch (PACMAN, section 3.3).
+//! Replacing many references with one fence, for compaction by the batch (PACMAN, section 3.3).
 //!
-//! Compaction keeps the old records until the new references are durable, so these may be flushed later, all at once. Until then
-//! their words stand without a mark, so that whoever acts on one makes it durable first.
+//! Compaction keeps the old records until the new references are durable, so these may be flushed later, all
+//! at once. Until then their words stand without a mark, so that a thread that acts on one makes it durable
+//! first.
 //!
 //! Why it is sound to flush a slot where the word stood when it was stored, without a lock:
-//! - *Somebody else has changed it since.* What stands there now came later, and the line is flushed whatever stands there.
-//! - *It moved behind a link, or to another chain.* Its copy was durable before the link was stored, or before the size of the table
-//!   was. As long as these are not durable, the word counts where it was; the link took its place, and a slot that a split
-//!   has left is emptied only after the size is durable.
+//! - *Another thread has changed it since.* The present word is later, and the line is flushed with any word.
+//! - *It moved behind a link, or to another chain.* Its copy was durable before the link was stored, or
+//!   before the size of the table was. As long as these are not durable, the word counts where it was; the
+//!   link took its place, and a slot that a split has left is emptied only after the size is durable.
 //!
-//! The mark is swapped in, so that it is given to the very word that was stored here. The guard keeps a word that was replaced from coming
-//! back meanwhile.
+//! The mark is swapped in, so that it is given to the very word that was stored here. The guard keeps a word
+//! that was replaced from coming back meanwhile.
 
 use super::lock::Locking;
-use super::slot::{PERSIST, is_unsettled, key_word};
+use super::slot::{PERSIST, is_unsettled};
 use super::table::BucketIndex;
-use super::write::check_reference;
-use crate::epoch::Guard;
 use crate::index::words::Words;
 use crate::space::SpaceError;
 use quipu_medium::WORD;
 
-/// A reference that has been replaced and not flushed: to be given to [`persist_all`](BucketIndex::persist_all). If it is not, the
-/// next who looks at it makes it durable.
+/// A reference that has been replaced and not flushed. If it is never
+/// [persisted](crate::index::Index::persist), the next reader of its slot makes it durable.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the reference is not durable yet"]
 pub struct Unflushed {
-    slot: u64,
-    word: u64,
+    pub(super) slot: u64,
+    pub(super) word: u64,
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    /// [`replace`](BucketIndex::replace), not yet durable.
-    ///
-    /// # Errors
-    /// As for [`get`](BucketIndex::get); nothing is changed then.
-    ///
-    /// # Panics
-    /// As for [`replace`](BucketIndex::replace).
-    #[inline]
-    pub fn replace_unflushed(
-        &self,
-        _guard: &Guard<'_>,
-        hash: u64,
-        old: u64,
-        new: u64,
-    ) -> Result<Option<Unflushed>, SpaceError> {
-        check_reference(new);
-        let held = self.lock(hash)?;
-        let found = self.search(held.head, hash, |reference| reference == old)?.found;
-        Ok(found.map(|(slot, _)| {
-            let word = key_word(hash, new);
-            self.words().store(slot, word);
-            Unflushed { slot, word }
-        }))
-    }
-
-    /// Makes references durable that have been replaced, with one fence for all of them, and empties the list.
-    pub fn persist_all(&self, _guard: &Guard<'_>, replaced: &mut Vec<Unflushed>) {
-        self.flush_together(replaced);
-        replaced.clear();
-    }
-
     /// Makes words durable with one fence, and gives those their marks that have not changed since.
-    fn flush_together(&self, unflushed: &[Unflushed]) {
+    pub(super) fn flush_together(&self, unflushed: &[Unflushed]) {
         if unflushed.is_empty() {
             return;
         }
@@ -74,7 +42,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
     }
 
-    /// Makes durable what another run, or a cleaner, has left in a chain without a mark. The caller holds the chain.
+    /// Makes durable the words of a chain without a mark. The caller holds the chain.
     pub(super) fn settle(&self, head: u64) -> Result<(), SpaceError> {
         let mut unsettled = Vec::new();
         self.each_slot::<true>(head, |slot, word| {

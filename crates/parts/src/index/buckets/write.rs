@@ -1,19 +1,18 @@
 //! Changing the word of a key, under the lock of its chain, in two phases (MPKV, section 3.2).
 //!
-//! First the word is stored without its mark, flushed and fenced; then the mark is stored, and not flushed. The paper's readers may set
-//! the mark too, so they compare and swap; the holder of the lock need not, since nobody else changes anything but the mark.
+//! First the word is stored without its mark, flushed and fenced; then the mark is stored, and not flushed.
+//! The paper's readers may set the mark too, so they compare and swap; the holder of the lock need not, since
+//! other threads change nothing but the mark.
 
 use super::lock::Locking;
-use super::settings::{Result, damaged};
 use super::slot::{
-    FREE, PERSIST, WORD_BITS, candidates, deleted_word, has_blank, is_free, is_own, is_there, is_unsettled,
-    key_word, reference,
+    PERSIST, WORD_BITS, candidates, has_blank, is_free, is_own, is_there, is_unsettled, reference,
 };
 use super::table::BucketIndex;
-use crate::epoch::Guard;
+use crate::index::chain::damaged;
 use crate::index::words::{LINE_WORDS, Words};
 use crate::space::SpaceError;
-use quipu_medium::{LINE, WORD};
+use quipu_medium::WORD;
 
 /// The chain of a hash, locked until this drops.
 pub(super) struct Held<'i, W: Words, L: Locking> {
@@ -29,9 +28,9 @@ pub(super) struct Search {
     /// The slot of the key, and its reference.
     pub(super) found: Option<(u64, u64)>,
     /// The first slot that is free.
-    free: Option<u64>,
+    pub(super) free: Option<u64>,
     /// The last bucket.
-    tail: u64,
+    pub(super) tail: u64,
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {
@@ -55,8 +54,9 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         Ok(Held { head, bucket, _lock: self.locks.lock(self.words(), head) })
     }
 
-    /// Looks for the reference for which `matches` says yes, and for a free slot. The caller holds the chain. What it finds, that
-    /// it finds nothing, and that the slot is free, is durable: another run, or a cleaner, may have left words that are not.
+    /// Looks for the reference for which `matches` says yes, and for a free slot. The caller holds the chain.
+    /// What it finds, that it finds nothing, and that the slot is free, is durable: another run, or a
+    /// cleaner, may have left words that are not.
     #[inline]
     pub(super) fn search(
         &self,
@@ -90,7 +90,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
                 && let Some(slot) = (L::SLOTS..LINE_WORDS).find(|slot| is_free(words[*slot]))
             {
                 let at = place + slot as u64 * WORD;
-                // A dead process may have left it so. Under another word nobody would see that there is something to make durable.
+                // A dead process may have left it so. Under another word no thread would see that the
+                // deletion has to be made durable.
                 if is_unsettled(words[slot]) {
                     self.words().persist(at, WORD);
                 }
@@ -110,87 +111,6 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         self.words().persist(slot, WORD);
         // Not flushed: a mark that is lost costs a reader a flush.
         self.words().store(slot, word | PERSIST);
-    }
-
-    /// Lets the key with this hash have `new`: in place of the reference for which `matches` says yes, which it returns, or beside
-    /// all others. `rehash` tells the hash of the key of a reference, for a split; neither may call the index.
-    ///
-    /// # Errors
-    /// [`Full`](super::BucketError::Full) or [`Space`](super::BucketError::Space); nothing is changed then.
-    ///
-    /// # Panics
-    /// If `new` is zero or has more than 45 bits.
-    #[inline]
-    pub fn upsert(
-        &self,
-        _guard: &Guard<'_>,
-        hash: u64,
-        new: u64,
-        matches: impl FnMut(u64) -> bool,
-        rehash: &dyn Fn(u64) -> u64,
-    ) -> Result<Option<u64>> {
-        check_reference(new);
-        let held = self.lock(hash)?;
-        let search = self.search(held.head, hash, matches)?;
-        let word = key_word(hash, new);
-        if let Some((slot, old)) = search.found {
-            self.set(slot, word);
-            return Ok(Some(old));
-        }
-        let is_in_head = search.free.is_some_and(|slot| slot / LINE == held.head / LINE);
-        match search.free {
-            Some(slot) => {
-                self.count.add(slot / LINE, 1);
-                self.set(slot, word);
-            }
-            None => {
-                self.zones.append(search.tail, held.bucket, &[word | PERSIST])?;
-                self.count.add(search.tail / LINE, 1);
-            }
-        }
-        drop(held);
-        if !is_in_head && self.zones.settings.grow {
-            self.split_next(rehash);
-        }
-        Ok(None)
-    }
-
-    /// Removes the key with this hash for whose reference `matches` says yes, and returns that.
-    ///
-    /// The slot says that the key is deleted, durably, before it is free: a slot that were simply emptied could not tell a reader
-    /// that there is something to make durable. After a crash a mark says no more than that the slot is free.
-    ///
-    /// # Errors
-    /// As for [`get`](BucketIndex::get); nothing is changed then.
-    #[inline]
-    pub fn take(
-        &self,
-        _guard: &Guard<'_>,
-        hash: u64,
-        matches: impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, SpaceError> {
-        let held = self.lock(hash)?;
-        let Some((slot, old)) = self.search(held.head, hash, matches)?.found else { return Ok(None) };
-        self.count.add(slot / LINE, -1);
-        self.words().store(slot, deleted_word(hash, old));
-        self.words().persist(slot, WORD);
-        self.words().store(slot, FREE);
-        Ok(Some(old))
-    }
-
-    /// Lets the key with this hash have `new` if it still has `old`; says whether it did.
-    ///
-    /// # Errors
-    /// As for [`get`](BucketIndex::get); nothing is changed then.
-    ///
-    /// # Panics
-    /// As for [`upsert`](BucketIndex::upsert).
-    #[inline]
-    pub fn replace(&self, _guard: &Guard<'_>, hash: u64, old: u64, new: u64) -> Result<bool, SpaceError> {
-        check_reference(new);
-        let held = self.lock(hash)?;
-        let found = self.search(held.head, hash, |reference| reference == old)?.found;
-        Ok(found.map(|(slot, _)| self.set(slot, key_word(hash, new))).is_some())
     }
 }
 

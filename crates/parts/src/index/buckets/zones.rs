@@ -1,14 +1,15 @@
 //! The zones of a bucket index: where a bucket lies, and where further ones come from.
 //!
-//! A zone holds buckets of the table, in the order of their numbers, or *overflow* buckets, which are handed out one after the other
-//! and stay where they are for good. Where zones lie is told by two lists in DRAM, so that neither a number nor a link has to be a
-//! place, and whatever a damaged link says leads to an overflow bucket or nowhere.
+//! A zone holds buckets of the table, in the order of their numbers, or *overflow* buckets, which are handed
+//! out one after the other and stay where they are for good. Two lists in DRAM tell where zones lie. So
+//! neither a number nor a link has to be a place, and a damaged link leads to an overflow bucket or nowhere.
 
 use super::layout::{Kind, Seal, Usage, shape};
 use super::lock::Locking;
-use super::settings::{BucketError, BucketSettings, Result, damaged};
+use super::settings::BucketSettings;
 use super::slot::{FREE, PERSIST, link};
-use crate::index::chain::{Chain, HEAD, HEADER};
+use crate::index::IndexError;
+use crate::index::chain::{Chain, HEAD, HEADER, damaged};
 use crate::index::words::{LINE_WORDS, Words};
 use crate::space::{SpaceError, ZoneId};
 use crate::sync::SpinLock;
@@ -55,7 +56,7 @@ pub(super) struct Taken {
     usages: Vec<Usage>,
     /// The overflow zone from which the next bucket comes, or those behind it.
     filling: usize,
-    /// Overflow buckets that splits leave to those who add keys.
+    /// Overflow buckets that splits leave to writers that add keys.
     promised: u64,
 }
 
@@ -139,14 +140,9 @@ impl<W: Words, L: Locking> Zones<W, L> {
         self.per_zone
     }
 
-    /// A zone, not yet committed.
-    pub(super) fn take_zone(&self) -> Result<ZoneId> {
-        self.chain.take_zone()?.ok_or_else(|| BucketError::Full(self.chain.shortage()))
-    }
-
     /// Writes the header of a zone, not yet durable.
-    pub(super) fn write_header(&self, zone: ZoneId, number: usize, kind: Kind, head: u64) {
-        let header = self.chain.header(zone, number as u32, shape(kind, self.settings), head);
+    pub(super) fn write_header(&self, zone: ZoneId, number: u32, kind: Kind, head: u64) {
+        let header = self.chain.header(zone, number, shape(kind, self.settings), head);
         self.words.write(self.chain.space.zone_offset(zone), &header);
     }
 
@@ -175,19 +171,14 @@ impl<W: Words, L: Locking> Zones<W, L> {
             Kind::Table => 0,
             Kind::Overflow => self.seal.usage(Usage::default(), head),
         };
-        self.write_header(zone, taken.zones.len(), kind, word);
-        let last = taken.zones[taken.zones.len() - 1];
-        self.chain.link(last, zone);
+        self.chain.link(&taken.zones, zone, |number| self.write_header(zone, number, kind, word));
         self.note_in(taken, zone, kind, Usage::default());
     }
 
     /// Makes sure that the table has room for so many buckets.
-    ///
-    /// # Errors
-    /// [`BucketError::Full`] or [`BucketError::Space`].
-    pub(super) fn extend_table(&self, buckets: u64) -> Result<()> {
+    pub(super) fn extend_table(&self, buckets: u64) -> Result<(), IndexError> {
         while self.capacity() < buckets {
-            let zone = self.take_zone()?;
+            let zone = self.chain.take_zone()?;
             // Not under the lock: it takes as long as thousands of changes.
             self.clear(zone);
             self.add(&mut self.taken.lock(), zone, Kind::Table);
@@ -196,45 +187,40 @@ impl<W: Words, L: Locking> Zones<W, L> {
     }
 
     /// Makes sure that so many overflow buckets are free.
-    fn ensure(&self, taken: &mut Taken, buckets: u64) -> Result<()> {
+    fn ensure(&self, taken: &mut Taken, buckets: u64) -> Result<(), IndexError> {
         while taken.usages.len() as u64 * self.per_zone < self.overflow_in_use() + buckets {
             if taken.usages.len() == OVERFLOW_ZONES_MAX {
-                return Err(BucketError::Full(self.chain.shortage()));
+                return Err(self.chain.full(1));
             }
-            let zone = self.take_zone()?;
+            let zone = self.chain.take_zone()?;
             self.add(taken, zone, Kind::Overflow);
         }
         Ok(())
     }
 
     /// Promises overflow buckets for so many keys: none of them needs more than one.
-    ///
-    /// # Errors
-    /// [`BucketError::Full`] or [`BucketError::Space`].
-    pub(super) fn make_room(&self, keys: u64) -> Result<()> {
+    pub(super) fn make_room(&self, keys: u64) -> Result<(), IndexError> {
         let mut taken = self.taken.lock();
         taken.promised = taken.promised.max(keys);
         self.ensure(&mut taken, keys)
     }
 
     /// Makes sure that so many overflow buckets are free besides those that are promised.
-    ///
-    /// # Errors
-    /// [`BucketError::Full`] or [`BucketError::Space`].
-    pub(super) fn make_room_for_split(&self, buckets: u64) -> Result<()> {
+    pub(super) fn make_room_for_split(&self, buckets: u64) -> Result<(), IndexError> {
         let mut taken = self.taken.lock();
         let promised = taken.promised;
         if buckets == 0 { Ok(()) } else { self.ensure(&mut taken, buckets + promised) }
     }
 
-    /// Lets a full bucket at the end of the chain of `owner` have another one behind it, durably when this returns, and tells its
-    /// place. The new one gets the word of the last slot, where the link takes its place, and then `words`. The caller holds the chain.
+    /// Lets a full bucket at the end of the chain of `owner` have another one behind it, durably when this
+    /// returns, and tells its place. The new one gets the word of the last slot, where the link takes its
+    /// place, and then `words`. The caller holds the chain.
     ///
-    /// One at a time does this, so that a crash leaves at most one bucket handed out and not linked: the last.
+    /// One thread at a time does this, so a crash leaves at most the last bucket handed out and not linked.
     ///
     /// # Errors
-    /// [`BucketError::Full`] or [`BucketError::Space`]; nothing is changed then.
-    pub(super) fn append(&self, tail: u64, owner: u64, words: &[u64]) -> Result<u64> {
+    /// [`IndexError::Full`] or [`IndexError::Space`]; nothing is changed then.
+    pub(super) fn append(&self, tail: u64, owner: u64, words: &[u64]) -> Result<u64, IndexError> {
         let mut taken = self.taken.lock();
         self.ensure(&mut taken, 1)?;
         while taken.usages[taken.filling].buckets == self.per_zone {
@@ -245,7 +231,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
         let usage = Usage { buckets: taken.usages[zone].buckets + 1, last_owner: Some(owner) };
         let slot = tail + LAST_SLOT;
         let mut line = Self::empty().map(u64::from_le);
-        // Nobody but the caller changes the word, but for its mark; and here it is durable before anything leads to it.
+        // Other threads change only the mark of the word, and here it is durable before anything leads to it.
         line[L::SLOTS] = self.words.load(slot) | PERSIST;
         line[L::SLOTS + 1..][..words.len()].copy_from_slice(words);
         let place = start + usage.buckets * LINE;
@@ -268,7 +254,8 @@ impl<W: Words, L: Locking> Zones<W, L> {
         self.words.flush(place, WORD);
     }
 
-    /// The bucket that was handed out last, if it may not be linked: the bucket for whose chain it was, and its overflow zone and line.
+    /// The bucket that was handed out last, if it may not be linked: the bucket for whose chain it was, and
+    /// its overflow zone and line.
     pub(super) fn last_appended(&self) -> Option<(u64, (u64, u64))> {
         let taken = self.taken.lock();
         let zone = taken.usages.iter().rposition(|usage| usage.buckets > 0)?;
@@ -291,7 +278,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
         self.taken.lock().usages.get(zone as usize).is_some_and(|usage| line <= usage.buckets)
     }
 
-    /// The zones, for who tells their owners apart.
+    /// The zones, in the order of the chain.
     pub(super) fn all(&self) -> Vec<ZoneId> {
         self.taken.lock().zones.clone()
     }

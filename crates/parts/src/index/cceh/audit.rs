@@ -1,4 +1,4 @@
-//! Proving that an index in PM is what it should be: for `check`, and for tests.
+//! Proving an index in PM: for `check`, and for tests.
 
 use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, VALUE, home};
 use super::memory::NodeMemory;
@@ -8,11 +8,10 @@ use crate::index::directory::{following, prefix};
 use crate::space::SpaceError;
 
 impl<M: NodeMemory> CcehIndex<M> {
-    /// Walks over all segments, and proves that every entry has been made by a run: an entry that was never
-    /// used has the mark, so a line or a page of zeros holds none; one that names something stands where its
-    /// hash may stand, also if a split has left it behind, and has a value for which `is_value` says yes.
-    /// Returns the keys. Nobody writes meanwhile, and nothing is changed. (That the segments divide all
-    /// hashes among them was proved when the index was opened.)
+    /// Walks over all segments, and proves that a run has made every entry. An unused entry has the mark, so
+    /// zeros hold none. An entry in use, also one that a split has left behind, stands where its hash may
+    /// stand, and `is_value` says yes to its value. Returns the keys. Nobody writes meanwhile, and nothing is
+    /// changed. (That the segments divide all hashes among them was proved when the index was opened.)
     ///
     /// # Errors
     /// [`SpaceError::Damaged`] where it is not so.
@@ -33,18 +32,17 @@ impl<M: NodeMemory> CcehIndex<M> {
                 if !is_sound {
                     return damaged(place);
                 }
-                let is_own = prefix(word, entry.depth()) == prefix(start, entry.depth());
+                let is_own = prefix(word, entry.number()) == prefix(start, entry.number());
                 keys += u64::from(value != EMPTY && is_own);
             }
-            next = following(start, entry.depth());
+            next = following(start, entry.number());
         }
         Ok(keys)
     }
 
-    /// The place of an entry that stands where one of this hash may stand, has this value, and differs from
-    /// the hash in one bit: as one of the hash does after that bit has flipped. If it is one of those by
-    /// which segments are told apart, the entry looks like one that a split has left behind, and nobody would
-    /// miss it.
+    /// The place of an entry that stands where this hash may stand, has this value, and differs from the hash
+    /// in one bit, as after a flip of that bit. If it is one of those by which segments are told apart, the
+    /// entry looks like one that a split has left behind, and no check would miss it.
     pub fn nearly_names(&self, hash: u64, value: u64) -> Option<u64> {
         let segment = self.directory.entry(hash).place();
         let mut places =

@@ -1,46 +1,35 @@
 //! Segments in DRAM.
 //!
-//! They are carved from chunks that start small and double up to two megabytes, aligned to their size, so that large pages
-//! fit beneath them. Segments are never given back: an extendible hash index does not shrink.
+//! They are carved from chunks that start small and double up to two megabytes, aligned to their size, so
+//! that large pages fit beneath them. Segments are never given back: an extendible hash index does not
+//! shrink.
 //!
-//! A large page is cleared by the system when it is touched first, which takes as long as hundreds of puts. So when little is left
-//! of a chunk a spare one is asked for, and whoever works in the background touches it.
+//! A large page is cleared by the system when it is touched first, which takes as long as hundreds of puts.
+//! So when little is left of a chunk, the index asks for a spare one, and a thread in the background touches
+//! it.
 
 use super::entry::Name;
 use super::memory::NodeMemory;
-use super::settings::CcehError;
-use crate::space::ZoneId;
+use crate::index::IndexError;
+use crate::index::block::{Block, LARGE_PAGE};
 use crate::sync::SpinLock;
-use quipu_medium::{arch, prefer_huge_pages};
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use quipu_medium::arch;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes of the largest chunks: a large page.
-const CHUNK_MAX: usize = 2 << 20;
+const CHUNK_MAX: usize = LARGE_PAGE;
 /// Segments of the smallest chunk.
 const SEGMENTS_MIN: usize = 16;
-/// A spare chunk is wanted when less than this is left of the last one: enough for the time that it takes to touch it.
+/// A spare chunk is wanted when less is left of the last one: enough for the time to touch it.
 const LITTLE: usize = CHUNK_MAX / 4;
 /// Bytes of the smallest pages.
 const PAGE: usize = 4 << 10;
 
 struct Chunk {
-    base: NonNull<u64>,
-    layout: Layout,
+    block: Block,
     /// Bytes that are segments already.
     used: usize,
-}
-
-// SAFETY: a chunk is memory that no thread owns; what lies in it is atomic once it is published.
-unsafe impl Send for Chunk {}
-
-impl Chunk {
-    /// Gives it back. Nobody uses a segment of it any more.
-    fn free(self) {
-        // SAFETY: allocated with this layout by `new_chunk`, and this was its only owner.
-        unsafe { dealloc(self.base.as_ptr().cast(), self.layout) };
-    }
 }
 
 /// Memory of an index in DRAM.
@@ -66,17 +55,7 @@ impl DramNodes {
     fn new_chunk(&self, segments: usize) -> Chunk {
         let most = CHUNK_MAX / self.segment_bytes;
         let bytes = segments.clamp(SEGMENTS_MIN.min(most), most) * self.segment_bytes;
-        let align = bytes.next_power_of_two();
-        let layout = Layout::from_size_align(bytes, align).expect("a chunk is two megabytes at most");
-        // SAFETY: the size is not zero.
-        let base = unsafe { alloc(layout) };
-        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        if bytes == CHUNK_MAX {
-            // SAFETY: just allocated with this size, and nobody else knows of it.
-            let memory = unsafe { std::slice::from_raw_parts_mut(base.as_ptr().cast(), bytes) };
-            prefer_huge_pages(memory);
-        }
-        Chunk { base: base.cast(), layout, used: 0 }
+        Chunk { block: Block::new(bytes, bytes.next_power_of_two()), used: 0 }
     }
 
     /// Asks for a spare chunk, if there is none.
@@ -89,8 +68,9 @@ impl DramNodes {
     /// A word of a segment.
     #[inline]
     fn word(&self, place: u64) -> &AtomicU64 {
-        // SAFETY: the index asks only for aligned words within segments that `allocate` gave it, which live as long as
-        // `self` and are initialised there; since then they are changed only through these atomics.
+        // SAFETY: the index asks only for aligned words within segments that `allocate` gave it, which live
+        // as long as `self` and are initialised there; since then they are changed only through these
+        // atomics.
         unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(place as usize) }
     }
 }
@@ -109,12 +89,6 @@ impl NodeMemory for DramNodes {
     }
 
     #[inline]
-    fn flush(&self, _place: u64, _len: u64) {}
-
-    #[inline]
-    fn fence(&self) {}
-
-    #[inline]
     fn prefetch(&self, place: u64) {
         arch::prefetch(std::ptr::without_provenance::<u64>(place as usize));
     }
@@ -124,35 +98,28 @@ impl NodeMemory for DramNodes {
         arch::prefetch_to_write(std::ptr::without_provenance::<u64>(place as usize));
     }
 
-    fn allocate(&self, _name: Name, words: &[u64]) -> Result<u64, CcehError> {
+    fn allocate(&self, _name: Name, words: &[u64]) -> Result<u64, IndexError> {
         assert_eq!(size_of_val(words), self.segment_bytes, "a segment is allocated whole");
         let mut chunks = self.chunks.lock();
-        let is_full = |chunk: &Chunk| chunk.used == chunk.layout.size();
+        let is_full = |chunk: &Chunk| chunk.used == chunk.block.bytes();
         if chunks.last().is_none_or(is_full) {
             let segments = chunks.iter().map(|chunk| chunk.used / self.segment_bytes).sum();
             let spare = self.spare.lock().take();
             chunks.push(spare.unwrap_or_else(|| self.new_chunk(segments)));
         }
         let chunk = chunks.last_mut().expect("one has been pushed if there was none");
-        // SAFETY: a chunk is a multiple of segments, so one more fits behind those in use; the words fill it exactly by
-        // the assertion, and nobody has been told of it.
+        // SAFETY: a chunk is a multiple of segments, so one more fits behind those in use; the words fill it
+        // exactly by the assertion, and nobody has been told of it.
         let segment = unsafe {
-            let segment = chunk.base.add(chunk.used / size_of::<u64>());
+            let segment = chunk.block.base().cast::<u64>().add(chunk.used / size_of::<u64>());
             segment.copy_from_nonoverlapping(NonNull::from(words).cast(), words.len());
             segment
         };
         chunk.used += self.segment_bytes;
-        if chunk.layout.size() == CHUNK_MAX && CHUNK_MAX - chunk.used < LITTLE {
+        if chunk.block.bytes() == CHUNK_MAX && CHUNK_MAX - chunk.used < LITTLE {
             self.want_spare();
         }
         Ok(segment.as_ptr().expose_provenance() as u64)
-    }
-
-    #[inline]
-    fn narrow(&self, _segment: u64, _name: Name) {}
-
-    fn make_room(&self, _segments: usize) -> Result<(), CcehError> {
-        Ok(())
     }
 
     #[inline]
@@ -162,43 +129,21 @@ impl NodeMemory for DramNodes {
 
     fn prepare_memory(&self) {
         let chunk = self.new_chunk(CHUNK_MAX / self.segment_bytes);
-        for page in (0..chunk.layout.size()).step_by(PAGE) {
+        for page in (0..chunk.block.bytes()).step_by(PAGE) {
             // SAFETY: inside of the chunk, which nobody else knows of.
-            unsafe { chunk.base.cast::<u8>().add(page).write_volatile(0) };
+            unsafe { chunk.block.base().add(page).write_volatile(0) };
         }
         let mut spare = self.spare.lock();
         // Two may have come at a time.
         let second = spare.replace(chunk);
         self.wants_spare.store(false, Ordering::Relaxed);
-        drop(spare);
-        second.into_iter().for_each(Chunk::free);
-    }
-
-    fn repair(&self, _begin: impl FnOnce()) {}
-
-    fn zones(&self) -> Vec<ZoneId> {
-        Vec::new()
-    }
-
-    fn chained(&self) -> (u32, bool) {
-        (0, false)
+        drop((spare, second));
     }
 
     fn dram_bytes(&self) -> u64 {
         let chunks = self.chunks.lock();
         let spare = self.spare.lock();
-        chunks.iter().chain(&*spare).map(|chunk| chunk.layout.size() as u64).sum()
-    }
-
-    fn pm_bytes(&self) -> u64 {
-        0
-    }
-}
-
-impl Drop for DramNodes {
-    fn drop(&mut self) {
-        let chunks = std::mem::take(self.chunks.get_mut());
-        chunks.into_iter().chain(self.spare.get_mut().take()).for_each(Chunk::free);
+        chunks.iter().chain(&*spare).map(|chunk| chunk.block.bytes() as u64).sum()
     }
 }
 

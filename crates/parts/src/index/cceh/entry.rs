@@ -1,4 +1,4 @@
-//! The words of an index: entries, the names of segments, and directory entries.
+//! The words of an index: entries, and the names of segments.
 
 use crate::index::directory::{DEPTH_MAX, prefix};
 use quipu_medium::{LINE, WORD};
@@ -15,7 +15,7 @@ pub(super) const ENTRIES: u64 = BUCKET / ENTRY;
 pub(super) const EMPTY: u64 = 0;
 /// Hash bits below those that choose the bucket: the lowest may be a memory's mark.
 const SKIPPED_BITS: u32 = 1;
-/// The low bits of a directory entry and of a name, which hold a depth.
+/// The low bits of a name, which hold a depth.
 const DEPTH_MASK: u64 = LINE - 1;
 
 const _: () = {
@@ -62,43 +62,6 @@ impl Name {
         let depth = (word & DEPTH_MASK).checked_sub(1)? as u32;
         let name = Name { start: word & !DEPTH_MASK, depth };
         (depth <= DEPTH_MAX && name == Name::new(name.start, depth)).then_some(name)
-    }
-}
-
-/// A directory entry: where a segment is, and in the low six bits its depth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryWord(u64);
-
-impl EntryWord {
-    pub(super) fn new(place: u64, depth: u32) -> EntryWord {
-        debug_assert!(place & DEPTH_MASK == 0 && depth <= DEPTH_MAX);
-        EntryWord(place | u64::from(depth))
-    }
-
-    /// The segment's first byte: an address, or an offset in a region.
-    #[inline]
-    pub(super) fn place(self) -> u64 {
-        self.0 & !DEPTH_MASK
-    }
-
-    /// Hash bits that all keys of the segment share.
-    #[inline]
-    pub(super) fn depth(self) -> u32 {
-        (self.0 & DEPTH_MASK) as u32
-    }
-}
-
-impl From<u64> for EntryWord {
-    #[inline]
-    fn from(word: u64) -> EntryWord {
-        EntryWord(word)
-    }
-}
-
-impl From<EntryWord> for u64 {
-    #[inline]
-    fn from(entry: EntryWord) -> u64 {
-        entry.0
     }
 }
 

@@ -1,8 +1,8 @@
 //! The locks of the segments, in DRAM wherever the segments are.
 //!
-//! A lock that lay in the segment would be one more line to write in PM, and would have to be undone after a crash. These
-//! are striped over the places of the segments, and so many that two busy segments rarely share one. The holder
-//! of one takes no second one.
+//! A lock that lay in the segment would be one more line to write in PM, and would have to be undone after a
+//! crash. These are striped over the places of the segments, and so many that two busy segments rarely share
+//! one. The holder of one takes no second one.
 
 use crate::sync::{SpinGuard, SpinLock};
 use quipu_medium::arch::prefetch_to_write;

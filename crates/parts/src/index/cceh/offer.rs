@@ -1,26 +1,21 @@
 //! What a CCEH index offers a store over logs.
 //!
-//! # Keys of eight bytes
+//! The systems that the index comes from keep keys of eight bytes in it, and so does this one. The hash of
+//! such a key is one-to-one ([`Certifier::permuted`]), so no record is read to prove an entry. Two bits of a
+//! value word are not the store's and tell these *exact* entries from others of the same hash. Bit 62 says
+//! that the key is the hash, and bit 63 keeps the bit of the hash whose place the memory's mark takes. Both
+//! are zero in entries of other keys, for which the record decides.
 //!
-//! The systems that the index comes from keep such keys in it, and so does this one: what it takes for the hash of a key of
-//! eight bytes is one-to-one ([`Certifier::permuted`]), so that an entry of the hash is the key's, and no record is read to find
-//! out. The two bits of a value word that are not the store's tell these *exact* entries from others of the same hash:
-//!
-//! ```text
-//! value word | 63: what the memory's mark takes the place of in the hash word | 62: exact | 0..62: the store's |
-//! ```
-//!
-//! Both are zero in entries of other keys, for which the record decides.
-//!
-//! Whoever looks at an entry without a lock may see the hash of one key and then the word of another one, if the entry
-//! changes hands in between. A comparison of keys would notice; for exact entries the reader looks at both words
+//! A reader without a lock may see the hash of one key and then the word of another one, if the entry changes
+//! hands in between. A comparison of keys would notice; for exact entries the reader looks at both words
 //! twice (`segment.rs`).
 
 use super::entry::EMPTY;
 use super::memory::NodeMemory;
-use super::settings::CcehError;
+use super::settings::CcehStats;
 use super::table::CcehIndex;
 use super::unflushed::Unflushed;
+use super::write::check_reference;
 use crate::epoch::Guard;
 use crate::index::{Cursor, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::record::Certifier;
@@ -31,16 +26,6 @@ use std::sync::atomic::Ordering;
 const EXACT: u64 = 1 << 62;
 /// The bits of a value word that are the store's.
 const WORD: u64 = EXACT - 1;
-
-impl From<CcehError> for IndexError {
-    fn from(error: CcehError) -> IndexError {
-        match error {
-            CcehError::Full(shortage) => IndexError::Full(shortage),
-            CcehError::Space(error) => error.into(),
-            other => IndexError::Other(other.to_string().into()),
-        }
-    }
-}
 
 /// The bits of a key's value words that are the index's.
 #[inline]
@@ -121,7 +106,7 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
     }
 
     fn make_room(&self, _guard: &Guard<'_>, keys: usize, _key_len: usize) -> Result<(), IndexError> {
-        Ok(self.make_room(keys)?)
+        self.make_room(keys)
     }
 
     #[inline]
@@ -161,20 +146,25 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
     #[inline]
     fn repoint(
         &self,
-        guard: &Guard<'_>,
+        _guard: &Guard<'_>,
         _hint: Option<u64>,
         key: Key<'_>,
         old: u64,
         new: u64,
     ) -> Result<Option<Repointed<Unflushed>>, IndexError> {
-        let tag = tag::<M>(key);
-        let done = self.replace_unflushed(guard, key.hash, dressed(old, tag), dressed(new, tag));
-        Ok(done.map(|unflushed| Repointed { unflushed, by_hint: false }))
+        let (hash, tag) = (key.hash, tag::<M>(key));
+        let [old, reference] = [old, new].map(|word| dressed(word, tag));
+        check_reference(reference);
+        let locked = self.lock(hash);
+        let Some((place, _)) = locked.find(|found| found == old) else { return Ok(None) };
+        self.store_value(place, hash, reference);
+        let unflushed = Unflushed { segment: locked.entry.place(), place, hash, reference };
+        Ok(Some(Repointed { unflushed, by_hint: false }))
     }
 
     #[inline]
-    fn persist(&self, guard: &Guard<'_>, unflushed: &mut Vec<Unflushed>) {
-        self.persist_all(guard, unflushed);
+    fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<Unflushed>) {
+        self.persist_all(unflushed);
     }
 
     fn next_batch(
@@ -203,14 +193,15 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
     }
 
     fn stats(&self) -> IndexStats {
-        let stats = self.stats();
-        IndexStats { bytes: stats.bytes, pm_bytes: stats.pm_bytes, splits: stats.splits, records_read: 0 }
+        let CcehStats { bytes, pm_bytes, splits, .. } = self.stats();
+        IndexStats { bytes, pm_bytes, splits, records_read: 0 }
     }
 
     fn growth(&self) -> IndexGrowth {
         let (zones, is_linking) = self.memory.chained();
         let splits = self.splits.load(Ordering::Relaxed);
-        IndexGrowth { is_splitting: self.growing(), is_linking, splits, removals: 0, zones }
+        let is_splitting = self.splitting.load(Ordering::Relaxed) != 0;
+        IndexGrowth { is_splitting, is_linking, splits, removals: 0, zones }
     }
 
     fn zones(&self) -> Vec<ZoneId> {
@@ -222,6 +213,7 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
 mod tests {
     use super::*;
     use crate::epoch::Collector;
+    use crate::index::InPool;
     use crate::index::cceh::entry::{ENTRY, VALUE};
     use crate::index::cceh::{CcehSettings, DramNodes, Name, PmNodes};
     use crate::space::{FormatOptions, FreeListKind, SETTINGS_LEN, Space};
@@ -254,7 +246,7 @@ mod tests {
         panic!("the entry of a key of eight bytes is known without its record")
     }
 
-    /// Every operation on both keys, which the index must tell apart; `asks` says whether it may ask for each.
+    /// Every operation on both keys, which the index must tell apart; `asks`: whether it may ask for each.
     fn told_apart<M: NodeMemory + 'static>(index: &CcehIndex<M>, keys: [Key<'_>; 2], asks: [bool; 2]) {
         let participant = Collector::new().register();
         let guard = participant.pin();
@@ -304,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Memory in which the entry of a hash becomes others while it is looked at: the next one after each load.
+    /// Memory in which the entry of a hash becomes others during a look: the next one after each load.
     struct Overtaken {
         nodes: DramNodes,
         hash: u64,
@@ -331,45 +323,21 @@ mod tests {
             self.nodes.store(place, word);
         }
 
-        fn flush(&self, _place: u64, _len: u64) {}
-
-        fn fence(&self) {}
-
         fn prefetch(&self, _place: u64) {}
 
         fn prefetch_to_write(&self, _place: u64) {}
 
-        fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, CcehError> {
+        fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, IndexError> {
             self.nodes.allocate(name, words)
-        }
-
-        fn narrow(&self, _segment: u64, _name: Name) {}
-
-        fn make_room(&self, _segments: usize) -> Result<(), CcehError> {
-            Ok(())
-        }
-
-        fn repair(&self, _begin: impl FnOnce()) {}
-
-        fn zones(&self) -> Vec<ZoneId> {
-            Vec::new()
-        }
-
-        fn chained(&self) -> (u32, bool) {
-            (0, false)
         }
 
         fn dram_bytes(&self) -> u64 {
             0
         }
-
-        fn pm_bytes(&self) -> u64 {
-            0
-        }
     }
 
-    /// Who finds the hash of its key and then the word of another one is not taken in, be it that the key has gone, or that it
-    /// has come back.
+    /// A reader that finds the hash of its key and then the word of another one rejects it, whether the key
+    /// has gone or has come back.
     #[test]
     fn a_reader_who_is_overtaken_is_not_told_the_word_of_another_key() {
         let participant = Collector::new().register();

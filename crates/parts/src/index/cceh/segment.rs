@@ -1,9 +1,10 @@
 //! The entries of a segment: finding, writing, and what a reader may believe.
 
-use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, EntryWord, VALUE, home};
+use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, VALUE, home};
 use super::memory::NodeMemory;
 use super::table::CcehIndex;
-use crate::index::directory::prefix;
+use crate::index::chain;
+use crate::index::directory::{EntryWord, prefix};
 use crate::space::SpaceError;
 
 /// What a writer finds in the lines of a hash.
@@ -17,7 +18,7 @@ pub(super) struct Search {
 /// The error for an entry that no run of the index leaves.
 #[cold]
 pub(super) fn damaged<T>(place: u64) -> Result<T, SpaceError> {
-    Err(SpaceError::Damaged { what: "an entry of the index", offset: place })
+    chain::damaged("an entry of the index", place)
 }
 
 /// Some entries of a bucket.
@@ -59,8 +60,9 @@ impl<M: NodeMemory> CcehIndex<M> {
         (word ^ hash) & !M::MARK == 0
     }
 
-    /// The entries of a bucket, by their places, for which `test` says yes. All are tested before the first is looked at: the
-    /// processor then predicts one branch a line, and runs ahead to the next line or lookup.
+    /// The entries of a bucket, by their places, for which `test` says yes. All are tested before the first
+    /// is looked at: the processor then predicts one branch a line, and runs ahead to the next line or
+    /// lookup.
     #[inline]
     fn select(bucket: u64, test: impl Fn(u64) -> bool) -> Selected {
         let mask = (0..ENTRIES).fold(0, |mask, n| mask | u32::from(test(bucket + n * ENTRY)) << n);
@@ -73,7 +75,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         Self::select(bucket, |place| Self::is_of(self.memory.load(place), hash))
     }
 
-    /// The first reference of this hash, whoever's it is.
+    /// The first reference of this hash, of any key.
     #[inline]
     pub(super) fn first_of_hash(&self, segment: u64, hash: u64) -> Option<u64> {
         self.values_of_hash(segment, hash).find(|value| *value != EMPTY)
@@ -86,8 +88,9 @@ impl<M: NodeMemory> CcehIndex<M> {
         places.map(|place| self.memory.load(place + VALUE))
     }
 
-    /// The words of an entry as they stood beside each other, for a reader without a lock who is pinned. A value that has been
-    /// replaced does not return meanwhile, so one that is there before and after was there all the time.
+    /// The words of an entry as they stood beside each other, for a pinned reader without a lock. A value
+    /// that has been replaced does not return meanwhile, so one that is there before and after was there all
+    /// the time.
     #[inline]
     fn both(&self, place: u64) -> (u64, u64) {
         let mut value = self.memory.load(place + VALUE);
@@ -101,8 +104,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers, yes or no,
-    /// is durable. If `EXACT`, what `matches` sees certainly stood beside the hash.
+    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers,
+    /// yes or no, is durable. If `EXACT`, what `matches` sees certainly stood beside the hash.
     #[inline]
     pub(super) fn find<const EXACT: bool>(
         &self,
@@ -138,8 +141,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         None
     }
 
-    /// Makes an entry durable for a reader who is about to act on it. If no writer is about, whoever wrote it has died,
-    /// and it gets its mark, so that the next reader need not do this again.
+    /// Makes an entry durable for a reader that is about to act on it. If no writer is about, its writer has
+    /// died, and the entry gets its mark, so that the next reader need not do this again.
     #[cold]
     #[inline(never)]
     fn help(&self, segment: u64, place: u64, hash: u64) {
@@ -155,7 +158,7 @@ impl<M: NodeMemory> CcehIndex<M> {
     #[inline]
     pub(super) fn is_free(&self, place: u64, entry: EntryWord, hash: u64) -> bool {
         let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
-        let foreign = prefix(word, entry.depth()) != prefix(hash, entry.depth());
+        let foreign = prefix(word, entry.number()) != prefix(hash, entry.number());
         // What is blank is damaged, and must not be covered up.
         (value == EMPTY || foreign) && (M::MARK == 0 || word | value != 0)
     }
@@ -222,7 +225,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         Search { found: None, free }
     }
 
-    /// Makes durable what a writer that died has left in a segment, entries it removed included. The caller holds the lock.
+    /// Makes a segment durable that a dead writer may have left otherwise. The caller holds the lock.
     pub(super) fn settle(&self, segment: u64) {
         if M::MARK == 0 {
             return;
@@ -237,8 +240,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// Makes free entries of zeros, durably, in a segment that is then held against the records. The caller holds
-    /// the lock.
+    /// Makes free entries of zeros, durably, before a comparison with the records. The caller holds the lock.
     pub(super) fn renew(&self, segment: u64) {
         let places = || (segment..).step_by(ENTRY as usize).take(self.settings.entries());
         for place in places().filter(|place| self.is_blank(*place)) {
@@ -258,7 +260,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// The same, not yet durable, which the missing mark says.
+    /// Lets an entry of this hash have another value, not yet durable, which the missing mark says.
     #[inline]
     pub(super) fn store_value(&self, place: u64, hash: u64, value: u64) {
         if M::MARK != 0 {
@@ -283,7 +285,7 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// The entries in use of a segment, as (bucket, entry, hash word, value). The caller holds the lock.
     pub(super) fn entries(&self, entry: EntryWord, hash: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> {
-        let own = move |word: u64| prefix(word, entry.depth()) == prefix(hash, entry.depth());
+        let own = move |word: u64| prefix(word, entry.number()) == prefix(hash, entry.number());
         let places = (0..=self.bucket_mask).flat_map(|bucket| (0..ENTRIES).map(move |slot| (bucket, slot)));
         places.filter_map(move |(bucket, slot)| {
             let place = entry.place() + bucket * BUCKET + slot * ENTRY;

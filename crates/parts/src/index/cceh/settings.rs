@@ -1,7 +1,6 @@
 //! What a CCEH index can be told, and what it tells.
 
 use super::entry::{BUCKET, EMPTY, ENTRY, Name};
-use crate::space::{Shortage, SpaceError};
 
 /// Largest [`CcehSettings::bucket_bits`].
 pub(super) const BUCKET_BITS_MAX: u32 = 10;
@@ -13,24 +12,24 @@ const INITIAL_DEPTH_MAX: u32 = 16;
 /// The shape of a CCEH index. In PM it is part of what is persistent, all but the initial depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CcehSettings {
-    /// Hash bits that the directory distinguishes at first: the index starts with two to this power segments, in PM
-    /// with no more than the first zone holds. At most 16.
+    /// Hash bits that the directory distinguishes at first: the index starts with two to this power segments,
+    /// in PM with no more than the first zone holds. At most 16.
     pub initial_depth: u32,
     /// Buckets of a segment, as a power of two, of 64 bytes each. 0 to 10.
     pub bucket_bits: u32,
-    /// Buckets in which an entry may stand: the one that its hash names and those behind it. 1 to 64, but at most
-    /// all buckets of a segment. More fill segments better; a lookup of an absent key reads them all.
+    /// Buckets in which an entry may stand: the one that its hash names and those behind it. 1 to 64, but at
+    /// most all buckets of a segment. More fill segments better; a lookup of an absent key reads them all.
     pub probe: u32,
 }
 
 impl CcehSettings {
-    /// Segments of 16 KiB and a probing distance of four lines, as published (Nam et al., FAST'19, sections 3 and 5).
+    /// Segments of 16 KiB and a probing distance of four lines, as published (FAST'19, sections 3 and 5).
     pub fn paper() -> CcehSettings {
         CcehSettings { initial_depth: 5, bucket_bits: 8, probe: 4 }
     }
 
-    /// What takes fewer bytes a record, at most 34 where the published setting takes 45: segments of 2 KiB, which do not
-    /// all split at the same time, and a distance of six lines, at which they are fuller by then.
+    /// Fewer bytes a record: at most 34, where the published setting takes 45. Segments of 2 KiB do not all
+    /// split at the same time, and a distance of six lines fills them better.
     pub fn dense() -> CcehSettings {
         CcehSettings { initial_depth: 5, bucket_bits: 5, probe: 6 }
     }
@@ -93,35 +92,4 @@ pub struct CcehStats {
     pub splits: u64,
     /// Entries for which the segments in use have room.
     pub slots: u64,
-}
-
-/// Why an index cannot take a key, or cannot be made or opened. Nothing has been changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CcehError {
-    /// A segment had to split and there is no zone left for the index.
-    #[error("no zone is left for the index: {0}")]
-    Full(Shortage),
-    /// The lines of this key are full of others whose hashes agree with it in more bits than a split looks at.
-    #[error(
-        "too many keys have nearly the same hash; with the keyed hash of a pool that is no accident: \
-         rebuild the pool, which draws another secret"
-    )]
-    Crowded,
-    /// Zones are too small for the segments that the settings ask for.
-    #[error(
-        "a segment of {segment} bytes does not fit a zone of {zone}; choose smaller segments or larger zones"
-    )]
-    SegmentTooLarge {
-        /// Bytes of a segment.
-        segment: u64,
-        /// Bytes of a zone.
-        zone: u64,
-    },
-    /// The root names no index: its creation was interrupted, and has left nothing.
-    #[error("no index has been created here; create one")]
-    Absent,
-    /// The allocator or the medium failed.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
 }

@@ -1,14 +1,14 @@
-//! Growth: a segment in which a key finds no place gives half of its hashes to a sibling, while all others go on.
+//! Growth: a full segment gives half of its hashes to a sibling, while all others go on.
 //!
-//! The sibling is written whole before anyone can find it; then the segment's name is narrowed, one word; then the
-//! directory says so. What moved is not erased: its leading bits tell whoever writes here that it is free (lazy deletion,
-//! FAST'19 section 4.2).
+//! The sibling is written whole before any thread can find it; then the segment's name is narrowed, one word;
+//! then the directory says so. Entries that moved are not erased: their leading bits tell writers that they
+//! are free (lazy deletion, FAST'19 section 4.2).
 
-use super::entry::{EMPTY, ENTRIES, ENTRY, EntryWord, Name, VALUE, home};
+use super::entry::{EMPTY, ENTRIES, ENTRY, Name, VALUE, home};
 use super::memory::NodeMemory;
-use super::settings::CcehError;
 use super::table::CcehIndex;
-use crate::index::directory::{deepest, prefix};
+use crate::index::IndexError;
+use crate::index::directory::{EntryWord, deepest, prefix};
 use crate::sync::point;
 use quipu_medium::WORD;
 use std::sync::atomic::Ordering;
@@ -18,10 +18,10 @@ const ENTRY_WORDS: usize = (ENTRY / WORD) as usize;
 
 impl<M: NodeMemory> CcehIndex<M> {
     /// Splits the segment that `entry` names and `hash` belongs to. The caller holds its lock.
-    pub(super) fn split(&self, hash: u64, entry: EntryWord) -> Result<(), CcehError> {
-        let depth = entry.depth();
+    pub(super) fn split(&self, hash: u64, entry: EntryWord) -> Result<(), IndexError> {
+        let depth = entry.number();
         if depth >= deepest(self.segments.load(Ordering::Relaxed)) {
-            return Err(CcehError::Crowded);
+            return Err(IndexError::Crowded);
         }
         self.splitting.fetch_add(1, Ordering::Relaxed);
         let [low, high] = Name::new(hash, depth).halves();
@@ -41,16 +41,17 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// The words of the segment that takes the entries whose next bit is set.
     ///
-    /// Each keeps its place, where it fits for certain, and then moves as near as it can to the bucket that its hash names. One that
-    /// moves from the first buckets back to the last is looked at again there, and then stays or moves nearer still.
+    /// Each keeps its place, where it fits for certain, and then moves as near as it can to the bucket that
+    /// its hash names. One that moves from the first buckets back to the last is looked at again there, and
+    /// then stays or moves nearer still.
     fn sibling(&self, entry: EntryWord, hash: u64) -> Vec<u64> {
-        let depth = entry.depth() + 1;
+        let depth = entry.number() + 1;
         let of_sibling = prefix(hash, depth) | 1;
         let count = self.settings.entries();
         let mut words = Vec::with_capacity(count * ENTRY_WORDS);
         for place in (0..count as u64).map(|number| entry.place() + number * ENTRY) {
             let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
-            // Half of them move, and nobody can guess which: chosen without a branch.
+            // Half of them move, and no predictor can guess which: chosen without a branch.
             let moves = value != EMPTY && prefix(word, depth) == of_sibling;
             words.extend([if moves { word | M::MARK } else { M::MARK }, if moves { value } else { EMPTY }]);
         }

@@ -1,27 +1,28 @@
 //! The index as its users see it.
 
 use super::dram::DramNodes;
-use super::entry::{EntryWord, Name};
+use super::entry::Name;
 use super::locks::Locks;
 use super::memory::NodeMemory;
-use super::settings::{CcehError, CcehSettings, CcehStats};
+use super::settings::{CcehSettings, CcehStats};
 use super::write::Sighting;
 use crate::epoch::Guard;
-use crate::index::directory::{Directory, following};
+use crate::index::IndexError;
+use crate::index::directory::{Directory, EntryWord, following};
 use crate::sync::point;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Buckets that are asked for ahead of a change: who adds a key looks at all in which it may stand.
+/// Buckets that are asked for ahead of a change: adding a key looks at all in which it may stand.
 const AHEAD: usize = 4;
 
 /// A CCEH index: hash to reference.
 ///
-/// All methods may be called by many threads at once, except that two must not insert, replace or remove the same
-/// key at the same time. Guards are not needed for the index's own memory; they keep the records from being
-/// reused while `matches` looks at them.
+/// All methods may be called by many threads at once, except that two must not insert, replace or remove the
+/// same key at the same time. Guards are not needed for the index's own memory; they keep the records from
+/// being reused while `matches` looks at them.
 pub struct CcehIndex<M> {
     pub(super) memory: M,
-    pub(super) directory: Directory<EntryWord>,
+    pub(super) directory: Directory,
     pub(super) locks: Locks,
     pub(super) settings: CcehSettings,
     /// One less than the buckets of a segment.
@@ -42,7 +43,7 @@ impl CcehIndex<DramNodes> {
         let memory = DramNodes::new(settings.segment_bytes());
         let empty = settings.empty_segment(DramNodes::MARK);
         let allocated = settings.initial_names().map(|name| Ok((name, memory.allocate(name, &empty)?)));
-        let segments: Result<Vec<_>, CcehError> = allocated.collect();
+        let segments: Result<Vec<_>, IndexError> = allocated.collect();
         let segments = segments.expect("memory in DRAM does not refuse");
         CcehIndex { counts_all: AtomicBool::new(true), ..CcehIndex::over(memory, settings, &segments) }
     }
@@ -55,17 +56,10 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// If they do not add up to all hashes.
     pub fn over(memory: M, settings: CcehSettings, segments: &[(Name, u64)]) -> CcehIndex<M> {
         let settings = settings.in_range();
-        let depth = segments.iter().map(|(name, _)| name.depth).max().unwrap_or_default();
-        let mut entries = Vec::with_capacity(1 << depth);
-        for (name, place) in segments {
-            let entry = EntryWord::new(*place, name.depth);
-            entries.resize(entries.len() + (1 << (depth - name.depth)), entry);
-        }
-        assert_eq!(entries.len(), 1 << depth, "the segments divide all hashes among them");
+        let entries = segments.iter().map(|(name, place)| (EntryWord::new(*place, name.depth), name.depth));
         CcehIndex {
             memory,
-            // A line of the directory may have room for more entries than there are; no hash leads to those.
-            directory: Directory::new(depth, |i| entries[i % entries.len()]),
+            directory: Directory::new(entries),
             locks: Locks::new(),
             settings,
             bucket_mask: (1 << settings.bucket_bits) - 1,
@@ -87,7 +81,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         self.settings
     }
 
-    /// Asks the processor for the line in which `hash` most likely stands. Reads the directory and nothing else.
+    /// Asks for the line in which `hash` most likely stands. Reads the directory and nothing else.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.memory.prefetch(self.bucket(self.directory.entry(hash).place(), hash, 0));
@@ -103,16 +97,18 @@ impl<M: NodeMemory> CcehIndex<M> {
 
     /// The reference of the key with this hash for which `matches` says yes; without locks.
     ///
-    /// `matches` sees references of keys with this hash, all its bits but the memory's mark; it may see one that has just
-    /// been replaced, whose record the guard keeps. Where it does not, since the record's place may be used again at once, ask
-    /// [`LockedSegment::named`](super::LockedSegment::named). In PM, the answer is durable.
+    /// `matches` sees references of keys with this hash, all its bits but the memory's mark; it may see one
+    /// that has just been replaced, whose record the guard keeps. Where it does not, since the record's place
+    /// may be used again at once, ask [`LockedSegment::named`](super::LockedSegment::named). In PM, the
+    /// answer is durable.
     #[inline]
     pub fn get(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         self.look_up::<false>(guard, hash, matches)
     }
 
-    /// The same for a caller who compares no keys, since its references say that the hash is the key: what `matches` sees stood
-    /// beside the hash. The guard keeps a reference that was replaced from coming back.
+    /// As [`get`](CcehIndex::get), for a caller that compares no keys, since its references say that the hash
+    /// is the key. The reference that `matches` sees stood beside the hash. The guard keeps a reference that
+    /// was replaced from coming back.
     #[inline]
     pub fn get_exact(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
         self.look_up::<true>(guard, hash, matches)
@@ -132,7 +128,7 @@ impl<M: NodeMemory> CcehIndex<M> {
                 return found;
             }
             point();
-            // Entries do not move within a segment, and what a split moves is overwritten only after the directory
+            // Entries do not move within a segment, and moved ones are overwritten only after the directory
             // has changed. So if it has not, nothing has moved.
             let current = self.directory.entry(hash);
             if current == entry {
@@ -160,12 +156,12 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error: each may have to
-    /// split a segment, and hardly ever two. For who may not fail later.
+    /// Makes sure, as far as other callers leave it so, that so many keys can be added without an error: each
+    /// may have to split a segment, and hardly ever two. For callers that may not fail later.
     ///
     /// # Errors
-    /// [`CcehError::Full`] or [`CcehError::Space`].
-    pub fn make_room(&self, keys: usize) -> Result<(), CcehError> {
+    /// [`IndexError::Full`] or [`IndexError::Space`].
+    pub fn make_room(&self, keys: usize) -> Result<(), IndexError> {
         self.memory.make_room(2 * keys)
     }
 
@@ -182,8 +178,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of it, until
-    /// somebody has [retained](CcehIndex::retain).
+    /// Keys in the index: exact when nobody writes. After an index in PM has been opened this looks at all of
+    /// it, until [`retain`](CcehIndex::retain) has counted.
     pub fn len(&self) -> u64 {
         if self.counts_all.load(Ordering::Relaxed) {
             return self.locks.keys().unsigned_abs();
@@ -192,7 +188,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         while let Some(start) = next {
             let segment = self.lock(start);
             keys += self.entries(segment.entry, start).count() as u64;
-            next = following(start, segment.entry.depth());
+            next = following(start, segment.entry.number());
         }
         keys
     }
@@ -213,10 +209,5 @@ impl<M: NodeMemory> CcehIndex<M> {
             splits: self.splits.load(Ordering::Relaxed),
             slots: segments * self.settings.entries() as u64,
         }
-    }
-
-    /// Whether a segment is being split now.
-    pub fn growing(&self) -> bool {
-        self.splitting.load(Ordering::Relaxed) != 0
     }
 }

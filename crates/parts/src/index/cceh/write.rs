@@ -1,13 +1,15 @@
 //! Changing the entry of a key, under the lock of its segment.
 //!
-//! Who has something to make durable between the lock and the change takes the lock before: a locked instruction behind a fence
-//! waits until that has ended, and with it all that follows, while a plain store does not.
+//! A writer that makes something durable between the lock and the change takes the lock before its fence. A
+//! locked instruction behind a fence waits until that has ended, and all later ones with it; a plain store
+//! does not.
 
-use super::entry::{EMPTY, EntryWord};
+use super::entry::EMPTY;
 use super::memory::NodeMemory;
-use super::settings::CcehError;
 use super::table::CcehIndex;
 use crate::epoch::Guard;
+use crate::index::IndexError;
+use crate::index::directory::EntryWord;
 use crate::sync::SpinGuard;
 
 /// The segment of a hash, locked until this drops. Its holder waits for no page and for no other segment.
@@ -19,10 +21,10 @@ pub struct LockedSegment<'i, M: NodeMemory> {
     pub(super) keys: SpinGuard<'i, i64>,
 }
 
-/// What stood at a hash when somebody looked ahead of a change, without a lock.
+/// The state of a hash as a look without a lock saw it, ahead of a change.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Sighting {
-    /// Nobody looked, or there was neither the hash nor room for it.
+    /// There was no look, or there was neither the hash nor room for it.
     #[default]
     Nothing,
     /// The first reference of the hash. It may belong to another key.
@@ -40,10 +42,10 @@ pub enum Sighting {
 }
 
 impl<'i, M: NodeMemory> LockedSegment<'i, M> {
-    /// Adds a key without a search: its hash was not there when somebody looked, and since then nobody else can have added the key.
-    /// `false` if it must be searched for after all; then nothing is changed.
+    /// Adds a key without a search: its hash was not there in an earlier look, and since then no other thread
+    /// can have added the key. `false` if it must be searched for after all; then nothing is changed.
     ///
-    /// An entry that was not there has not come by a split either, as long as the directory says what it said.
+    /// No split has brought the entry either, as long as the directory is the same.
     #[inline]
     pub fn add_where(&mut self, sighting: Sighting, new: u64) -> bool {
         check_reference(new);
@@ -71,7 +73,7 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
         _guard: &Guard<'_>,
         new: u64,
         mut matches: impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, CcehError> {
+    ) -> Result<Option<u64>, IndexError> {
         check_reference(new);
         let (index, hash) = (self.index, self.hash);
         loop {
@@ -85,7 +87,7 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
                 *self.keys += 1;
                 return Ok(None);
             }
-            // A split would not make room of what is damaged.
+            // A split would not make room of damaged entries.
             index.prove_absent(hash)?;
             index.split(hash, self.entry)?;
             drop(self);
@@ -157,17 +159,17 @@ impl<M: NodeMemory> CcehIndex<M> {
     /// Adds a key that is known to be absent.
     ///
     /// # Errors
-    /// [`CcehError::Full`], [`CcehError::Crowded`] or [`CcehError::Space`]; the key is not added then.
+    /// [`IndexError::Full`], [`IndexError::Crowded`] or [`IndexError::Space`]; the key is not added then.
     ///
     /// # Panics
     /// If the reference is zero.
-    pub fn insert(&self, guard: &Guard<'_>, hash: u64, reference: u64) -> Result<(), CcehError> {
+    pub fn insert(&self, guard: &Guard<'_>, hash: u64, reference: u64) -> Result<(), IndexError> {
         self.upsert(guard, hash, reference, |_| false).map(|_| ())
     }
 
-    /// Lets the key with this hash name `new`: in place of the reference for which `matches` says yes, which it returns,
-    /// or beside all others. One lock and one look at each bucket, for a writer that need not know the old reference
-    /// beforehand. `matches` must not call the index.
+    /// Lets the key with this hash name `new`: in place of the reference for which `matches` says yes, which
+    /// it returns, or beside all others. One lock and one look at each bucket, for a writer that need not
+    /// know the old reference beforehand. `matches` must not call the index.
     ///
     /// # Errors
     /// As for [`insert`](CcehIndex::insert); nothing is changed then.
@@ -181,7 +183,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         hash: u64,
         new: u64,
         matches: impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, CcehError> {
+    ) -> Result<Option<u64>, IndexError> {
         self.lock(hash).upsert(guard, new, matches)
     }
 

@@ -1,17 +1,18 @@
 //! Nodes and chunks by their numbers, and where they come from.
 //!
-//! A zone of the index holds nodes or chunks, and never anything else: a number that once named a node names a node for ever,
-//! so a hint may be followed at any time. A number is the zone's place in the chain and the unit's place in the zone, which
-//! both stay as they are when the index is opened again.
+//! A zone of the index holds nodes or chunks, and never anything else: a number that once named a node names
+//! a node for ever, so a hint may be followed at any time. A number is the zone's place in the chain and the
+//! unit's place in the zone, which both stay as they are when the index is opened again.
 //!
-//! Which units are free stands in DRAM only. After a restart all units of earlier runs are unknown; a walk over the tree
-//! (see `sweep`) finds those in use, and the others are free. So allocating costs no write to PM, no crash can leave a wrong
-//! list, and what was in flight when it crashed is free again.
+//! Which units are free stands in DRAM only. After a restart all units of earlier runs are unknown; a walk
+//! over the tree (see `sweep`) finds those in use, and the others are free. So allocating costs no write to
+//! PM, no crash can leave a wrong list, and units in flight at a crash are free again.
 
 use super::key::CHUNK_BITS;
 use super::node::{NODE, Node};
-use super::settings::{FastFairError, NUMBER_BITS, Result, damaged};
+use super::settings::{NUMBER_BITS, Result, damaged};
 use super::state::State;
+use crate::index::IndexError;
 use crate::index::chain::{Chain, HEADER, Shape};
 use crate::index::words::Words;
 use crate::space::ZoneId;
@@ -115,8 +116,8 @@ impl<W: Words> Arena<W> {
     pub(super) fn new(words: W, chain: Chain) -> Result<Arena<W>> {
         let zone = chain.zone_size();
         let units = [Kind::Nodes, Kind::Chunks].map(|kind| Units::new(kind, zone));
-        if units.iter().any(|units| units.count < 2) {
-            return Err(FastFairError::ZoneTooSmall { zone });
+        if units.iter().any(|units| units.count < 2) || !numbers_fit(chain.space.zone_count(), units) {
+            return Err(IndexError::ZoneTooSmall { bytes: NODE, zone });
         }
         let zones = (0..chain.space.zone_count()).map(|_| OnceLock::new()).collect();
         let (earlier, lists) = (AtomicUsize::new(0), SpinLock::default());
@@ -127,10 +128,10 @@ impl<W: Words> Arena<W> {
         self.units[usize::from(kind == Kind::Chunks)]
     }
 
-    /// Adds a zone to the table; those of earlier runs first. Its units are fresh, or unknown.
+    /// Adds the next zone of the chain to the table. Its units are fresh, or of earlier runs and
+    /// unknown.
     pub(super) fn add(&self, zone: ZoneId, kind: Kind, is_fresh: bool) {
-        let mut lists = self.lists.lock();
-        self.add_to(&mut lists, zone, kind, is_fresh);
+        self.add_to(&mut self.lists.lock(), zone, kind, is_fresh);
     }
 
     fn add_to(&self, lists: &mut Lists, zone: ZoneId, kind: Kind, is_fresh: bool) {
@@ -147,7 +148,7 @@ impl<W: Words> Arena<W> {
             let first = (place as u64) << units.shift;
             lists.of(kind).fresh = first + 1..first + units.count;
         } else {
-            self.earlier.store(lists.chain.len(), Ordering::Relaxed);
+            self.earlier.store(place + 1, Ordering::Relaxed);
         }
     }
 
@@ -223,24 +224,17 @@ impl<W: Words> Arena<W> {
         if !free.again.is_empty() || !free.fresh.is_empty() {
             return Ok(());
         }
-        let number = lists.chain.len();
         // A zone that others have made room for is not in the table, and is not for us.
-        let full = || FastFairError::Full(self.chain.shortage());
-        if number == self.zones.len() {
-            return Err(full());
+        if lists.chain.len() == self.zones.len() {
+            return Err(self.chain.full(1));
         }
-        let zone = self.chain.take_zone()?.ok_or_else(full)?;
-        let header = self.chain.header(zone, number as u32, kind.shape(), 0);
-        self.words.write(self.chain.space.zone_offset(zone), &header);
-        let last = *lists.chain.last().expect("an index has a first zone");
-        self.chain.link(last, zone);
+        let zone = self.chain.take_zone()?;
+        self.chain.link(&lists.chain, zone, |place| {
+            let header = self.chain.header(zone, place, kind.shape(), 0);
+            self.words.write(self.chain.space.zone_offset(zone), &header);
+        });
         self.add_to(&mut lists, zone, kind, true);
         Ok(())
-    }
-
-    /// Whether there are so many free units.
-    pub(super) fn has(&self, kind: Kind, count: u64) -> bool {
-        self.free(kind) >= count
     }
 
     /// Free units, as far as they are known.
@@ -312,7 +306,7 @@ impl<W: Words> Arena<W> {
 const _: () = assert!(HEADER <= LINE && NUMBER_BITS >= 43 && CHUNK_BITS == 48);
 
 /// Whether numbers of all units of so many zones fit their words.
-pub(super) fn numbers_fit(zones: u32, zone_size: u64) -> bool {
-    let bits = |kind| Units::new(kind, zone_size).shift + zones.next_power_of_two().ilog2();
-    zones <= 1 << 31 && bits(Kind::Nodes) <= NUMBER_BITS && bits(Kind::Chunks) <= CHUNK_BITS
+fn numbers_fit(zones: u32, units: [Units; 2]) -> bool {
+    let [nodes, chunks] = units.map(|units| units.shift + zones.next_power_of_two().ilog2());
+    zones <= 1 << 31 && nodes <= NUMBER_BITS && chunks <= CHUNK_BITS
 }

@@ -1,4 +1,4 @@
-//! Proving that an index is what it should be: for `check`, and for tests.
+//! Proving an index: for `check`, and for tests.
 
 use super::arena::Kind;
 use super::key::{Key, KeyBuf, Stored};
@@ -29,14 +29,13 @@ pub struct FastFairAudit {
 type Named = BTreeMap<u64, Option<KeyBuf>>;
 
 impl<W: Words> FastFairIndex<W> {
-    /// Walks over all nodes, and proves that keys are in order, each in the node that has it; that parents
-    /// name nodes of the tree, each by the key with which it begins; and that no node has what neither a run
-    /// nor a crash leaves. Nobody writes meanwhile, and nothing is changed. When all units are
-    /// [known](FastFairIndex::sweep) and nothing waits for readers, those not in the tree are
-    /// [free](super::FastFairStats).
+    /// Walks over all nodes. It proves that keys are in order, each in its node, that parents name nodes of
+    /// the tree by the keys with which they begin, and that a run or a crash has left every word. Nobody
+    /// writes meanwhile, and nothing is changed. When all units are [known](FastFairIndex::sweep) and nothing
+    /// waits for readers, those not in the tree are [free](super::FastFairStats).
     ///
     /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) where it is not so.
+    /// [`IndexError::Space`](crate::index::IndexError::Space) where it is not so.
     pub fn audit(&self, _guard: &Guard<'_>) -> Result<FastFairAudit> {
         let mut audit = FastFairAudit {
             nodes_all: self.arena.capacity(Kind::Nodes),

@@ -1,10 +1,11 @@
 //! Walking over keys against their order, while the index changes.
 //!
-//! Links lead to the right only. So each step goes down from the root, to a leaf whose keys begin below the last key that was told,
-//! and reads from where they begin. Inner nodes are read as they are, and may lead too far to the left: the links lead on
-//! from there, until a leaf ends behind what is to come. The keys told then are all that stood, at one moment, between two keys,
-//! and the walk goes on before the lower of them. So a key that is present from the first call to the last is seen exactly
-//! once, whatever splits and removals happen in between.
+//! Links lead to the right only. So each step goes down from the root, to a leaf whose keys begin below the
+//! last key that was told, and reads from where they begin. Inner nodes are read as they are, and may lead
+//! too far to the left: the links lead on from there, until a leaf ends behind the keys to come. The keys
+//! told then are all that stood, at one moment, between two keys, and the walk goes on before the lower of
+//! them. So a key that is present from the first call to the last is seen exactly once, whatever splits and
+//! removals happen in between.
 
 use super::key::{Key, KeyBuf, Stored};
 use super::node::Entry;
@@ -27,7 +28,7 @@ pub struct BackCursor {
 
 impl BackCursor {
     /// Behind the last key that is not above this bound.
-    pub fn from(bound: Bound<&[u8]>) -> BackCursor {
+    pub(super) fn from(bound: Bound<&[u8]>) -> BackCursor {
         let (before, counts) = match bound {
             Bound::Included(key) => (Some(key), true),
             // Longer than any key: none lies between it and its beginning.
@@ -38,19 +39,16 @@ impl BackCursor {
         BackCursor { before, counts, finished: false }
     }
 
-    /// Goes to what is lower than this key.
+    /// Goes to the keys below this one.
     fn go_before(&mut self, key: Option<KeyBuf>) {
         (self.finished, self.before, self.counts) = (key.is_none(), key, false);
     }
 }
 
 impl<W: Words> FastFairIndex<W> {
-    /// Calls `each` with the next keys and their values, against their order, at most `limit` of them, and those of one leaf; false,
-    /// without a call, at the end. What `each` is told is durable.
-    ///
-    /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
-    pub fn prev_batch(
+    /// Calls `each` with the next keys and their values, against their order, at most `limit` of them, and
+    /// those of one leaf; false, without a call, at the end. The entries are durable.
+    pub(super) fn scan_back(
         &self,
         guard: &Guard<'_>,
         cursor: &mut BackCursor,
@@ -74,8 +72,8 @@ impl<W: Words> FastFairIndex<W> {
         Ok(told > 0)
     }
 
-    /// Entries in their order that come right before a cursor, and the key from which on they are all that there are; `None` if there
-    /// are no lower ones.
+    /// Entries in their order that come right before a cursor, and the key from which on they are all that
+    /// there are; `None` if there are no lower ones.
     fn read_before(&self, guard: &Guard<'_>, cursor: &BackCursor) -> Result<(Vec<Entry>, Option<KeyBuf>)> {
         let mut low = self.low_of(cursor)?;
         loop {
@@ -96,8 +94,8 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// Where the keys of the leaf begin that has the key right before a cursor, or those of one further to the left; `None` for the
-    /// first leaf.
+    /// Where the keys of the leaf begin that has the key right before a cursor, or those of one further to
+    /// the left; `None` for the first leaf.
     fn low_of(&self, cursor: &BackCursor) -> Result<Option<KeyBuf>> {
         let mut node = self.top_node()?;
         let (mut level, mut hops, mut low) = (node.level()?, Hops::default(), None);

@@ -1,18 +1,13 @@
 //! Keys kept in chunks: those that are not of eight bytes.
 //!
-//! A chunk is a line of PM. It is written whole before anything names it, is never changed while anything does, and every
-//! key in chunks is named by one word of the tree only: a separator has a copy of its own. So separators stay as they are
-//! whatever becomes of the key that they were made from, and when a word stops naming chunks they are free as soon as the
-//! readers of that moment are gone.
+//! A chunk is a line of PM. It is written whole before anything names it, and does not change while anything
+//! does. One word of the tree names each key in chunks: a separator has a copy of its own. So a separator
+//! outlives the key that it was made from, and the chunks of a word that stops naming them are free as soon
+//! as the readers of that moment are gone.
 //!
-//! ```text
-//! chunk        0    bits 0..=47 number of the next chunk, or 0; bits 48..=63 bytes of the key from here on
-//!              8    56 bytes of the key
-//! ```
-//!
-//! Such a key costs 64 bytes of PM for each 56 begun, and one more fence when it is added. A damaged separator would lead to
-//! the wrong node, where other keys seem absent. So a comparison that counts reads all lines of the key, and proves them by
-//! the fingerprint; others read lines until the order is known.
+//! A damaged separator would lead to the wrong node, where other keys seem absent. So a comparison that
+//! counts reads all lines of the key, and proves them by the fingerprint; others read lines until the order
+//! is known.
 
 use super::arena::{Arena, Kind};
 use super::key::{CHUNK_BITS, Key, KeyBuf, Stored};
@@ -86,7 +81,7 @@ impl<W: Words> Arena<W> {
         Ok(result.or_else(|| act.map(|act| act(&long))).expect("the key is given once"))
     }
 
-    /// The same with a key that its fingerprint proves.
+    /// Calls `act` with a key that its fingerprint proves.
     #[inline]
     fn with_proved<T>(&self, stored: Stored, act: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self.with_kept(stored, |bytes| stored.may_be(bytes).then(|| act(bytes)))? {
@@ -150,7 +145,7 @@ impl<W: Words> Arena<W> {
         }
     }
 
-    /// The chunks of a key that stands in a node, which is proved: nobody else's are among them.
+    /// The chunks of a key that stands in a node. The key is proved, so they are its own.
     pub(super) fn chunks_of(&self, stored: Stored) -> Result<Vec<u64>> {
         let mut chunks = Vec::new();
         self.prove(stored)?;

@@ -1,11 +1,12 @@
 //! Keys: as callers give them, and as they stand in nodes.
 //!
-//! A key of exactly eight bytes stands in the key word, as the number that it is in big-endian order. Any other is kept in
-//! chunks (see `blob`), and the key word names the first of them and has sixteen bits of a hash, by which a lookup tells
-//! almost all other keys apart without reading them. Which of the two it is, the highest bit of the word beside it says: of
-//! the value, the child or the sibling.
+//! A key of exactly eight bytes stands in the key word, as the number that it is in big-endian order. Any
+//! other is kept in chunks (see `blob`). Its key word names the first chunk and has sixteen bits of a hash,
+//! by which a lookup tells almost all other keys apart without reading them. Which of the two it is, the
+//! highest bit of the word beside it says: of the value, the child or the sibling.
 
-use super::settings::{FastFairError, KEY_MAX, Result};
+use super::settings::{KEY_MAX, Result};
+use crate::index::IndexError;
 use twox_hash::XxHash3_64;
 
 /// Bits of a chunk's number.
@@ -56,7 +57,7 @@ impl Key<'_> {
     /// The key of these bytes.
     pub(super) fn new(bytes: &[u8]) -> Result<Key<'_>> {
         if bytes.len() > KEY_MAX {
-            return Err(FastFairError::KeyTooLong { len: bytes.len() });
+            return Err(IndexError::KeyTooLong { len: bytes.len(), max: KEY_MAX });
         }
         Ok(Key::of(bytes))
     }

@@ -1,5 +1,5 @@
-//! What a change may need, taken before any lock: so no lock is held while a zone is added, and a change that is refused
-//! has changed nothing.
+//! What a change may need, taken before any lock: so no lock is held while a zone is added, and a change that
+//! is refused has changed nothing.
 
 use super::arena::{Arena, Kind};
 use super::blob::chunks_for;
@@ -83,6 +83,15 @@ impl<'a, W: Words> Kit<'a, W> {
         let count = chunks_for(bytes.len()).min(self.chunks.len());
         let chunks = self.chunks.split_off(self.chunks.len() - count);
         self.arena().write_kept(bytes, &chunks)
+    }
+}
+
+impl<W: Words> FastFairIndex<W> {
+    /// Makes sure, as far as other callers leave it so, that so many keys of so many bytes each can be added.
+    pub(super) fn keep_room(&self, guard: &Guard<'_>, keys: usize, len: usize) -> Result<()> {
+        let chunks = if len == size_of::<u64>() { 0 } else { 2 * chunks_for(len) };
+        // Each may have to split a leaf, and have a copy of its key made for the link.
+        Kit::new(self, guard).fill(keys, keys * chunks)
     }
 }
 

@@ -9,8 +9,7 @@ use super::settings::NUMBER_BITS;
 pub(super) const KEPT: u64 = 1 << 63;
 /// The bit of a second word that says that there is no value or number.
 pub(super) const VACANT: u64 = 1 << 62;
-/// The second word of an entry that holds nothing, with more to come behind it; and of the second link while
-/// the first one counts.
+/// The second word of an empty entry with more behind it; and of the second link while the first one counts.
 pub(super) const HOLE: u64 = 0xE5B9_6A3C_D214_7F93;
 /// The second word of an entry with nothing behind it, and of a link to no node.
 pub(super) const END: u64 = 0x5A46_95C3_2DEB_806C;

@@ -1,32 +1,19 @@
-//! Nodes: how they lie in PM, and how they are read while somebody changes them.
+//! Nodes: how they are read while a thread changes them. `docs/FORMAT.md` draws them.
 //!
-//! ```text
-//! node         0    meta 8         bits 0..=7 level, from 0 at the leaves; bits 8..=63 a constant
-//!              8    leftmost 8     of an inner node, the child for keys below the first separator: number and check
-//!              16   link           the lowest key that is not the node's, then the sibling that has it
-//!              32   next link      the same; unless its second word is a hole's, it counts instead
-//!              48   29 entries     key word, then value word or child
-//! second word  bit 63              whether the key word before it names chunks
-//!              bit 62              set if there is no value or number: then the word is one of two constants
-//!              bits 0..=61         value; of a separator and of a link, number of a node in 0..=42, check in 43..=61
-//! ```
-//!
-//! Entries stand in order, with holes among them. An entry that holds nothing and whose second word is the
-//! one for an end ends the node: there is nothing behind it.
-//!
-//! A hole, an end, a value and a zero differ in many bits each. So a bit that flips makes none of them into
-//! another, and a line or a page of zeros is no end either: whoever comes upon such a word is told that the
-//! node is damaged. Separators and links, which lead to many keys, have a check over key word and number. An entry of a leaf
-//! has no room for one, so a lookup that finds no key where the order would have it looks at all entries.
+//! Entries stand in order, with holes among them; an end has nothing behind it. A hole, an end, a value and a
+//! zero differ in many bits each. So a flipped bit makes none of them into another, and zeros are no end
+//! either: such a word is told as damage. Separators and links, which lead to many keys, have a check over
+//! key word and number. An entry of a leaf has no room for one, so a lookup that finds no key where the order
+//! would have it looks at all entries.
 //!
 //! # Reading without a lock
 //!
-//! A writer changes an entry in three steps: no value, the new key, the new value. So no key ever stands beside a value that is
-//! not its own, and a reader that finds the same value before and after it has read the key has read an entry that was
-//! there. A writer that makes room copies entry by entry to the next position, beginning beside a hole, so each is at all
-//! times in one of two neighbouring positions or in both. Who reads in the direction of the move misses none, and drops
-//! the second of two equal keys. The paper has two equal pointers for this (section 3.1), and then needs pointers that
-//! differ; values may be equal here.
+//! A writer changes an entry in three steps: no value, the new key, the new value. So no key ever stands
+//! beside a value that is not its own. A reader that finds the same value before and after the key has read
+//! an entry that was there. A shift copies entry by entry to the next position, beginning beside a hole, so
+//! each entry is at all times in one of two neighbouring positions or in both. A reader in the direction of
+//! the move misses none, and drops the second of two equal keys. (The paper has two equal pointers, section
+//! 3.1, and so needs pointers that differ.)
 
 use super::arena::Arena;
 use super::key::{Key, Stored};
@@ -34,6 +21,7 @@ use super::link::{END, HOLE, KEPT, Link, VACANT, is_broken, marked, unmarked};
 use super::settings::{Result, damaged};
 use super::shift::Locked;
 use super::state::{Seen, State};
+use crate::index::hint::Hint;
 use crate::index::words::Words;
 use quipu_medium::{LINE, WORD};
 use std::cmp::Ordering;
@@ -42,8 +30,6 @@ use std::cmp::Ordering;
 pub(super) const NODE: u64 = 512;
 /// Lines that are asked for ahead of a lookup: half of a node.
 const LINES_AHEAD: u64 = NODE / LINE / 2;
-/// Bits of a hint that say a position.
-pub(super) const SLOT_BITS: u32 = 5;
 /// Entries of a node.
 pub(super) const SLOTS: usize = ((NODE - FIRST) / ENTRY) as usize;
 
@@ -63,7 +49,7 @@ const LEVEL_MASK: u64 = 0xFF;
 const LEVEL_MAX: u32 = 40;
 
 const _: () = {
-    assert!(SLOTS == 29 && SLOTS <= 1 << SLOT_BITS && FIRST + SLOTS as u64 * ENTRY == NODE);
+    assert!(SLOTS == 29 && SLOTS <= 1 << Hint::SLOT_BITS && FIRST + SLOTS as u64 * ENTRY == NODE);
     // No entry lies in two lines, and both links lie in the first.
     assert!(
         LINE.is_multiple_of(ENTRY)
@@ -139,8 +125,8 @@ impl<'a, W: Words> Node<'a, W> {
         FIRST + slot as u64 * ENTRY
     }
 
-    /// The level. Levels are one bit apart; but a root that has become a leaf has a leftmost child, and below any other that has
-    /// changed, no node is of the level that it should be of.
+    /// The level. Levels are one bit apart; but a root that has become a leaf has a leftmost child, and below
+    /// any other that has changed, no node is of the level that it should be of.
     #[inline]
     pub(super) fn level(&self) -> Result<u32> {
         let meta = self.load(META);
@@ -152,7 +138,7 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(level)
     }
 
-    /// The node, which somebody named as one of this level.
+    /// The node, which was named as one of this level.
     #[inline]
     pub(super) fn of_level(self, level: u32) -> Result<Node<'a, W>> {
         if self.load(META) == meta(level) { Ok(self) } else { damaged("a node of the index", self.place) }
@@ -196,7 +182,7 @@ impl<'a, W: Words> Node<'a, W> {
         quipu_medium::arch::prefetch_to_write(std::ptr::from_ref(self.state));
     }
 
-    /// Asks for the lines that most lookups look at, which begin with the first entry, and for that of the state.
+    /// Asks for the first lines, which most lookups read, and for that of the state.
     pub(super) fn prefetch_first(&self) {
         (0..LINES_AHEAD).for_each(|line| self.arena.words.prefetch(self.place + line * LINE));
         quipu_medium::arch::prefetch_to_write(std::ptr::from_ref(self.state));
@@ -233,7 +219,7 @@ impl<'a, W: Words> Node<'a, W> {
         }
     }
 
-    /// Calls `each` with the entries, in order or, if somebody moves them to the left, in reverse, until it says no.
+    /// Calls `each` with the entries until it says no: in order, or in reverse while they move to the left.
     #[inline]
     fn walk(&self, is_left: bool, mut each: impl FnMut(Entry) -> Result<bool>) -> Result<()> {
         for slot in 0..SLOTS {
@@ -250,8 +236,8 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(())
     }
 
-    /// Passes the entries whose key words are below this one, and those that are kept in chunks, as far as a look without care
-    /// can tell.
+    /// Passes the entries whose key words are below this one, and those that are kept in chunks, as far as a
+    /// look without care can tell.
     #[inline]
     fn pass(&self, word: u64) -> Passed {
         let mut passed = Passed { at: None, last: None, is_mixed: false };
@@ -274,8 +260,9 @@ impl<'a, W: Words> Node<'a, W> {
         passed
     }
 
-    /// Whether no entry from this position on has this key word, and none is broken, as far as a look without care can tell. Entries
-    /// that move to the right are not missed: each is in its new position before it leaves the old one.
+    /// Whether no entry from this position on has this key word, and none is broken, as far as a look without
+    /// care can tell. Entries that move to the right are not missed: each is in its new position before it
+    /// leaves the old one.
     #[inline]
     fn is_nowhere(&self, from: usize, word: u64) -> bool {
         for slot in from..SLOTS {
@@ -296,14 +283,15 @@ impl<'a, W: Words> Node<'a, W> {
     pub(super) fn search(&self, key: &Key<'_>, seen: Seen) -> Result<Option<Entry>> {
         let is_left = seen.is_left();
         if let (Key::Word(word), false) = (key, is_left) {
-            // What was passed was lower, be it what stood there before or what came from the left and was passed there too. Only
-            // the entry at which this ends is looked at with care.
+            // The passed entries were lower: those that stood there, and those that came from the left and
+            // were passed there too. Only the entry at which this ends is looked at with care.
             let Passed { at, is_mixed, .. } = self.pass(*word);
             let entry = at.and_then(|slot| self.entry(slot)).filter(|entry| key.is_likely(entry.key));
             if entry.is_some() {
                 return Ok(entry);
             }
-            // It is not where the order would have it: if it is nowhere behind either, no damaged neighbour hides it.
+            // It is not in its place by the order. If it is nowhere behind either, no damaged neighbour hides
+            // it.
             if !is_mixed && self.is_nowhere(at.unwrap_or(SLOTS), *word) {
                 return Ok(None);
             }
@@ -321,9 +309,10 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(found)
     }
 
-    /// Of an inner node, the child for a key, and whether there is a separator above it. What is read while the node changes
-    /// may be a child further to the left, from which links lead on. A damaged separator that leads astray is the last one that
-    /// is not above the key, or the first one that is: these are proved.
+    /// Of an inner node, the child for a key, and whether there is a separator above it. What is read while
+    /// the node changes may be a child further to the left, from which links lead on. A damaged separator
+    /// that leads astray is the last one that is not above the key, or the first one that is: these are
+    /// proved.
     #[inline]
     pub(super) fn route(&self, key: &Key<'_>) -> Result<(u64, bool)> {
         if let Key::Word(word) = key
@@ -339,7 +328,8 @@ impl<'a, W: Words> Node<'a, W> {
         Ok((child, above.is_some()))
     }
 
-    /// The same among separators that are not kept in chunks, unless somebody changes one of those that count, or it is damaged.
+    /// As [`route`](Node::route), for separators outside of chunks; `None` if one that counts changes or is
+    /// damaged.
     #[inline]
     fn route_word(&self, word: u64) -> Option<(u64, bool)> {
         // What is broken is mixed.
@@ -361,13 +351,13 @@ impl<'a, W: Words> Node<'a, W> {
         Some((child, at.is_some()))
     }
 
-    /// How many of the entries have keys up to this one; each of those before the last was in order with it when it was read.
+    /// How many of the entries have keys up to this one.
     pub(super) fn rank(&self, entries: &[Entry], key: &Key<'_>) -> Result<usize> {
         self.rank_of(entries, key, true)
     }
 
-    /// How many of the entries have lower keys, or this one, if it counts. A damaged key that has misled the search is one of
-    /// the two beside its end, which are proved.
+    /// How many of the entries have lower keys, or this one, if it counts. A damaged key that has misled the
+    /// search is one of the two beside its end, which are proved.
     pub(super) fn rank_of(&self, entries: &[Entry], key: &Key<'_>, counts: bool) -> Result<usize> {
         let (mut low, mut high) = (0, entries.len());
         while low < high {
@@ -384,8 +374,8 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(low)
     }
 
-    /// The first entry that is looked for, of a node that nobody is changing. It is settled, so there is
-    /// nothing wrong with it.
+    /// The first entry for which `is_it` says yes, of a node that no thread is changing. It is settled, so
+    /// there is nothing wrong with it.
     pub(super) fn find(&self, is_it: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let mut found = None;
         let end = self.walk(false, |entry| {
@@ -400,7 +390,7 @@ impl<'a, W: Words> Node<'a, W> {
         self.entries_of(false)
     }
 
-    /// All entries, in order, of a node that somebody may be changing.
+    /// All entries, in order, of a node that may be changing.
     pub(super) fn entries_seen(&self, seen: Seen) -> Result<Vec<Entry>> {
         let mut entries = self.entries_of(seen.is_left())?;
         if seen.is_left() {
@@ -444,7 +434,7 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(is_behind.then_some(link))
     }
 
-    /// Makes the node durable for a reader, who acts on what it has read of it.
+    /// Makes the node durable for a reader that acts on it.
     #[cold]
     pub(super) fn help(&self) {
         self.arena.words.help(self.place, NODE);

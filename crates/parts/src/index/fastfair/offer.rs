@@ -1,29 +1,23 @@
-//! What a FAST&FAIR index offers a store over logs: it has the keys, so it asks nobody, and answers what is durable.
+//! A FAST&FAIR index as a store over logs uses it. It has the keys, so it asks no caller, and answers
+//! durably.
 
 use super::back::BackCursor;
+use super::key::Key as Sought;
 use super::scan::ScanCursor;
-use super::settings::{FastFairError, Hint, KEY_MAX};
+use super::settings::{FastFairStats, KEY_MAX, VALUE_BITS};
 use super::tree::FastFairIndex;
 use super::unflushed::Unflushed;
+use super::write::{check_value, slot_of};
 use crate::epoch::Guard;
+use crate::index::hint::Hint;
 use crate::index::words::Words;
 use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::space::{Feature, ZoneId};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
-impl From<FastFairError> for IndexError {
-    fn from(error: FastFairError) -> IndexError {
-        match error {
-            FastFairError::Full(shortage) => IndexError::Full(shortage),
-            FastFairError::Space(error) => error.into(),
-            other => IndexError::Other(other.to_string().into()),
-        }
-    }
-}
-
 impl<W: Words> Index for FastFairIndex<W> {
-    const WORD_BITS: u32 = 62;
+    const WORD_BITS: u32 = VALUE_BITS;
     const DURABLE: bool = true;
     const NEVER_FAILS: bool = false;
     const HINTS: bool = true;
@@ -34,17 +28,17 @@ impl<W: Words> Index for FastFairIndex<W> {
 
     #[inline]
     fn prefetch(&self, key: Key<'_>) {
-        let _ = self.prefetch_key(key.bytes);
+        let _ = self.prefetch_leaf(key.bytes);
     }
 
     #[inline]
     fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
-        self.prefetch_key(key.bytes).map(Hint::to_bits)
+        self.prefetch_leaf(key.bytes).map(Hint::bits)
     }
 
     #[inline]
     fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
-        self.peek(guard, key.bytes).ok().flatten()
+        self.value_of::<false>(guard, key.bytes).ok().flatten()
     }
 
     #[inline(always)]
@@ -55,20 +49,34 @@ impl<W: Words> Index for FastFairIndex<W> {
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         // No key that is too long can have been added.
-        if key.bytes.len() > KEY_MAX { Ok(None) } else { Ok(self.get(guard, key.bytes)?) }
+        if key.bytes.len() > KEY_MAX {
+            return Ok(None);
+        }
+        self.value_of::<true>(guard, key.bytes)
     }
 
     fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
-        Ok(self.names(guard, key.bytes, word)?)
+        Ok(self.value_of::<false>(guard, key.bytes)? == Some(word))
     }
 
     #[inline]
     fn hint(&self, guard: &Guard<'_>, key: Key<'_>) -> Result<Option<u64>, IndexError> {
-        Ok(Some(self.locate_as::<false>(guard, key.bytes)?.hint.to_bits()))
+        let key = Sought::new(key.bytes)?;
+        let (node, entry) = self.find::<false>(guard, &key)?;
+        let slot = match entry {
+            Some(entry) => entry.slot,
+            // Good enough for a hint: entries may move.
+            None => {
+                let entries = node.entries()?;
+                let behind = node.rank(&entries, &key)?;
+                behind.checked_sub(1).map_or(0, |last| entries[last].slot)
+            }
+        };
+        Ok(Some(Hint::new(node.number, slot).bits()))
     }
 
     fn make_room(&self, guard: &Guard<'_>, keys: usize, key_len: usize) -> Result<(), IndexError> {
-        Ok(self.make_room(guard, keys, key_len)?)
+        self.keep_room(guard, keys, key_len)
     }
 
     #[inline]
@@ -81,16 +89,21 @@ impl<W: Words> Index for FastFairIndex<W> {
         _matches: impl FnMut(u64) -> bool,
         _rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError> {
-        let at = |hint| self.upsert_at(guard, Hint::from_bits(hint), key.bytes, new).transpose();
-        match near.and_then(at).transpose()? {
-            Some(old) => Ok(Some(old)),
-            None => Ok(self.upsert(guard, key.bytes, new)?.old),
+        check_value(new);
+        let key = Sought::new(key.bytes)?;
+        if let Some(hint) = near
+            && let Some(old) = self.put_at(Hint::from_bits(hint), &key, new)?
+        {
+            return Ok(Some(old));
         }
+        self.put(guard, &key, new)
     }
 
     #[inline]
     fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError> {
-        Ok(self.replace(guard, key.bytes, old, new)?)
+        check_value(new);
+        let found = self.lock_entry(guard, &Sought::new(key.bytes)?, |value| value == old)?;
+        Ok(found.map(|(leaf, entry)| leaf.set_value(entry, new)).is_some())
     }
 
     #[inline]
@@ -100,18 +113,20 @@ impl<W: Words> Index for FastFairIndex<W> {
         key: Key<'_>,
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.take(guard, key.bytes)?)
+        self.remove(guard, &Sought::new(key.bytes)?)
     }
 
     #[inline]
     fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        match hint {
-            Some(hint) => self.prefetch(Hint::from_bits(hint)),
-            None => return self.prefetch_key(key.bytes).map(Hint::to_bits),
+        let Some(bits) = hint else { return self.prefetch_to_write(key) };
+        let hint = Hint::from_bits(bits);
+        if let Some(node) = self.arena.find_node(hint.node()) {
+            node.prefetch(slot_of(hint));
         }
-        hint
+        Some(bits)
     }
 
+    /// By a hint, an entry is known by its value alone, so two keys of one value may be confused.
     #[inline]
     fn repoint(
         &self,
@@ -121,29 +136,45 @@ impl<W: Words> Index for FastFairIndex<W> {
         old: u64,
         new: u64,
     ) -> Result<Option<Repointed<Unflushed>>, IndexError> {
-        let at = |hint| self.replace_at_unflushed(guard, Hint::from_bits(hint), old, new);
-        if let Some(unflushed) = hint.and_then(at) {
-            return Ok(Some(Repointed { unflushed, by_hint: true }));
+        check_value(new);
+        if let Some((leaf, entry)) = hint.and_then(|hint| self.lock_at(Hint::from_bits(hint), old)) {
+            return Ok(Some(Repointed { unflushed: self.set_unflushed(&leaf, entry, new), by_hint: true }));
         }
-        let found = self.replace_unflushed(guard, key.bytes, old, new)?;
-        Ok(found.map(|unflushed| Repointed { unflushed, by_hint: false }))
+        let found = self.lock_entry(guard, &Sought::new(key.bytes)?, |value| value == old)?;
+        Ok(found.map(|(leaf, entry)| Repointed {
+            unflushed: self.set_unflushed(&leaf, entry, new),
+            by_hint: false,
+        }))
     }
 
     fn persist(&self, _guard: &Guard<'_>, unflushed: &mut Vec<Unflushed>) {
-        self.persist_all(unflushed.drain(..));
+        self.persist_all(unflushed);
     }
 
+    /// Looks at few keys only.
     fn next_batch(
         &self,
         guard: &Guard<'_>,
         cursor: &mut ScanCursor,
         out: &mut Vec<u64>,
     ) -> Result<bool, IndexError> {
-        Ok(self.next_values(guard, cursor, out)?)
+        let Some((entries, behind)) = self.next_leaf(guard, cursor)? else { return Ok(false) };
+        out.extend(entries.iter().map(|entry| entry.value));
+        *cursor = behind;
+        Ok(true)
     }
 
+    /// Of an index that has been opened, and not made, this walks over all leaves.
     fn len(&self, guard: &Guard<'_>) -> Result<u64, IndexError> {
-        Ok(self.len(guard)?)
+        if let Some(keys) = self.count.get() {
+            return Ok(keys);
+        }
+        let (mut keys, mut cursor) = (0, ScanCursor::default());
+        while let Some((entries, behind)) = self.next_leaf(guard, &cursor)? {
+            keys += entries.len() as u64;
+            cursor = behind;
+        }
+        Ok(keys)
     }
 
     fn audit(&self, guard: &Guard<'_>, _is_word: &dyn Fn(u64) -> bool) -> Result<(), IndexError> {
@@ -152,18 +183,19 @@ impl<W: Words> Index for FastFairIndex<W> {
     }
 
     fn stats(&self) -> IndexStats {
-        let stats = self.stats();
-        IndexStats { bytes: stats.bytes, pm_bytes: stats.pm_bytes, splits: stats.splits, records_read: 0 }
+        let FastFairStats { bytes, pm_bytes, splits, .. } = self.stats();
+        IndexStats { bytes, pm_bytes, splits, records_read: 0 }
     }
 
     fn growth(&self) -> IndexGrowth {
         let (zones, is_linking) = self.arena.chain.growth();
+        let is_splitting = self.splitting.load(Ordering::Relaxed) != 0;
         let [splits, removals] = [&self.splits, &self.removals].map(|count| count.load(Ordering::Relaxed));
-        IndexGrowth { is_splitting: self.growing(), is_linking, splits, removals, zones }
+        IndexGrowth { is_splitting, is_linking, splits, removals, zones }
     }
 
     fn zones(&self) -> Vec<ZoneId> {
-        self.zones()
+        self.arena.zones()
     }
 }
 
@@ -182,7 +214,7 @@ impl<W: Words> BothWays for FastFairIndex<W> {
         limit: usize,
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError> {
-        Ok(self.next_batch(guard, scan, limit, each)?)
+        self.scan(guard, scan, limit, each)
     }
 
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
@@ -196,6 +228,6 @@ impl<W: Words> BothWays for FastFairIndex<W> {
         limit: usize,
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError> {
-        Ok(self.prev_batch(guard, scan, limit, each)?)
+        self.scan_back(guard, scan, limit, each)
     }
 }

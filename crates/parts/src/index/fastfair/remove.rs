@@ -1,16 +1,18 @@
-//! Nodes that have become empty leave the tree, and are used again.
+//! Empty nodes leave the tree, and are used again.
 //!
-//! The left sibling takes over the keys of the node, by taking over its link: one change in one line. The pointer in the parent
-//! goes first, durably; in between, and after a crash there, the node is one to which only its sibling leads, as after a split.
-//! The parent, the left sibling and the node are locked, in this order, which is down and to the right, and nobody else holds a
-//! lock while waiting for another. So the node is retired before anybody can find that the parent does not know it.
+//! The left sibling takes over the keys of the node, by taking over its link: one change in one line. The
+//! pointer in the parent goes first, durably; in between, and after a crash there, the node is one to which
+//! only its sibling leads, as after a split. The parent, the left sibling and the node are locked, in this
+//! order, which is down and to the right, and nobody else holds a lock while waiting for another. So the node
+//! is retired before anybody can find that the parent does not know it.
 //!
-//! A node that is the leftmost child has its left sibling under another parent, and stays while its parent has other
-//! children; when it is the only one, the parent goes first, in the same way. So there is at most one empty leaf for every
-//! inner node, and the leftmost nodes of the levels, which stay.
+//! A leftmost child has its left sibling under another parent, and stays while its parent has other children.
+//! When it is the only child, the parent goes first, in the same way. So there is at most one empty leaf for
+//! every inner node, and the leftmost nodes of the levels, which stay.
 //!
-//! Whoever is on the way to a retired node begins again at the root; its number is used again when all of these are gone
-//! (see [`epoch`](crate::epoch)). The paper does not say what becomes of empty nodes.
+//! A thread on the way to a retired node begins again at the root. The number of the node is used again when
+//! all such threads are gone (see [`epoch`](crate::epoch)). The paper does not say what becomes of empty
+//! nodes.
 
 use super::arena::Kind;
 use super::key::{Key, KeyBuf};
@@ -38,8 +40,8 @@ enum Removal {
 }
 
 impl<W: Words> FastFairIndex<W> {
-    /// Takes a leaf out of the tree that was seen to be empty, and above it what then has only one child. `key` is one of
-    /// the leaf's.
+    /// Takes a leaf out of the tree that was seen to be empty, and above it what then has only one child.
+    /// `key` is one of the leaf's.
     pub(super) fn remove_leaf(&self, guard: &Guard<'_>, number: u64, key: &Key<'_>) -> Result<()> {
         let (mut level, mut number) = (0, number);
         loop {

@@ -1,11 +1,11 @@
 //! What a crash has left of a node, told from damage, and set right.
 //!
-//! A crash leaves four things: a link on its way; entries that a split had given to the sibling, above the
-//! link's key; an entry twice, in neighbouring positions, on its way from one to the other; and ends and
-//! holes that are not yet what they will be. Nothing else is taken for what a crash has left. An entry that a
-//! split had given away is in the sibling, as a key of it: nobody comes to the sibling but through this node
-//! before this node is settled, so no key has left it. And no entry of the node itself stands behind an end.
-//! Whatever else there is is damage, and stays as it is.
+//! A crash leaves four things. There may be a link on its way. There may be entries above the link's key that
+//! a split had given to the sibling. An entry may stand twice, in neighbouring positions, on its way from one
+//! to the other. Ends and holes may be unfinished. Nothing else counts as the work of a crash. An entry that
+//! a split had given away is a key of the sibling. The sibling is reached through this node alone before this
+//! node is settled, so no key has left it. And no entry of the node itself stands behind an end. Everything
+//! else is damage, and stays as it is.
 
 use super::key::Stored;
 use super::link::{END, HOLE, Link, unmarked};
@@ -18,9 +18,6 @@ use std::cmp::Ordering;
 
 impl<W: Words> Node<'_, W> {
     /// The positions, one bit each, of entries that only a crash has left, of a node that nobody is changing.
-    ///
-    /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) for what no crash leaves.
     pub(super) fn left_by_crash(&self) -> Result<u32> {
         let link = self.link()?;
         let (mut left, mut last, mut is_ended) = (0, None, false);
@@ -36,7 +33,7 @@ impl<W: Words> Node<'_, W> {
             };
             let above = match link {
                 Some(link) => {
-                    // Not proved: a damaged key is its own affair, and what the node excludes is looked at below.
+                    // Not proved: a damaged key is its own affair, and excluded entries are looked at below.
                     let order = self.arena.order(entry.key, link.key)?;
                     (order != Ordering::Less).then_some((link, order))
                 }
@@ -61,8 +58,7 @@ impl<W: Words> Node<'_, W> {
     fn gave(&self, link: Link, order: Ordering, key: Stored, value: u64) -> Result<bool> {
         let level = self.level()?;
         let sibling = self.arena.node(link.node, self.place)?.of_level(level)?;
-        // The lowest separator of an inner node became the link's key, and its child the sibling's leftmost
-        // one.
+        // The lowest separator of an inner node became the link's key, and its child the leftmost one.
         if level > 0 && order == Ordering::Equal {
             return Ok(sibling.leftmost()? == unmarked(value));
         }
@@ -80,7 +76,7 @@ impl<W: Words> Locked<'_, W> {
     /// store. The caller has come to it through the tree.
     ///
     /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged node; nothing is changed then.
+    /// [`IndexError::Space`](crate::index::IndexError::Space) for a damaged node; nothing is changed then.
     #[cold]
     pub(super) fn settle(&self) -> Result<()> {
         self.persist(0, NODE);

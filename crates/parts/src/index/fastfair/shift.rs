@@ -1,24 +1,25 @@
-//! Changing a node, so that it can be read at every instant and after a crash at any: failure-atomic shifts (FAST'18,
-//! section 3.1), and the changes of a link on which splits and removals turn.
+//! Changing a node, so that it can be read at every instant and after a crash at any: failure-atomic shifts
+//! (FAST'18, section 3.1), and the changes of a link on which splits and removals turn.
 //!
 //! # Why a crash at any instant leaves a node that can be read
 //!
-//! - *Within a line* stores arrive in their order, so a line is as it was after one of them. Each entry lies in one
-//!   line, and is changed as: no value, key, value. So no key stands beside a value of another.
-//! - *A shift* copies the entry beside the hole, then the one beside that, and so on, and at last fills the gap. Before the first
-//!   entry that was copied to another line is overwritten, that line is flushed and fenced. So every entry is durable in its
-//!   old position, in its new one, or in both; two equal neighbours are one entry. That is a flush and a fence for every line
-//!   that is left, and one at the end.
-//! - *A removal* is one word. The hole it leaves is what the next insertion nearby fills: it shifts to the nearer hole, on either
-//!   side. The paper closes the gap with another shift, over all lines behind it; there removals cost as much as insertions.
-//! - *A link* is two words, key and sibling, that must change together. There is room for two: the new one is written beside the
-//!   old one and counts with its second word; then the old one is overwritten, and the new one taken back. All in one line.
-//! - *A split* first writes the sibling whole, fence; then changes the link: from then on the upper keys are the sibling's.
-//!   What is left of them in the node is above the link's key, and is ignored; it is made holes, durably, before the lock
-//!   is given back.
+//! - *Within a line* stores arrive in their order, so a line is as it was after one of them. Each entry lies
+//!   in one line, and is changed as: no value, key, value. So no key stands beside a value of another.
+//! - *A shift* copies the entry beside the hole, then the one beside that, and so on, and at last fills the
+//!   gap. Before the first entry that was copied to another line is overwritten, that line is flushed and
+//!   fenced. So every entry is durable in its old position, in its new one, or in both; two equal neighbours
+//!   are one entry. That is a flush and a fence for every line that is left, and one at the end.
+//! - *A removal* is one word. The next insertion nearby fills the hole: it shifts to the nearer hole, on
+//!   either side. The paper closes the gap with another shift, over all lines behind it; there removals cost
+//!   as much as insertions.
+//! - *A link* is two words, key and sibling, that must change together. There is room for two: the new one is
+//!   written beside the old one and counts with its second word; then the old one is overwritten, and the new
+//!   one taken back. All in one line.
+//! - *A split* first writes the sibling whole, fence; then changes the link: from then on the upper keys are
+//!   the sibling's. What is left of them in the node is above the link's key, and is ignored; it is made
+//!   holes, durably, before the lock is given back.
 //!
-//! What a crash has left is set right by [`settle`](Locked::settle), under the lock, before anybody changes
-//! the node again.
+//! After a crash, [`settle`](Locked::settle) repairs a node under its lock, before it changes again.
 
 use super::key::Stored;
 use super::link::{END, HOLE, Link, VACANT, second_word};
@@ -93,8 +94,9 @@ impl<'a, W: Words> Locked<'a, W> {
         }
     }
 
-    /// Adds an entry before the position `behind`, in which and behind which there are only higher keys, and before which only
-    /// lower ones. Durable when this returns; says where it stands. There is [room](Locked::has_room).
+    /// Adds an entry before the position `behind`, in which and behind which there are only higher keys, and
+    /// before which only lower ones. Durable when this returns; says where it stands. There is
+    /// [room](Locked::has_room).
     pub(super) fn add(&self, behind: usize, key: Stored, value: u64) -> usize {
         let right = (behind..SLOTS).find(|slot| self.is_vacant(*slot));
         let left = (0..behind).rev().find(|slot| self.is_vacant(*slot));
@@ -145,7 +147,7 @@ impl<'a, W: Words> Locked<'a, W> {
         self.persist(0, LINE);
     }
 
-    /// Lets the first link be what the second one is, which is taken back.
+    /// Copies the second link to the first one, and takes the second one back.
     pub(super) fn finish_link(&self, word: u64, second: u64) {
         self.store(LINK, word);
         self.store(LINK + WORD, second);
@@ -160,7 +162,7 @@ impl<'a, W: Words> Locked<'a, W> {
         self.persist(Node::<W>::at(slot), NODE - Node::<W>::at(slot));
     }
 
-    /// Takes the node out of use. Nothing leads to it any more but those who are on their way.
+    /// Takes the node out of use. Nothing leads to it any more; threads may still be on their way.
     pub(super) fn retire(self) {
         self.state.retire();
     }

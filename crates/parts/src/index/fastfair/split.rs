@@ -1,11 +1,12 @@
-//! Growth: failure-atomic in-place rebalance (FAST'18, section 3.3), and the completion of what a crash has interrupted.
+//! Growth: failure-atomic in-place rebalance (FAST'18, section 3.3), and completing interrupted splits.
 //!
-//! A node that is full gives its upper half to a sibling. The sibling is written whole before anyone can find it; then the
-//! link of the node changes, which is the split; then the parent is told. Between these the sibling is found through the
-//! link, and if a crash or a full pool keeps the parent from being told, the first writer who comes through the link tells it.
+//! A node that is full gives its upper half to a sibling. The sibling is written whole before any thread can
+//! find it; then the link of the node changes, which is the split; then the parent is told. Between these the
+//! sibling is found through the link, and if a crash or a full pool keeps the parent from being told, the
+//! first writer that comes through the link tells it.
 //!
-//! A separator is where its child's keys begin, exactly and for ever; so a parent that does not have it does not have the child,
-//! and telling it twice is noticed.
+//! A separator is where its child's keys begin, exactly and for ever; so a parent that does not have it does
+//! not have the child, and telling it twice is noticed.
 
 use super::blob::chunks_for;
 use super::key::{Key, KeyBuf, Stored};
@@ -16,6 +17,7 @@ use super::settings::Result;
 use super::shift::Locked;
 use super::tree::FastFairIndex;
 use crate::epoch::Guard;
+use crate::index::IndexError;
 use crate::index::chain::HEAD;
 use crate::index::words::Words;
 use crate::sync::point;
@@ -130,7 +132,7 @@ impl<W: Words> FastFairIndex<W> {
         Ok(())
     }
 
-    /// [`complete`](FastFairIndex::complete), unless there is no room for it: then somebody else will.
+    /// [`complete`](FastFairIndex::complete), unless there is no room for it: then a later writer will.
     pub(super) fn complete_if_room(
         &self,
         guard: &Guard<'_>,
@@ -139,12 +141,12 @@ impl<W: Words> FastFairIndex<W> {
         child: u64,
     ) -> Result<()> {
         match self.complete(guard, level, separator, child) {
-            Err(error) if error.is_full() => Ok(()),
+            Err(IndexError::Full(_)) => Ok(()),
             result => result,
         }
     }
 
-    /// Tells the parent, on this level, of a child whose keys begin with the separator, if it does not know. Nothing is locked.
+    /// Tells the parent, on this level, of a child whose keys begin with the separator. Nothing is locked.
     pub(super) fn complete(
         &self,
         guard: &Guard<'_>,
@@ -162,45 +164,21 @@ impl<W: Words> FastFairIndex<W> {
                 return Ok(());
             }
         }
-        loop {
-            let parent = self.lock(guard, separator, level)?;
-            // Whoever takes a child out of the tree has the parent's lock until it is retired.
+        let known = |parent: &Locked<'_, W>| {
+            // A node that leaves the tree has its parent locked until it is retired.
             let is_gone = self.arena.node(child, parent.place)?.state.before().is_retired();
             let entries = parent.entries()?;
-            let behind = parent.rank(&entries, separator)?;
-            let before = behind.checked_sub(1).map(|last| entries[last]);
-            let is_known = match before {
-                Some(entry) => self.arena.compare(separator, entry.key)? == cmp::Ordering::Equal,
+            let is_known = match parent.rank(&entries, separator)?.checked_sub(1) {
+                Some(last) => self.arena.compare(separator, entries[last].key)? == cmp::Ordering::Equal,
                 None => parent.leftmost()? == child,
             };
-            if is_gone || is_known {
-                return Ok(());
-            }
-            let Some(stored) = kit.key(separator) else {
-                drop(parent);
-                kit.keep_key(separator)?;
-                continue;
-            };
-            if parent.has_room() {
-                let separator = Link { key: stored, node: child };
-                parent.add(before.map_or(0, |entry| entry.slot + 1), stored, separator.number());
-                kit.use_key();
-                return Ok(());
-            }
-            match self.split(&parent, &mut kit, separator, level)? {
-                Split::Done { separator, right } => {
-                    drop(parent);
-                    self.complete_if_room(guard, level + 1, &separator.as_key(), right)?;
-                }
-                Split::Needs { chunks } => {
-                    drop(parent);
-                    kit.fill(1, chunks)?;
-                }
-            }
-        }
+            Ok((is_gone || is_known).then_some(()))
+        };
+        let number = |key| Link { key, node: child }.number();
+        self.add(guard, &mut kit, separator, level, number, known).map(|_| ())
     }
 
-    /// Gives the tree another level, above the root and its sibling; false if somebody has.
+    /// Gives the tree another level, above the root and its sibling; false if another thread has.
     fn grow(&self, kit: &mut Kit<'_, W>, level: u32, separator: &Key<'_>, child: u64) -> Result<bool> {
         let _rising = self.rising.lock();
         if self.top_level()? >= level {

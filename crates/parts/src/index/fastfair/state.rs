@@ -1,10 +1,11 @@
-//! The state of a node, one word in DRAM: its lock, its version, and whether all that stands in it is durable.
+//! The state of a node, one word in DRAM: its lock, its version, and whether all of it is durable.
 //!
-//! A reader looks at it before and after it reads the node. If it is the same *quiet* state, nothing was changed meanwhile, and
-//! what was read is durable: whoever changes a node holds its lock from before the first store until after the last
-//! fence, and what is left unflushed on purpose is counted. If it is the same state, and not quiet, the reader has seen the
-//! work of at most one writer, whose direction it knew, and makes durable what it acts on. This is the switch counter of the
-//! paper (FAST'18, section 4), with the lock that the paper has in PM.
+//! A reader looks at it before and after it reads the node. If the state is the same and *quiet*, nothing was
+//! changed meanwhile, and the words that it read are durable. A writer holds the lock from before its first
+//! store until after its last fence, and unflushed values are counted. If the state is the same and not
+//! quiet, the reader has seen the work of at most one writer, whose direction it knew, and makes the node
+//! durable. This is the switch counter of the paper (FAST'18, section 4), with the lock that the paper has in
+//! PM.
 //!
 //! ```text
 //! bit 0         locked
@@ -28,7 +29,7 @@ const UNFLUSHED: u64 = 1 << 5;
 const UNFLUSHED_MASK: u64 = 0xFFFF * UNFLUSHED;
 const VERSION: u64 = 1 << 21;
 
-/// What a state was when somebody looked.
+/// A state as a look saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen(u64);
 
@@ -119,11 +120,6 @@ impl State {
         self.0.fetch_or(SETTLED | KNOWN, Ordering::AcqRel);
     }
 
-    /// What becomes of the node is known.
-    pub(super) fn know(&self) {
-        self.0.fetch_or(KNOWN, Ordering::AcqRel);
-    }
-
     /// The node is out of the tree. The caller holds the lock.
     pub(super) fn retire(&self) {
         self.0.fetch_or(RETIRED | KNOWN, Ordering::AcqRel);
@@ -133,10 +129,10 @@ impl State {
     /// The node is used again.
     pub(super) fn reuse(&self) {
         self.0.fetch_and(!(RETIRED | SETTLED), Ordering::AcqRel);
-        self.know();
+        self.0.fetch_or(KNOWN, Ordering::AcqRel);
     }
 
-    /// Counts a value that is about to be replaced and not flushed; false if there are too many. The caller holds the lock.
+    /// Counts a value that will not be flushed; false if there are too many. The caller holds the lock.
     pub(super) fn add_unflushed(&self) -> bool {
         let add = |state: u64| (state & UNFLUSHED_MASK != UNFLUSHED_MASK).then(|| state + UNFLUSHED);
         let is_counted = self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, add).is_ok();

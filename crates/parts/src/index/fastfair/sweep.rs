@@ -1,19 +1,20 @@
 //! Finding out, after a restart, which nodes and chunks of earlier runs are in use: all others are free.
 //!
-//! The index is usable before that, and takes new zones as long as nobody knows of free units. A change that needs one goes some
-//! steps of the walk, so that no single one waits for all of it, unless the pool has no zone left. The walk goes over
-//! all levels from the root's down, each from left to right, and settles every node, so it also finishes what a crash has
-//! interrupted in nodes that nobody has come to.
+//! The index is usable before that, and takes new zones as long as no free units are known. A change that
+//! needs one goes some steps of the walk, so that no single one waits for all of it, unless the pool has no
+//! zone left. The walk goes over all levels from the root's down, each from left to right, and settles every
+//! node, so it also finishes interrupted changes in nodes that no other thread has visited.
 //!
-//! What is in use at the restart and stays so is met: a node that splits gives its entries to one further to the right, and the
-//! walk remembers a key, so it comes again to a node that has taken over from the next one. What is allocated or freed
-//! meanwhile is noted by whoever does that.
+//! The walk meets every unit that is in use at the restart and stays in use. A node that splits gives its
+//! entries to one further to the right. The walk remembers a key, so it comes again to a node that has taken
+//! over from the next one. Units that are allocated or freed meanwhile are noted then.
 
 use super::arena::Kind;
 use super::key::KeyBuf;
 use super::settings::Result;
 use super::tree::FastFairIndex;
 use crate::epoch::Guard;
+use crate::index::IndexError;
 use crate::index::words::Words;
 
 /// Nodes that a change visits before it takes another zone.
@@ -38,11 +39,11 @@ impl Sweep {
 }
 
 impl<W: Words> FastFairIndex<W> {
-    /// Finds all free nodes and chunks of earlier runs, and settles all nodes, so that hints to them are good again. For a
-    /// thread that has nothing better to do after a restart; if there is none, those who need room do it step by step.
+    /// Finds all free nodes and chunks of earlier runs, and settles all nodes, so that hints to them are good
+    /// again. For an idle thread after a restart; without one, changes that need room do it step by step.
     ///
     /// # Errors
-    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
+    /// [`IndexError::Space`](crate::index::IndexError::Space) for a damaged index.
     pub fn sweep(&self, guard: &Guard<'_>) -> Result<()> {
         while !self.sweep_some(guard, STEPS)? {}
         Ok(())
@@ -78,30 +79,13 @@ impl<W: Words> FastFairIndex<W> {
 
     /// Visits the node of a key on a level; returns where its keys end.
     fn visit(&self, level: u32, from: &KeyBuf) -> Result<Option<KeyBuf>> {
-        let key = from.as_key();
-        'root: loop {
-            let mut node = self.descend(&key, level)?;
-            let mut hops = super::tree::Hops::default();
-            loop {
-                let locked = node.lock();
-                if locked.state.before().is_retired() {
-                    continue 'root;
-                }
-                self.settle(&locked)?;
-                locked.state.know();
-                if let Some(link) = locked.sibling_for(&key)? {
-                    drop(locked);
-                    node = hops.follow(node, link, level)?;
-                    continue;
-                }
-                for entry in locked.entries()? {
-                    self.arena.know_kept(entry.key)?;
-                }
-                let Some(link) = locked.link()? else { return Ok(None) };
-                self.arena.know_kept(link.key)?;
-                return Ok(Some(self.arena.key(link.key)?));
-            }
+        let locked = self.lock_by(&from.as_key(), level, |_| Ok(()))?;
+        for entry in locked.entries()? {
+            self.arena.know_kept(entry.key)?;
         }
+        let Some(link) = locked.link()? else { return Ok(None) };
+        self.arena.know_kept(link.key)?;
+        Ok(Some(self.arena.key(link.key)?))
     }
 
     /// A node or a chunk. Nothing is locked.
@@ -110,13 +94,14 @@ impl<W: Words> FastFairIndex<W> {
             if let Some(number) = self.arena.take(kind) {
                 return Ok(number);
             }
-            // A damaged node ends the walk, so that nothing unknown is ever taken for free; the index grows all the same.
+            // A damaged node ends the walk, so no unknown unit is taken for free; the index grows all the
+            // same.
             let swept = self.sweep_some(guard, STEPS);
-            if self.arena.has(kind, 1) {
+            if self.arena.free(kind) > 0 {
                 continue;
             }
             match self.arena.extend(kind) {
-                Err(error) if error.is_full() && !matches!(swept, Ok(true)) => self.sweep(guard)?,
+                Err(IndexError::Full(_)) if !matches!(swept, Ok(true)) => self.sweep(guard)?,
                 result => result?,
             }
         }

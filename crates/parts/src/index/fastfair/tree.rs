@@ -1,25 +1,26 @@
 //! The index as its readers see it.
 
-use super::arena::Arena;
+use super::arena::{Arena, Kind};
 use super::key::Key;
 use super::link::Link;
 use super::node::{Entry, Node};
-use super::settings::{FastFairStats, Hint, Located, Result, damaged};
+use super::settings::{FastFairStats, Result, damaged};
 use super::shift::Locked;
+use super::state::Seen;
 use super::sweep::Sweep;
 use crate::epoch::Guard;
 use crate::index::count::Count;
+use crate::index::hint::Hint;
 use crate::index::words::{PmWords, Words};
-use crate::space::ZoneId;
 use crate::sync::SpinLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A FAST&FAIR index: key to value, in order of the keys.
 ///
-/// All methods may be called by many threads at once, except that two must not write the same key at the same time; replacing by
-/// value ([`replace`](FastFairIndex::replace) and its kin) may run beside the writer of the key. Guards keep
-/// nodes and chunks from being used again while somebody is on the way to them.
+/// All methods may be called by many threads at once, except that two must not write the same key at the same
+/// time. [Replacing](crate::index::Index::replace) may run beside the writer of the key. Guards keep nodes
+/// and chunks from being used again while a thread is on the way to them.
 pub struct FastFairIndex<W: Words = PmWords> {
     pub(super) arena: Arc<Arena<W>>,
     /// Number of the root, as it stands in PM.
@@ -31,8 +32,6 @@ pub struct FastFairIndex<W: Words = PmWords> {
     pub(super) splits: AtomicU64,
     pub(super) splitting: AtomicU32,
     pub(super) removals: AtomicU64,
-    /// What [`repair`](FastFairIndex::repair) clears: the link to a zone that was not committed.
-    pub(super) dangling: SpinLock<Option<u64>>,
 }
 
 impl<W: Words> FastFairIndex<W> {
@@ -47,70 +46,19 @@ impl<W: Words> FastFairIndex<W> {
             splits: AtomicU64::new(0),
             splitting: AtomicU32::new(0),
             removals: AtomicU64::new(0),
-            dangling: SpinLock::default(),
         }
     }
 
-    /// The value of a key; without locks. The answer, yes or no, is durable.
-    ///
-    /// # Errors
-    /// [`FastFairError::KeyTooLong`](super::FastFairError::KeyTooLong), or
-    /// [`FastFairError::Space`](super::FastFairError::Space) for a damaged index.
+    /// The value of a key, durable if that is wanted. Else this changes nothing, makes nothing durable, and does
+    /// not wait.
     #[inline]
-    pub fn get(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
-        Ok(self.find::<true>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
+    pub(super) fn value_of<const DURABLE: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
+        Ok(self.find::<DURABLE>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
     }
 
-    /// The value of a key as it stands, durably or not: changes nothing, makes nothing durable, and waits for nobody.
-    #[inline]
-    pub(super) fn peek(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
-        Ok(self.find::<false>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))
-    }
-
-    /// Like [`get`](FastFairIndex::get), with a hint that leads back here.
-    ///
-    /// # Errors
-    /// As for [`get`](FastFairIndex::get).
-    pub fn locate(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Located> {
-        self.locate_as::<true>(guard, key)
-    }
-
-    /// The same for who may not care whether the answer is durable.
-    pub(super) fn locate_as<const DURABLE: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Located> {
-        let key = Key::new(key)?;
-        let (node, entry) = self.find::<DURABLE>(guard, &key)?;
-        let slot = match entry {
-            Some(entry) => entry.slot,
-            // Good enough for a hint: nobody keeps the entries where they are.
-            None => {
-                let entries = node.entries()?;
-                let behind = node.rank(&entries, &key)?;
-                behind.checked_sub(1).map_or(0, |last| entries[last].slot)
-            }
-        };
-        Ok(Located { value: entry.map(|entry| entry.value), hint: Hint::new(node.number, slot) })
-    }
-
-    /// Whether this value stands under this key, durably or not. Changes nothing, makes nothing durable, and waits for nobody: all
-    /// that may be asked of an index that has been [examined](FastFairIndex::examine) only.
-    ///
-    /// # Errors
-    /// As for [`get`](FastFairIndex::get).
-    pub fn names(&self, guard: &Guard<'_>, key: &[u8], value: u64) -> Result<bool> {
-        Ok(self.peek(guard, key)? == Some(value))
-    }
-
-    /// Asks the processor for the lines that a lookup or a change by this hint will need.
-    #[inline]
-    pub fn prefetch(&self, hint: Hint) {
-        if let Some(node) = self.arena.find_node(hint.node()) {
-            node.prefetch(hint.slot());
-        }
-    }
-
-    /// Asks for the first lines of the leaf of a key, and tells which leaf that is. Waits for the inner nodes above, which are in the
-    /// cache if the index is in use.
-    pub fn prefetch_key(&self, key: &[u8]) -> Option<Hint> {
+    /// Asks for the first lines of the leaf of a key, and tells which leaf that is. Waits for the inner nodes
+    /// above, which are in the cache if the index is in use.
+    pub(super) fn prefetch_leaf(&self, key: &[u8]) -> Option<Hint> {
         let leaf = || -> Result<Node<'_, W>> {
             let key = Key::new(key)?;
             if self.top_level()? == 0 {
@@ -119,38 +67,17 @@ impl<W: Words> FastFairIndex<W> {
             let parent = self.descend(&key, 1)?;
             self.arena.node(parent.route(&key)?.0, parent.place)
         };
-        // What is wrong with the index, whoever looks for the key is told.
+        // Damage is told to a caller that looks for the key.
         let leaf = leaf().ok()?;
         leaf.prefetch_first();
         Some(Hint::new(leaf.number, 0))
     }
 
-    /// Keys in the index: exact when nobody writes. Of an index that has been opened, and not made, this walks over all leaves.
-    ///
-    /// # Errors
-    /// As for [`get`](FastFairIndex::get).
-    pub fn len(&self, guard: &Guard<'_>) -> Result<u64> {
-        match self.count.get() {
-            Some(keys) => Ok(keys),
-            None => self.count_keys(guard),
-        }
-    }
-
-    /// Whether there is no key; as [`len`](FastFairIndex::len).
-    ///
-    /// # Errors
-    /// As for [`get`](FastFairIndex::get).
-    pub fn is_empty(&self, guard: &Guard<'_>) -> Result<bool> {
-        Ok(self.len(guard)? == 0)
-    }
-
     /// What the index occupies and has done.
     pub fn stats(&self) -> FastFairStats {
-        use super::arena::Kind;
-        let zones = self.arena.zones().len() as u64;
         FastFairStats {
             bytes: self.arena.dram_bytes() + self.count.bytes(),
-            pm_bytes: zones * self.arena.chain.space.zone_size(),
+            pm_bytes: self.arena.chain.pm_bytes(),
             levels: self.top_level().map_or(0, |level| level + 1),
             splits: self.splits.load(Ordering::Relaxed),
             removals: self.removals.load(Ordering::Relaxed),
@@ -158,16 +85,6 @@ impl<W: Words> FastFairIndex<W> {
             free_chunks: self.arena.free(Kind::Chunks),
             is_swept: self.sweep.lock().is_done(),
         }
-    }
-
-    /// Zones of the pool that the index takes, for who tells their owners apart.
-    pub fn zones(&self) -> Vec<ZoneId> {
-        self.arena.zones()
-    }
-
-    /// Whether a node is being split now.
-    pub fn growing(&self) -> bool {
-        self.splitting.load(Ordering::Relaxed) != 0
     }
 
     /// The level of the root.
@@ -179,10 +96,11 @@ impl<W: Words> FastFairIndex<W> {
         self.arena.node(self.top.load(Ordering::Acquire), self.arena.first_zone())
     }
 
-    /// The node on this level to which a key leads; its own, or one to the left of that. There is such a level.
+    /// The node on this level to which a key leads: its own, or one further left. There is such a level.
     ///
-    /// Inner nodes are read as they are, whoever changes them: a separator and its child belong together whenever they are
-    /// seen, and a child whose separator is not above the key is never to the right of the key's own node.
+    /// Inner nodes are read as they are, also while they change. A separator and its child always belong
+    /// together, and a child whose separator is not above the key is never to the right of the key's own
+    /// node.
     #[inline]
     pub(super) fn descend(&self, key: &Key<'_>, level: u32) -> Result<Node<'_, W>> {
         let mut node = self.top_node()?;
@@ -202,30 +120,30 @@ impl<W: Words> FastFairIndex<W> {
     }
 
     /// The leaf of a key and its entry there, if it has one, both durable if that is wanted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find<const DURABLE: bool>(
         &self,
         guard: &Guard<'_>,
         key: &Key<'_>,
     ) -> Result<(Node<'_, W>, Option<Entry>)> {
-        let (leaf, entry) = self.read::<DURABLE, _>(guard, key, |node, seen| {
+        self.read::<DURABLE, _>(guard, key, |node, seen| {
             let entry = node.search(key, seen)?;
             let is_own = seen.is_quiet() && entry.is_some();
-            // The link is read last: what a split takes away is gone from here only after the link has changed.
+            // The link is read last: a split takes entries away only after the link has changed.
             let link = if is_own { None } else { node.sibling_for(key)? };
             Ok((link, entry))
-        })?;
-        Ok((leaf, entry))
+        })
     }
 
-    /// Reads the leaf of a key without a lock: `look` gets nodes until one says that no sibling has the key. What it
-    /// has read of that one, and of those on the way, was there at one moment, and is durable if that is wanted.
+    /// Reads the leaf of a key without a lock: `look` gets nodes until one says that no sibling has the key.
+    /// What it has read of that one, and of those on the way, was there at one moment, and is durable if that
+    /// is wanted.
     #[inline]
     pub(super) fn read<const DURABLE: bool, T>(
         &self,
         _guard: &Guard<'_>,
         key: &Key<'_>,
-        mut look: impl FnMut(&Node<'_, W>, super::state::Seen) -> Result<(Option<Link>, T)>,
+        mut look: impl FnMut(&Node<'_, W>, Seen) -> Result<(Option<Link>, T)>,
     ) -> Result<(Node<'_, W>, T)> {
         'root: loop {
             let mut node = self.descend(key, 0)?;
@@ -233,7 +151,7 @@ impl<W: Words> FastFairIndex<W> {
             loop {
                 let seen = node.state.before();
                 if seen.is_retired() {
-                    // Whoever led here has been changed before the node was retired.
+                    // The word that led here was changed before the node was retired.
                     continue 'root;
                 }
                 let (link, found) = look(&node, seen)?;
@@ -256,14 +174,14 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// Settles a node, unless somebody has done it, or taken it out of the tree.
+    /// Settles a node, unless another thread has done it, or taken it out of the tree.
     pub(super) fn settle(&self, locked: &Locked<'_, W>) -> Result<()> {
         let seen = locked.state.before();
         if seen.is_settled() || seen.is_retired() { Ok(()) } else { locked.settle() }
     }
 }
 
-/// Steps from sibling to sibling: no more than there are nodes, or the links of a damaged index go round in a circle.
+/// Steps from sibling to sibling: no more than there are nodes, or damaged links go round in a circle.
 #[derive(Default)]
 pub(super) struct Hops(u64);
 

@@ -1,150 +1,90 @@
-//! The index as its writers see it.
+//! Adding, changing and removing keys.
 
-use super::blob::chunks_for;
-use super::key::Key;
+use super::key::{Key, Stored};
 use super::kit::Kit;
 use super::link::Link;
-use super::node::Entry;
-use super::settings::{FastFairError, Hint, Result, VALUE_BITS};
+use super::node::{Entry, SLOTS};
+use super::settings::{Result, VALUE_BITS};
 use super::shift::Locked;
 use super::split::Split;
 use super::tree::{FastFairIndex, Hops};
 use crate::epoch::Guard;
+use crate::index::hint::Hint;
 use crate::index::words::Words;
 
-/// What an [`upsert`](FastFairIndex::upsert) has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Upserted {
-    /// The value that the key had.
-    pub old: Option<u64>,
-    /// Where it stands now.
-    pub hint: Hint,
-}
-
 impl<W: Words> FastFairIndex<W> {
-    /// Lets a key have this value, be it there or not, and returns the one that it had. Durable when it returns.
-    ///
-    /// # Errors
-    /// [`FastFairError::Full`], [`FastFairError::KeyTooLong`] or [`FastFairError::Space`]; nothing is changed then.
-    ///
-    /// # Panics
-    /// If the value is zero or has more than 62 bits.
-    pub fn upsert(&self, guard: &Guard<'_>, key: &[u8], value: u64) -> Result<Upserted> {
-        check_value(value);
-        let key = Key::new(key)?;
+    /// Lets a key have this value, and returns the one that it had. Durable when it returns.
+    pub(super) fn put(&self, guard: &Guard<'_>, key: &Key<'_>, value: u64) -> Result<Option<u64>> {
         let mut kit = Kit::new(self, guard);
-        loop {
-            let leaf = self.lock(guard, &key, 0)?;
-            if let Some(entry) = leaf.search(&key, leaf.state.before())? {
+        let found = |leaf: &Locked<'_, W>| {
+            let found = leaf.search(key, leaf.state.before())?;
+            Ok(found.map(|entry| {
                 leaf.set_value(entry, value);
-                return Ok(Upserted { old: Some(entry.value), hint: Hint::new(leaf.number, entry.slot) });
+                entry.value
+            }))
+        };
+        self.add(guard, &mut kit, key, 0, |_| value, found)
+    }
+
+    /// Adds a key to its node on this level, with what `value` says of its word, unless `found` says of the
+    /// locked node that there is nothing to add: then returns what that says. The node may have to split.
+    #[inline]
+    pub(super) fn add<T>(
+        &self,
+        guard: &Guard<'_>,
+        kit: &mut Kit<'_, W>,
+        key: &Key<'_>,
+        level: u32,
+        value: impl Fn(Stored) -> u64,
+        found: impl Fn(&Locked<'_, W>) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        loop {
+            let node = self.lock(guard, key, level)?;
+            if let Some(found) = found(&node)? {
+                return Ok(Some(found));
             }
-            let Some(stored) = kit.key(&key) else {
-                drop(leaf);
-                kit.keep_key(&key)?;
+            let Some(stored) = kit.key(key) else {
+                drop(node);
+                kit.keep_key(key)?;
                 continue;
             };
-            if leaf.has_room() {
-                let entries = leaf.entries()?;
-                let behind = leaf.rank(&entries, &key)?.checked_sub(1);
-                let slot = leaf.add(behind.map_or(0, |last| entries[last].slot + 1), stored, value);
+            if node.has_room() {
+                let entries = node.entries()?;
+                let behind = node.rank(&entries, key)?.checked_sub(1);
+                node.add(behind.map_or(0, |last| entries[last].slot + 1), stored, value(stored));
                 kit.use_key();
-                self.count.add(leaf.number, 1);
-                return Ok(Upserted { old: None, hint: Hint::new(leaf.number, slot) });
+                self.count.add(node.number, i64::from(level == 0));
+                return Ok(None);
             }
-            match self.split(&leaf, &mut kit, &key, 0)? {
+            let split = self.split(&node, kit, key, level)?;
+            drop(node);
+            match split {
                 Split::Done { separator, right } => {
-                    drop(leaf);
-                    self.complete_if_room(guard, 1, &separator.as_key(), right)?;
+                    self.complete_if_room(guard, level + 1, &separator.as_key(), right)?;
                 }
-                Split::Needs { chunks } => {
-                    drop(leaf);
-                    kit.fill(1, chunks)?;
-                }
+                Split::Needs { chunks } => kit.fill(1, chunks)?,
             }
         }
     }
 
-    /// Lets a key have this value if it stands in the node to which a hint leads, and returns the one that it had. `None` if it does
-    /// not, and then it may stand elsewhere. Durable when it returns.
-    ///
-    /// # Errors
-    /// [`FastFairError::KeyTooLong`] or [`FastFairError::Space`]; nothing is changed then.
-    ///
-    /// # Panics
-    /// If the value is zero or has more than 62 bits.
-    pub fn upsert_at(&self, _guard: &Guard<'_>, hint: Hint, key: &[u8], value: u64) -> Result<Option<u64>> {
-        check_value(value);
-        let key = Key::new(key)?;
+    /// Lets a key have this value, durably, if it stands in the node to which a hint leads, and returns the
+    /// one that it had. `None` if it does not stand there, and then it may stand elsewhere.
+    pub(super) fn put_at(&self, hint: Hint, key: &Key<'_>, value: u64) -> Result<Option<u64>> {
         let Some(leaf) = self.lock_leaf(hint) else { return Ok(None) };
         // Most often it has not moved since; a key stands only once in a node that is settled.
-        let at = leaf.entry(hint.slot()).filter(|entry| !entry.key.is_kept && key.is_likely(entry.key));
+        let at = leaf.entry(slot_of(hint)).filter(|entry| !entry.key.is_kept && key.is_likely(entry.key));
         let found = match at {
             Some(entry) => Some(entry),
-            None => leaf.search(&key, leaf.state.before())?,
+            None => leaf.search(key, leaf.state.before())?,
         };
         let Some(entry) = found else { return Ok(None) };
         leaf.set_value(entry, value);
         Ok(Some(entry.value))
     }
 
-    /// Adds a key that is known to be absent. Durable when it returns.
-    ///
-    /// # Errors
-    /// As for [`upsert`](FastFairIndex::upsert).
-    ///
-    /// # Panics
-    /// As for [`upsert`](FastFairIndex::upsert).
-    pub fn insert(&self, guard: &Guard<'_>, key: &[u8], value: u64) -> Result<Hint> {
-        self.upsert(guard, key, value).map(|upserted| upserted.hint)
-    }
-
-    /// Lets the key have the value `new` if it still has `old`; says whether it had. Durable when it returns.
-    ///
-    /// # Errors
-    /// As for [`get`](FastFairIndex::get); nothing is changed then.
-    ///
-    /// # Panics
-    /// If `new` is zero or has more than 62 bits.
-    pub fn replace(&self, guard: &Guard<'_>, key: &[u8], old: u64, new: u64) -> Result<bool> {
-        check_value(new);
-        let Some((leaf, entry)) = self.lock_entry(guard, key, |value| value == old)? else {
-            return Ok(false);
-        };
-        leaf.set_value(entry, new);
-        Ok(true)
-    }
-
-    /// Like [`replace`](FastFairIndex::replace), for the entry to which a hint leads: `false` if none in that node has the value
-    /// `old`, and then the key may still have it. Looks at no other node.
-    ///
-    /// # Panics
-    /// If `new` is zero or has more than 62 bits.
-    pub fn replace_at(&self, _guard: &Guard<'_>, hint: Hint, old: u64, new: u64) -> bool {
-        check_value(new);
-        let Some((leaf, entry)) = self.lock_at(hint, old) else { return false };
-        leaf.set_value(entry, new);
-        true
-    }
-
     /// Removes the key and returns its value. Durable when it returns.
-    ///
-    /// # Errors
-    /// As for [`get`](FastFairIndex::get); nothing is changed then.
-    pub fn take(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
-        self.remove_if(guard, key, |_| true)
-    }
-
-    /// Removes the key if it still has the value `old`; says whether it had. Durable when it returns.
-    ///
-    /// # Errors
-    /// As for [`get`](FastFairIndex::get); nothing is changed then.
-    pub fn remove(&self, guard: &Guard<'_>, key: &[u8], old: u64) -> Result<bool> {
-        Ok(self.remove_if(guard, key, |value| value == old)?.is_some())
-    }
-
-    fn remove_if(&self, guard: &Guard<'_>, key: &[u8], matches: impl Fn(u64) -> bool) -> Result<Option<u64>> {
-        let Some((leaf, entry)) = self.lock_entry(guard, key, matches)? else { return Ok(None) };
+    pub(super) fn remove(&self, guard: &Guard<'_>, key: &Key<'_>) -> Result<Option<u64>> {
+        let Some((leaf, entry)) = self.lock_entry(guard, key, |_| true)? else { return Ok(None) };
         let chunks = self.arena.chunks_of(entry.key)?;
         leaf.vacate(entry.slot);
         self.count.add(leaf.number, -1);
@@ -153,8 +93,8 @@ impl<W: Words> FastFairIndex<W> {
         drop(leaf);
         self.arena.free_chunks(guard, chunks);
         if is_empty {
-            // The key is gone, whatever the nodes around it say; what is wrong with them the next who comes there is told.
-            let _ = self.remove_leaf(guard, number, &Key::new(key)?);
+            // The key is gone, whatever the nodes around it say; the next visitor there is told of damage.
+            let _ = self.remove_leaf(guard, number, key);
         }
         Ok(Some(entry.value))
     }
@@ -163,12 +103,11 @@ impl<W: Words> FastFairIndex<W> {
     pub(super) fn lock_entry(
         &self,
         guard: &Guard<'_>,
-        key: &[u8],
+        key: &Key<'_>,
         matches: impl Fn(u64) -> bool,
     ) -> Result<Option<(Locked<'_, W>, Entry)>> {
-        let key = Key::new(key)?;
-        let leaf = self.lock(guard, &key, 0)?;
-        let found = leaf.search(&key, leaf.state.before())?;
+        let leaf = self.lock(guard, key, 0)?;
+        let found = leaf.search(key, leaf.state.before())?;
         Ok(found.filter(|entry| matches(entry.value)).map(|entry| (leaf, entry)))
     }
 
@@ -176,16 +115,16 @@ impl<W: Words> FastFairIndex<W> {
     pub(super) fn lock_at(&self, hint: Hint, value: u64) -> Option<(Locked<'_, W>, Entry)> {
         let leaf = self.lock_leaf(hint)?;
         let is_it = |entry: &Entry| entry.value == value;
-        let at = leaf.entry(hint.slot()).filter(is_it);
+        let at = leaf.entry(slot_of(hint)).filter(is_it);
         let entry = at.or_else(|| leaf.find(is_it))?;
         Some((leaf, entry))
     }
 
     /// The leaf of a hint, locked. What stands in it stands nowhere else.
     ///
-    /// The number may be anything. A node is in the tree, as what it says it is, if it is settled: that was done by somebody
-    /// who came to it through the tree, or linked it, in this run, and is undone before it is taken out. What a crash
-    /// may have left unfinished elsewhere is not.
+    /// The number may be anything. A settled node is in the tree, on the level that it says. In this run, a
+    /// thread that came to it through the tree, or linked it, has settled it, and a removal undoes that
+    /// first. A node that a crash has left elsewhere is not settled.
     fn lock_leaf(&self, hint: Hint) -> Option<Locked<'_, W>> {
         let node = self.arena.find_node(hint.node())?;
         if !node.state.before().is_settled() {
@@ -197,9 +136,23 @@ impl<W: Words> FastFairIndex<W> {
 
     /// The node of a key on this level, locked and settled. There is such a level.
     ///
-    /// Every node on the way from where the descent ends is settled too: so nobody changes what a split has moved before it
-    /// is durably gone from where it came from. And a node to which only its sibling leads is given a parent.
+    /// Every node on the way from the end of the descent is settled too. So no thread changes an entry that a
+    /// split has moved before it is durably gone from its old node. And a node to which only its sibling
+    /// leads is given a parent.
     pub(super) fn lock(&self, guard: &Guard<'_>, key: &Key<'_>, level: u32) -> Result<Locked<'_, W>> {
+        self.lock_by(key, level, |link| {
+            let separator = self.arena.key(link.key)?;
+            self.complete_if_room(guard, level + 1, &separator.as_key(), link.node)
+        })
+    }
+
+    /// As [`lock`](FastFairIndex::lock); `passing` is told of each link on the way, with nothing locked.
+    pub(super) fn lock_by(
+        &self,
+        key: &Key<'_>,
+        level: u32,
+        passing: impl Fn(Link) -> Result<()>,
+    ) -> Result<Locked<'_, W>> {
         'root: loop {
             let mut node = self.descend(key, level)?;
             let mut hops = Hops::default();
@@ -210,35 +163,20 @@ impl<W: Words> FastFairIndex<W> {
                 }
                 self.settle(&locked)?;
                 let Some(link) = locked.sibling_for(key)? else { return Ok(locked) };
-                let separator = self.arena.key(link.key)?;
                 drop(locked);
-                let Link { node: right, .. } = link;
-                self.complete_if_room(guard, level + 1, &separator.as_key(), right)?;
+                passing(link)?;
                 node = hops.follow(node, link, level)?;
             }
         }
     }
+}
 
-    /// Makes sure, as far as other callers leave it so, that so many keys of so many bytes each can be added without an error. For
-    /// who may not fail later.
-    ///
-    /// # Errors
-    /// [`FastFairError::Full`] or [`FastFairError::Space`].
-    pub fn make_room(&self, guard: &Guard<'_>, keys: usize, len: usize) -> Result<()> {
-        let chunks = if len == size_of::<u64>() { 0 } else { 2 * chunks_for(len) };
-        // Each may have to split a leaf, and have a copy of its key made for the link.
-        Kit::new(self, guard).fill(keys, keys * chunks)
-    }
+/// The slot of a hint, which may be any number, as one that there is.
+pub(super) fn slot_of(hint: Hint) -> usize {
+    hint.slot() % SLOTS
 }
 
 /// Refuses what cannot be a value.
 pub(super) fn check_value(value: u64) {
     assert!(value != 0 && value >> VALUE_BITS == 0, "a value is a number of 62 bits other than zero");
-}
-
-impl FastFairError {
-    /// Whether there was no room.
-    pub(super) fn is_full(&self) -> bool {
-        matches!(self, FastFairError::Full { .. })
-    }
 }

@@ -1,9 +1,9 @@
 //! Making room in full buckets.
 //!
-//! A breadth-first search from the two full buckets over the other buckets of the words in them finds a shortest
-//! chain of moves that ends in an empty slot. It visits each bucket at most once and gives up after a few dozen,
-//! which at eight slots and two choices is above nine tenths of all slots. Each move
-//! copies a word to its other bucket before its old slot is overwritten, so a word is never missing.
+//! A breadth-first search from the two full buckets over the other buckets of the words in them finds a
+//! shortest chain of moves that ends in an empty slot. It visits each bucket at most once and gives up after
+//! a few dozen, which at eight slots and two choices is above nine tenths of all slots. Each move copies a
+//! word to its other bucket before its old slot is overwritten, so a word is never missing.
 
 use super::probe::SLOTS;
 use super::segment::Segment;
@@ -13,7 +13,7 @@ use crate::sync::point;
 use quipu_medium::arch::prefetch;
 use std::sync::atomic::Ordering;
 
-/// Buckets that a search looks into. More would fill segments by a hundredth more, for twice the work at the end.
+/// Buckets that a search looks into. More would fill segments by a hundredth more, for twice the work.
 const REACH: usize = 48;
 /// Words of a bit set over the buckets of a segment.
 const SEEN_WORDS: usize = (1usize << BUCKET_BITS_MAX).div_ceil(64);
@@ -48,8 +48,8 @@ impl Search {
 }
 
 impl Segment<'_> {
-    /// Empties a slot of one of two full buckets by moving words to their other buckets. The slot still holds the
-    /// word that moved away, for the caller to overwrite, and the other place of the word is already set.
+    /// Empties a slot of one of two full buckets by moving words to their other buckets. The slot still holds
+    /// the word that moved away, for the caller to overwrite, and the other place of the word is already set.
     #[inline(never)]
     pub(super) fn make_room(&self, roots: [usize; 2]) -> Option<(usize, usize)> {
         let mut search = Search { steps: [Step::default(); REACH], len: 0, seen: [0; SEEN_WORDS] };

@@ -1,6 +1,6 @@
 //! Where keys go when neither their buckets nor a split can take them.
 //!
-//! More than sixteen keys with one hash can never be told apart by it, and someone who knows the hash function
+//! A hash cannot tell more than sixteen keys of one hash apart, and an attacker that knows the hash function
 //! can aim any number at one bucket. Such keys stand in a chain of blocks at their segment, with their full
 //! hashes, so that a search compares references only of real collisions. Blocks are never unlinked while the
 //! index lives: readers walk the chain without a lock.
@@ -55,12 +55,12 @@ impl Meta {
         blocks.flat_map(|block| block.entries.iter())
     }
 
-    /// The entry of this key and reference. The caller holds the segment's lock.
-    pub(super) fn overflow_entry(&self, hash: u64, reference: u64) -> Option<&OverflowEntry> {
-        self.overflow_entries().find(|entry| entry.load() == Some((hash, reference)))
+    /// Hash and reference of the keys in the chain.
+    pub(super) fn overflowing(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.overflow_entries().filter_map(OverflowEntry::load)
     }
 
-    /// Adds a key. The caller holds the segment's lock, or is the only one who knows the segment.
+    /// Adds a key. The caller holds the segment's lock, or alone knows the segment.
     pub(super) fn push_overflow(&self, hash: u64, reference: u64) {
         if let Some(free) = self.overflow_entries().find(|entry| entry.load().is_none()) {
             free.hash.store(hash, Ordering::Relaxed);

@@ -1,8 +1,9 @@
 //! A bucket, and finding the slots of it that carry a tag.
 //!
-//! Lookups are independent of each other, so the processor overlaps the cache misses of several, as long as it
-//! predicts the way past each. Comparing slot by slot ends in a branch that depends on memory and goes either
-//! way; all eight comparisons at once give a mask, and "one match" is a branch that nearly always goes the same way.
+//! Lookups are independent of each other, so the processor overlaps the cache misses of several, as long as
+//! it predicts the way past each. Comparing slot by slot ends in a branch that depends on memory and goes
+//! either way. All eight comparisons at once give a mask, and "one match" is a branch that nearly always goes
+//! the same way.
 
 use super::slot::EMPTY;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,15 +30,8 @@ impl Bucket {
         EmptySlots(mask_of_empty(self))
     }
 
-    /// The slot that holds exactly this word.
-    #[inline]
-    pub(super) fn slot_with(&self, word: u64) -> Option<&AtomicU64> {
-        let is_equal = |slot: usize| u32::from(self.slots[slot].load(Ordering::Relaxed) == word);
-        let mask = (0..SLOTS).fold(0, |mask, slot| mask | is_equal(slot) << slot);
-        (mask != 0).then(|| &self.slots[mask.trailing_zeros() as usize % SLOTS])
-    }
-
-    /// The nonempty words that carry `tag` with their slots, each loaded after it was found, so it may carry another by then.
+    /// The nonempty words with this tag and their slots; each is loaded again, and may have another tag by
+    /// then.
     #[inline]
     pub(super) fn words_with_tag(&self, tag: u64) -> WordsWithTag<'_> {
         WordsWithTag { bucket: self, mask: slots_with_tag(self, tag) }
@@ -94,9 +88,10 @@ const BITS_PER_SLOT: u32 = 4;
 fn load_all(bucket: &Bucket) -> [std::arch::x86_64::__m128i; 4] {
     use std::arch::x86_64::__m128i;
     let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-    // SAFETY: the four loads cover exactly the 64 aligned bytes of the bucket. They are written in assembly because
-    // other threads store to the slots meanwhile, which the language allows only for atomic accesses; the halves of
-    // an aligned 16-byte load never tear, and what is made of them is only a hint or is used under the segment's lock.
+    // SAFETY: the four loads cover exactly the 64 aligned bytes of the bucket. They are written in assembly
+    // because other threads store to the slots meanwhile, which the language allows only for atomic accesses.
+    // The halves of an aligned 16-byte load never tear, and the masks made of them are hints or are used
+    // under the segment's lock.
     unsafe {
         std::arch::asm!(
             "movdqa {a}, [{line}]",
@@ -183,7 +178,7 @@ fn empty_by_slot(bucket: &Bucket) -> u32 {
 mod tests {
     use super::*;
 
-    /// The vector comparison must see all of the tag and nothing of the reference, and half a word of zeros is not empty.
+    /// The comparison sees all of the tag and nothing of the reference; half a word of zeros is not empty.
     #[test]
     fn both_masks_agree() {
         let tags = [0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x00FF, 0xFF00];

@@ -2,51 +2,9 @@
 
 use super::overflow::OverflowBlock;
 use super::probe::{Bucket, SLOTS};
-use super::slot::{distance, tag_of_hash, word_of};
+use super::slot::{EMPTY, distance, reference_of, tag_of_hash, word_of};
 use crate::sync::{SpinLock, Waiter};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-
-const BASE_MASK: u64 = 63;
-
-/// A directory entry: a segment's address, and in the low six bits the base of its tag window.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct EntryWord(pub(super) u64);
-
-impl EntryWord {
-    pub(super) fn new(address: usize, base: u32) -> EntryWord {
-        debug_assert!(address as u64 & BASE_MASK == 0 && u64::from(base) <= BASE_MASK);
-        EntryWord(address as u64 | u64::from(base))
-    }
-
-    #[inline]
-    pub(super) fn address(self) -> usize {
-        (self.0 & !BASE_MASK) as usize
-    }
-
-    #[inline]
-    pub(super) fn base(self) -> u32 {
-        (self.0 & BASE_MASK) as u32
-    }
-
-    /// The same segment with another window.
-    pub(super) fn with_base(self, base: u32) -> EntryWord {
-        EntryWord::new(self.address(), base)
-    }
-}
-
-impl From<u64> for EntryWord {
-    #[inline]
-    fn from(word: u64) -> EntryWord {
-        EntryWord(word)
-    }
-}
-
-impl From<EntryWord> for u64 {
-    #[inline]
-    fn from(entry: EntryWord) -> u64 {
-        entry.0
-    }
-}
 
 /// What belongs to a segment and is not a slot.
 #[repr(C, align(64))]
@@ -125,7 +83,7 @@ impl Meta {
         let outermost = version.is_multiple_of(2);
         if outermost {
             self.version.store(version + 1, Ordering::Relaxed);
-            // Whoever sees a word move will also see that the version is odd.
+            // A thread that sees a word move also sees that the version is odd.
             fence(Ordering::Release);
         }
         Moving { meta: self, outermost }
@@ -147,7 +105,7 @@ impl Drop for Moving<'_> {
     }
 }
 
-/// A segment as a directory entry shows it. Methods that store want the lock held, or the segment unpublished.
+/// A segment as a directory entry shows it. To store, hold the lock, or have the segment unpublished.
 #[derive(Clone, Copy)]
 pub(super) struct Segment<'a> {
     pub(super) buckets: &'a [Bucket],
@@ -171,15 +129,13 @@ impl<'a> Segment<'a> {
         self.buckets.len() * SLOTS
     }
 
-    /// The slot that holds this reference of a key with this hash.
-    #[inline]
-    pub(super) fn slot_of(&self, hash: u64, reference: u64) -> Option<&'a AtomicU64> {
-        let (tag, [one, other]) = self.places(hash);
-        let word = word_of(tag, reference);
-        self.buckets[one].slot_with(word).or_else(|| self.buckets[other].slot_with(word))
+    /// The references in the buckets. The caller holds the lock.
+    pub(super) fn references_in_buckets(&self) -> impl Iterator<Item = u64> {
+        let words = self.buckets.iter().flat_map(|bucket| (0..SLOTS).map(|slot| bucket.load(slot)));
+        words.filter(|word| *word != EMPTY).map(reference_of)
     }
 
-    /// Puts a key into the emptier of its two buckets, if need be by moving others out of them; or says that it cannot.
+    /// Puts a key into the emptier of its two buckets, if need be by moving others; says whether it could.
     ///
     /// Filling both evenly is what keeps them from being full before nearly all are, so that moving is rare.
     pub(super) fn place(&self, hash: u64, reference: u64) -> bool {

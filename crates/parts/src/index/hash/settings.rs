@@ -6,10 +6,10 @@ pub(super) const BUCKET_BITS_MAX: u32 = 8;
 /// The shape of a hash index. It is volatile, so nothing of this is persistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashIndexSettings {
-    /// Hash bits that the directory distinguishes at first: the index starts with two to this power segments. At
-    /// most 16.
+    /// Hash bits that the directory distinguishes at first, at most 16: two to this power segments.
     pub initial_depth: u32,
-    /// Buckets of a segment, as a power of two. Larger segments fill better; smaller ones split faster. 1 to 8.
+    /// Buckets of a segment as a power of two, 1 to 8. Larger segments fill better; smaller ones split
+    /// faster.
     pub bucket_bits: u32,
 }
 

@@ -1,18 +1,18 @@
 //! Where segments come from.
 //!
-//! A slab is up to 128 blocks of one segment each, aligned to the size of 128, so that the address of a segment
+//! A slab is up to 128 blocks of one segment each, aligned to the size of 128. So the address of a segment
 //! alone leads to its metadata: one block of the slab (a few, if segments are tiny) holds 64 bytes for each
 //! other block. Dense metadata stays in the near caches, and the directory needs no second pointer. The block
-//! that holds it differs from slab to slab, since lines that lie at equal offsets of large pages compete for the
-//! same few places of a cache.
+//! that holds it differs from slab to slab, since lines that lie at equal offsets of large pages compete for
+//! the same few places of a cache.
 //!
-//! Slabs start small and double up to the full size, so a small index is small. They are freed with the index.
+//! Slabs start small and double up to the full size. They are freed with the index.
 
 use super::probe::{Bucket, SLOTS};
-use super::segment::{EntryWord, Meta, Segment};
+use super::segment::{Meta, Segment};
+use crate::index::block::Block;
+use crate::index::directory::EntryWord;
 use crate::sync::SpinLock;
-use quipu_medium::prefer_huge_pages;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 const BLOCKS_LOG2: u32 = 7;
@@ -23,15 +23,11 @@ const SEGMENTS_MIN: usize = 16;
 const META_PLACES: usize = 8;
 
 struct Slab {
-    base: NonNull<u8>,
-    layout: Layout,
+    block: Block,
     blocks: usize,
     /// The next block that is no segment yet.
     next: usize,
 }
-
-// SAFETY: a slab is memory that no thread owns; what lies in it is atomic or under locks.
-unsafe impl Send for Slab {}
 
 /// All segments of an index.
 pub(super) struct Slabs {
@@ -70,15 +66,15 @@ impl Slabs {
     /// The buckets of the segment that an entry names.
     #[inline]
     fn buckets(&self, entry: EntryWord) -> &[Bucket] {
-        let first = std::ptr::with_exposed_provenance::<Bucket>(entry.address());
-        // SAFETY: entries are made by `allocate` and its like for initialised blocks of this size, which live as long as `self`.
+        let first = std::ptr::with_exposed_provenance::<Bucket>(entry.place() as usize);
+        // SAFETY: entries name initialised blocks of this size from `allocate`, which live as long as `self`.
         unsafe { std::slice::from_raw_parts(first, 1 << self.bucket_bits) }
     }
 
     /// One bucket of the segment that an entry names; its number is taken modulo their number.
     #[inline]
     pub(super) fn bucket(&self, entry: EntryWord, number: usize) -> &Bucket {
-        let first = std::ptr::with_exposed_provenance::<Bucket>(entry.address());
+        let first = std::ptr::with_exposed_provenance::<Bucket>(entry.place() as usize);
         // SAFETY: as in `buckets`; the mask keeps the number below that of the buckets.
         unsafe { &*first.add(number & self.bucket_mask()) }
     }
@@ -93,8 +89,8 @@ impl Slabs {
     #[inline]
     pub(super) fn meta(&self, entry: EntryWord) -> &Meta {
         let offset_mask = (1usize << (self.segment_shift + BLOCKS_LOG2)) - 1;
-        let slab = entry.address() & !offset_mask;
-        let block = (entry.address() & offset_mask) >> self.segment_shift;
+        let segment = entry.place() as usize;
+        let (slab, block) = (segment & !offset_mask, (segment & offset_mask) >> self.segment_shift);
         let address = self.meta_address(slab, block);
         // SAFETY: `take_block` initialised the metadata of every block that it handed out, within the slab.
         unsafe { &*std::ptr::with_exposed_provenance::<Meta>(address) }
@@ -108,7 +104,7 @@ impl Slabs {
     /// The segment that an entry names.
     #[inline]
     pub(super) fn segment(&self, entry: EntryWord) -> Segment<'_> {
-        Segment { buckets: self.buckets(entry), meta: self.meta(entry), base: entry.base() }
+        Segment { buckets: self.buckets(entry), meta: self.meta(entry), base: entry.number() }
     }
 
     /// A new, empty segment that nobody else knows yet.
@@ -116,11 +112,11 @@ impl Slabs {
         let block = self.take_block(depth);
         // SAFETY: `take_block` gave us all of these bytes, and no one has been told of them.
         unsafe { block.as_ptr().cast::<u8>().write_bytes(0, 1 << self.segment_shift) };
-        EntryWord::new(block.as_ptr().expose_provenance(), base)
+        EntryWord::new(block.as_ptr().expose_provenance() as u64, base)
     }
 
-    /// A new segment that nobody else knows yet, its slots in order filled with these words: as many as there are slots,
-    /// none beyond that, and zeros if they are fewer.
+    /// A new segment that nobody else knows yet, its slots in order filled with these words: as many as there
+    /// are slots, none beyond that, and zeros if they are fewer.
     pub(super) fn allocate_filled(
         &self,
         depth: u32,
@@ -131,13 +127,14 @@ impl Slabs {
         let slots = (1 << self.bucket_bits) * SLOTS;
         let mut filled = 0;
         words.take(slots).for_each(|word| {
-            // SAFETY: `filled` is below `slots`, and all of them are ours, as in `allocate`; they are aligned to lines.
+            // SAFETY: `filled` is below `slots`, and all slots are ours, as in `allocate`, and aligned to
+            // lines.
             unsafe { block.as_ptr().add(filled).write(word) };
             filled += 1;
         });
         // SAFETY: the slots from `filled` to the last are ours as well.
         unsafe { block.as_ptr().add(filled).write_bytes(0, slots - filled) };
-        EntryWord::new(block.as_ptr().expose_provenance(), base)
+        EntryWord::new(block.as_ptr().expose_provenance() as u64, base)
     }
 
     /// Takes a block for a new segment, with its metadata made. Its slots are not initialised.
@@ -147,13 +144,13 @@ impl Slabs {
             if let Some(slab) = list.last_mut()
                 && let Some(block) = self.next_segment_block(slab)
             {
-                let slab_address = slab.base.as_ptr().expose_provenance();
+                let slab_address = slab.block.base().as_ptr().expose_provenance();
                 let meta =
                     std::ptr::with_exposed_provenance_mut::<Meta>(self.meta_address(slab_address, block));
                 // SAFETY: the block and its metadata lie in the slab, and no one has been told of them.
                 return unsafe {
                     meta.write(Meta::new(depth));
-                    slab.base.add(block << self.segment_shift).cast()
+                    slab.block.base().add(block << self.segment_shift).cast()
                 };
             }
             let blocks = list.iter().map(|slab| slab.blocks).sum::<usize>().max(1 << depth.min(BLOCKS_LOG2));
@@ -163,7 +160,7 @@ impl Slabs {
 
     /// Takes the slab's next block, skipping those of the metadata.
     fn next_segment_block(&self, slab: &mut Slab) -> Option<usize> {
-        let first_meta = self.first_meta_block(slab.base.as_ptr().addr());
+        let first_meta = self.first_meta_block(slab.block.base().as_ptr().addr());
         if slab.next == first_meta {
             slab.next += self.meta_blocks();
         }
@@ -176,17 +173,8 @@ impl Slabs {
 
     fn new_slab(&self, segments: usize) -> Slab {
         let blocks = (segments.max(SEGMENTS_MIN) + self.meta_blocks()).min(BLOCKS);
-        let layout = Layout::from_size_align(blocks << self.segment_shift, BLOCKS << self.segment_shift)
-            .expect("a slab is a few megabytes at most");
-        // SAFETY: the size is not zero.
-        let base = unsafe { alloc(layout) };
-        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        if blocks == BLOCKS {
-            // SAFETY: just allocated with this size, and nobody else knows of it.
-            let memory = unsafe { std::slice::from_raw_parts_mut(base.as_ptr().cast(), layout.size()) };
-            prefer_huge_pages(memory);
-        }
-        Slab { base, layout, blocks, next: 0 }
+        let block = Block::new(blocks << self.segment_shift, BLOCKS << self.segment_shift);
+        Slab { block, blocks, next: 0 }
     }
 
     /// Calls `visit` with the metadata of every segment.
@@ -200,7 +188,7 @@ impl Slabs {
     }
 
     fn metas(&self, slab: &Slab) -> impl Iterator<Item = *mut Meta> {
-        let address = slab.base.as_ptr().expose_provenance();
+        let address = slab.block.base().as_ptr().expose_provenance();
         let first_meta = self.first_meta_block(address);
         let reserved = first_meta..first_meta + self.meta_blocks();
         (0..slab.next)
@@ -210,7 +198,7 @@ impl Slabs {
 
     /// Bytes of all slabs, with the blocks that are no segments yet.
     pub(super) fn bytes(&self) -> u64 {
-        self.list.lock().iter().map(|slab| slab.layout.size() as u64).sum()
+        self.list.lock().iter().map(|slab| slab.block.bytes() as u64).sum()
     }
 }
 
@@ -219,11 +207,9 @@ impl Drop for Slabs {
         let list = std::mem::take(self.list.get_mut());
         for slab in &list {
             for meta in self.metas(slab) {
-                // SAFETY: initialised metadata, which `&mut self` makes ours alone; it owns nothing but the chain.
+                // SAFETY: initialised metadata, ours alone by `&mut self`; it owns nothing but the chain.
                 unsafe { (*meta).free_overflow() };
             }
-            // SAFETY: allocated with this layout; no segment outlives `self`.
-            unsafe { dealloc(slab.base.as_ptr(), slab.layout) };
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Where nodes of one type come from: a number names a node for ever, and a node that was given back is only ever used as
-//! one of its type again (ATC'22 section 3.1, "same-typed").
+//! Where nodes of one type come from: a number names a node for ever, and a node that was given back is only
+//! ever used as one of its type again (ATC'22 section 3.1, "same-typed").
 //!
-//! So whoever has a number, however old, torn or invented, can look at what it names: it is a node, perhaps one of another key,
-//! or of none. The memory itself is given back with the arena.
+//! So any number, however old, torn or invented, can be followed: it names a node, perhaps one of another
+//! key, or of none. The memory itself is given back with the arena.
 //!
-//! Nodes lie in chunks of zeroed memory that grow with the arena: eight of a size, then eight of twice that size. So no more
-//! than an eighth of the memory waits for nodes to come, and a number leads to its node by a few instructions and a table that
-//! stays in the nearest cache. Pages that no node has used yet are left to the system, which is asked for large ones where
-//! they fit.
+//! Nodes lie in chunks of zeroed memory that grow with the arena: eight of a size, then eight of twice that
+//! size. So no more than an eighth of the memory waits for nodes to come, and a number leads to its node by a
+//! few instructions and a table that stays in the nearest cache. Pages that no node has used yet are left to
+//! the system, which is asked for large ones where they fit.
 
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const SMALLEST_LOG2: u32 = if cfg!(loom) { 0 } else { 4 };
 const CHUNKS: usize = place(NUMBERS - 1).0 + 1;
 /// Numbers are below this.
 pub(super) const NUMBERS: u32 = 1 << 31;
-/// Numbers that are kept for operations that have begun: each may need a few thousand nodes if its key is long.
+/// Numbers kept for operations that have begun: a long key may need a few thousand nodes.
 const RESERVE: u32 = 1 << 20;
 /// Bytes of a large page. Chunks of more are aligned to it.
 const LARGE: usize = 2 << 20;
@@ -42,7 +42,7 @@ pub(super) unsafe trait Node: Send + Sync {
 struct Chunk {
     memory: NonNull<u8>,
     layout: Layout,
-    /// Of the layout, what is ever touched: not what only aligns a large chunk.
+    /// The bytes of the layout that are ever touched, without those that only align a large chunk.
     bytes: usize,
 }
 
@@ -94,7 +94,7 @@ impl<T: Node> Arena<T> {
     #[inline]
     pub(super) fn get(&self, number: u32) -> &T {
         let (chunk, at) = place(number);
-        // Whoever tells a number has seen its chunk, and has told so by the same store.
+        // The thread that told the number has seen its chunk, and has told so by the same store.
         let first = self.chunks[chunk].load(Ordering::Relaxed);
         self.node(first, at)
     }
@@ -114,8 +114,9 @@ impl<T: Node> Arena<T> {
     fn node(&self, first: u64, at: usize) -> &T {
         debug_assert!(first != 0, "the number of a node was given out");
         let first = std::ptr::with_exposed_provenance::<T>(first as usize);
-        // SAFETY: `first` is the first node of a chunk: `find` looked, and who calls `get` has the number from `allocate`. All
-        // nodes of a chunk are valid from the start, and live as long as `self`; `place` keeps `at` below their number.
+        // SAFETY: `first` is the first node of a chunk: `find` looked, and callers of `get` have the number
+        // from `allocate`. All nodes of a chunk are valid from the start, and live as long as `self`; `place`
+        // keeps `at` below their number.
         unsafe { &*first.add(at) }
     }
 
@@ -136,7 +137,7 @@ impl<T: Node> Arena<T> {
         number
     }
 
-    /// Takes a node back. Nobody has its number but for hints, which may be wrong.
+    /// Takes a node back. Its number is left in hints alone, which may be wrong.
     pub(super) fn free(&self, number: u32) {
         self.state.lock().free.push(number);
     }
@@ -161,7 +162,7 @@ impl<T: Node> Arena<T> {
         (chunks + lists) as u64
     }
 
-    /// All nodes that are or were in use, for who has the arena for itself.
+    /// All nodes that are or were in use.
     pub(super) fn each(&mut self) -> impl Iterator<Item = &T> {
         let next = self.state.get_mut().next;
         let arena = &*self;
@@ -174,7 +175,7 @@ fn new_chunk<T: Node>(nodes: usize) -> (u64, Chunk) {
     const { assert!(align_of::<T>() <= LINE as usize) };
     let bytes = nodes * size_of::<T>();
     let align = if bytes > LARGE { LARGE } else { LINE as usize };
-    // Aligned by hand: for so small an alignment as this the allocator has pages at hand that are zero without being touched.
+    // Aligned by hand: for this alignment the allocator has untouched pages of zeros at hand.
     let layout = Layout::from_size_align(bytes + align, align_of::<u64>()).expect("31 bits of nodes");
     // SAFETY: the size is not zero.
     let memory = unsafe { alloc_zeroed(layout) };

@@ -1,14 +1,15 @@
 //! Walking over the keys against their order, while the index changes.
 //!
-//! A walk copies what a border node has at one moment, hands out what comes before the last key that it has handed out, the
-//! highest first, and goes to the node on the left. That one may split or leave the tree meanwhile, so the walk believes a node
-//! only if it led to the one on the right when it was copied. Then each key that is left of what was handed out stands in
-//! that node or further to the left: keys move only to the right, by splits, and never beyond the node that was there
-//! before the split. A node to which this does not apply any more is looked for again from above, by the last key that was
-//! handed out. So a key that is there all the time is seen exactly once.
+//! A walk copies a border node at one moment, hands out its keys before the last key that it has handed out,
+//! the highest first, and goes to the node on the left. That one may split or leave the tree meanwhile, so
+//! the walk believes a node only if it led to the one on the right when it was copied. Then each key before
+//! the handed out ones stands in that node or further to the left. Keys move only to the right, by splits,
+//! and never beyond the node that was there before the split. A node to which this does not apply any more is
+//! looked for again from above, by the last key that was handed out. So a key that is there all the time is
+//! seen exactly once.
 //!
-//! The first border node of a layer stays as long as the layer does. Behind it the walk goes on below the link to the layer: with
-//! the key that ends where the layer begins, and what is lower.
+//! The first border node of a layer stays as long as the layer does. Behind it the walk goes on below the
+//! link to the layer: with the key that ends where the layer begins, and lower keys.
 //!
 //! How far a walk has come is said by a key and not by a node, as in `scan`.
 
@@ -64,7 +65,7 @@ impl BackCursor {
         }
     }
 
-    /// Goes to what comes before that layer: its keys begin with these bytes, and go on.
+    /// Goes to the key before that layer, whose keys begin with these bytes and go on.
     fn leave_layer(&mut self, prefix: &[u8]) {
         self.key.clear();
         self.key.extend_from_slice(prefix);
@@ -91,12 +92,13 @@ struct Place {
 }
 
 impl Masstree {
-    /// Hands out keys and words against their order, the highest first, `limit` at most, and moves the cursor before them. Returns
-    /// how many they were; fewer than `limit` only at the end. No lock is held meanwhile.
+    /// Hands out keys and words against their order, the highest first, `limit` at most, and moves the cursor
+    /// before them. Returns how many they were; fewer than `limit` only at the end. No lock is held
+    /// meanwhile.
     ///
-    /// A key that is in the index from the first call to the last is handed out exactly once, whatever happens in between; its
-    /// word is one that it had during the call.
-    pub fn prev_batch(
+    /// A key that is in the index from the first call to the last is handed out exactly once, whatever
+    /// happens in between; its word is one that it had during the call.
+    pub(super) fn scan_back(
         &self,
         guard: &Guard<'_>,
         cursor: &mut BackCursor,
@@ -117,7 +119,8 @@ impl Masstree {
         limit - left
     }
 
-    /// The node in which a walk goes on, as its cursor says, and its layer; nothing if a layer goes at this moment.
+    /// The node in which a walk goes on, by its cursor, and its layer; nothing if a layer goes at this
+    /// moment.
     fn resume_back(&self, guard: &Guard<'_>, cursor: &BackCursor, layer: &mut Layer) -> Option<Place> {
         layer.prefix.clear();
         layer.above.clear();
@@ -144,8 +147,8 @@ impl Masstree {
         Some(Place { stop: Stop { number, seen, offset }, right: 0, is_all: true })
     }
 
-    /// The node with the link to a layer that has been passed, if it is still the one for it; nothing if that is for the cursor to
-    /// say.
+    /// The node with the link to a layer that has been passed, if it is still the one for it; nothing if that
+    /// is for the cursor to say.
     fn leave_layer(&self, layer: &mut Layer) -> Option<Place> {
         let Stop { number, seen, offset } = layer.above.pop()?;
         layer.prefix.truncate(offset);
@@ -155,8 +158,8 @@ impl Masstree {
         is_its_own.then_some(Place { stop: Stop { number, seen: now, offset }, right: 0, is_all: false })
     }
 
-    /// Hands out what a node has for a walk. Returns the next node; nothing if that is for the cursor to say, or if the walk is
-    /// over.
+    /// Hands out the keys of a node that a walk awaits. Returns the next node; nothing if that is for the
+    /// cursor to say, or if the walk is over.
     fn pass_back(
         &self,
         guard: &Guard<'_>,

@@ -1,9 +1,10 @@
 //! Border nodes: slices and words, side by side, fifteen of each.
 //!
-//! What a slot holds is said by its class: the word of a key that ends in the slice, by its length there; the word of a key
-//! that goes on, whose suffix is kept beside the node; or a link to the layer in which all keys go on that share the slice. A
-//! slot is written before the permutation names it. So a key that is added to a slot which no reader can still take for that of
-//! another key takes effect with the store of the permutation, and readers need not look again.
+//! The class of a slot says its content. It has the word of a key that ends in the slice, with its length
+//! there. Or it has the word of a key that goes on, whose suffix is kept beside the node. Or it has a link to
+//! the layer in which all keys go on that share the slice. A slot is written before the permutation names it.
+//! So a key that is added to a slot which no reader can still take for that of another key takes effect with
+//! the store of the permutation, and readers need not look again.
 
 use super::arena::Node;
 use super::key::{LONGER, Piece};
@@ -28,8 +29,8 @@ pub(super) struct Border {
     permutation: AtomicU64,
     /// Four bits for each slot, and [`STALE`].
     classes: AtomicU64,
-    /// The border nodes beside this one, by their numbers; zero at the ends of the layer. `next` is protected by the lock,
-    /// `prev` by that of the node that it names.
+    /// The border nodes beside this one, by their numbers; zero at the ends of the layer. `next` is protected
+    /// by the lock, `prev` by that of the node that it names.
     pub(super) next: AtomicU32,
     pub(super) prev: AtomicU32,
     /// The inner node above; none in a root. Protected by the lock of the parent, in a root by its own.
@@ -166,7 +167,8 @@ impl Border {
     /// The block of suffixes, which the guard keeps.
     #[inline]
     fn suffixes<'g>(&self, _guard: &'g Guard<'_>) -> Option<Suffixes<'g>> {
-        // SAFETY: a block is retired after the node has stopped naming it, and is not freed while the guard is there.
+        // SAFETY: a block is retired after its node stopped naming it, and not freed while the guard is
+        // there.
         unsafe { Suffixes::from_address(self.suffix_address()) }
     }
 
@@ -231,26 +233,27 @@ impl Border {
         permutation.slots().map(|slot| usize::from(before(slot))).sum()
     }
 
-    /// Adds an entry, for which there is a slot; returns that, and the block of suffixes that this one has replaced, to be
+    /// Adds an entry, for which there is a slot; returns the block of suffixes that this replaces, to be
     /// retired. The caller holds the lock.
     pub(super) fn insert<'g>(
         &self,
         nodes: &Nodes,
         guard: &'g Guard<'_>,
         entry: &Entry<'_>,
-    ) -> (usize, Option<Suffixes<'g>>) {
+    ) -> Option<Suffixes<'g>> {
         let permutation = self.permutation();
         let (after, slot) = permutation.insert(self.rank(permutation, entry.order()));
         if self.classes.load(Ordering::Relaxed) & STALE != 0 {
             self.mark_inserting();
         }
-        let replaced = self.write(nodes, guard, slot, entry);
+        let replaced = if entry.class == LONGER { self.keep(nodes, guard, slot, entry.suffix) } else { None };
+        self.set(slot, entry);
         self.publish(after);
-        (slot, replaced)
+        replaced
     }
 
-    /// Announces that slots will change their meaning. What was stale is stale no more, for who has looked before this will
-    /// look again. The caller holds the lock.
+    /// Announces that slots will change their meaning. Stale slots are stale no more, for readers that have
+    /// looked before this will look again. The caller holds the lock.
     pub(super) fn mark_inserting(&self) {
         self.version.mark_inserting();
         self.forget_stale();
@@ -264,20 +267,6 @@ impl Border {
 
     fn forget_stale(&self) {
         self.classes.store(self.classes.load(Ordering::Relaxed) & !STALE, Ordering::Relaxed);
-    }
-
-    /// Writes a slot that no reader can take for another, or after a mark; returns the block that was replaced. The caller
-    /// holds the lock.
-    fn write<'g>(
-        &self,
-        nodes: &Nodes,
-        guard: &'g Guard<'_>,
-        slot: usize,
-        entry: &Entry<'_>,
-    ) -> Option<Suffixes<'g>> {
-        let replaced = if entry.class == LONGER { self.keep(nodes, guard, slot, entry.suffix) } else { None };
-        self.set(slot, entry);
-        replaced
     }
 
     /// Writes all of a slot but its suffix.

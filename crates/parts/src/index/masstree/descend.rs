@@ -1,9 +1,9 @@
-//! The way down, without locks: through the inner nodes of a layer by the slice, and through the layers by the key
-//! (EuroSys'12, section 4.6.3).
+//! The way down, without locks: through the inner nodes of a layer by the slice, and through the layers by
+//! the key (EuroSys'12, section 4.6.3).
 //!
-//! A reader takes the version of a child before it looks again whether the parent, which named that child, has changed. So at
-//! every moment it holds a node that was for its slice when it took the version. If that node becomes one for fewer slices
-//! after that, its version says so.
+//! A reader takes the version of a child before it looks again whether the parent, which named that child,
+//! has changed. So at every moment it holds a node that was for its slice when it took the version. If that
+//! node becomes one for fewer slices after that, its version says so.
 
 use super::border::{Border, Found};
 use super::key::Piece;
@@ -45,14 +45,23 @@ pub(super) struct Leaf {
 }
 
 impl Masstree {
+    /// The word of a key.
+    #[inline]
+    pub(super) fn word_of(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
+        match self.find(guard, key).found {
+            Found::Word { word, .. } => Some(word),
+            _ => None,
+        }
+    }
+
     /// What the index has for a key.
     #[inline]
     pub(super) fn find(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
         self.walk::<false>(guard, key)
     }
 
-    /// What the index has for a key; with `REPAIR`, and a lock for that, links that no longer name the roots of their layers
-    /// are set right on the way.
+    /// What the index has for a key; with `REPAIR`, and a lock for that, links that no longer name the roots
+    /// of their layers are set right on the way.
     #[inline]
     pub(super) fn walk<const REPAIR: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
         let mut waiter = Waiter::default();
@@ -107,8 +116,8 @@ impl Masstree {
         }
     }
 
-    /// The border node of a layer that is for this slice, and its version; nothing if the layer has gone. `layer` is its
-    /// root, or was once.
+    /// The border node of a layer that is for this slice, and its version; nothing if the layer has gone.
+    /// `layer` is its root, or was once.
     #[inline]
     pub(super) fn descend(&self, layer: Link, slice: u64) -> Option<(u32, Seen)> {
         let mut waiter = Waiter::default();
@@ -141,9 +150,9 @@ impl Masstree {
         }
     }
 
-    /// The root of a layer and its version, from a node that is or was its root; nothing if the layer has gone.
+    /// The root of a layer and its version, from its present or an old root; nothing if the layer has gone.
     ///
-    /// What was a root once stands at the left edge of its layer, where no node goes before all do; above it is the root.
+    /// An old root stays at the left edge of its layer, as long as the layer does; above it is the root.
     #[inline]
     pub(super) fn root_of(&self, layer: Link) -> Option<(Link, Seen)> {
         let mut node = layer;
@@ -159,7 +168,7 @@ impl Masstree {
         }
     }
 
-    /// The root of the layer to which a slot has a link, after setting the link right if it is old and nobody is in the way.
+    /// The root of the layer of a link. An old link is set right, unless another writer is in the way.
     fn repair(&self, number: u32, seen: Seen, slot: usize, link: Link) -> Option<Link> {
         let (root, _) = self.root_of(link)?;
         if root != link {

@@ -1,11 +1,7 @@
-//! The whole index as bytes and back, for a checkpoint: its keys in their order, so that loading them is no search.
+//! The whole index as bytes and back, for a checkpoint: its keys in order, so that loading needs no search.
 //!
-//! ```text
-//! image  SortedShape (32 bytes) | SortedEntry (12 bytes) and what is new of its key | the next one | ...
-//! ```
-//!
-//! All integers are little-endian. Of each key there is what it does not have in common with the key before. The image says
-//! nothing of nodes and layers: they follow from the keys, so that no image can make an index that is not sound.
+//! `docs/FORMAT.md` draws the image. Nodes and layers are not in it and follow from the
+//! keys, so any image that loads makes a sound index.
 
 use super::load::Loader;
 use super::scan::Cursor;
@@ -48,7 +44,7 @@ impl Masstree {
     /// Tells each entry of the image with what is new of its key.
     fn each_entry(&self, guard: &Guard<'_>, mut each: impl FnMut(SortedEntry, &[u8])) {
         let mut before = Vec::new();
-        self.next_batch(guard, &mut Cursor::default(), usize::MAX, |key, word| {
+        self.scan(guard, &mut Cursor::default(), usize::MAX, |key, word| {
             let common = before.iter().zip(key).take_while(|(one, other)| one == other).count();
             let rest = key.get(common..).unwrap_or_default();
             // No key is longer than 16 bits can say.

@@ -9,8 +9,9 @@ use crate::sync::point;
 /// Keys of an inner node.
 pub(super) const KEYS: usize = 15;
 
-/// An inner node: `len` keys and one child more. A child is for the slices from the key before it, inclusive, to the key behind
-/// it, exclusive. Beyond `len` the keys are the highest number, and the children what they were.
+/// An inner node: `len` keys and one child more. A child is for the slices from the key before it, inclusive,
+/// to the key behind it, exclusive. Beyond `len` the keys are the highest number, and the children what they
+/// were.
 #[repr(C, align(16))]
 pub(super) struct Inner {
     pub(super) version: Version,
@@ -59,15 +60,15 @@ impl Inner {
         Link::from_bits(self.children[rank].load(Ordering::Relaxed))
     }
 
-    /// The child that is for this slice. All keys are looked at and no branch depends on them, so that the processor runs
-    /// ahead to the next node, and to the next lookup.
+    /// The child that is for this slice. All keys are looked at and no branch depends on them, so that the
+    /// processor runs ahead to the next node, and to the next lookup.
     #[inline]
     pub(super) fn child_of(&self, slice: u64) -> Link {
         let len = self.len();
         let not_above =
             self.keys.iter().map(|key| usize::from(key.load(Ordering::Relaxed) <= slice)).sum::<usize>();
         point();
-        // The keys beyond `len` are the highest number, which counts only if the slice is that, and then all do.
+        // The keys beyond `len` are the highest number, and count only for that slice, for which all do.
         self.child(not_above.min(len))
     }
 
@@ -82,7 +83,7 @@ impl Inner {
         self.set(keys, children);
     }
 
-    /// Lets the node have these keys and children. The caller holds the lock and has marked the node, or is alone with it.
+    /// Sets keys and children. The caller holds the lock and has marked the node, or is alone with it.
     pub(super) fn set(&self, keys: &[u64], children: &[Link]) {
         debug_assert!(keys.len() <= KEYS && children.len() == keys.len() + 1);
         let padded = keys.iter().copied().chain(std::iter::repeat(u64::MAX));
@@ -93,8 +94,8 @@ impl Inner {
         self.len.store(keys.len() as u32, Ordering::Relaxed);
     }
 
-    /// Lets a child be for the slices from `key` on that were its left neighbour's, which stands at `rank`. There is room;
-    /// the caller holds the lock and has marked the node.
+    /// Lets a child be for the slices from `key` on that were its left neighbour's, which stands at `rank`.
+    /// There is room; the caller holds the lock and has marked the node.
     pub(super) fn insert(&self, rank: usize, key: u64, child: Link) {
         let len = self.len();
         for at in (rank..len).rev() {
@@ -107,8 +108,8 @@ impl Inner {
         self.len.store(len as u32 + 1, Ordering::Relaxed);
     }
 
-    /// Forgets a child: its slices go to the child to the left, those of the first child to the one to the right. One at least
-    /// is left; the caller holds the lock and has marked the node.
+    /// Forgets a child: its slices go to the child to the left, those of the first child to the one to the
+    /// right. One at least is left; the caller holds the lock and has marked the node.
     pub(super) fn remove(&self, rank: usize) {
         let len = self.len();
         for at in rank.max(1)..len {

@@ -1,13 +1,12 @@
 //! Layers come when two keys go on after the same slice, and go when their last key does.
 //!
-//! A layer that is empty has shrunk to its left edge: one border node without a key, and above it inner nodes without a
-//! key. Whoever sees that goes down from above once more, since the slot with the link may have moved meanwhile, and takes the
-//! layer away under the lock of the node with the link. If that node has nothing else, its layer goes with it, and so on
-//! upwards; so the locks begin at the last node that has. Locks of several layers are thus taken downwards, and nobody who
-//! holds a lock of a layer waits for one above it.
+//! A layer that is empty has shrunk to its left edge: one border node without a key, and above it inner nodes
+//! without a key. The thread that sees this goes down from above once more, since the slot with the link may
+//! have moved meanwhile. It removes the layer under the lock of the node with the link. If that node has
+//! nothing else, its layer goes with it, and so on upwards; so the locks begin at the last node that has. So
+//! locks of several layers are taken downwards, and no holder of a lock of a layer waits for one above it.
 
 use super::border::{Border, Entry, Found};
-use super::hint::Hint;
 use super::key::{LONGER, Piece, SLICE};
 use super::nodes::Link;
 use super::tree::Masstree;
@@ -29,8 +28,8 @@ pub(super) struct LinkPlace {
 }
 
 impl Masstree {
-    /// Lets two keys that go on after the same slice go on in a layer of their own: the one that stands in this slot, and
-    /// a new one. The node is locked, and then unlocked. Says where the new key's word stands.
+    /// Lets two keys that go on after the same slice go on in a layer of their own: the one that stands in
+    /// this slot, and a new one. The node is locked, and then unlocked.
     #[cold]
     pub(super) fn add_layer(
         &self,
@@ -39,23 +38,21 @@ impl Masstree {
         slot: usize,
         piece: &Piece<'_>,
         word: u64,
-    ) -> Hint {
+    ) {
         let present = border.entry(guard, slot);
         debug_assert!(present.class == LONGER, "a key that goes on");
-        let (link, hint) = self.new_layers((present.suffix, present.word), (piece.suffix, word));
+        let link = self.new_layers((present.suffix, present.word), (piece.suffix, word));
         border.mark_inserting();
         border.set_layer(slot, link);
         let unused = border.drop_suffixes(guard);
         border.version.unlock();
         self.nodes.retire_suffixes(guard, unused);
-        hint
     }
 
-    /// As many layers as it takes to tell two different keys apart, which nobody else knows yet: the first one's root, and
-    /// where the second key's word stands.
-    fn new_layers(&self, (present, old): (&[u8], u64), (added, new): (&[u8], u64)) -> (Link, Hint) {
+    /// Makes as many layers as tell two different keys apart, unpublished; returns the first one's root.
+    fn new_layers(&self, (present, old): (&[u8], u64), (added, new): (&[u8], u64)) -> Link {
         let (first, mut border) = self.new_root();
-        let (mut number, mut offset) = (first, 0);
+        let mut offset = 0;
         loop {
             let (here, there) = (Piece::at(present, offset), Piece::at(added, offset));
             if here.order() != there.order() || here.rank != LONGER {
@@ -63,13 +60,12 @@ impl Masstree {
                 entries.sort_unstable_by_key(Entry::order);
                 border.fill(&self.nodes, &entries);
                 border.version.unlock();
-                let slot = usize::from(here.order() < there.order());
-                return (Link::border(first), Hint::new(number, slot));
+                return Link::border(first);
             }
             let (below, root) = self.new_root();
             border.fill(&self.nodes, &[Entry::layer(here.slice, Link::border(below))]);
             border.version.unlock();
-            (number, border) = (below, root);
+            border = root;
             offset += SLICE;
         }
     }
@@ -81,9 +77,9 @@ impl Masstree {
         (number, border)
     }
 
-    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer is empty, and with
-    /// it those above that have nothing but the link to it. Returns the link to all of these, its node still locked and its
-    /// slot still to be freed; the nodes are to be retired.
+    /// Takes the layer away in which keys go on that begin with `prefix`, whole slices of it, if that layer
+    /// is empty, and with it those above that have nothing but the link to it. Returns the link to all of
+    /// these, its node still locked and its slot still to be freed; the nodes are to be retired.
     pub(super) fn remove_empty_layer(
         &self,
         guard: &Guard<'_>,
@@ -102,8 +98,8 @@ impl Masstree {
         }
     }
 
-    /// The links that lead to a layer: the last one whose node has something else, and those behind it, the layer's own last.
-    /// Nothing within if the layer is not there; nothing if the index is changing.
+    /// The links that lead to a layer: the last one whose node has something else, and those behind it, the
+    /// layer's own last. Nothing within if the layer is not there; nothing if the index is changing.
     fn path_to_layer(&self, guard: &Guard<'_>, prefix: &[u8]) -> Option<Option<Vec<LinkPlace>>> {
         let mut path: Vec<LinkPlace> = Vec::new();
         let mut layer = Link::from_bits(self.root.load(Ordering::Acquire));
@@ -143,8 +139,8 @@ impl Masstree {
         path.iter().for_each(|place| self.nodes.border(place.number).version.unlock());
     }
 
-    /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks all but the node of
-    /// that link; if it is not, unlocks all.
+    /// Takes the layers behind the first link of a locked path away, if the last one is empty, and unlocks
+    /// all but the node of that link; if it is not, unlocks all.
     fn remove_layers(&self, path: &[LinkPlace], removed: &mut Vec<Link>) -> Option<LinkPlace> {
         let (first, behind) = path.split_first()?;
         let last = behind.last().unwrap_or(first);
@@ -160,8 +156,8 @@ impl Masstree {
         Some(*first)
     }
 
-    /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock of the node with
-    /// the link.
+    /// Takes all nodes of a layer out of use, if it is empty; says whether it was. The caller holds the lock
+    /// of the node with the link.
     fn bury_layer(&self, layer: Link, removed: &mut Vec<Link>) -> bool {
         let number = self.leftmost(layer);
         let border = self.nodes.border(number);
@@ -171,30 +167,14 @@ impl Masstree {
         let bottom = Link::border(number);
         let mut is_empty = border.permutation().len() == 0 && border.next.load(Ordering::Relaxed) == 0;
         let mut top = bottom;
-        // Another border node may have been emptied and not yet be forgotten by the nodes above. Who is about to do that looks
-        // at the layer again afterwards.
+        // Another border node may be empty and still be named by the nodes above. The thread that is about to
+        // remove it looks at the layer again afterwards.
         while is_empty && let Some(parent) = self.lock_parent(top) {
             is_empty = self.nodes.inner(parent).len() == 0;
             top = parent;
         }
-        let mut node = bottom;
-        loop {
-            let (version, parent) =
-                (self.nodes.version(node), self.nodes.parent(node).load(Ordering::Relaxed));
-            if is_empty {
-                version.unlock_dead();
-                removed.push(node);
-            } else {
-                version.unlock();
-            }
-            if node == top {
-                break;
-            }
-            node = Link::from_bits(parent);
-        }
-        if is_empty {
-            self.layers.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.unlock_edge(bottom, top, is_empty.then_some(removed));
+        self.layers.fetch_sub(u64::from(is_empty), Ordering::Relaxed);
         is_empty
     }
 }

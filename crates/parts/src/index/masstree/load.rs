@@ -1,9 +1,10 @@
 //! An index made of keys that come in their order: without a search, a split or a lock.
 //!
-//! The part of a key that a layer gets depends on its two neighbours only. A key stands in the deepest layer that it shares
-//! with one of them; every layer above has a link instead, which is added when the last of the keys behind it has come. So at
-//! any time there is one open layer for each slice that the present key shares with the next one, and each fills its border
-//! nodes from left to right, and leaves some room in each. The inner nodes of a layer are made when it ends, level by level.
+//! The part of a key that a layer gets depends on its two neighbours only. A key stands in the deepest layer
+//! that it shares with one of them; every layer above has a link instead, which is added when the last of the
+//! keys behind it has come. So there is one open layer for each slice that the present key shares with the
+//! next one. Each fills its border nodes from left to right, and leaves some room in each. The inner nodes of
+//! a layer are made when it ends, level by level.
 //!
 //! Nobody else knows of the index meanwhile, so nodes are unlocked as soon as they are filled.
 
@@ -17,11 +18,11 @@ use crate::index::ImageError;
 use crate::sync::atomic::Ordering;
 use std::ops::Range;
 
-/// Entries that a border node gets, unless more have one slice: so many of [`SLOTS`] that the first keys of a run do not split
-/// every node that they come to.
+/// Entries that a border node gets, unless more have one slice: so many of [`SLOTS`] that the first keys of a
+/// run do not split every node that they come to.
 const FILLED: usize = 12;
 
-/// Border nodes between two questions whether there are numbers left: fewer than are kept for operations that have begun.
+/// Border nodes between two looks for numbers left: fewer than are kept for operations that have begun.
 const BETWEEN_QUESTIONS: u32 = 4096;
 
 /// A layer to which keys still come.
@@ -77,10 +78,7 @@ impl Loader {
         }
     }
 
-    /// Adds the next key: the first `common` bytes of the one before, all that the two have in common, and `rest`.
-    ///
-    /// # Errors
-    /// [`ImageError`] if that is not the next key in order, or none at all; or if there is no number left for a node.
+    /// Adds the next key: the first `common` bytes of the one before, all that both share, and `rest`.
     pub(super) fn push(&mut self, common: usize, rest: &[u8], word: u64) -> Result<(), ImageError> {
         let len = common + rest.len();
         let follows = match (self.word, rest.first()) {
@@ -104,17 +102,14 @@ impl Loader {
     }
 
     /// The index of all keys.
-    ///
-    /// # Errors
-    /// [`ImageError`] if there is no number left for a node.
     pub(super) fn finish(mut self) -> Result<Masstree, ImageError> {
         self.place(0)?;
         let root = self.end_layer(0)?;
         Ok(Masstree::of(self.nodes, root, self.layers_made, self.keys))
     }
 
-    /// Puts the present key where it belongs, which shares so many slices with the next one, and ends the layers that no key
-    /// comes to any more.
+    /// Puts the present key where it belongs, which shares so many slices with the next one, and ends the
+    /// layers that no key comes to any more.
     fn place(&mut self, shared: usize) -> Result<(), ImageError> {
         let Some(word) = self.word else { return Ok(()) };
         let key = std::mem::take(&mut self.key);

@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use quipu_medium::{LINE, arch};
 use std::sync::Arc;
 
-/// A node of either type: its number, and in the highest bit its type. Zero is a border node that is never used.
+/// A node of either type: its number, and in the highest bit its type. Zero is an unused border node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link(u32);
 
@@ -144,7 +144,7 @@ impl Nodes {
         let Some(address) = block.map(Suffixes::address) else { return };
         let nodes = Arc::clone(self);
         guard.defer(Box::new(move || {
-            // SAFETY: nobody names it, who read it is gone, and this is done once.
+            // SAFETY: no node names it, its readers are gone, and this is done once.
             unsafe { nodes.free_suffixes(address) };
         }));
     }
@@ -169,7 +169,7 @@ impl Nodes {
         self.suffix_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of everything, with the two counters that stand before what is shared.
+    /// Bytes of everything, with the two counters of the shared pointer.
     pub(super) fn bytes(&self) -> u64 {
         let own = size_of::<Nodes>() + 2 * size_of::<usize>();
         own as u64 + self.borders.bytes() + self.inners.bytes() + self.suffix_bytes()

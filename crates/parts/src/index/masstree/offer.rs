@@ -1,22 +1,20 @@
-//! What a Masstree offers a store over logs: it has the keys, so it asks nobody; its words are whole, and its hints right.
+//! A Masstree as a store over logs uses it. It has the keys, so it asks no caller.
 
 use super::back::BackCursor;
-use super::hint::Hint;
+use super::border::Found;
+use super::descend::Leaf;
+use super::key::Piece;
+use super::permutation::SLOTS;
 use super::scan::Cursor;
-use super::tree::{Masstree, MasstreeError};
+use super::tree::{Masstree, MasstreeStats, check_word};
 use crate::epoch::Guard;
+use crate::index::hint::Hint;
 use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
 use crate::sync::atomic::Ordering;
 use std::ops::Bound;
 
 /// Words that a walk tells at a time: enough to be worth the way down to where it goes on.
 const BATCH: usize = 128;
-
-impl From<MasstreeError> for IndexError {
-    fn from(error: MasstreeError) -> IndexError {
-        IndexError::Other(error.to_string().into())
-    }
-}
 
 impl Index for Masstree {
     const WORD_BITS: u32 = 62;
@@ -29,17 +27,17 @@ impl Index for Masstree {
 
     #[inline]
     fn prefetch(&self, key: Key<'_>) {
-        let _ = self.prefetch(key.bytes);
+        let _ = self.prefetch_leaf(key.bytes);
     }
 
     #[inline]
     fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
-        self.prefetch(key.bytes).map(Hint::bits)
+        self.prefetch_leaf(key.bytes).map(Hint::bits)
     }
 
     #[inline]
     fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
-        self.get(guard, key.bytes)
+        self.word_of(guard, key.bytes)
     }
 
     #[inline(always)]
@@ -49,16 +47,25 @@ impl Index for Masstree {
         key: Key<'_>,
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.get(guard, key.bytes))
+        Ok(self.word_of(guard, key.bytes))
     }
 
     #[inline]
     fn hint(&self, guard: &Guard<'_>, key: Key<'_>) -> Result<Option<u64>, IndexError> {
-        Ok(Some(self.locate(guard, key.bytes).1.bits()))
+        let Leaf { number, found, .. } = self.find(guard, key.bytes);
+        let slot = match found {
+            Found::Word { slot, .. } | Found::Layer { slot, .. } | Found::Other { slot } => slot,
+            Found::Nothing => {
+                let permutation = self.nodes.border(number).permutation();
+                // The slot to be used next; of a full node, any.
+                permutation.slot(permutation.len().min(SLOTS - 1))
+            }
+        };
+        Ok(Some(Hint::new(number.into(), slot).bits()))
     }
 
     fn make_room(&self, _guard: &Guard<'_>, _keys: usize, _key_len: usize) -> Result<(), IndexError> {
-        if self.nodes.has_room() { Ok(()) } else { Err(MasstreeError::Full.into()) }
+        if self.nodes.has_room() { Ok(()) } else { Err(IndexError::OutOfNumbers) }
     }
 
     #[inline]
@@ -71,12 +78,34 @@ impl Index for Masstree {
         _matches: impl FnMut(u64) -> bool,
         _rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.upsert(guard, key.bytes, new)?.old)
+        check_word(new);
+        let key = key.bytes;
+        if key.len() > Masstree::MAX_KEY {
+            return Err(IndexError::KeyTooLong { len: key.len(), max: Masstree::MAX_KEY });
+        }
+        let (leaf, border) = self.lock(guard, key);
+        if let Found::Word { slot, word: old } = leaf.found {
+            border.set_word(slot, new);
+            border.version.unlock();
+            return Ok(Some(old));
+        }
+        self.add(guard, leaf, &Piece::at(key, leaf.offset), new)?;
+        Ok(None)
     }
 
     #[inline]
     fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError> {
-        Ok(self.replace(guard, key.bytes, old, new))
+        check_word(new);
+        let (leaf, border) = self.lock(guard, key.bytes);
+        let slot = match leaf.found {
+            Found::Word { slot, word } if word == old => Some(slot),
+            _ => None,
+        };
+        if let Some(slot) = slot {
+            border.set_word(slot, new);
+        }
+        border.version.unlock();
+        Ok(slot.is_some())
     }
 
     #[inline]
@@ -86,15 +115,13 @@ impl Index for Masstree {
         key: Key<'_>,
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.take(guard, key.bytes))
+        Ok(self.remove(guard, key.bytes))
     }
 
     #[inline]
     fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        match hint {
-            Some(hint) => self.prefetch_at(Hint::from_bits(hint)),
-            None => return self.prefetch(key.bytes).map(Hint::bits),
-        }
+        let Some(bits) = hint else { return self.prefetch_to_write(key) };
+        self.prefetch_at(Hint::from_bits(bits));
         hint
     }
 
@@ -107,8 +134,9 @@ impl Index for Masstree {
         old: u64,
         new: u64,
     ) -> Result<Option<Repointed<()>>, IndexError> {
-        let by_hint = hint.is_some_and(|hint| self.replace_at(guard, Hint::from_bits(hint), old, new));
-        let done = by_hint || self.replace(guard, key.bytes, old, new);
+        check_word(new);
+        let by_hint = hint.is_some_and(|hint| self.replace_at(Hint::from_bits(hint), old, new));
+        let done = by_hint || self.replace(guard, key, old, new)?;
         Ok(done.then_some(Repointed { unflushed: (), by_hint }))
     }
 
@@ -118,20 +146,19 @@ impl Index for Masstree {
         cursor: &mut Cursor,
         out: &mut Vec<u64>,
     ) -> Result<bool, IndexError> {
-        Ok(self.next_batch(guard, cursor, BATCH, |_, word| out.push(word)) > 0)
+        Ok(self.scan(guard, cursor, BATCH, |_, word| out.push(word)) > 0)
     }
 
     fn len(&self, _guard: &Guard<'_>) -> Result<u64, IndexError> {
-        Ok(self.len())
+        Ok(self.count.get().unwrap_or_default())
     }
 
     fn stats(&self) -> IndexStats {
-        let stats = self.stats();
-        IndexStats { bytes: stats.bytes, pm_bytes: 0, splits: stats.splits, records_read: 0 }
+        let MasstreeStats { bytes, splits, .. } = self.stats();
+        IndexStats { bytes, pm_bytes: 0, splits, records_read: 0 }
     }
 
-    /// A split never shows: nodes split one by one, and a writer that does it waits for nothing but locks of
-    /// other nodes.
+    /// A split never shows: nodes split one by one, and their writer waits for locks of other nodes alone.
     fn growth(&self) -> IndexGrowth {
         IndexGrowth { splits: self.splits.load(Ordering::Relaxed), ..IndexGrowth::default() }
     }
@@ -152,7 +179,7 @@ impl BothWays for Masstree {
         limit: usize,
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError> {
-        Ok(self.next_batch(guard, scan, limit.max(1), each) > 0)
+        Ok(self.scan(guard, scan, limit.max(1), each) > 0)
     }
 
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
@@ -170,6 +197,6 @@ impl BothWays for Masstree {
         limit: usize,
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError> {
-        Ok(self.prev_batch(guard, scan, limit.max(1), each) > 0)
+        Ok(self.scan_back(guard, scan, limit.max(1), each) > 0)
     }
 }

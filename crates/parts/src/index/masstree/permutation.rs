@@ -4,7 +4,7 @@
 //! bits | 0..4 keys | 4..8 slot of the lowest key | 8..12 slot of the next | ... | 60..64 |
 //! ```
 //!
-//! The slots behind those of the keys are free; the next one to be used comes first. (EuroSys'12, section 4.6.2.)
+//! The slots behind those of the keys are free, in the order of their use (EuroSys'12, section 4.6.2).
 
 /// Slots of a border node.
 pub(super) const SLOTS: usize = 15;

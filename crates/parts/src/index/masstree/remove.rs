@@ -1,9 +1,9 @@
 //! Removing keys, and the nodes that are then empty (EuroSys'12, section 4.6.5).
 //!
-//! Nodes are not merged, but an empty one goes, and with it the inner nodes that have no other child. Its slices become those
-//! of the next child to the left below the same parent; of a first child, those of the next to the right. No other node is for
-//! fewer slices than before, so who is on the way to one need not begin again. The first border node of a layer stays, and with
-//! it the left edge, until the layer is empty.
+//! Nodes are not merged, but an empty one goes, and with it the inner nodes that have no other child. Its
+//! slices become those of the next child to the left below the same parent; of a first child, those of the
+//! next to the right. No other node is for fewer slices than before, so a reader on the way to one need not
+//! begin again. The first border node of a layer stays, and with it the left edge, until the layer is empty.
 
 use super::border::Found;
 use super::descend::Leaf;
@@ -15,35 +15,22 @@ use crate::sync::atomic::Ordering;
 
 impl Masstree {
     /// Removes a key and returns its word.
-    pub fn take(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
-        self.remove_if(guard, key, |_| true)
-    }
-
-    /// Removes a key if its word is still `old`; says whether it was.
-    pub fn remove(&self, guard: &Guard<'_>, key: &[u8], old: u64) -> bool {
-        self.remove_if(guard, key, |word| word == old).is_some()
-    }
-
-    fn remove_if(&self, guard: &Guard<'_>, key: &[u8], is_wanted: impl Fn(u64) -> bool) -> Option<u64> {
+    pub(super) fn remove(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
         let (leaf, border) = self.lock(guard, key);
-        let found = match leaf.found {
-            Found::Word { slot, word } if is_wanted(word) => Some((slot, word)),
-            _ => None,
-        };
-        let Some((slot, word)) = found else {
+        let Found::Word { slot, word } = leaf.found else {
             border.version.unlock();
             return None;
         };
-        self.count(leaf.number, -1);
+        self.count.add(leaf.number.into(), -1);
         let mut removed = Vec::new();
         self.free_slot(guard, key, &leaf, slot, &mut removed);
-        // Without a lock: this may have to release what others have retired.
+        // Without a lock: this may have to release nodes that others have retired.
         removed.into_iter().for_each(|node| self.nodes.retire(guard, node));
         Some(word)
     }
 
-    /// Frees a slot of the locked border node of a key, and with it all nodes and layers that are empty then: these nodes are
-    /// to be retired. Unlocks the node.
+    /// Frees a slot of the locked border node of a key, and with it all nodes and layers that are empty then:
+    /// these nodes are to be retired. Unlocks the node.
     fn free_slot(&self, guard: &Guard<'_>, key: &[u8], leaf: &Leaf, slot: usize, removed: &mut Vec<Link>) {
         let (mut offset, mut number, mut slot) = (leaf.offset, leaf.number, slot);
         loop {
@@ -58,7 +45,8 @@ impl Masstree {
                 border.version.unlock();
             }
             self.nodes.retire_suffixes(guard, unused);
-            // The layer is empty perhaps, if this was its last key, or the last node of which the nodes above knew.
+            // Perhaps the layer is empty: if this was its last key, or the last node that the nodes above
+            // knew.
             if left > 0 || is_first && !is_only || offset == 0 {
                 return;
             }
@@ -91,21 +79,31 @@ impl Masstree {
             }
             inner.version.unlock();
         }
-        let mut node = bottom;
-        loop {
-            let above = Link::from_bits(self.nodes.parent(node).load(Ordering::Relaxed));
-            self.nodes.version(node).unlock_dead();
-            removed.push(node);
-            if node == top {
-                break;
-            }
-            node = above;
-        }
+        self.unlock_edge(bottom, top, Some(removed));
         self.lower_root(removed);
     }
 
-    /// Takes roots of the first layer away that have no key left: their only child becomes the root. (Other layers stay as
-    /// high as they were until they go, since links may name any node of their left edge.)
+    /// Unlocks the nodes from one up to another one; for ever, if they are removed.
+    pub(super) fn unlock_edge(&self, bottom: Link, top: Link, mut removed: Option<&mut Vec<Link>>) {
+        let mut node = bottom;
+        loop {
+            let above = Link::from_bits(self.nodes.parent(node).load(Ordering::Relaxed));
+            match &mut removed {
+                Some(removed) => {
+                    self.nodes.version(node).unlock_dead();
+                    removed.push(node);
+                }
+                None => self.nodes.version(node).unlock(),
+            }
+            if node == top {
+                return;
+            }
+            node = above;
+        }
+    }
+
+    /// Takes roots of the first layer away that have no key left: their only child becomes the root. (Other
+    /// layers stay as high as they were until they go, since links may name any node of their left edge.)
     fn lower_root(&self, removed: &mut Vec<Link>) {
         loop {
             let root = Link::from_bits(self.root.load(Ordering::Acquire));

@@ -1,12 +1,12 @@
 //! Walking over the keys in their order, while the index changes.
 //!
-//! A walk copies what a border node has at one moment, hands out what comes behind the last key that it has handed out, and
-//! goes to the next node. Keys move only to the right of where they were, by splits: into nodes that the walk has not
-//! reached, or between the one that it has copied and the one that followed that then. So a key that is there all the time is
-//! seen exactly once. A node that has been taken out of the tree is empty, and still leads on to the right; if its whole layer
-//! has gone, to the end of that.
+//! A walk copies a border node at one moment, hands out its keys behind the last key that it has handed out,
+//! and goes to the next node. Keys move only to the right of where they were, by splits: into nodes that the
+//! walk has not reached, or between the one that it has copied and the one that followed that then. So a key
+//! that is there all the time is seen exactly once. A node that has been taken out of the tree is empty, and
+//! still leads on to the right; if its whole layer has gone, to the end of that.
 //!
-//! How far a walk has come is said by a key and not by a node. So it can rest for as long as it likes, unpinned.
+//! A key and not a node says how far a walk has come. So it can rest for any time, unpinned.
 
 use super::border::{Entry, Found, LAYER};
 use super::key::{LONGER, Piece, SLICE, push_slice};
@@ -38,7 +38,7 @@ enum Position {
 pub struct Cursor {
     key: Vec<u8>,
     position: Position,
-    /// During a call: the nodes with the links to the layer in which the walk is and to those above, the first layer's first.
+    /// During a call: the nodes with the links to the layers on the way, the first layer's first.
     above: Vec<Stop>,
 }
 
@@ -64,8 +64,8 @@ impl Cursor {
         }
     }
 
-    /// Goes to an entry of that layer, which is handed out now; to a link as to the key that ends with its slice, before all
-    /// keys that the link leads to.
+    /// Goes to an entry of that layer, which is handed out now; to a link as to the key that ends with its
+    /// slice, before all keys that the link leads to.
     fn go_to(&mut self, offset: usize, entry: &Entry<'_>) {
         self.key.truncate(offset);
         push_slice(&mut self.key, entry.slice, entry.class);
@@ -73,7 +73,7 @@ impl Cursor {
         self.position = Position::Behind;
     }
 
-    /// Goes to what follows that layer.
+    /// Goes to the keys behind that layer.
     fn leave_layer(&mut self, offset: usize) {
         self.key.truncate(offset);
         self.position = if offset == 0 { Position::End } else { Position::BehindPrefix };
@@ -95,12 +95,12 @@ pub(super) struct Snapshot<'g> {
 }
 
 impl Masstree {
-    /// Hands out keys and words in order, `limit` at most, and moves the cursor behind them. Returns how many they were; fewer
-    /// than `limit` only at the end. No lock is held meanwhile.
+    /// Hands out keys and words in order, `limit` at most, and moves the cursor behind them. Returns how many
+    /// they were; fewer than `limit` only at the end. No lock is held meanwhile.
     ///
-    /// A key that is in the index from the first call to the last is handed out exactly once, whatever happens in between; its
-    /// word is one that it had during the call.
-    pub fn next_batch(
+    /// A key that is in the index from the first call to the last is handed out exactly once, whatever
+    /// happens in between; its word is one that it had during the call.
+    pub(super) fn scan(
         &self,
         guard: &Guard<'_>,
         cursor: &mut Cursor,
@@ -143,8 +143,8 @@ impl Masstree {
         }
     }
 
-    /// Hands out what a node has for a walk. Returns the next node; nothing if that is for the cursor to say, or if the walk is
-    /// over.
+    /// Hands out the keys of a node that a walk awaits. Returns the next node; nothing if that is for the
+    /// cursor to say, or if the walk is over.
     fn pass(
         &self,
         guard: &Guard<'_>,
@@ -188,7 +188,7 @@ impl Masstree {
         let slots = border.permutation();
         let mut entries = [None; SLOTS];
         let places = entries.iter_mut().zip(slots.slots());
-        // A suffix has a byte at least: without, the key was removed meanwhile, which does not change the version.
+        // A suffix has a byte at least. Without one, the key was removed, which does not change the version.
         let is_whole = |entry: &Entry<'_>| entry.class != LONGER || !entry.suffix.is_empty();
         places.for_each(|(entry, slot)| *entry = Some(border.entry(guard, slot)).filter(is_whole));
         let next = border.next.load(Ordering::Acquire);

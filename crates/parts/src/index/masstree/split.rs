@@ -1,12 +1,11 @@
-//! Splits: of a border node for which there is one key too many, and of the inner nodes above, as far up as they are full
-//! (EuroSys'12, section 4.6.4).
+//! Splits: of a border node for which there is one key too many, and of the inner nodes above, as far up as
+//! they are full (EuroSys'12, section 4.6.4).
 //!
-//! A node that splits keeps its lower part, and the new node to its right is known to nobody until the parent names it.
-//! Locks are taken upwards and given back when the next higher one is held, so a reader who comes by the parent waits there,
-//! and one who has come by before begins again.
+//! A node that splits keeps its lower part, and the new node to its right is known to nobody until the parent
+//! names it. Locks are taken upwards and given back when the next higher one is held, so a reader that comes
+//! by the parent waits there, and a reader that came by before begins again.
 
 use super::border::Entry;
-use super::hint::Hint;
 use super::inner::KEYS;
 use super::nodes::Link;
 use super::permutation::{Permutation, SLOTS};
@@ -16,9 +15,9 @@ use crate::sync::atomic::Ordering;
 
 /// Where a full node is divided: so many of its keys and the new one stay, which is `added` in their order.
 ///
-/// Keys of one slice stay together, since the nodes above tell slices apart and no more. A node has at most ten of those, one
-/// for each length and one that goes on, so there is a place. It is the one nearest to the middle, except for keys that come in
-/// ascending order, which leave full nodes behind.
+/// Keys of one slice stay together, since the nodes above tell slices apart and no more. A node has at most
+/// ten of those, one for each length and one that goes on, so there is a place. It is the one nearest to the
+/// middle, except for keys that come in ascending order, which leave full nodes behind.
 fn division(slices: &[u64; SLOTS + 1], added: usize, is_last: bool) -> usize {
     let divides = |at: &usize| slices[*at - 1] != slices[*at];
     if is_last && added == SLOTS && divides(&SLOTS) {
@@ -29,9 +28,9 @@ fn division(slices: &[u64; SLOTS + 1], added: usize, is_last: bool) -> usize {
 }
 
 impl Masstree {
-    /// Splits a full and locked border node and adds an entry to one of the halves; says where. Unlocks the node.
+    /// Splits a full and locked border node and adds an entry to one of the halves. Unlocks the node.
     #[cold]
-    pub(super) fn split(&self, guard: &Guard<'_>, number: u32, added: &Entry<'_>) -> Hint {
+    pub(super) fn split(&self, guard: &Guard<'_>, number: u32, added: &Entry<'_>) {
         self.splits.fetch_add(1, Ordering::Relaxed);
         let border = self.nodes.border(number);
         let slots = border.permutation();
@@ -55,12 +54,7 @@ impl Masstree {
         border.mark_splitting();
         let staying = if rank < at { at - 1 } else { at };
         border.publish(Permutation::of((0..staying).map(|rank| slots.slot(rank))));
-        let (hint, replaced) = if rank < at {
-            let (slot, replaced) = border.insert(&self.nodes, guard, added);
-            (Hint::new(number, slot), replaced)
-        } else {
-            (Hint::new(right_number, rank - at), None)
-        };
+        let replaced = if rank < at { border.insert(&self.nodes, guard, added) } else { None };
         let unused = border.drop_suffixes(guard);
         if next != 0 {
             self.nodes.border(next).prev.store(right_number, Ordering::Release);
@@ -70,11 +64,10 @@ impl Masstree {
         self.add_child(Link::border(number), entries[at].slice, Link::border(right_number), at == SLOTS);
         self.nodes.retire_suffixes(guard, replaced);
         self.nodes.retire_suffixes(guard, unused);
-        hint
     }
 
-    /// Tells the nodes above `left` that its slices from `slice` on are now those of `right`. Both are locked, marked and then
-    /// unlocked. With `ascending`, inner nodes that split stay full too.
+    /// Tells the nodes above `left` that its slices from `slice` on are now those of `right`. Both are
+    /// locked, marked and then unlocked. With `ascending`, inner nodes that split stay full too.
     fn add_child(&self, left: Link, slice: u64, right: Link, ascending: bool) {
         let (mut left, mut slice, mut right) = (left, slice, right);
         loop {
@@ -102,8 +95,8 @@ impl Masstree {
         }
     }
 
-    /// Splits a full inner node, locked and marked, to which `right` is added behind the child at `rank`; returns the key
-    /// between the halves and the new one, locked and marked.
+    /// Splits a full inner node, locked and marked, to which `right` is added behind the child at `rank`;
+    /// returns the key between the halves and the new one, locked and marked.
     fn split_inner(&self, node: Link, rank: usize, slice: u64, right: Link, ascending: bool) -> (u64, Link) {
         self.splits.fetch_add(1, Ordering::Relaxed);
         let inner = self.nodes.inner(node);
@@ -139,7 +132,8 @@ impl Masstree {
             self.nodes.parent(half).store(root.bits(), Ordering::Release);
             self.nodes.version(half).set_root(false);
         }
-        // The first layer's root is named by the index, others by links that are set right by who passes.
+        // The index names the first layer's root; links name others, which the next writer that passes sets
+        // right.
         if self.root.load(Ordering::Relaxed) == left.bits() {
             self.root.store(root.bits(), Ordering::Release);
         }

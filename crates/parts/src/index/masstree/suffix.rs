@@ -3,13 +3,13 @@
 //! They stand in a block of memory that the node names, one behind the other, each with its length before it:
 //!
 //! ```text
-//! block  | capacity 32 | used 32 | where the suffix of slot 0 stands 32 | .. of slot 14 | suffix | suffix | ... |
+//! block  | capacity 32 | used 32 | place of the suffix of slot 0 | .. of slot 14 | suffix | suffix | ... |
 //! suffix | length 16 | bytes |
 //! ```
 //!
-//! Bytes are written once, behind all others, before anyone is told of them; so readers need no lock and no copy. What a
-//! key leaves behind stays until the block is full; then those that are still in use go to a new one, and the old
-//! one is freed when nobody reads it any more.
+//! Bytes are written once, behind all others, before anyone is told of them; so readers need no lock and no
+//! copy. What a key leaves behind stays until the block is full; then those that are still in use go to a new
+//! one, and the old one is freed when nobody reads it any more.
 
 use super::permutation::SLOTS;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -88,7 +88,8 @@ impl<'b> Suffixes<'b> {
 
     #[inline]
     fn header(self) -> &'b Header {
-        // SAFETY: the block is there for `'b`; its header was written by `new` and has changed since only through its atomics.
+        // SAFETY: the block is there for `'b`; `new` wrote its header, which changes only through its
+        // atomics.
         unsafe { self.header.as_ref() }
     }
 
@@ -104,8 +105,8 @@ impl<'b> Suffixes<'b> {
         if place == 0 {
             return &[];
         }
-        // SAFETY: `push` wrote length and bytes at this place, within the block, before it told of it, and nobody writes there
-        // again. The block is there for `'b`.
+        // SAFETY: `push` wrote length and bytes at this place, within the block, before it told of it, and
+        // nobody writes there again. The block is there for `'b`.
         unsafe {
             let suffix = self.header.cast::<u8>().add(place);
             let len = suffix.cast::<u16>().read_unaligned();
@@ -113,7 +114,7 @@ impl<'b> Suffixes<'b> {
         }
     }
 
-    /// Gives a slot its suffix; false, with nothing changed, if there is no room. Only one at a time may do this.
+    /// Gives a slot its suffix; false, without a change, if there is no room. One thread at a time does this.
     pub(super) fn push(self, slot: usize, suffix: &[u8]) -> bool {
         let header = self.header();
         let place = header.used.load(Ordering::Relaxed) as usize;
@@ -121,7 +122,7 @@ impl<'b> Suffixes<'b> {
         if end > header.capacity as usize {
             return false;
         }
-        // SAFETY: the bytes from `place` to `end` lie in the block, nobody has been told of them, and no one else pushes.
+        // SAFETY: the bytes from `place` to `end` lie in the block, unpublished, and no other thread pushes.
         unsafe {
             let target = self.header.cast::<u8>().add(place);
             target.cast::<u16>().write_unaligned(suffix.len() as u16);

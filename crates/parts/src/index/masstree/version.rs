@@ -1,17 +1,19 @@
-//! The version word of a node: its lock, and what tells a reader without a lock that a node has changed under it.
+//! The version word of a node: its lock, and counters that tell readers that the node has changed.
 //!
 //! ```text
 //! bit | 0 locked | 1 inserting | 2 splitting | 3 live | 4 root | 8..40 insertions | 40..64 splits |
 //! ```
 //!
-//! A reader takes the word while it is neither *inserting* nor *splitting*, reads the node, and looks at the word again: if
-//! only the lock has changed, what it read belongs together. A writer locks, marks what it is about to do, changes the
-//! node, and unlocks, which counts what was marked. *Splitting* says that the keys that this node is for have become fewer: who
-//! was on the way to it for a key has to begin again above. *Inserting* says that something in it has moved: reading it again
-//! is enough. Changes that take effect with a single word need no mark.
+//! A reader takes the word while it is neither *inserting* nor *splitting*, reads the node, and looks at the
+//! word again: if only the lock has changed, the words that it read belong together. A writer locks, marks
+//! what it is about to do, changes the node, and unlocks, which counts what was marked. *Splitting* says that
+//! the keys that this node is for have become fewer: a reader on the way to it for a key has to begin again
+//! above. *Inserting* says that something in it has moved: reading it again is enough. Changes that take
+//! effect with a single word need no mark.
 //!
-//! All bits zero is a node that nobody has used yet. A node that is not *live* cannot be locked, so whoever takes it into
-//! use again is alone with it; and the counters go on from one use to the next, so a version never comes back.
+//! All bits zero is a node that nobody has used yet. A node that is not *live* cannot be locked, so the
+//! thread that takes it into use again is alone with it. The counters go on from one use to the next, so a
+//! version never comes back.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::sync::{Waiter, point};
@@ -81,11 +83,11 @@ impl Version {
         }
     }
 
-    /// Whether what was read of the node since `seen` may not belong together.
+    /// Whether words of the node that were read since `seen` may not belong together.
     #[inline]
     pub(super) fn has_changed(&self, seen: Seen) -> bool {
         point();
-        // What was read of a change that had been marked, was read after the mark: pairs with the fence of `mark`.
+        // Words of a marked change were read after the mark: pairs with the fence of `mark`.
         fence(Ordering::Acquire);
         (self.0.load(Ordering::Relaxed) ^ seen.0) & !LOCKED != 0
     }
@@ -133,7 +135,8 @@ impl Version {
     #[inline]
     fn mark(&self, bit: u64) {
         self.0.store(self.0.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
-        // Who sees one of the stores that follow, sees the mark: pairs with the fence of `has_changed`.
+        // A thread that sees one of the following stores sees the mark: pairs with the fence of
+        // `has_changed`.
         fence(Ordering::Release);
         point();
     }

@@ -2,10 +2,13 @@
 
 use super::support::{BrokenWords, COPY, Twin, get, hash_of, key_of, open, reference, rehash, walk};
 use crate::crashes::{self, Answers, Expected, Known, Model, Way, explained};
+use crate::shared::keyed::{self, by_hash};
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::buckets::{BucketError, BucketIndex, BucketRoot, Locking, TableLocks};
-use quipu_parts::space::{Space, SpaceError};
+use quipu_parts::index::IndexRoot;
+use quipu_parts::index::buckets::{BucketIndex, Locking, TableLocks};
+use quipu_parts::index::{Index as _, IndexError};
+use quipu_parts::space::Space;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -13,7 +16,7 @@ pub type Index<L = TableLocks> = BucketIndex<BrokenWords, L>;
 
 /// A pool and what is in it.
 pub struct Subject<L> {
-    pub root: BucketRoot,
+    pub root: IndexRoot,
     pub twin: Twin,
     pub locks: PhantomData<L>,
 }
@@ -30,14 +33,14 @@ fn ask<L: Locking>(
     walked: &[u64],
     key: u64,
     known: &Known,
-) -> Result<Option<u64>, SpaceError> {
+) -> Result<Option<u64>, IndexError> {
     match way {
         Way::Lookup => get(index, guard, key),
         Way::Walk => Ok(walked.iter().copied().find(|reference| key_of(*reference) == key)),
         Way::Change => {
             let possible = known.now.into_iter().chain(known.next.flatten());
             for old in possible.flat_map(|old| [old, old | COPY]) {
-                if index.replace(guard, hash_of(key), old, old)? {
+                if index.replace(guard, by_hash(hash_of(key)), old, old)? {
                     return Ok(Some(old & !COPY));
                 }
             }
@@ -60,7 +63,7 @@ fn check<L: Locking>(
 }
 
 /// The pool and the index, without a twin.
-fn open_sound<L: Locking>(region: &Region, root: BucketRoot) -> Result<(Arc<Space>, Index<L>), String> {
+fn open_sound<L: Locking>(region: &Region, root: IndexRoot) -> Result<(Arc<Space>, Index<L>), String> {
     let (space, _) = Space::open(region.clone()).map_err(text)?;
     let space = Arc::new(space);
     let index = open(&space, root, Twin::Sound).map_err(text)?;
@@ -83,8 +86,8 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         if walked != present {
             return Err(format!("a walk gives {walked:?} where {way:?} gives {present:?}"));
         }
-        if index.len().map_err(text)? != present.len() as u64 {
-            return Err(format!("{:?} keys are counted, {} found", index.len(), present.len()));
+        if keyed::len(&index).map_err(text)? != present.len() as u64 {
+            return Err(format!("{:?} keys are counted, {} found", keyed::len(&index), present.len()));
         }
         let audit = index.audit(|_| true).map_err(text)?;
         if audit.linked != index.stats().overflow {
@@ -116,9 +119,9 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         check(expected, &space, &index, &guard)?;
         if round == 1 {
             for (key, old) in &mut expected.references {
-                let replaced = [*old, *old | COPY]
-                    .into_iter()
-                    .any(|word| index.replace(&guard, hash_of(*key), word, *old + 100).expect("sound"));
+                let replaced = [*old, *old | COPY].into_iter().any(|word| {
+                    index.replace(&guard, by_hash(hash_of(*key)), word, *old + 100).expect("sound")
+                });
                 if !replaced {
                     return Err(format!("key {key} cannot be changed"));
                 }
@@ -128,9 +131,9 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         }
         for key in 10_000..10_020 {
             let matches = |reference| key_of(reference) == key;
-            match index.upsert(&guard, hash_of(key), reference(key, 0), matches, &rehash) {
+            match index.upsert(&guard, by_hash(hash_of(key)), reference(key, 0), None, matches, &rehash) {
                 Ok(_) => drop(expected.references.insert(key, reference(key, 0))),
-                Err(BucketError::Full { .. }) => {}
+                Err(IndexError::Full { .. }) => {}
                 Err(error) => return Err(text(error)),
             }
         }
@@ -138,7 +141,7 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         let gone: Vec<u64> = expected.references.keys().copied().filter(|key| key % 3 != 0).collect();
         for key in gone {
             let old = expected.references.remove(&key);
-            let taken = index.take(&guard, hash_of(key), |reference| key_of(reference) == key);
+            let taken = index.take(&guard, by_hash(hash_of(key)), |reference| key_of(reference) == key);
             if taken.map_err(text)?.map(|taken| taken & !COPY) != old {
                 return Err(format!("key {key} cannot be removed"));
             }

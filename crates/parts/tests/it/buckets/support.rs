@@ -1,15 +1,15 @@
 //! What the tests of the bucket index share: pools, hashes that crowd, and an index broken on purpose.
 
+use crate::shared::keyed::by_hash;
 use crate::shared::mix as numbers;
 use crate::shared::pool;
 
 pub use numbers::mix;
 use quipu_parts::epoch::Guard;
-use quipu_parts::index::buckets::{
-    BucketCursor, BucketError, BucketIndex, BucketRoot, BucketSettings, Locking,
-};
-use quipu_parts::index::{PmWords, Words};
-use quipu_parts::space::{Space, SpaceError};
+use quipu_parts::index::buckets::{BucketCursor, BucketIndex, BucketSettings, Locking};
+use quipu_parts::index::{InPool, IndexRoot};
+use quipu_parts::index::{Index as _, IndexError, PmWords, Words};
+use quipu_parts::space::Space;
 use std::sync::Arc;
 
 /// A simulated pool of so many bytes with zones of 4 KiB.
@@ -21,7 +21,7 @@ pub fn format(len: u64, seed: u64) -> Arc<Space> {
 pub fn create<L: Locking>(
     space: &Arc<Space>,
     settings: BucketSettings,
-) -> (BucketIndex<PmWords, L>, BucketRoot) {
+) -> (BucketIndex<PmWords, L>, IndexRoot) {
     let mut root = None;
     let index = BucketIndex::create(space.clone(), settings, 0, |made| root = Some(made)).expect("room");
     (index, root.expect("the root is given before the index is"))
@@ -53,8 +53,8 @@ pub fn get<W: Words, L: Locking>(
     index: &BucketIndex<W, L>,
     guard: &Guard<'_>,
     key: u64,
-) -> Result<Option<u64>, SpaceError> {
-    let found = index.get(guard, hash_of(key), |reference| key_of(reference) == key)?;
+) -> Result<Option<u64>, IndexError> {
+    let found = index.get(guard, by_hash(hash_of(key)), |reference| key_of(reference) == key)?;
     Ok(found.map(|reference| reference & !COPY))
 }
 
@@ -62,7 +62,7 @@ pub fn get<W: Words, L: Locking>(
 pub fn walk<W: Words, L: Locking>(
     index: &BucketIndex<W, L>,
     guard: &Guard<'_>,
-) -> Result<Vec<u64>, SpaceError> {
+) -> Result<Vec<u64>, IndexError> {
     let (mut cursor, mut walked) = (BucketCursor::default(), Vec::new());
     while index.next_batch(guard, &mut cursor, &mut walked)? {}
     walked.iter_mut().for_each(|reference| *reference &= !COPY);
@@ -160,11 +160,11 @@ impl Words for BrokenWords {
 /// The index of a root as it is after a crash, or as a twin of it would be.
 pub fn open<L: Locking>(
     space: &Arc<Space>,
-    root: BucketRoot,
+    root: IndexRoot,
     twin: Twin,
-) -> Result<BucketIndex<BrokenWords, L>, BucketError> {
+) -> Result<BucketIndex<BrokenWords, L>, IndexError> {
     let words = BrokenWords { words: PmWords::new(space.region().clone()), twin };
     let index = BucketIndex::examine_over(words, space.clone(), root, 0)?;
-    index.repair(|| ())?;
+    index.mend(|| ())?;
     Ok(index)
 }

@@ -4,9 +4,9 @@ use super::support::mix;
 use crate::crashes::{self, Answers, Expected, Known, Model, Way, explained};
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::cceh::{
-    CcehError, CcehIndex, CcehRoot, CcehSettings, Cursor, Name, NodeMemory, PmNodes,
-};
+use quipu_parts::index::IndexError;
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, Cursor, Name, NodeMemory, PmNodes};
+use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::{Space, ZoneId};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -112,7 +112,7 @@ impl NodeMemory for Nodes {
         self.nodes.prefetch_to_write(place);
     }
 
-    fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, CcehError> {
+    fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, IndexError> {
         self.nodes.allocate(name, words)
     }
 
@@ -120,7 +120,7 @@ impl NodeMemory for Nodes {
         self.nodes.narrow(segment, name);
     }
 
-    fn make_room(&self, segments: usize) -> Result<(), CcehError> {
+    fn make_room(&self, segments: usize) -> Result<(), IndexError> {
         self.nodes.make_room(segments)
     }
 
@@ -148,18 +148,19 @@ impl NodeMemory for Nodes {
 /// The index of a root as it is after a crash, or as a twin of it would be.
 pub fn open(
     space: &Arc<Space>,
-    root: CcehRoot,
+    root: IndexRoot,
     settings: CcehSettings,
     twin: Twin,
-) -> Result<CcehIndex<Nodes>, CcehError> {
-    let (nodes, segments) = PmNodes::open(space.clone(), root, 0)?;
+) -> Result<CcehIndex<Nodes>, IndexError> {
+    let (nodes, segments) = PmNodes::examine(space.clone(), root, 0)?;
+    nodes.repair(|| ());
     Ok(CcehIndex::over(Nodes { nodes, twin, held: Mutex::new(None) }, settings, &segments))
 }
 
 /// A pool and what is in it.
 #[derive(Clone, Copy)]
 pub struct Subject {
-    pub root: CcehRoot,
+    pub root: IndexRoot,
     pub settings: CcehSettings,
     pub twin: Twin,
 }
@@ -202,7 +203,7 @@ fn check(
 }
 
 /// The pool and the index, without a twin.
-fn open_sound(region: &Region, root: CcehRoot) -> Result<(Arc<Space>, CcehIndex<PmNodes>), String> {
+fn open_sound(region: &Region, root: IndexRoot) -> Result<(Arc<Space>, CcehIndex<PmNodes>), String> {
     let (space, _) = Space::open(region.clone()).map_err(|error| error.to_string())?;
     let space = Arc::new(space);
     let index = CcehIndex::open(space.clone(), root, 0).map_err(|error| error.to_string())?;
@@ -263,7 +264,7 @@ impl crashes::Subject for Subject {
         for key in 10_000..10_012 {
             match index.insert(&guard, hash_of(key), reference(key, 0)) {
                 Ok(()) => drop(expected.references.insert(key, reference(key, 0))),
-                Err(CcehError::Full { .. }) => {}
+                Err(IndexError::Full { .. }) => {}
                 Err(error) => return Err(error.to_string()),
             }
         }

@@ -2,9 +2,12 @@
 
 use super::support::Keys;
 use crate::crashes::{self, Answers, Expected, Known, Model, Way, explained};
+use crate::shared::keyed::ByKey;
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::fastfair::{FastFairError, FastFairIndex, FastFairRoot, PmWords, ScanCursor, Words};
+use quipu_parts::index::IndexRoot;
+use quipu_parts::index::fastfair::{FastFairIndex, PmWords, ScanCursor, Words};
+use quipu_parts::index::{BothWays, IndexError};
 use quipu_parts::space::Space;
 use std::sync::Arc;
 
@@ -92,16 +95,16 @@ pub type Index = FastFairIndex<BrokenWords>;
 /// A pool and what is in it.
 #[derive(Clone, Copy)]
 pub struct Subject {
-    pub root: FastFairRoot,
+    pub root: IndexRoot,
     pub keys: Keys,
     pub twin: Twin,
 }
 
 /// The pool and the index, as they are after a crash, or as those of a twin would be.
-pub fn open(space: &Arc<Space>, root: FastFairRoot, twin: Twin) -> Result<Index, FastFairError> {
+pub fn open(space: &Arc<Space>, root: IndexRoot, twin: Twin) -> Result<Index, IndexError> {
     let words = BrokenWords { words: PmWords::new(space.region().clone()), twin };
     let index = FastFairIndex::examine_over(words, space.clone(), root, 0)?;
-    index.repair(|| ());
+    index.mend(|| ());
     Ok(index)
 }
 
@@ -117,7 +120,7 @@ fn walk(index: &Index, guard: &Guard<'_>) -> Result<Vec<u64>, String> {
         last = Some(key.to_vec());
         walked.push(value);
     };
-    while index.next_batch(guard, &mut cursor, 7, &mut each).map_err(text)? {}
+    while index.next_in_order(guard, &mut cursor, 7, &mut each).map_err(text)? {}
     if !in_order {
         return Err("a walk is not in order".into());
     }
@@ -180,7 +183,7 @@ fn check(
 }
 
 /// The pool and the index, without a twin.
-fn open_sound(region: &Region, root: FastFairRoot) -> Result<(Arc<Space>, Index), String> {
+fn open_sound(region: &Region, root: IndexRoot) -> Result<(Arc<Space>, Index), String> {
     let (space, _) = Space::open(region.clone()).map_err(text)?;
     let space = Arc::new(space);
     let index = open(&space, root, Twin::Sound).map_err(text)?;
@@ -243,7 +246,7 @@ impl crashes::Subject for Subject {
         for key in 10_000..10_040 {
             match index.insert(&guard, &self.keys.of(key), reference(key, 0)) {
                 Ok(_) => drop(expected.references.insert(key, reference(key, 0))),
-                Err(FastFairError::Full { .. }) => {}
+                Err(IndexError::Full { .. }) => {}
                 Err(error) => return Err(text(error)),
             }
         }

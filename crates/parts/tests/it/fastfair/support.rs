@@ -3,12 +3,14 @@
 use crate::shared::mix as numbers;
 use crate::shared::pool;
 
+use crate::shared::keyed::ByKey;
 pub use numbers::mix;
 pub use pool::format;
 use pool::format_in;
 use quipu_medium::{Pages, Region};
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::index::fastfair::{FastFairIndex, FastFairRoot};
+use quipu_parts::index::fastfair::FastFairIndex;
+use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::Space;
 use std::sync::Arc;
 
@@ -58,9 +60,9 @@ pub fn quick(len: u64, zone_size: u64) -> Arc<Space> {
 }
 
 /// A new index in a pool, with its root.
-pub fn create(space: &Arc<Space>) -> (FastFairIndex, FastFairRoot) {
+pub fn create(space: &Arc<Space>) -> (FastFairIndex, IndexRoot) {
     let mut root = None;
-    let index = FastFairIndex::create(space.clone(), 0, |made| root = Some(made)).expect("room");
+    let index = FastFairIndex::create(space.clone(), (), 0, |made| root = Some(made)).expect("room");
     (index, root.expect("the root is given before the index is"))
 }
 

@@ -1,10 +1,13 @@
 //! Buckets.
 
 use super::{format, rebooted, snapshot_of};
+use crate::shared::keyed::by_hash;
 use crate::shared::mix::mix;
 use quipu_medium::sim::{SimArena, sched};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::buckets::{BucketIndex, BucketRoot, BucketSettings};
+use quipu_parts::index::Index as _;
+use quipu_parts::index::buckets::{BucketIndex, BucketSettings};
+use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::Space;
 use quipu_parts::sync::Waiter;
 use std::cell::RefCell;
@@ -18,7 +21,7 @@ fn hash_of(key: u64) -> u64 {
     drawn << 32 | (drawn >> 40 & drawn >> 50 & 15) << 16 | drawn >> 60 & 7
 }
 
-fn create(space: &Arc<Space>, settings: BucketSettings) -> (BucketIndex, BucketRoot) {
+fn create(space: &Arc<Space>, settings: BucketSettings) -> (BucketIndex, IndexRoot) {
     let mut root = None;
     let index = BucketIndex::create(space.clone(), settings, 0, |made| root = Some(made)).expect("room");
     (index, root.expect("the root is given before the index is"))
@@ -26,12 +29,12 @@ fn create(space: &Arc<Space>, settings: BucketSettings) -> (BucketIndex, BucketR
 
 fn add(index: &BucketIndex, guard: &Guard<'_>, key: u64) {
     let rehash = |reference| hash_of(reference - 1);
-    let added = index.upsert(guard, hash_of(key), key + 1, |_| false, &rehash);
+    let added = index.upsert(guard, by_hash(hash_of(key)), key + 1, None, |_| false, &rehash);
     assert_eq!(added.expect("room"), None);
 }
 
 fn has(index: &BucketIndex, guard: &Guard<'_>, key: u64) -> bool {
-    index.get(guard, hash_of(key), |found| found == key + 1).expect("sound").is_some()
+    index.get(guard, by_hash(hash_of(key)), |found| found == key + 1).expect("sound").is_some()
 }
 
 /// One writer adds the key that is the first behind a chain's only bucket, and one reader looks for it until

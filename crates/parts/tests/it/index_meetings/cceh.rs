@@ -4,7 +4,8 @@ use super::{format, moments, opened, rebooted, snapshot_of};
 use crate::shared::mix::mix;
 use quipu_medium::sim::{SimArena, sched};
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::cceh::{CcehIndex, CcehRoot, CcehSettings, NodeMemory, PmNodes};
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, NodeMemory, PmNodes};
+use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::Space;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,14 +33,14 @@ fn has(index: &Index, guard: &Guard<'_>, key: u64) -> bool {
     index.get(guard, hash_of(key), |found| found == key + 1).is_some()
 }
 
-fn create(space: &Arc<Space>, initial_depth: u32) -> (Index, CcehRoot) {
+fn create(space: &Arc<Space>, initial_depth: u32) -> (Index, IndexRoot) {
     let settings = CcehSettings { initial_depth, bucket_bits: 4, probe: 1 };
     let mut root = None;
     let index = CcehIndex::create(space.clone(), settings, 0, |made| root = Some(made)).expect("room");
     (index, root.expect("the root is given before the index is"))
 }
 
-fn open(space: Arc<Space>, root: CcehRoot) -> Index {
+fn open(space: Arc<Space>, root: IndexRoot) -> Index {
     CcehIndex::open(space, root, 0).expect("an index")
 }
 
@@ -87,7 +88,7 @@ fn a_key_in_a_sibling_is_durable_as_soon_as_it_is_acknowledged() {
             }
         };
         let (seen, known) = (index.clone(), acknowledged.clone());
-        let note = move || seen.growing().then(|| known.borrow().clone());
+        let note = move || quipu_parts::index::Index::growing(&*seen).then(|| known.borrow().clone());
         let work = || {
             let tasks = [0, 1].map(|task| Box::new(writer(task)) as Box<dyn FnOnce() + '_>);
             sched::run(seed, tasks.into()).expect("both come to an end");

@@ -1,8 +1,10 @@
 //! FAST&FAIR.
 
 use super::{format, moments, rebooted};
+use crate::shared::keyed::ByKey;
 use quipu_medium::sim::SimArena;
 use quipu_parts::epoch::Collector;
+use quipu_parts::index::InPool;
 use quipu_parts::index::fastfair::FastFairIndex;
 
 const LEN: u64 = 256 << 10;
@@ -18,7 +20,7 @@ fn a_hint_to_a_node_that_a_crash_left_out_of_the_tree_finds_nothing() {
     let guard = participant.pin();
     let space = format(LEN, 3);
     let mut root = None;
-    let index = FastFairIndex::create(space.clone(), 0, |made| root = Some(made)).expect("room");
+    let index = FastFairIndex::create(space.clone(), (), 0, |made| root = Some(made)).expect("room");
     let root = root.expect("the root is given before the index is");
     let insert = |number| {
         index.insert(&guard, &key(number), number + 1).expect("room");
@@ -26,7 +28,7 @@ fn a_hint_to_a_node_that_a_crash_left_out_of_the_tree_finds_nothing() {
     (0..KEYS - 1).for_each(insert);
     let moments = moments(space.region(), || (), || insert(KEYS - 1));
     assert_eq!(index.stats().splits, 1);
-    let hint_of = |number| index.locate(&guard, &key(number)).expect("sound").hint;
+    let hint_of = |number| index.locate(&guard, &key(number)).expect("sound");
     let hints: Vec<_> = (0..KEYS - 1).map(hint_of).collect();
     let (mut arena, mut refused) = (SimArena::new(), 0);
     for (now, ()) in moments {

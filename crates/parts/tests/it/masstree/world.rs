@@ -4,8 +4,10 @@
 //! finds the same state before and after an operation, and no change under way, knows what must have come out of it.
 
 use super::support::{Keys, Random};
+use crate::shared::keyed::{ByKey, InOrder};
 use quipu_parts::epoch::{Collector, Participant};
-use quipu_parts::index::masstree::{BackCursor, Cursor, Hint, Masstree};
+use quipu_parts::index::Hint;
+use quipu_parts::index::masstree::{BackCursor, Cursor, Masstree};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -74,12 +76,12 @@ impl World {
             assert_eq!(old, is_present.then_some((number, version)), "{:?} key {number}", self.shape);
         };
         if remove {
-            expect(self.index.take(&guard, key));
+            expect(self.index.take(&guard, key).expect("sound"));
         } else {
             let word = ((number + 1) * VERSIONS + version + 1) * COPIES;
-            let done = self.index.upsert(&guard, key, word).expect("room");
-            self.hints[number as usize].store(done.hint.bits(), Ordering::Relaxed);
-            expect(done.old);
+            expect(self.index.upsert(&guard, key, word).expect("room"));
+            let hint = self.index.locate(&guard, key).expect("a hint");
+            self.hints[number as usize].store(hint.bits(), Ordering::Relaxed);
         }
         self.states[number as usize].store(state(version + u64::from(!remove), !remove), Ordering::Release);
     }
@@ -101,18 +103,18 @@ impl World {
     pub fn read(&self, participant: &Participant, number: u64) {
         let guard = participant.pin();
         let before = self.states[number as usize].load(Ordering::Acquire);
-        self.expect(number, before, self.index.get(&guard, &self.keys[number as usize]));
+        self.expect(number, before, self.index.get(&guard, &self.keys[number as usize]).expect("sound"));
     }
 
     /// Moves a key's word as a cleaner does: by the hint, and if that does not lead to it, by the key.
     pub fn move_word(&self, participant: &Participant, number: u64) {
         let (guard, key) = (participant.pin(), &self.keys[number as usize]);
         let before = self.states[number as usize].load(Ordering::Acquire);
-        let (Some(old), _) = self.index.locate(&guard, key) else { return };
+        let Some(old) = self.index.get(&guard, key).expect("sound") else { return };
         let hint = Hint::from_bits(self.hints[number as usize].load(Ordering::Relaxed));
         let moved = self.index.replace_at(&guard, hint, old, old + 1)
-            || self.index.replace(&guard, key, old, old + 1);
-        let found = self.index.get(&guard, key);
+            || self.index.replace(&guard, key, old, old + 1).expect("sound");
+        let found = self.index.get(&guard, key).expect("sound");
         self.expect(number, before, found);
         std::sync::atomic::fence(Ordering::Acquire);
         if before & CHANGING == 0 && self.states[number as usize].load(Ordering::Relaxed) == before {
@@ -172,14 +174,14 @@ impl World {
         self.walk(&participant, usize::MAX);
         self.walk_back(&participant, 3);
         let is_present = |state: &&AtomicU64| state.load(Ordering::Relaxed) & PRESENT != 0;
-        assert_eq!(self.index.len(), self.states.iter().filter(is_present).count() as u64);
+        assert_eq!(self.index.keys(), self.states.iter().filter(is_present).count() as u64);
         for number in 0..self.len() {
             self.read(&participant, number);
             self.write(&participant, number, true);
         }
         (0..3).for_each(|_| _ = participant.collect());
         let stats = self.index.stats();
-        let left = (self.index.len(), stats.layers, stats.borders, stats.inners, stats.suffix_bytes);
+        let left = (self.index.keys(), stats.layers, stats.borders, stats.inners, stats.suffix_bytes);
         assert_eq!(left, (0, 0, 1, 0, 0), "{:?}", self.shape);
     }
 }

@@ -1,5 +1,7 @@
 //! What several tests have in common.
 
+pub mod image;
+pub mod keyed;
 pub mod mix;
 pub mod pool;
 pub mod zipf;

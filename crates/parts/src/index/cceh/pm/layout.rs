@@ -2,7 +2,7 @@
 
 use crate::index::cceh::entry::BUCKET;
 use crate::index::cceh::settings::CcehSettings;
-use crate::index::chain::{HEADER, IndexRoot, Shape, header_fields, root_fields};
+use crate::index::chain::{HEADER, Shape, header_fields, root_fields};
 use crate::table::Table;
 use quipu_medium::WORD;
 
@@ -12,9 +12,6 @@ pub(super) const MAGIC: [u8; 4] = *b"QCEH";
 const MEDIA_BLOCK: u64 = 256;
 /// Offset of the names.
 pub(super) const NAMES: u64 = HEADER;
-
-/// What the owner of a CCEH index keeps, durably, to find it again.
-pub type CcehRoot = IndexRoot;
 
 /// The settings as the header of a zone says them.
 pub(super) fn shape(settings: CcehSettings) -> Shape {

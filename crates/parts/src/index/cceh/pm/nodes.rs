@@ -1,9 +1,10 @@
 //! [`PmNodes`]: allocating segments in zones, and the words of those in use.
 
 use super::layout::{self, Carving, NAMES};
+use crate::index::IndexError;
 use crate::index::cceh::entry::{EMPTY, Name};
 use crate::index::cceh::memory::NodeMemory;
-use crate::index::cceh::settings::{CcehError, CcehSettings};
+use crate::index::cceh::settings::CcehSettings;
 use crate::index::chain::Chain;
 use crate::index::directory::DEPTH_MAX;
 use crate::record::LifeKey;
@@ -28,10 +29,18 @@ pub struct PmNodes {
     pub(super) settings: CcehSettings,
     pub(super) carving: Carving,
     pub(super) zones: SpinLock<Zones>,
-    /// What [`repair`](NodeMemory::repair) clears: words, and segments that are free then.
-    pub(super) unfinished: SpinLock<Vec<(u64, Option<u64>)>>,
+    /// Segments that are free when [`repair`](NodeMemory::repair) has cleared their names.
+    pub(super) orphans: SpinLock<Vec<Named>>,
     /// Whether readers make durable what they act on. A broken twin's do not.
     pub(super) helps: bool,
+}
+
+/// A segment as its zone names it.
+pub(super) struct Named {
+    pub(super) name: Name,
+    pub(super) place: u64,
+    /// Where the name stands.
+    pub(super) named: u64,
 }
 
 /// The zones of the index.
@@ -39,7 +48,7 @@ pub struct PmNodes {
 pub(super) struct Zones {
     /// In the order of the chain.
     pub(super) chain: Vec<ZoneId>,
-    /// First byte of each, to find the name of a segment.
+    /// First byte of each zone, to find the name of a segment.
     pub(super) starts: BTreeSet<u64>,
     /// Segments without a name, durably, the next one last.
     pub(super) free: Vec<u64>,
@@ -92,17 +101,10 @@ impl PmNodes {
         start + NAMES + (segment - start - self.carving.first) / self.carving.segment * WORD
     }
 
-    /// A zone, not yet committed.
-    pub(super) fn take_zone(&self) -> Result<ZoneId, CcehError> {
-        self.chain.take_zone()?.ok_or_else(|| CcehError::Full(self.chain.shortage()))
-    }
-
     /// Takes another zone: durably linked when this returns, and committed.
-    fn extend(&self, zones: &mut Zones) -> Result<(), CcehError> {
-        let zone = self.take_zone()?;
-        self.write_head(zone, zones.chain.len() as u32, std::iter::empty());
-        let last = zones.chain.last().expect("an index has a first zone");
-        self.chain.link(*last, zone);
+    fn extend(&self, zones: &mut Zones) -> Result<(), IndexError> {
+        let zone = self.chain.take_zone()?;
+        self.chain.link(&zones.chain, zone, |number| self.write_head(zone, number, std::iter::empty()));
         self.note(zones, zone, |_| true);
         Ok(())
     }
@@ -147,7 +149,7 @@ impl NodeMemory for PmNodes {
         self.region.prefetch(place);
     }
 
-    fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, CcehError> {
+    fn allocate(&self, name: Name, words: &[u64]) -> Result<u64, IndexError> {
         let (segment, named) = {
             let mut zones = self.zones.lock();
             if zones.free.is_empty() {
@@ -169,7 +171,7 @@ impl NodeMemory for PmNodes {
         self.region.persist(named, WORD);
     }
 
-    fn make_room(&self, segments: usize) -> Result<(), CcehError> {
+    fn make_room(&self, segments: usize) -> Result<(), IndexError> {
         let mut zones = self.zones.lock();
         while zones.free.len() < segments {
             self.extend(&mut zones)?;
@@ -178,18 +180,19 @@ impl NodeMemory for PmNodes {
     }
 
     fn repair(&self, begin: impl FnOnce()) {
-        let unfinished = std::mem::take(&mut *self.unfinished.lock());
-        if unfinished.is_empty() {
+        let orphans = std::mem::take(&mut *self.orphans.lock());
+        let link = self.chain.take_dangling();
+        let words: Vec<u64> = link.into_iter().chain(orphans.iter().map(|orphan| orphan.named)).collect();
+        if words.is_empty() {
             return;
         }
         begin();
-        for (word, _) in &unfinished {
-            self.region.store(*word, EMPTY);
-            self.region.flush(*word, WORD);
+        for word in words {
+            self.region.store(word, EMPTY);
+            self.region.flush(word, WORD);
         }
         self.region.fence();
-        let free = unfinished.into_iter().filter_map(|(_, segment)| segment);
-        self.zones.lock().free.extend(free);
+        self.zones.lock().free.extend(orphans.iter().map(|orphan| orphan.place));
     }
 
     fn zones(&self) -> Vec<ZoneId> {
@@ -207,6 +210,6 @@ impl NodeMemory for PmNodes {
     }
 
     fn pm_bytes(&self) -> u64 {
-        self.zones.lock().chain.len() as u64 * self.chain.space.zone_size()
+        self.chain.pm_bytes()
     }
 }

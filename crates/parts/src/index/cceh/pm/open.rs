@@ -1,36 +1,33 @@
-//! Creating an index in PM, and finding it again after whatever has happened.
+//! Creating an index in PM, and finding it again after a crash.
 
-use super::layout::{self, Carving, CcehRoot, MAGIC, NAMES};
-use super::nodes::{PmNodes, Zones};
+use super::layout::{self, Carving, MAGIC, NAMES};
+use super::nodes::{Named, PmNodes};
 use crate::index::cceh::entry::{EMPTY, Name};
 use crate::index::cceh::memory::NodeMemory;
-use crate::index::cceh::settings::{CcehError, CcehSettings};
+use crate::index::cceh::settings::CcehSettings;
 use crate::index::cceh::table::CcehIndex;
-use crate::index::chain::{Chain, Found, Linked};
+use crate::index::chain::{Chain, Linked, damaged};
 use crate::index::directory::{deepest, following};
+use crate::index::{InPool, IndexError, IndexRoot};
 use crate::space::{Space, SpaceError};
 use crate::sync::SpinLock;
 use quipu_medium::WORD;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl CcehIndex<PmNodes> {
-    /// An empty index in zones of `space`, of which it always leaves `leave` free. Settings out of range are brought
-    /// into range. `keep` makes the root durable where the caller finds it again; after a crash before the return, the root
-    /// names an empty index or, by [`CcehError::Absent`], none.
-    ///
-    /// # Errors
-    /// [`CcehError::SegmentTooLarge`], [`CcehError::Full`] or [`CcehError::Space`]; nothing is changed then.
-    pub fn create(
+impl InPool for CcehIndex<PmNodes> {
+    type Settings = CcehSettings;
+
+    fn create(
         space: Arc<Space>,
         settings: CcehSettings,
         leave: u32,
-        keep: impl FnOnce(CcehRoot),
-    ) -> Result<CcehIndex<PmNodes>, CcehError> {
+        keep: impl FnOnce(IndexRoot),
+    ) -> Result<CcehIndex<PmNodes>, IndexError> {
         let mut settings = settings.in_range();
         let nodes = PmNodes::new(Chain::create(space.clone(), MAGIC, leave), settings)?;
         settings.initial_depth = settings.initial_depth.min(nodes.carving.segments.ilog2());
-        let zone = nodes.take_zone()?;
+        let zone = nodes.chain.take_zone()?;
         nodes.write_head(zone, 0, settings.initial_names());
         let first = space.zone_offset(zone) + nodes.carving.first;
         let segments: Vec<(Name, u64)> =
@@ -39,8 +36,7 @@ impl CcehIndex<PmNodes> {
             .iter()
             .for_each(|(_, place)| nodes.write_words(*place, &settings.empty_segment(PmNodes::MARK)));
         nodes.region.fence();
-        keep(CcehRoot::new(zone, nodes.chain.nonce));
-        space.commit_zone(zone);
+        nodes.chain.begin(zone, keep);
         let used = segments.len() as u64;
         nodes.note(&mut nodes.zones.lock(), zone, |segment| segment >= used);
         let index = CcehIndex::over(nodes, settings, &segments);
@@ -48,46 +44,27 @@ impl CcehIndex<PmNodes> {
         Ok(index)
     }
 
-    /// The index of this root, usable at once: what is read is one word for each segment. Nobody has taken zones of the
-    /// pool since it was opened.
-    ///
-    /// # Errors
-    /// [`CcehError::Absent`] if the root names none; [`CcehError::Space`] if it is damaged. Nothing is changed then.
-    pub fn open(space: Arc<Space>, root: CcehRoot, leave: u32) -> Result<CcehIndex<PmNodes>, CcehError> {
-        let index = CcehIndex::examine(space, root, leave)?;
-        index.memory().repair(|| ());
-        Ok(index)
-    }
-
-    /// The first half of [`open`](CcehIndex::open), for an owner who has more to verify: nothing is changed. Before anything is
-    /// added, [`repair`](NodeMemory::repair) of its memory must follow.
-    ///
-    /// # Errors
-    /// As for [`open`](CcehIndex::open).
-    pub fn examine(space: Arc<Space>, root: CcehRoot, leave: u32) -> Result<CcehIndex<PmNodes>, CcehError> {
+    /// What is read is one word for each segment.
+    fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<CcehIndex<PmNodes>, IndexError> {
         let (nodes, segments) = PmNodes::examine(space, root, leave)?;
         let settings = nodes.settings;
         Ok(CcehIndex::over(nodes, settings, &segments))
     }
 
-    /// The index with readers who act on what is not durable: a broken twin.
-    pub fn stop_helping(&mut self) {
+    fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
+        self.memory.repair(begin);
+        Ok(())
+    }
+
+    fn stop_helping(&mut self) {
         self.memory.helps = false;
     }
 }
 
-/// A segment as its zone names it.
-struct Named {
-    name: Name,
-    place: u64,
-    /// Where the name stands.
-    named: u64,
-}
-
 impl PmNodes {
-    fn new(chain: Chain, settings: CcehSettings) -> Result<PmNodes, CcehError> {
-        let (segment, zone) = (settings.segment_bytes(), chain.zone_size());
-        let carving = Carving::new(zone, settings).ok_or(CcehError::SegmentTooLarge { segment, zone })?;
+    fn new(chain: Chain, settings: CcehSettings) -> Result<PmNodes, IndexError> {
+        let (bytes, zone) = (settings.segment_bytes(), chain.zone_size());
+        let carving = Carving::new(zone, settings).ok_or(IndexError::ZoneTooSmall { bytes, zone })?;
         Ok(PmNodes {
             region: chain.region.clone(),
             key: chain.certifier.life_key(0, chain.nonce),
@@ -95,50 +72,35 @@ impl PmNodes {
             settings,
             carving,
             zones: SpinLock::default(),
-            unfinished: SpinLock::default(),
+            orphans: SpinLock::default(),
             helps: true,
         })
     }
 
-    /// The memory of the index of this root and its segments, in the order of their names.
+    /// The memory of the index of this root, and its segments in the order of their names. Nothing is
+    /// changed; [`repair`](NodeMemory::repair) must follow.
     ///
     /// # Errors
-    /// As for [`CcehIndex::open`].
-    pub fn open(
+    /// As for [`InPool::examine`].
+    pub fn examine(
         space: Arc<Space>,
-        root: CcehRoot,
+        root: IndexRoot,
         leave: u32,
-    ) -> Result<(PmNodes, Vec<(Name, u64)>), CcehError> {
-        let (nodes, segments) = PmNodes::examine(space, root, leave)?;
-        nodes.repair(|| ());
-        Ok((nodes, segments))
-    }
-
-    /// The same without a change; [`repair`](NodeMemory::repair) must follow.
-    pub(super) fn examine(
-        space: Arc<Space>,
-        root: CcehRoot,
-        leave: u32,
-    ) -> Result<(PmNodes, Vec<(Name, u64)>), CcehError> {
-        let chain = Chain::new(space, MAGIC, root.nonce(), leave);
-        let Found { zones, dangling } = chain.follow(root.zone())?.ok_or(CcehError::Absent)?;
-        let nodes = PmNodes::new(chain, layout::settings(zones[0].shape))?;
-        let named = nodes.read_names(&zones)?;
-        let Partition { segments, orphans } = partition(named)?;
-        let mut noted = Zones::default();
-        for Linked { zone, .. } in zones {
+    ) -> Result<(PmNodes, Vec<(Name, u64)>), IndexError> {
+        let (chain, linked) = Chain::examine(space, MAGIC, root, leave)?;
+        let nodes = PmNodes::new(chain, layout::settings(linked[0].shape))?;
+        let Partition { segments, orphans } = partition(nodes.read_names(&linked)?)?;
+        for Linked { zone, .. } in linked {
             let names = nodes.chain.space.zone_offset(zone) + NAMES;
-            nodes.note(&mut noted, zone, |segment| nodes.region.load(names + segment * WORD) == EMPTY);
+            let is_free = |segment| nodes.region.load(names + segment * WORD) == EMPTY;
+            nodes.note(&mut nodes.zones.lock(), zone, is_free);
         }
-        let orphans = orphans.into_iter().map(|Orphan { place, named }| (named, Some(place)));
-        let unfinished = dangling.map(|link| (link, None)).into_iter().chain(orphans).collect();
-        *nodes.zones.lock() = noted;
-        *nodes.unfinished.lock() = unfinished;
+        *nodes.orphans.lock() = orphans;
         Ok((nodes, segments))
     }
 
     /// The names of all segments, durable.
-    fn read_names(&self, zones: &[Linked]) -> Result<Vec<Named>, CcehError> {
+    fn read_names(&self, zones: &[Linked]) -> Result<Vec<Named>, IndexError> {
         let mut found = Vec::new();
         for Linked { zone, .. } in zones {
             let start = self.chain.space.zone_offset(*zone);
@@ -149,9 +111,9 @@ impl PmNodes {
                 if word == EMPTY {
                     continue;
                 }
-                let damaged =
-                    SpaceError::Damaged { what: "the name of a segment of the index", offset: named };
-                let name = self.name_of(word, named).ok_or(damaged)?;
+                let Some(name) = self.name_of(word, named) else {
+                    return Ok(damaged("the name of a segment of the index", named)?);
+                };
                 let place = start + self.carving.first + segment * self.carving.segment;
                 found.push(Named { name, place, named });
             }
@@ -166,40 +128,34 @@ struct Partition {
     /// The segments that divide all hashes among them, in order.
     segments: Vec<(Name, u64)>,
     /// The others: siblings of splits that have not happened, which other names cover.
-    orphans: Vec<Orphan>,
+    orphans: Vec<Named>,
 }
 
-/// A segment that nothing leads to.
-struct Orphan {
-    place: u64,
-    /// Where its name stands.
-    named: u64,
-}
-
-/// Tells the segments in use from the siblings of splits that did not happen, and refuses what no sequence of splits leaves.
-fn partition(mut found: Vec<Named>) -> Result<Partition, CcehError> {
-    let damaged = |offset| SpaceError::Damaged { what: "the set of segments of the index", offset };
+/// Tells segments in use from siblings of splits that did not happen; refuses names that no splits leave.
+fn partition(mut found: Vec<Named>) -> Result<Partition, SpaceError> {
+    const SET: &str = "the set of segments of the index";
     found.sort_unstable_by_key(|named| named.name);
     if let Some(twice) = found.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        return Err(damaged(twice[1].named).into());
+        return damaged(SET, twice[1].named);
     }
     let (mut segments, mut orphans) = (Vec::<(Name, u64)>::new(), Vec::new());
     // The lowest hash that no segment covers.
     let mut next = Some(0);
-    for Named { name, place, named } in found {
+    for named in found {
+        let name = named.name;
         match segments.last() {
             _ if next == Some(name.start) => {
-                segments.push((name, place));
+                segments.push((name, named.place));
                 next = following(name.start, name.depth);
             }
-            Some((covering, _)) if covering.halves()[1] == name => orphans.push(Orphan { place, named }),
-            _ => return Err(damaged(named).into()),
+            Some((covering, _)) if covering.halves()[1] == name => orphans.push(named),
+            _ => return damaged(SET, named.named),
         }
     }
     let limit = deepest(segments.len() as u64);
     match segments.iter().find(|(name, _)| name.depth > limit) {
-        Some((_, place)) => Err(damaged(*place).into()),
-        None if next.is_some() => Err(damaged(0).into()),
+        Some((_, place)) => damaged(SET, *place),
+        None if next.is_some() => damaged(SET, 0),
         None => Ok(Partition { segments, orphans }),
     }
 }
