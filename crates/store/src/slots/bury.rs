@@ -6,38 +6,36 @@
 use super::{EXACT, SlotSession, SlotSpine, exact};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Fence, Placed, SizedOffset, Steps};
-use quipu_parts::index::cceh::{LockedSegment, NodeMemory};
+use quipu_parts::heap::slots::{Claim, Offset, Owner, Record, SizedOffset};
+use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::stripes::StripeGuard;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Lets the record go that the index named by `old`, and that one with the number `by` has superseded. Its key is locked.
+    /// Notes as dead the record that the index named by `old`, which one with the number `by` has superseded. Its key is locked.
     #[inline]
-    pub(super) fn bury(&self, placed: Placed<'_>, old: u64, by: u64) -> Result<(), Error> {
-        let SizedOffset { offset, .. } = SizedOffset::from_word(old);
-        match SizedOffset::from_word(old).told_len() {
+    pub(super) fn bury(&self, claim: &Claim<'_, '_>, old: u64, by: u64) -> Result<(), Error> {
+        let old = SizedOffset::from_word(old);
+        match old.told_len() {
             Some(len) => {
-                placed.note_old_dead(offset, len, by);
+                claim.note_old_dead(old.offset, len, by);
                 Ok(())
             }
-            None => self.bury_unsized(placed, old, by),
+            None => self.bury_unsized(claim, old.offset, by),
         }
     }
 
-    /// The same for one of which the word does not tell how long it is.
+    /// Notes as dead a record whose word does not tell how long it is.
     #[cold]
-    fn bury_unsized(&self, placed: Placed<'_>, old: u64, by: u64) -> Result<(), Error> {
-        let offset = Self::offset_of(old);
-        match self.heap.stands(offset)? {
-            Some(record) if !record.has_blocks => {
-                placed.note_old_dead(offset, record.len, by);
-            }
-            _ => placed.release_old(offset)?,
+    fn bury_unsized(&self, claim: &Claim<'_, '_>, old: Offset, by: u64) -> Result<(), Error> {
+        match self.heap.stands(old)? {
+            Some(record) if !record.has_blocks => claim.note_old_dead(old, record.len, by),
+            _ => claim.release_old(old)?,
         }
         Ok(())
     }
 
-    /// Deletes a key whose stripe is held, and tells whether it was there.
+    /// Deletes a key whose stripe is held, and tells whether it was there. Makes room for the tombstone if there is none: the
+    /// least that can be gained is enough.
     pub(super) fn delete_by_tombstone(
         &self,
         session: &mut SlotSession,
@@ -47,13 +45,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<bool, Error> {
         loop {
             match self.place_tombstone(session, stripe, hash, key) {
-                // As for a put. The least that can be gained is enough.
-                Err(error @ Error::PoolFull { .. }) => self.make_space_for_tombstone(error, session)?,
+                Err(error @ Error::PoolFull { .. }) => {
+                    self.make_space_or(error, session, 1, LEAST_PERCENT_FOR_TOMBSTONE)?;
+                }
                 done => return done,
             }
         }
     }
 
+    /// Places a tombstone in the client's block, or in the block that is kept for tombstones.
     fn place_tombstone(
         &self,
         session: &mut SlotSession,
@@ -66,14 +66,33 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if !self.is_there(&guard, hash, key) {
             return Ok(false);
         }
-        let sequence = self.draw(numbers, stripe);
-        let mut steps =
-            Burial { spine: self, guard: &guard, key, hash, sequence, segment: None, failure: None };
-        self.heap.place_tombstone_with(owner, key, sequence, &mut steps)?;
-        match steps.failure {
-            None => Ok(true),
-            Some(error) => Err(error),
+        let tombstone = Record { key, value: &[], sequence: self.draw(numbers, stripe) };
+        match self.place_tombstone_of(&guard, owner, hash, tombstone) {
+            Err(Error::PoolFull { .. }) => {
+                self.place_tombstone_of(&guard, &mut self.heap.last_resort(), hash, tombstone)?;
+            }
+            placed => placed?,
         }
+        Ok(true)
+    }
+
+    /// The beats of a deletion; those of a put that is published before it returns (`now`).
+    #[inline]
+    fn place_tombstone_of(
+        &self,
+        guard: &Guard<'_>,
+        owner: &mut Owner,
+        hash: u64,
+        tombstone: Record<'_>,
+    ) -> Result<(), Error> {
+        let Record { key, sequence, .. } = tombstone;
+        let mut claim = self.heap.claim_tombstone(owner, key, sequence)?;
+        let segment = self.index.lock(hash);
+        claim.persist(tombstone);
+        // The record may have moved since it was looked for, and be named by another word.
+        let taken = segment.take(guard, |word| self.is_record_of(word, key));
+        debug_assert!(taken.is_some(), "the key is locked");
+        taken.map_or(Ok(()), |old| self.bury(&claim, old, sequence))
     }
 
     /// Whether the index names a record of a key.
@@ -84,45 +103,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         };
         found.is_some()
     }
-
-    /// Makes some room for a tombstone, or gives `error` back.
-    #[cold]
-    fn make_space_for_tombstone(&self, error: Error, session: &mut SlotSession) -> Result<(), Error> {
-        self.make_space_or(error, session, 1, LEAST_PERCENT_FOR_TOMBSTONE)
-    }
 }
 
 /// Percent of a block that must be free before it is reclaimed for the sake of a tombstone.
 const LEAST_PERCENT_FOR_TOMBSTONE: u8 = 1;
 
 const _: () = assert!(EXACT.count_ones() == 1 && SizedOffset::BITS < u64::BITS, "a bit beside the offset");
-
-/// The steps of a tombstone.
-struct Burial<'s, 'g, M: NodeMemory, const REDUCED: bool> {
-    spine: &'s SlotSpine<M, REDUCED>,
-    guard: &'g Guard<'g>,
-    key: &'g [u8],
-    hash: u64,
-    sequence: u64,
-    /// Locked before the fences, as for a put.
-    segment: Option<LockedSegment<'s, M>>,
-    failure: Option<Error>,
-}
-
-impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Burial<'s, '_, M, REDUCED> {
-    type Outcome = ();
-
-    fn lock(&mut self) {
-        self.segment = Some(self.spine.index.lock(self.hash));
-    }
-
-    fn ahead(&mut self, _fence: Fence, _placed: SizedOffset) {}
-
-    fn publish(&mut self, placed: Placed<'s>) {
-        let segment = self.segment.take().expect("it was locked before");
-        // It may have moved since, and be named by another word.
-        let taken = segment.take(self.guard, |word| self.spine.is_record_of(word, self.key));
-        debug_assert!(taken.is_some(), "the key is locked");
-        self.failure = taken.and_then(|old| self.spine.bury(placed, old, self.sequence).err());
-    }
-}

@@ -33,7 +33,7 @@ use super::{SlotSession, SlotSpine};
 use crate::options::Twin;
 use crate::walk::lag;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, Releasing, SizedOffset, Steps, TieBreak};
+use quipu_parts::heap::slots::{Claim, Offset, Releasing, SlotHeap, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
 use quipu_parts::stripes::{Failed, Parked, StripeGuard, Taken};
 use quipu_parts::sync::Waiter;
@@ -50,71 +50,41 @@ pub(super) struct Seen {
     pub(super) sighting: Sighting,
 }
 
-/// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind the fences.
+/// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind the
+/// fences of the put that publishes it and behind that put's page.
 #[derive(Default)]
-pub(super) struct Finishing<'s> {
-    /// What has still to be released.
+pub(super) struct Earlier<'s> {
+    /// The record that it has replaced, if it is to be released behind the fences.
     old: Option<Offset>,
     releasing: Option<Releasing<'s>>,
     taken: Option<Taken<'s>>,
 }
 
-/// The steps of a put that is parked.
-pub(super) struct Late<'s, 'g, M: NodeMemory, const REDUCED: bool> {
-    pub(super) spine: &'s SlotSpine<M, REDUCED>,
-    pub(super) guard: &'g Guard<'g>,
-    /// The record's key, where it is parked in the end.
-    pub(super) stripe: &'g StripeGuard<'s>,
-    pub(super) lag: &'g mut Lag,
-    pub(super) record: Record<'g>,
-    pub(super) hash: u64,
-    /// The put before the last.
-    pub(super) finishing: Finishing<'s>,
-}
-
-impl<'s, M: NodeMemory, const REDUCED: bool> Late<'s, '_, M, REDUCED> {
-    /// Looks for the old record of the last put, whose index line has arrived by now, and asks for it.
+impl<'s> Earlier<'s> {
+    /// Begins to release the record that the put has replaced, and holds its key.
     #[inline]
-    fn look_for_old(&mut self) {
-        let last = self.lag.youngest_mut();
-        let Some(parked) = last.parked else { return };
-        last.more.sighting = self.spine.index.sight(self.guard, parked.hash);
-        if let Sighting::Key { reference } = last.more.sighting {
-            self.spine.heap.prefetch_to_change(SlotSpine::<M, REDUCED>::offset_of(reference));
-        }
-    }
-
-    /// Begins to release what an earlier put has replaced, whose key it holds.
-    #[inline]
-    fn finish(&mut self, taken: Taken<'s>, old: Option<Offset>) {
-        self.finishing.taken = Some(taken);
+    fn hold(&mut self, heap: &'s SlotHeap, taken: Taken<'s>, old: Option<Offset>) {
+        self.taken = Some(taken);
         if let Some(old) = old {
-            self.finishing.releasing = self.spine.heap.begin_release(old);
-            self.finishing.old = self.finishing.releasing.is_none().then_some(old);
+            self.releasing = heap.begin_release(old);
+            self.old = self.releasing.is_none().then_some(old);
         }
     }
 
-    /// The same in a store that may be broken on purpose.
-    #[cold]
-    fn finish_as(&mut self, twin: Twin, taken: Taken<'s>, old: Option<Offset>) {
-        match twin {
-            Twin::OldNotReleased => self.finish(taken, None),
-            Twin::KeyFreeBeforeRelease => {
-                drop(taken);
-                // Somebody has to delete the key meanwhile.
-                let_others_on();
-                self.finishing.old = old;
-            }
-            Twin::OldPageFreeBeforeFence => {
-                self.finish(taken, old);
-                if let Some(releasing) = self.finishing.releasing.take() {
-                    releasing.clear();
-                    drop(releasing);
-                    // Somebody has to write to the place meanwhile.
-                    let_others_on();
-                }
-            }
-            _ => self.finish(taken, old),
+    /// Clears the mark of the old record, if its page could be had at once. Durable with the next fence.
+    #[inline]
+    pub(super) fn clear(&self) {
+        if let Some(releasing) = &self.releasing {
+            releasing.clear();
+        }
+    }
+
+    /// Releases the old record durably, if its page could not be had at once. The caller has this claim.
+    #[inline]
+    pub(super) fn release_rest(&self, claim: &Claim<'_, '_>) {
+        if let Some(old) = self.old {
+            // A damaged record cannot be cleared; the next reader of its page reports it.
+            let _ = claim.release_old(old);
         }
     }
 }
@@ -123,66 +93,6 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Late<'s, '_, M, REDUCED> {
 fn let_others_on() {
     let mut others = Waiter::default();
     (0..40).for_each(|_| others.wait());
-}
-
-impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUCED> {
-    type Outcome = ();
-
-    /// Lets the index learn of the put before the last, if it is still parked, and begins to release what that has replaced.
-    #[inline]
-    fn lock(&mut self) {
-        let (spine, entry) = (self.spine, self.lag.oldest());
-        let Some(own) = entry.parked.take() else { return };
-        // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
-        let Some(taken) = spine.stripes.take(own) else { return };
-        // Who writes another record of this key gives it a number. So if the number is still ours, this one has been parked all the
-        // time, and what the index did not have when we looked it does not have now: reclamation replaces, and adds nothing.
-        let Seen { sequence, sighting } = entry.more;
-        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
-        let mourner = spine.admission.mourner();
-        let old = spine.name(self.guard, own, Some(&entry.key), sighting);
-        mourner.dismiss();
-        match spine.twin {
-            None => self.finish(taken, old),
-            Some(twin) => self.finish_as(twin, taken, old),
-        }
-    }
-
-    #[inline]
-    fn ahead(&mut self, fence: Fence, placed: SizedOffset) {
-        match fence {
-            Fence::OfRecord => {
-                if let Some(releasing) = &self.finishing.releasing {
-                    releasing.clear();
-                }
-                self.spine.index.prefetch_to_write(self.hash);
-            }
-            Fence::OfMark => {
-                self.look_for_old();
-                let Record { key, sequence, .. } = self.record;
-                let word = SlotSpine::<M, REDUCED>::word_of(placed, key);
-                let seen = Seen { sequence, ..Seen::default() };
-                self.lag.note(Parked { hash: self.hash, word }, key, seen);
-            }
-        }
-    }
-
-    /// Parks the record, which is durable by now, while its page is still held. A reader may come to its slot with an offset that the
-    /// index named earlier, and find the key there: what it has read no later reader may miss. What is still to be released comes first:
-    /// who took over what is parked would have to wait for it.
-    #[inline]
-    fn publish(&mut self, placed: Placed<'s>) {
-        if let Some(old) = self.finishing.old {
-            // If it is damaged nobody can clear it; whoever reads its page next reports that.
-            let _ = placed.release_old(old);
-        }
-        let word = SlotSpine::<M, REDUCED>::word_of(placed.sized(), self.record.key);
-        if self.spine.twin == Some(Twin::PageFreeBeforeParked) {
-            drop(placed);
-            let_others_on();
-        }
-        self.stripe.park(Parked { hash: self.hash, word }, || ());
-    }
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
@@ -198,6 +108,69 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     #[inline]
     pub(crate) fn publishes_late(&self) -> bool {
         Self::MAY_LAG && self.publishes_late
+    }
+
+    /// Lets the index learn of the put before the last, if it is still parked, and begins to release the record that it has replaced.
+    #[inline]
+    pub(super) fn publish_oldest<'s>(&'s self, guard: &Guard<'_>, lag: &mut Lag, earlier: &mut Earlier<'s>) {
+        let entry = lag.oldest();
+        let Some(own) = entry.parked.take() else { return };
+        // Another thread that has taken it publishes it, and may have parked another put, which is its own.
+        let Some(taken) = self.stripes.take(own) else { return };
+        // A later write of this key has a higher number. So if the number is still ours, this put has been parked all the time, and
+        // a key that the index did not have then is not there now: reclamation replaces, and adds nothing.
+        let Seen { sequence, sighting } = entry.more;
+        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
+        let mourner = self.admission.mourner();
+        let old = self.name(guard, own, Some(&entry.key), sighting);
+        mourner.dismiss();
+        match self.twin {
+            None => earlier.hold(&self.heap, taken, old),
+            Some(twin) => self.hold_as(twin, taken, old, earlier),
+        }
+    }
+
+    /// Holds an earlier put in a store that may be broken on purpose.
+    #[cold]
+    fn hold_as<'s>(&'s self, twin: Twin, taken: Taken<'s>, old: Option<Offset>, earlier: &mut Earlier<'s>) {
+        match twin {
+            Twin::OldNotReleased => earlier.hold(&self.heap, taken, None),
+            Twin::KeyFreeBeforeRelease => {
+                drop(taken);
+                // Another client has to delete the key meanwhile.
+                let_others_on();
+                earlier.old = old;
+            }
+            Twin::OldPageFreeBeforeFence => {
+                earlier.hold(&self.heap, taken, old);
+                if let Some(releasing) = earlier.releasing.take() {
+                    releasing.clear();
+                    drop(releasing);
+                    // Another client has to write to the place meanwhile.
+                    let_others_on();
+                }
+            }
+            _ => earlier.hold(&self.heap, taken, old),
+        }
+    }
+
+    /// Looks for the old record of the last put, whose index line has arrived by now, and asks for it.
+    #[inline]
+    pub(super) fn look_for_old(&self, guard: &Guard<'_>, lag: &mut Lag) {
+        let last = lag.youngest_mut();
+        let Some(parked) = last.parked else { return };
+        last.more.sighting = self.index.sight(guard, parked.hash);
+        if let Sighting::Key { reference } = last.more.sighting {
+            self.heap.prefetch_to_change(Self::offset_of(reference));
+        }
+    }
+
+    /// Parks a record in a store that is broken on purpose: its page is let go before.
+    #[cold]
+    pub(super) fn park_behind_page(&self, stripe: &StripeGuard<'_>, parked: Parked, claim: Claim<'_, '_>) {
+        drop(claim);
+        let_others_on();
+        stripe.park(parked, || ());
     }
 
     /// Publishes what anyone has parked for this hash: everyone who reads comes here first.

@@ -21,12 +21,15 @@
 mod adopt;
 mod build;
 mod bury;
+mod change;
 mod client;
 mod engine;
+mod error;
 mod evacuate;
 mod hot;
 mod iterate;
 mod late;
+mod now;
 mod read;
 mod reclaim;
 mod recovery;

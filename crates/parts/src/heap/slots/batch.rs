@@ -28,7 +28,7 @@ use super::log::FIRST_ENTRY;
 use super::offset::{Offset, SizedOffset};
 use super::owner::Owner;
 use super::pen::line_of;
-use super::place::{Alone, Content};
+use super::place::Record;
 use super::reclaim::{Moved, Reclaimed};
 use quipu_medium::LINE;
 use std::ops::Range;
@@ -163,7 +163,7 @@ impl SlotHeap {
     }
 
     fn collect_entry(&self, victim: &mut Victim, page: &Page<'_>, entry: &Entry, batch: &mut Batch) {
-        let offset = Offset::new(page.block, page.page, victim.position, self.chunks.geometry.page_bits);
+        let offset = self.offset_in(page, victim.position);
         if entry.kind == EntryKind::Overflow {
             victim.alone.push(offset);
             return;
@@ -199,9 +199,9 @@ impl SlotHeap {
         };
         let copied = records.iter_mut().try_for_each(|record| {
             let kind = if record.is_tombstone { EntryKind::Tombstone } else { EntryKind::Plain };
-            let (key, body) = (&bytes[record.key.clone()], &bytes[record.body.clone()]);
-            let content = Content { kind, key, body, sequence: record.sequence };
-            record.to = Some(self.copy_one(cleaner, &content, &mut runs, &mut write)?);
+            let (key, value) = (&bytes[record.key.clone()], &bytes[record.body.clone()]);
+            let copy = Record { key, value, sequence: record.sequence };
+            record.to = Some(self.copy_one(cleaner, kind, copy, &mut runs, &mut write)?);
             Ok(())
         });
         runs.iter_mut().for_each(write);
@@ -212,46 +212,45 @@ impl SlotHeap {
     fn copy_one<'h>(
         &'h self,
         cleaner: &mut Owner,
-        content: &Content<'_>,
+        kind: EntryKind,
+        Record { key, value, sequence }: Record<'_>,
         runs: &mut [Run<'h>; 2],
         write: &mut impl FnMut(&mut Run<'_>),
     ) -> Result<SizedOffset, SlotError> {
-        let Content { kind, key, body, sequence } = *content;
         let geometry = &self.chunks.geometry;
-        let len = entry_len(key.len() as u64, body.len() as u64);
-        let large = !geometry.fits(false, len);
+        let entry = Entry { kind, key: key.len() as u64, body: value.len() as u64, set: true };
+        let large = !geometry.fits(false, entry.len());
         let run = &mut runs[usize::from(large)];
         loop {
-            let (page, place, _) = self.page_for(cleaner, large)?;
+            let (page, place) = self.page_for(cleaner, large)?;
             let (tail, room) = place.tail(geometry);
             if run.bytes.is_empty() {
                 run.begin(page, page.at + tail, page.at + tail + room);
             }
             let position = (tail / 8) as u32;
-            let offset = Offset::new(page.block, page.page, position, geometry.page_bits);
-            if len <= room {
+            let offset = self.offset_in(&page, position);
+            if entry.len() <= room {
                 if kind == EntryKind::Tombstone
                     && let Some(dead) = self.chunks.dead(page.block)
                 {
-                    dead.note_tombstone(len, sequence);
+                    dead.note_tombstone(entry.len(), sequence);
                 }
-                let entry = Entry { kind, key: key.len() as u64, body: body.len() as u64, set: true };
-                page.state.add(len);
-                run.push(entry.word(page.seed, page.place(position)), sequence, [key, body]);
-                place.tail += len;
-                return Ok(SizedOffset::new(offset, len));
+                page.state.add(entry.len());
+                run.push(entry.word(page.seed, page.place(position)), sequence, [key, value]);
+                place.tail += entry.len();
+                return Ok(SizedOffset::new(offset, entry.len()));
             }
-            if let Some(parts) = self.parts(content, large, room)
-                && place.step_with(geometry.pages, parts.next)
+            if self.may_continue(&entry, large, room)
+                && place.step_with(geometry.pages, entry_len(0, entry.body))
             {
                 let next = self.page_at(place.block, (page.page + 1) % geometry.pages)?;
-                let part = Entry { kind: EntryKind::Part, key: 0, body: body.len() as u64, set: true };
-                let head = Entry { kind: EntryKind::Continued, key: key.len() as u64, ..part };
+                let part = Entry { kind: EntryKind::Part, key: 0, ..entry };
+                let head = Entry { kind: EntryKind::Continued, ..entry };
                 page.state.add(head.record_len());
                 run.push(head.word(page.seed, page.place(position)), sequence, [key, &[]]);
                 write(run);
                 run.begin(next, next.at + LOG_START, next.at + geometry.page_size);
-                run.push(part.word(next.seed, next.place(FIRST_ENTRY)), sequence, [&[], body]);
+                run.push(part.word(next.seed, next.place(FIRST_ENTRY)), sequence, [&[], value]);
                 return Ok(SizedOffset::new(offset, head.record_len()));
             }
             write(run);
@@ -349,9 +348,8 @@ impl SlotHeap {
         let Some(entry) = entry else { return Ok(true) };
         let mut record = Vec::new();
         let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
-        let (key, body) = record.split_at(entry.key as usize);
-        let content = Content { kind: entry.kind, key, body, sequence };
-        let placed = self.place_entry(cleaner, content, &mut Alone)?;
+        let (key, value) = record.split_at(entry.key as usize);
+        let placed = self.place_copy(cleaner, entry.kind, Record { key, value, sequence })?;
         self.exchange(&guard, position, (key, entry.record_len()), &placed, repoint)
     }
 }

@@ -87,7 +87,7 @@ impl Supply {
             queued: AtomicU64::new(0),
             reserve,
             left: SpinLock::default(),
-            last_resort: SpinLock::new(SlotHeap::last_resort()),
+            last_resort: SpinLock::new(Owner::of_last_resort()),
             victims: SpinLock::default(),
         }
     }

@@ -171,6 +171,12 @@ impl SlotHeap {
         if used <= blocks { Ok(header) } else { Err(damaged) }
     }
 
+    /// The offset of a position of a page.
+    #[inline]
+    pub(super) fn offset_in(&self, page: &Page<'_>, position: u32) -> Offset {
+        Offset::new(page.block, page.page, position, self.chunks.geometry.page_bits)
+    }
+
     /// A page that a caller of the heap has named.
     #[inline]
     pub(super) fn page_of(&self, offset: Offset) -> Result<Page<'_>, SlotError> {

@@ -160,7 +160,7 @@ pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
 pub use offset::{Offset, PageBits, SizedOffset};
 pub use owner::Owner;
-pub use place::{Alone, Fence, Placed, Record, Steps};
+pub use place::{Claim, Record};
 pub use read::SlotRecord;
 pub use reclaim::{Moved, Reclaimed};
 pub use recovery::FoundSlot;

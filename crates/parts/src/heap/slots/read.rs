@@ -137,7 +137,7 @@ impl SlotHeap {
     }
 
     /// Whether the record at this offset has this key. Does not wait for whoever has the page, so it may be asked with a
-    /// [`Placed`](super::Placed) record at hand, or by an index under its own lock. The answer is right if the index names the
+    /// a [`Claim`](super::Claim) at hand, or by an index under its own lock. The answer is right if the index names the
     /// offset all the while.
     #[inline]
     pub fn key_is(&self, offset: Offset, key: &[u8]) -> bool {

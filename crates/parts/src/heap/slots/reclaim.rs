@@ -14,7 +14,7 @@ use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 use super::offset::Offset;
 use super::owner::Owner;
-use super::place::{Alone, Content, Placed};
+use super::place::{Claim, Record};
 use super::{blocks::FreedBlock, locks::PageGuard};
 
 /// A record that has a new place, for the index.
@@ -107,13 +107,8 @@ impl SlotHeap {
         while let Some(entry) = self.read_entry(&guard.page, position)? {
             if entry.set && entry.kind != EntryKind::Part {
                 let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
-                let (key, body) = record.split_at(entry.key as usize);
-                let kind = match entry.kind {
-                    EntryKind::Overflow => EntryKind::Overflow,
-                    _ => EntryKind::Plain,
-                };
-                let content = Content { kind, key, body, sequence };
-                let placed = self.place_entry(cleaner, content, &mut Alone)?;
+                let (key, value) = record.split_at(entry.key as usize);
+                let placed = self.place_copy(cleaner, entry.kind, Record { key, value, sequence })?;
                 kept += u32::from(!self.exchange(
                     guard,
                     position,
@@ -134,11 +129,10 @@ impl SlotHeap {
         guard: &PageGuard<'_>,
         position: u32,
         (key, len): (&[u8], u64),
-        placed: &Placed<'_>,
+        placed: &Claim<'_, '_>,
         repoint: &mut impl FnMut(Moved<'_>) -> bool,
     ) -> Result<bool, SlotError> {
-        let (block, page) = (guard.page.block, guard.page.page);
-        let from = Offset::new(block, page, position, self.chunks.geometry.page_bits);
+        let from = self.offset_in(&guard.page, position);
         let moved = repoint(Moved { key, from, to: placed.offset(), len });
         if moved {
             self.clear(guard, from)?;

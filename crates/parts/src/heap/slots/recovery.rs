@@ -193,7 +193,7 @@ impl SlotHeap {
             return Err(Damage { what: "the header of a page", offset: page.at });
         }
         let mut record = Vec::new();
-        let at = |position| Offset::new(page.block, page.page, position, self.chunks.geometry.page_bits);
+        let at = |position| self.offset_in(page, position);
         if let Some(shape) = self.shape() {
             for slot in self.set_slots(page)? {
                 let sequence = self.copy_slot(page, slot, 0, &mut record);

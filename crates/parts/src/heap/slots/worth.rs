@@ -80,9 +80,9 @@ impl SlotHeap {
     pub fn victim(&self, percent: u8) -> Option<u64> {
         self.left_empty().or_else(|| {
             let mut victims = self.supply.victims.lock();
-            self.claim(&mut victims, percent).or_else(|| {
+            self.take_victim(&mut victims, percent).or_else(|| {
                 *victims = if self.knows_dead() { self.best(percent) } else { self.emptiest(percent) };
-                self.claim(&mut victims, percent)
+                self.take_victim(&mut victims, percent)
             })
         })
     }
@@ -97,7 +97,7 @@ impl SlotHeap {
     }
 
     /// The last of these blocks that is still worth it, taken away from everybody else.
-    fn claim(&self, victims: &mut Victims, percent: u8) -> Option<u64> {
+    fn take_victim(&self, victims: &mut Victims, percent: u8) -> Option<u64> {
         let Victims { blocks, horizon } = victims;
         std::iter::from_fn(|| blocks.pop()).find(|number| {
             self.free_of(*number, horizon, percent)

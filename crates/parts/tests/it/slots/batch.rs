@@ -6,7 +6,7 @@ use quipu_medium::sim::sched;
 use quipu_medium::sim::{Image, SimArena, Snapshot};
 use quipu_medium::{Pages, Region};
 use quipu_parts::heap::slots::{
-    Alone, Batch, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap, SlotSettings, SlotTechniques, Victim,
+    Batch, Owner, Reclaimed, Record, SizedOffset, SlotError, SlotHeap, SlotSettings, SlotTechniques, Victim,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::Certifier;
@@ -58,7 +58,10 @@ fn put(heap: &SlotHeap, owner: &mut Owner, number: u64, len: usize) -> SizedOffs
 }
 
 fn delete(heap: &SlotHeap, owner: &mut Owner, number: u64, sequence: u64) -> SizedOffset {
-    heap.place_tombstone_with(owner, &number.to_be_bytes(), sequence, &mut Alone).expect("room").sized()
+    let key = &number.to_be_bytes();
+    let mut claim = heap.claim_tombstone(owner, key, sequence).expect("room");
+    claim.persist(Record { key, value: &[], sequence });
+    claim.sized()
 }
 
 /// Fills the owner's block, so that nobody writes to it any more, with what is dead at once.

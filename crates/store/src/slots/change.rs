@@ -1,0 +1,154 @@
+//! Changing a record where it is: deleting it (section 4.5 of the paper), and updating eight bytes of it (section 4.4).
+//!
+//! A whole hash is hardly ever that of another key. So the key is compared only at the record that the index names first for
+//! the hash; a call that misses there looks again under the lock of the index's segment.
+
+use super::{EXACT, Misses, SlotSession, SlotSpine, exact};
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::{Offset, SizedOffset};
+use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::stripes::StripeGuard;
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    /// Deletes a key, and tells whether it was there (section 4.5).
+    #[inline]
+    pub(crate) fn remove(&self, session: &mut SlotSession, key: &[u8]) -> Result<bool, Error> {
+        let hash = self.ask(key);
+        self.stripes.prefetch(hash);
+        self.check_key(key)?;
+        self.admit_write()?;
+        let stripe = self.lock(&session.participant, hash);
+        self.delete(session, &stripe, hash, key)
+    }
+
+    /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number. Returns what stood
+    /// there; `None` if there is no such key.
+    #[inline]
+    pub(crate) fn update_in_place(
+        &self,
+        session: &mut SlotSession,
+        key: &[u8],
+        at: u64,
+        change: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        let hash = self.ask(key);
+        self.stripes.prefetch(hash);
+        self.admit_write()?;
+        let _stripe = self.lock(&session.participant, hash);
+        let guard = session.participant.pin();
+        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed. One that is empty or
+        // too long is none of those there, and is refused below.
+        if let Some(word) = self.index.candidate(&guard, hash)
+            && self.has_begun()
+            && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, change)?
+        {
+            return Ok(Some(old));
+        }
+        self.find_and_update(&guard, hash, key, at, change)
+    }
+
+    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run, and what is refused.
+    #[cold]
+    fn find_and_update(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        at: u64,
+        change: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        self.check_key(key)?;
+        let mut misses = Misses::default();
+        loop {
+            let Some(offset) = self.find(guard, hash, key) else { return Ok(None) };
+            self.begin_run();
+            if let Some(old) = self.heap.update_in_place(offset, key, at, change)? {
+                return Ok(Some(old));
+            }
+            misses.note(&self.heap, offset)?;
+        }
+    }
+
+    /// Where the record of a key is, for who has not found it by the first answer of the index, or has not asked. There was none; or
+    /// the record has moved since; or it was another key's, because the slot had been filled again, or, which is next to impossible, of
+    /// the same hash.
+    ///
+    /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it, the slot of a
+    /// record that moves again could be another key's whenever it is looked at, and the key, which was always there, seem absent.
+    #[cold]
+    pub(super) fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
+        if self.twin == Some(Twin::SecondLookUnlocked) {
+            return self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(Self::offset_of);
+        }
+        self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)
+    }
+
+    /// Whether a word names a record of this key, which is about to be changed then.
+    #[inline]
+    pub(super) fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
+        if REDUCED {
+            let exact = exact(key);
+            self.heap.prefetch_dead(Self::offset_of(word));
+            return word & EXACT == exact && (exact != 0 || self.heap.key_is(Self::offset_of(word), key));
+        }
+        self.heap.prefetch_to_change(Self::offset_of(word));
+        self.heap.key_is(Self::offset_of(word), key)
+    }
+
+    /// Deletes a key whose stripe is held, and tells whether it was there.
+    pub(super) fn delete(
+        &self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool, Error> {
+        if REDUCED {
+            return self.delete_by_tombstone(session, stripe, hash, key);
+        }
+        self.unmark(&session.participant.pin(), hash, key)
+    }
+
+    /// The same, where a record is deleted by its mark.
+    #[inline]
+    pub(super) fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        // As for an update in place.
+        if let Some(word) = self.index.candidate(guard, hash)
+            && self.has_begun()
+            && self.unmark_if_named(guard, hash, key, word)?
+        {
+            return Ok(true);
+        }
+        self.find_and_unmark(guard, hash, key)
+    }
+
+    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run.
+    #[cold]
+    fn find_and_unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        let mut misses = Misses::default();
+        loop {
+            let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
+            self.begin_run();
+            let word = Self::word_of(SizedOffset::new(offset, 0), key);
+            if self.unmark_if_named(guard, hash, key, word)? {
+                return Ok(true);
+            }
+            misses.note(&self.heap, offset)?;
+        }
+    }
+
+    /// Deletes the record of a key if it is the one of this word, and has not moved since the index said so.
+    #[inline(always)]
+    fn unmark_if_named(&self, guard: &Guard<'_>, hash: u64, key: &[u8], word: u64) -> Result<bool, Error> {
+        let Some(held) = self.heap.hold(Self::offset_of(word)) else { return Ok(false) };
+        // Locked, and searched, before the fence, as for a put, and while the record is still on its way from memory.
+        let Some(entry) = self.index.lock(hash).entry_of(word) else { return Ok(false) };
+        let is_gone = held.key_is(key) && held.delete()?;
+        if is_gone {
+            entry.remove(guard);
+        }
+        Ok(is_gone)
+    }
+}
