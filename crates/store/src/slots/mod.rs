@@ -16,20 +16,17 @@
 //!
 //! So does Viper with PACMAN's techniques. If bits in DRAM tell what is dead (`REDUCED`), nothing is written to what is
 //! released, a deletion is a tombstone, and the words of the index tell lengths; [`crate::designs::viper_pacman`] has the
-//! parts, and `parts/src/heap/slots/dead.rs` the argument for what a crash leaves. The walk is compiled for both ways.
+//! parts, and `parts/src/heap/slots/pacman/dead.rs` the argument for what a crash leaves. The walk is compiled for both ways.
 
-mod adopt;
 mod build;
-mod bury;
 mod change;
 mod client;
 mod engine;
 mod error;
-mod evacuate;
-mod hot;
 mod iterate;
 mod late;
 mod now;
+mod pacman;
 mod read;
 mod reclaim;
 mod recovery;
@@ -42,8 +39,8 @@ use crate::background::Admission;
 use crate::options::Twin;
 use crate::types::error::Error;
 use crate::walk::hot::Hot;
-use hot::HotSide;
 use late::Lag;
+use pacman::HotSide;
 use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Numbers;

@@ -49,18 +49,18 @@ const AHEAD: usize = 16;
 
 /// Findings of all scanning threads.
 #[derive(Default)]
-pub(super) struct Findings {
+struct Findings {
     records: u64,
     /// Records that do not count, each with the one that does.
-    pub(super) losers: Vec<(Location, Option<Location>)>,
+    losers: Vec<(Location, Option<Location>)>,
     /// Words of deletions that the index has named while records were looked for, with their hashes.
-    pub(super) tombstones: Vec<(u64, u64)>,
+    tombstones: Vec<(u64, u64)>,
     /// Records that an index in the pool names, and those that it does not.
     named: u64,
     unnamed: Vec<Location>,
     damage: Vec<DamagedPlace>,
     /// Why the index could not take a record.
-    pub(super) refused: Option<Error>,
+    refused: Option<Error>,
     highest: u64,
 }
 
@@ -74,12 +74,12 @@ struct Ahead {
     left: Option<Waiting>,
 }
 
-pub(super) struct Waiting {
-    pub(super) location: Location,
-    pub(super) place: SizedOffset,
-    pub(super) stands: Stands,
-    pub(super) hash: u64,
-    pub(super) key: Vec<u8>,
+struct Waiting {
+    location: Location,
+    place: SizedOffset,
+    stands: Stands,
+    hash: u64,
+    key: Vec<u8>,
 }
 
 impl Ahead {
@@ -147,7 +147,10 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     spine.heap.space().repair(&mut space);
     spine.heap.reset_locks();
     spine.settle_index(&mut findings)?;
-    spine.forget_tombstones(&findings);
+    let participant = spine.epochs.register();
+    for (hash, word) in &findings.tombstones {
+        spine.index.remove(&participant.pin(), *hash, *word);
+    }
     if !findings.losers.is_empty() {
         spine.heap.clock().begin(spine.heap.space());
     }
@@ -222,10 +225,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let Waiting { location, place, hash, ref key, .. } = *waiting;
         findings.records += 1;
         findings.highest = findings.highest.max(location.sequence);
-        if REDUCED {
-            self.adopt_or_bury(guard, waiting, findings);
-        } else if M::MARK == 0 {
-            self.adopt(guard, location, hash, key, findings);
+        if M::MARK == 0 {
+            self.adopt(guard, waiting, findings);
         } else if self.index.names(hash, Self::word_of(place, key)) {
             findings.named += 1;
         } else {
@@ -255,7 +256,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         for location in std::mem::take(&mut findings.unnamed) {
             begin();
             let Some(record) = self.heap.read(location.offset, &mut buffer)? else { continue };
-            self.adopt(&guard, location, self.hash(record.key), record.key, findings);
+            let Some(stands) = self.heap.stands(location.offset)? else { continue };
+            let (hash, key) = (self.hash(record.key), record.key.to_vec());
+            let place = SizedOffset::new(location.offset, 0);
+            self.adopt(&guard, &Waiting { location, place, stands, hash, key }, findings);
             if let Some(Error::PoolFull { .. }) = findings.refused {
                 findings.refused = None;
                 findings.losers.push((location, None));
@@ -264,28 +268,43 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         findings.refused.take().map_or(Ok(()), Err)
     }
 
-    /// Lets the index name this record, unless it names one of the same key that counts instead.
-    fn adopt(&self, guard: &Guard<'_>, location: Location, hash: u64, key: &[u8], findings: &mut Findings) {
+    /// Lets the index name what was found, unless it names something of the same key that counts instead.
+    ///
+    /// A tombstone is named too while records are looked for, so that no older record of its key counts; at the end the index
+    /// forgets it.
+    fn adopt(&self, guard: &Guard<'_>, found: &Waiting, findings: &mut Findings) {
+        let Waiting { location, place, stands, hash, ref key } = *found;
         let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
-        let new = Self::word_of(SizedOffset::new(location.offset, 0), key);
-        let is_key = |word| self.heap.key_is(Self::offset_of(word), key);
-        let Some(word) = self.index.get(guard, hash, is_key) else {
-            let inserted = self.index.insert(guard, hash, new);
-            findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
-            return;
-        };
-        let mut buffer = Vec::new();
-        let named = match self.heap.read(Self::offset_of(word), &mut buffer) {
-            Ok(Some(record)) => Location { offset: Self::offset_of(word), sequence: record.sequence },
+        let new = Self::word_of(place, key);
+        if let Some(word) = self.index.get(guard, hash, |word| self.is_record_of(word, key)) {
             // It was found a moment ago, and recovery is alone.
-            _ => return,
-        };
-        if self.heap.supersedes(location, named) {
+            let Ok(Some(other)) = self.heap.stands(Self::offset_of(word)) else { return };
+            let named = Location { offset: Self::offset_of(word), sequence: other.sequence };
+            if !self.heap.supersedes(location, named) {
+                return self.lose(location, stands, named, findings);
+            }
             let done = self.index.replace(guard, hash, word, new);
             debug_assert!(done, "the key is locked");
-            findings.losers.push((named, Some(location)));
+            self.lose(named, other, location, findings);
         } else {
-            findings.losers.push((location, Some(named)));
+            let inserted = self.index.insert(guard, hash, new);
+            findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
+        }
+        if stands.is_tombstone {
+            findings.tombstones.push((hash, new));
+        }
+    }
+
+    /// Notes that what stands at one place does not count because of what stands at another. Bits in DRAM take that without a change
+    /// of the pool (`parts/src/heap/slots/pacman/dead.rs`); otherwise the loser is let go durably, and so are the blocks of a value.
+    fn lose(&self, loser: Location, stands: Stands, winner: Location, findings: &mut Findings) {
+        let Stands { len, is_tombstone, has_blocks, .. } = stands;
+        if !REDUCED || has_blocks {
+            findings.losers.push((loser, Some(winner)));
+        } else if is_tombstone {
+            self.heap.note_tombstone_gone(SizedOffset::new(loser.offset, len));
+        } else {
+            self.heap.note_dead(loser.offset, len, winner.sequence);
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`late`](super::late) has the argument for puts that a later write publishes, [`now`](super::now) that for the others.
 
-use super::hot::owner_for;
 use super::late::{Earlier, Seen};
+use super::pacman::owner_for;
 use super::reclaim::LEAST_PERCENT;
 use super::{SlotSession, SlotSpine};
 use crate::engine::{Decide, Decision};

@@ -13,7 +13,7 @@ use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
 use super::heap::SlotHeap;
 use super::owner::{Owner, Place, Reach};
 use super::settings::LockKind;
-use super::worth::Victims;
+use super::victims::Victims;
 use crate::space::{Shortage, ZoneId};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{SpinGuard, SpinLock, point};

@@ -4,10 +4,10 @@
 //! What a chunk's pages need in DRAM is made when the chunk first exists and stays when it is given back: the version of a
 //! page must not begin again while someone may remember the old one.
 
-use super::dead::Dead;
 use super::format::{BlockKind, Seed};
 use super::geometry::Geometry;
 use super::offset::Offset;
+use super::pacman::Dead;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use quipu_medium::arch::{prefetch, prefetch_to_write};

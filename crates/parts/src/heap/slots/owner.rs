@@ -89,14 +89,14 @@ pub struct Owner {
     large: Option<Place>,
     taken: u64,
     pub(super) pen: Pen,
-    /// The list of the blocks of a value, from the claim of its entry until that is written.
-    pub(super) descriptor: Vec<u8>,
+    /// Blocks of a value that no entry names yet.
+    pub(super) overflow: Vec<u64>,
 }
 
 impl Owner {
     fn new(seed: u64, reach: Reach) -> Owner {
-        let (pen, descriptor) = (Pen::default(), Vec::new());
-        Owner { random: seed, reach, hot: false, place: None, large: None, taken: 0, pen, descriptor }
+        let (pen, overflow) = (Pen::default(), Vec::new());
+        Owner { random: seed, reach, hot: false, place: None, large: None, taken: 0, pen, overflow }
     }
 
     /// An owner that tombstones share.

@@ -24,6 +24,7 @@ use super::geometry::{FreeSlot, entry_len};
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::offset::{Offset, SizedOffset};
+use super::overflow::descriptor;
 use super::owner::Owner;
 
 /// A place for one record, in a page that is held until this drops. Nobody can find the record before the caller publishes its
@@ -82,8 +83,9 @@ impl Claim<'_, '_> {
                 self.guard.heap().write_slot(&self.guard, &mut self.owner.pen, free, record);
             }
             Form::Entry(entry) if entry.kind == EntryKind::Overflow => {
-                let descriptor = std::mem::take(&mut self.owner.descriptor);
-                self.write_entry(&entry, Record { value: &descriptor, ..record });
+                let blocks = std::mem::take(&mut self.owner.overflow);
+                let value = &descriptor(record.value.len() as u64, &blocks);
+                self.write_entry(&entry, Record { value, ..record });
             }
             Form::Entry(entry) => self.write_entry(&entry, record),
         }
@@ -105,6 +107,12 @@ impl Claim<'_, '_> {
     #[inline]
     pub fn persist(&mut self, record: Record<'_>) {
         self.write(record);
+        self.persist_mark();
+    }
+
+    /// Makes a record that was written count, durably.
+    #[inline]
+    fn persist_mark(&mut self) {
         self.guard.heap().region().fence();
         self.mark();
         self.guard.heap().region().fence();
@@ -195,26 +203,12 @@ impl SlotHeap {
             return self.claim_slot(owner, record.sequence);
         }
         let (key, value) = (record.key.len() as u64, record.value.len() as u64);
-        match self.home_of(key, value) {
-            Some(Home::Block) => self.claim_entry(owner, EntryKind::Plain, (key, value), record.sequence),
-            Some(Home::Overflow) => self.claim_overflow(owner, record),
-            None => Err(SlotError::Unfit { key, value }),
-        }
-    }
-
-    /// Claims a place for a record whose value fills blocks of its own, and writes these.
-    #[cold]
-    fn claim_overflow<'h, 'o>(
-        &'h self,
-        owner: &'o mut Owner,
-        record: Record<'_>,
-    ) -> Result<Claim<'h, 'o>, SlotError> {
-        let Record { key, value, sequence } = record;
-        let blocks = self.write_overflow(owner, value, sequence)?;
-        owner.descriptor = super::overflow::descriptor(value.len() as u64, &blocks);
-        let lens = (key.len() as u64, owner.descriptor.len() as u64);
-        self.claim_entry(owner, EntryKind::Overflow, lens, sequence)
-            .inspect_err(|_| self.free_overflow(&blocks))
+        // One call for all kinds of entries: a claim that a function out of line returned would have to be copied.
+        let (kind, body) = match self.home_of(key, value).ok_or(SlotError::Unfit { key, value })? {
+            Home::Block => (EntryKind::Plain, value),
+            Home::Overflow => (EntryKind::Overflow, self.write_overflow(owner, record)?),
+        };
+        self.claim_entry(owner, kind, (key, body), record.sequence)
     }
 
     /// Claims a place for a tombstone, which says that a key was deleted. Where an owner finds no room, there is
@@ -260,10 +254,10 @@ impl SlotHeap {
         let kind = if kind == EntryKind::Overflow { kind } else { EntryKind::Plain };
         let lens = (copy.key.len() as u64, copy.value.len() as u64);
         let mut claim = self.claim_entry(owner, kind, lens, copy.sequence)?;
-        if kind == EntryKind::Overflow {
-            claim.owner.descriptor = copy.value.to_vec();
+        if let Form::Entry(entry) = claim.form {
+            claim.write_entry(&entry, copy);
         }
-        claim.persist(copy);
+        claim.persist_mark();
         Ok(claim)
     }
 
@@ -295,7 +289,10 @@ impl SlotHeap {
         let geometry = &self.chunks.geometry;
         let large = !geometry.fits(false, entry.len());
         loop {
-            let (page, place) = self.page_for(owner, large)?;
+            let (page, place) = match self.page_for(owner, large) {
+                Ok(found) => found,
+                Err(error) => return Err(self.abandon_overflow(owner, error)),
+            };
             let guard = self.lock(page);
             let (tail, room) = place.tail(geometry);
             let fits = entry.len() <= room;

@@ -25,6 +25,19 @@ pub struct SlotRecord<'b> {
     pub sequence: u64,
 }
 
+/// What stands at an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// Its sequence number.
+    pub sequence: u64,
+    /// Bytes that it takes of its block.
+    pub len: u64,
+    /// A key was deleted by it.
+    pub is_tombstone: bool,
+    /// Its value fills blocks of its own.
+    pub has_blocks: bool,
+}
+
 /// A record in a buffer.
 pub(super) struct Copied {
     pub(super) key: u64,
@@ -221,6 +234,33 @@ impl SlotHeap {
         }
         let is_record = !matches!(entry.kind, EntryKind::Part | EntryKind::Tombstone);
         Ok(is_record.then_some(Copied { key: entry.key, sequence }))
+    }
+
+    /// What stands at an offset, if something does that is marked.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if that cannot be.
+    pub fn stands(&self, offset: Offset) -> Result<Option<Stands>, SlotError> {
+        let page = self.page_of(offset)?;
+        if let Some(shape) = &self.chunks.geometry.shape {
+            let at = page.at + shape.slot(offset.position()) + shape.sequence_at;
+            let is_set = self.is_slot_set(&page, offset.position()) == Some(true);
+            let sequence = is_set.then(|| self.region().load(at));
+            let len = shape.size;
+            return Ok(sequence.map(|sequence| Stands {
+                sequence,
+                len,
+                is_tombstone: false,
+                has_blocks: false,
+            }));
+        }
+        let entry = self.read_entry(&page, offset.position())?;
+        Ok(entry.filter(|entry| entry.set && entry.kind != EntryKind::Part).map(|entry| Stands {
+            sequence: self.region().load(page.at + u64::from(offset.position()) * 8 + 8),
+            len: entry.record_len(),
+            is_tombstone: entry.kind == EntryKind::Tombstone,
+            has_blocks: entry.kind == EntryKind::Overflow,
+        }))
     }
 
     /// What the header of a page says that its block is for, if it is one of this page.

@@ -1,21 +1,21 @@
 //! Hot records in blocks of their own (PACMAN section 3.4): what each client has for it. What is hot is known as in a store
 //! over logs.
 
-use super::{SlotSession, SlotSpine};
+use crate::slots::{SlotSession, SlotSpine};
 use quipu_parts::epoch::Participant;
 use quipu_parts::heap::slots::Owner;
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::reclaim::hot::Sampler;
 
 /// What a client has for hot records.
-pub(super) struct HotSide {
+pub(in crate::slots) struct HotSide {
     sampler: Sampler,
     owner: Owner,
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// What a client of this store needs for hot records, if they are kept apart.
-    pub(super) fn hot_side(&self) -> Option<Box<HotSide>> {
+    pub(in crate::slots) fn hot_side(&self) -> Option<Box<HotSide>> {
         let hot = self.hot.as_ref()?;
         let (sampler, owner) = (Sampler::new(hot.set()), self.heap.hot_owner(self.seed()));
         Some(Box::new(HotSide { sampler, owner }))
@@ -23,7 +23,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Whether a record that is about to be written is hot.
     #[inline]
-    pub(super) fn is_hot(
+    pub(in crate::slots) fn is_hot(
         &self,
         side: &mut Option<Box<HotSide>>,
         participant: &Participant,
@@ -36,7 +36,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// Leaves a client's hot block to another.
-    pub(super) fn leave_hot(&self, session: &mut SlotSession) {
+    pub(in crate::slots) fn leave_hot(&self, session: &mut SlotSession) {
         if let Some(side) = &mut session.hot {
             self.heap.leave(std::mem::replace(&mut side.owner, self.heap.hot_owner(self.seed())));
         }
@@ -45,7 +45,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
 /// The owner for a record.
 #[inline]
-pub(super) fn owner_for<'o>(
+pub(in crate::slots) fn owner_for<'o>(
     is_hot: bool,
     cold: &'o mut Owner,
     hot: &'o mut Option<Box<HotSide>>,

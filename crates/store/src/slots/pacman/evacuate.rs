@@ -1,13 +1,13 @@
 //! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section 3.3): collect,
-//! copy, one fence, let the index name the copies. `parts/src/heap/slots/batch.rs` has what the medium sees of it.
+//! copy, one fence, let the index name the copies. `parts/src/heap/slots/pacman/batch.rs` has what the medium sees of it.
 //!
 //! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is taken back before
 //! the original goes. A tombstone moves too, unless a record of its key is named, which is younger, or no other block can hold
 //! one that is older. Neither needs the lock of a key: a tombstone in a block that nobody writes to has done its work, and what
 //! may go once may go for ever, since no older record of a key is ever made but by reclamation, which is here.
 
-use super::SlotSpine;
 use crate::options::Twin;
+use crate::slots::SlotSpine;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Batch, Copied, Owner, Reclaimed, SlotError, Victim};
 use quipu_parts::index::cceh::NodeMemory;
@@ -18,7 +18,7 @@ const AHEAD: usize = 16;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Moves what a victim has to the cleaner's block, and frees it.
-    pub(super) fn evacuate(
+    pub(in crate::slots) fn evacuate(
         &self,
         cleaner: &mut Owner,
         batch: &mut Batch,

@@ -3,7 +3,7 @@
 //! Who supersedes a record writes nothing to it: the index's word tells how long it is, so it is not even read. A record whose
 //! value fills blocks of its own is released as in Viper, since these blocks are free at once.
 
-use super::{EXACT, SlotSession, SlotSpine, exact};
+use crate::slots::{EXACT, SlotSession, SlotSpine, exact};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Claim, Offset, Owner, Record, SizedOffset};
@@ -13,7 +13,7 @@ use quipu_parts::stripes::StripeGuard;
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Notes as dead the record that the index named by `old`, which one with the number `by` has superseded. Its key is locked.
     #[inline]
-    pub(super) fn bury(&self, claim: &Claim<'_, '_>, old: u64, by: u64) -> Result<(), Error> {
+    pub(in crate::slots) fn bury(&self, claim: &Claim<'_, '_>, old: u64, by: u64) -> Result<(), Error> {
         let old = SizedOffset::from_word(old);
         match old.told_len() {
             Some(len) => {
@@ -36,7 +36,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Deletes a key whose stripe is held, and tells whether it was there. Makes room for the tombstone if there is none: the
     /// least that can be gained is enough.
-    pub(super) fn delete_by_tombstone(
+    pub(in crate::slots) fn delete_by_tombstone(
         &self,
         session: &mut SlotSession,
         stripe: &StripeGuard<'_>,
@@ -96,7 +96,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// Whether the index names a record of a key.
-    pub(super) fn is_there(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> bool {
+    pub(in crate::slots) fn is_there(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> bool {
         let found = match exact(key) {
             0 => self.index.get(guard, hash, |word| self.is_record_of(word, key)),
             exact => self.index.get_exact(guard, hash, |word| word & EXACT == exact),

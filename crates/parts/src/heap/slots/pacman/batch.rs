@@ -18,18 +18,17 @@
 //! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: whoever supersedes it
 //! frees these blocks, and waits for that page before.
 
-use super::blocks::FreedBlock;
-use super::chunks::{BlockState, Page};
-use super::error::SlotError;
-use super::format::{Entry, EntryKind, LOG_START};
-use super::geometry::entry_len;
-use super::heap::SlotHeap;
-use super::log::FIRST_ENTRY;
-use super::offset::{Offset, SizedOffset};
-use super::owner::Owner;
-use super::pen::line_of;
-use super::place::Record;
-use super::reclaim::{Moved, Reclaimed};
+use crate::heap::slots::chunks::{BlockState, Page};
+use crate::heap::slots::error::SlotError;
+use crate::heap::slots::format::{Entry, EntryKind, LOG_START};
+use crate::heap::slots::geometry::entry_len;
+use crate::heap::slots::heap::SlotHeap;
+use crate::heap::slots::log::FIRST_ENTRY;
+use crate::heap::slots::offset::{Offset, SizedOffset};
+use crate::heap::slots::owner::Owner;
+use crate::heap::slots::pen::line_of;
+use crate::heap::slots::place::Record;
+use crate::heap::slots::reclaim::{Moved, Reclaimed};
 use quipu_medium::LINE;
 use std::ops::Range;
 
@@ -145,12 +144,10 @@ impl SlotHeap {
     /// [`SlotError::Damaged`] if one cannot be read; the victim is not touched again.
     pub fn collect(&self, victim: &mut Victim, most: usize, batch: &mut Batch) -> Result<bool, SlotError> {
         batch.clear();
-        let state = self.page_at(victim.block, 0)?.state;
-        let pages = if state.is_large() { 1 } else { self.chunks.geometry.pages };
-        while victim.page < pages && batch.records.len() < most {
+        while victim.page < self.pages_of(victim.block)? && batch.records.len() < most {
             let page = self.page_at(victim.block, victim.page)?;
             let entry = self.read_entry(&page, victim.position);
-            let Some(entry) = entry.inspect_err(|_| state.set_state(BlockState::Damaged))? else {
+            let Some(entry) = entry.inspect_err(|_| page.state.set_state(BlockState::Damaged))? else {
                 (victim.page, victim.position) = (victim.page + 1, FIRST_ENTRY);
                 continue;
             };
@@ -312,27 +309,17 @@ impl SlotHeap {
         cleaner: &mut Owner,
         mut repoint: impl FnMut(Moved<'_>) -> bool,
     ) -> Result<Reclaimed, SlotError> {
-        let state = self.page_at(victim.block, 0)?.state;
         let mut kept = false;
         for from in &victim.alone {
             let moved = self.move_alone(*from, cleaner, &mut repoint);
             kept |= !moved.inspect_err(|error| self.give_up(victim, error))?;
         }
-        if kept {
-            state.set_state(BlockState::Idle);
-            return Ok(Reclaimed::Kept);
-        }
-        self.mark_free(victim.block);
-        self.region().fence();
-        Ok(Reclaimed::Freed(FreedBlock(victim.block)))
+        Ok(self.end_victim(victim.block, kept))
     }
 
     /// Leaves a victim as it is: there is no room to move records to, or they cannot be read.
     pub fn give_up(&self, victim: &Victim, error: &SlotError) {
-        let is_damaged = matches!(error, SlotError::Damaged { .. });
-        if let Some(state) = self.chunks.block(victim.block) {
-            state.set_state(if is_damaged { BlockState::Damaged } else { BlockState::Idle });
-        }
+        self.leave_victim(victim.block, error);
     }
 
     /// Moves one record, if it is still there. `false` if somebody is about to let it go.
@@ -343,14 +330,12 @@ impl SlotHeap {
         repoint: &mut impl FnMut(Moved<'_>) -> bool,
     ) -> Result<bool, SlotError> {
         let guard = self.lock(self.page_of(from)?);
-        let position = from.position();
-        let entry = self.read_entry(&guard.page, position)?.filter(|entry| entry.set);
-        let Some(entry) = entry else { return Ok(true) };
-        let mut record = Vec::new();
-        let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
-        let (key, value) = record.split_at(entry.key as usize);
-        let placed = self.place_copy(cleaner, entry.kind, Record { key, value, sequence })?;
-        self.exchange(&guard, position, (key, entry.record_len()), &placed, repoint)
+        match self.read_entry(&guard.page, from.position())?.filter(|entry| entry.set) {
+            Some(entry) => {
+                self.move_entry(&guard, from.position(), &entry, cleaner, repoint, &mut Vec::new())
+            }
+            None => Ok(true),
+        }
     }
 }
 
