@@ -131,7 +131,7 @@ impl SlotParts {
         let neighbor = Neighbor { zones, leave };
         let certifier = Certifier::new(space.superblock().secret());
         let (heap, damage) =
-            SlotHeap::beside(&neighbor, space.clone(), certifier, clock, settings.slots, self.reserve)?;
+            SlotHeap::new(&neighbor, space.clone(), certifier, clock, settings.slots, self.reserve)?;
         let testing = &site.options.testing;
         let stripes = testing.stripes.unwrap_or(STRIPES);
         let late = self.late && site.options.late;

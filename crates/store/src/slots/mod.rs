@@ -33,7 +33,6 @@ mod recovery;
 mod write;
 
 pub(crate) use build::{PoolSettings, SlotParts};
-use iterate::SlotBatch;
 
 use crate::background::Admission;
 use crate::options::Twin;

@@ -27,7 +27,7 @@
 //! The scan only notes what the index does not name, and how many records it does. If these are as many as it has entries,
 //! each entry names a record of its own, and none has to be looked up.
 
-use super::{SlotBatch, SlotSpine};
+use super::SlotSpine;
 use crate::background;
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
@@ -354,11 +354,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     if keys != records - unnamed {
         complain(format!("the index names {keys} records, of which {} are there", records - unnamed), 0);
     }
-    let mut batch = SlotBatch::default();
-    let mut seen = 0;
-    while let Some(record) = spine.next_record(&guard, &mut batch) {
-        seen += u64::from(record.is_ok());
-    }
+    let seen = spine.each(&guard, SlotSpine::record_of)?.filter(Result::is_ok).count() as u64;
     if seen != keys {
         complain(format!("of {keys} records {seen} can be read"), 0);
     }

@@ -72,7 +72,7 @@ pub struct SlotUsage {
 }
 
 impl SlotHeap {
-    /// The heap in the zones of `space`, all of which are its own. Where there are chunks already, their blocks must be
+    /// The heap in the zones of `space` except for its neighbor's. Where there are chunks already, their blocks must be
     /// [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record is placed; this call
     /// changes nothing. Only cleaners get at the last `reserve` free blocks.
     ///
@@ -81,27 +81,14 @@ impl SlotHeap {
     /// # Errors
     /// [`SlotError::Settings`] if the settings and the zones do not go together.
     pub fn new(
+        neighbor: &Neighbor,
         space: impl Into<Arc<Space>>,
         certifier: Certifier,
         clock: Clock,
         settings: SlotSettings,
         reserve: usize,
     ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
-        SlotHeap::beside(&Neighbor::default(), space.into(), certifier, clock, settings, reserve)
-    }
-
-    /// The same in a pool that the heap has not for itself.
-    ///
-    /// # Errors
-    /// As for [`new`](SlotHeap::new).
-    pub fn beside(
-        neighbor: &Neighbor,
-        space: Arc<Space>,
-        certifier: Certifier,
-        clock: Clock,
-        settings: SlotSettings,
-        reserve: usize,
-    ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
+        let space: Arc<Space> = space.into();
         let geometry = Geometry::new(&settings, space.zone_size())?;
         let most = u64::from(space.zone_count()) * geometry.blocks_per_chunk;
         if settings.techniques.reduce && most > SizedOffset::most_blocks(geometry.page_bits) {

@@ -256,7 +256,7 @@ impl SlotHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::slots::{RecordForm, SlotSettings};
+    use crate::heap::slots::{Neighbor, RecordForm, SlotSettings};
     use crate::heap::{Clock, ClockSettings};
     use crate::record::Certifier;
     use crate::space::{FormatOptions, FreeListKind, Space};
@@ -279,7 +279,9 @@ mod tests {
         let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
         let form = RecordForm::Fixed { key: 8, value: 8 };
         let settings = SlotSettings { lock, form, pages_per_block: 1, ..SlotSettings::default() };
-        let (heap, _) = SlotHeap::new(space, Certifier::new(&[1; 32]), clock, settings, 0).expect("settings");
+        let (heap, _) =
+            SlotHeap::new(&Neighbor::default(), space, Certifier::new(&[1; 32]), clock, settings, 0)
+                .expect("settings");
         heap.open_blocks().expect("room");
         heap
     }

@@ -85,7 +85,7 @@ impl SlotHeap {
     }
 
     /// The page behind this one in its block, which is the first behind the last.
-    fn next_page(&self, page: &Page<'_>) -> Option<Page<'_>> {
+    pub(super) fn next_page(&self, page: &Page<'_>) -> Option<Page<'_>> {
         self.chunks.page(page.block, (page.page + 1) % self.chunks.geometry.pages)
     }
 

@@ -18,6 +18,7 @@
 //!   ended. So a claim is made where it stays, by functions that are inlined, and is used by reference: a move would store it by
 //!   words and load it by several.
 
+use super::chunks::Page;
 use super::error::SlotError;
 use super::format::{Entry, EntryKind};
 use super::geometry::{FreeSlot, entry_len};
@@ -286,38 +287,48 @@ impl SlotHeap {
         sequence: u64,
     ) -> Result<Claim<'h, 'o>, SlotError> {
         let mut entry = Entry { kind, key, body, set: true };
+        let (page, tail, _) = match self.room_for(owner, &mut entry, sequence, || ()) {
+            Ok(room) => room,
+            Err(error) => return Err(self.abandon_overflow(owner, error)),
+        };
+        let guard = self.lock(page);
+        let told = if kind == EntryKind::Overflow { 0 } else { entry.record_len() };
+        let sized = SizedOffset::new(self.offset_in(&guard.page, (tail / 8) as u32), told);
+        Ok(Claim { guard, owner, sized, form: Form::Entry(entry) })
+    }
+
+    /// The page where an owner's next entry goes, where its log ends, and the room from there. An entry that does not fit may be made
+    /// one that continues on the next page, to which the owner goes on then. Otherwise `leave` is called, and the owner takes another
+    /// page.
+    #[inline(always)]
+    pub(super) fn room_for<'h>(
+        &'h self,
+        owner: &mut Owner,
+        entry: &mut Entry,
+        sequence: u64,
+        mut leave: impl FnMut(),
+    ) -> Result<(Page<'h>, u64, u64), SlotError> {
         let geometry = &self.chunks.geometry;
         let large = !geometry.fits(false, entry.len());
         loop {
-            let (page, place) = match self.page_for(owner, large) {
-                Ok(found) => found,
-                Err(error) => return Err(self.abandon_overflow(owner, error)),
-            };
-            let guard = self.lock(page);
+            let (page, place) = self.page_for(owner, large)?;
             let (tail, room) = place.tail(geometry);
-            let fits = entry.len() <= room;
-            if !fits
-                && self.may_continue(&entry, large, room)
-                && place.step_with(geometry.pages, entry_len(0, body))
+            if entry.len() <= room {
+                return Ok((page, tail, room));
+            }
+            let part = entry_len(0, entry.body);
+            let may_continue = entry.kind == EntryKind::Plain && !large && entry.body > 0;
+            if may_continue
+                && entry_len(entry.key, 0) <= room
+                && geometry.fits(false, part)
+                && place.step_with(geometry.pages, part)
             {
                 entry.kind = EntryKind::Continued;
+                return Ok((page, tail, room));
             }
-            if fits || entry.kind == EntryKind::Continued {
-                let told = if kind == EntryKind::Overflow { 0 } else { entry.record_len() };
-                let sized = SizedOffset::new(self.offset_in(&guard.page, (tail / 8) as u32), told);
-                return Ok(Claim { guard, owner, sized, form: Form::Entry(entry) });
-            }
-            drop(guard);
+            leave();
             self.turn_page(owner, large, sequence);
         }
-    }
-
-    /// Whether the value of an entry may continue on the next page, with so much room on this one.
-    pub(super) fn may_continue(&self, entry: &Entry, large: bool, room: u64) -> bool {
-        let is_split = entry.kind == EntryKind::Plain && !large && entry.body > 0;
-        is_split
-            && entry_len(entry.key, 0) <= room
-            && self.chunks.geometry.fits(false, entry_len(0, entry.body))
     }
 
     /// Where a record of these sizes goes, if anywhere.

@@ -6,7 +6,8 @@ use quipu_medium::sim::sched;
 use quipu_medium::sim::{Image, SimArena, Snapshot};
 use quipu_medium::{Pages, Region};
 use quipu_parts::heap::slots::{
-    Batch, Owner, Reclaimed, Record, SizedOffset, SlotError, SlotHeap, SlotSettings, SlotTechniques, Victim,
+    Batch, Neighbor, Owner, Reclaimed, Record, SizedOffset, SlotError, SlotHeap, SlotSettings,
+    SlotTechniques, Victim,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::Certifier;
@@ -38,7 +39,8 @@ fn marked_in(snapshot: &Snapshot, image: &Image) -> Marked {
     let (space, found) = Space::open(rebooted).expect("the pool opens");
     let certifier = Certifier::new(space.superblock().secret());
     let clock = Clock::resume(&space, ClockSettings { block: 1000, handful: 4 }, found.superblock_copy_lost);
-    let (heap, damages) = SlotHeap::new(space, certifier, clock, pacman(), RESERVE).expect("settings");
+    let (heap, damages) =
+        SlotHeap::new(&Neighbor::default(), space, certifier, clock, pacman(), RESERVE).expect("settings");
     assert_eq!(damages, []);
     let mut marked = Marked::new();
     let damages =

@@ -21,7 +21,6 @@
 use crate::heap::slots::chunks::{BlockState, Page};
 use crate::heap::slots::error::SlotError;
 use crate::heap::slots::format::{Entry, EntryKind, LOG_START};
-use crate::heap::slots::geometry::entry_len;
 use crate::heap::slots::heap::SlotHeap;
 use crate::heap::slots::log::FIRST_ENTRY;
 use crate::heap::slots::offset::{Offset, SizedOffset};
@@ -214,45 +213,33 @@ impl SlotHeap {
         runs: &mut [Run<'h>; 2],
         write: &mut impl FnMut(&mut Run<'_>),
     ) -> Result<SizedOffset, SlotError> {
-        let geometry = &self.chunks.geometry;
-        let entry = Entry { kind, key: key.len() as u64, body: value.len() as u64, set: true };
-        let large = !geometry.fits(false, entry.len());
+        let mut entry = Entry { kind, key: key.len() as u64, body: value.len() as u64, set: true };
+        let large = !self.chunks.geometry.fits(false, entry.len());
         let run = &mut runs[usize::from(large)];
-        loop {
-            let (page, place) = self.page_for(cleaner, large)?;
-            let (tail, room) = place.tail(geometry);
-            if run.bytes.is_empty() {
-                run.begin(page, page.at + tail, page.at + tail + room);
-            }
-            let position = (tail / 8) as u32;
-            let offset = self.offset_in(&page, position);
-            if entry.len() <= room {
-                if kind == EntryKind::Tombstone
-                    && let Some(dead) = self.chunks.dead(page.block)
-                {
-                    dead.note_tombstone(entry.len(), sequence);
-                }
-                page.state.add(entry.len());
-                run.push(entry.word(page.seed, page.place(position)), sequence, [key, value]);
-                place.tail += entry.len();
-                return Ok(SizedOffset::new(offset, entry.len()));
-            }
-            if self.may_continue(&entry, large, room)
-                && place.step_with(geometry.pages, entry_len(0, entry.body))
-            {
-                let next = self.page_at(place.block, (page.page + 1) % geometry.pages)?;
-                let part = Entry { kind: EntryKind::Part, key: 0, ..entry };
-                let head = Entry { kind: EntryKind::Continued, ..entry };
-                page.state.add(head.record_len());
-                run.push(head.word(page.seed, page.place(position)), sequence, [key, &[]]);
-                write(run);
-                run.begin(next, next.at + LOG_START, next.at + geometry.page_size);
-                run.push(part.word(next.seed, next.place(FIRST_ENTRY)), sequence, [&[], value]);
-                return Ok(SizedOffset::new(offset, head.record_len()));
-            }
-            write(run);
-            self.turn_page(cleaner, large, sequence);
+        let (page, tail, room) = self.room_for(cleaner, &mut entry, sequence, || write(run))?;
+        if run.bytes.is_empty() {
+            run.begin(page, page.at + tail, page.at + tail + room);
         }
+        let position = (tail / 8) as u32;
+        let word = entry.word(page.seed, page.place(position));
+        page.state.add(entry.record_len());
+        if entry.kind == EntryKind::Continued {
+            let next = self.next_page(&page).expect("an entry continues in its own block");
+            let part = Entry { kind: EntryKind::Part, key: 0, ..entry };
+            run.push(word, sequence, [key, &[]]);
+            write(run);
+            run.begin(next, next.at + LOG_START, next.at + self.chunks.geometry.page_size);
+            run.push(part.word(next.seed, next.place(FIRST_ENTRY)), sequence, [&[], value]);
+        } else {
+            if kind == EntryKind::Tombstone
+                && let Some(dead) = self.chunks.dead(page.block)
+            {
+                dead.note_tombstone(entry.len(), sequence);
+            }
+            run.push(word, sequence, [key, value]);
+            cleaner.grow_tail(large, entry.len());
+        }
+        Ok(SizedOffset::new(self.offset_in(&page, position), entry.record_len()))
     }
 
     /// Writes a run by whole lines; its first word stays zero. Durable with the next fence.
