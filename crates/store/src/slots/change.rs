@@ -1,7 +1,8 @@
-//! Changing a record where it is: deleting it (section 4.5 of the paper), and updating eight bytes of it (section 4.4).
+//! Changing a record where it is: deleting it (section 4.5 of the paper), and updating eight bytes of it
+//! (section 4.4).
 //!
-//! A whole hash is hardly ever that of another key. So the key is compared only at the record that the index names first for
-//! the hash; a call that misses there looks again under the lock of the index's segment.
+//! A whole hash is hardly ever that of another key. So the key is compared only at the record that the index
+//! names first for the hash; a call that misses there looks again under the lock of the index's segment.
 
 use super::{EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::options::Twin;
@@ -23,8 +24,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.delete(session, &stripe, hash, key)
     }
 
-    /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number. Returns what stood
-    /// there; `None` if there is no such key.
+    /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number.
+    /// Returns what stood there; `None` if there is no such key.
     #[inline]
     pub(crate) fn update_in_place(
         &self,
@@ -38,8 +39,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.admit_write()?;
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
-        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed. One that is empty or
-        // too long is none of those there, and is refused below.
+        // Keys that are empty or too long match no record, and are refused below.
         if let Some(word) = self.index.candidate(&guard, hash)
             && self.has_begun()
             && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, change)?
@@ -49,7 +49,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.find_and_update(&guard, hash, key, at, change)
     }
 
-    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run, and what is refused.
+    /// Updates by a search that compares keys, again and again while the record moves. Takes the first change
+    /// of a run too, and refuses keys that cannot be.
     #[cold]
     fn find_and_update(
         &self,
@@ -71,12 +72,13 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Where the record of a key is, for who has not found it by the first answer of the index, or has not asked. There was none; or
-    /// the record has moved since; or it was another key's, because the slot had been filled again, or, which is next to impossible, of
-    /// the same hash.
+    /// Where the record of a key is, for a caller that did not find it at the index's first answer. The
+    /// record has moved since, the slot was filled again with another key's, or another key has this hash,
+    /// which is next to impossible.
     ///
-    /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it, the slot of a
-    /// record that moves again could be another key's whenever it is looked at, and the key, which was always there, seem absent.
+    /// The lock of the segment keeps each record in its slot until it has been looked at. Without the lock,
+    /// the slot of a record that moves again could be another key's at each look, and a key that was always
+    /// there would seem absent.
     #[cold]
     pub(super) fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
         if self.twin == Some(Twin::SecondLookUnlocked) {
@@ -85,7 +87,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)
     }
 
-    /// Whether a word names a record of this key, which is about to be changed then.
+    /// Whether a word names a record of this key. Asks for what a change of that record touches.
     #[inline]
     pub(super) fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
         if REDUCED {
@@ -111,10 +113,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.unmark(&session.participant.pin(), hash, key)
     }
 
-    /// The same, where a record is deleted by its mark.
+    /// Deletes a record by its mark.
     #[inline]
     pub(super) fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
-        // As for an update in place.
+        // The first answer of the index is tried without a look at the key.
         if let Some(word) = self.index.candidate(guard, hash)
             && self.has_begun()
             && self.unmark_if_named(guard, hash, key, word)?
@@ -124,7 +126,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.find_and_unmark(guard, hash, key)
     }
 
-    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run.
+    /// Deletes by a search that compares keys, again and again while the record moves. Takes the first change
+    /// of a run too.
     #[cold]
     fn find_and_unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
         let mut misses = Misses::default();
@@ -143,7 +146,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     #[inline(always)]
     fn unmark_if_named(&self, guard: &Guard<'_>, hash: u64, key: &[u8], word: u64) -> Result<bool, Error> {
         let Some(held) = self.heap.hold(Self::offset_of(word)) else { return Ok(false) };
-        // Locked, and searched, before the fence, as for a put, and while the record is still on its way from memory.
+        // Locked, and searched, before the fence, as for a put, and while the record is still on its way from
+        // memory.
         let Some(entry) = self.index.lock(hash).entry_of(word) else { return Ok(false) };
         let is_gone = held.key_is(key) && held.delete()?;
         if is_gone {

@@ -8,16 +8,16 @@ use quipu_parts::index::Cursor;
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::stripes::Failed;
 
-/// How often a record is looked for whose place the index has changed meanwhile. One that is never where the index says is
-/// damaged.
+/// How often a record is looked for whose place the index has changed meanwhile. One that is never where the
+/// index says is damaged.
 const ATTEMPTS: u32 = 64;
 
 /// Copies of both.
 pub(super) type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// All that `of` finds, by hash and word of the index, or what is damaged in its place. Every key present throughout is
-    /// asked for exactly once.
+    /// All that `of` finds, by hash and word of the index, or what is damaged in its place. Every key present
+    /// throughout is asked for exactly once.
     pub(super) fn each<'g, T: 'g>(
         &'g self,
         guard: &'g Guard<'g>,
@@ -45,7 +45,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let (mut cursor, mut entries, mut damage) = (Cursor::default(), Vec::new(), Vec::new());
         self.settle_all(&session.pin())?;
         loop {
-            // Copies, so that nothing is pinned while a delete waits for room; of the words none is left for another epoch.
+            // Copies, so that nothing is pinned while a delete waits for room; of the words none is left for
+            // another epoch.
             let mut keys = Vec::new();
             {
                 let guard = session.pin();

@@ -1,33 +1,35 @@
 //! Publishing a put with later writes of its client.
 //!
-//! Of what a put waits for, the index's line and the line with the old record's mark come from memory one after the other, and the
-//! fence behind the mark's clearing is a third. None of them is needed for the put to be durable. So it is parked at the stripe
-//! of its key (see [`quipu_parts::stripes`]) and returns; two writes later the client publishes it, all lines at hand, and the
-//! mark is cleared under the first fence of that write's own record:
+//! A put waits for the index's line, then for the line with the old record's mark, and for the fence behind
+//! the clearing of that mark. The put is durable without any of them. So it is parked at the stripe of its
+//! key (see [`quipu_parts::stripes`]) and returns. Two writes later the client publishes it, with all lines
+//! at hand, and clears the mark under the first fence of the new record:
 //!
 //! ```text
-//! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1 and its old record | fence | park n | page free
-//!                        +--- stripe and page of the old record held ------------------------------------------------------------+
+//! put n   page held | publish n - 2 | write n | fence | mark n | look for n - 1's old record | fence | park n | page free
+//!                     +--- key of n - 2 and page of its old record held ---------------------------------------------+
 //! ```
 //!
-//! Until the second fence nobody else gets at the key of `n - 2`, who could delete the new record durably while the old one is
-//! still marked, and nobody gets the page, who could write to the place. Beside the fences and the lock of the index's segment,
-//! whose holder waits for nothing, only one thing is waited for while these are held: if the page of the old record cannot be had
-//! at once, that release comes behind the fences, with one of its own, and waits for the page; who has it waits for no stripe.
-//! Whoever else comes for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
+//! *What is held.* Until the first fence has ended, another client could delete the new record of `n - 2`
+//! durably while the old one is still marked, or write to the old one's place; so key and page are held. They
+//! are held until the put ends, since a lock that is let go between the fences gains nothing that was
+//! measured. While they are held the put waits for fences and for the index's segment, whose holder waits for
+//! nothing. If the page of the old record cannot be had at once, that record is released behind the fences,
+//! with one of its own; the holder of its page waits for no stripe.
 //!
-//! If the page could be had at once, the clearing of the mark is durable behind the first fence, and key and
-//! page could be let go there. They are held until the put ends: between the fences nothing is unlocked that
-//! can wait, since no measurement says yet that it would gain anything.
+//! *Readers.* A reader or writer that comes for the key first publishes the put
+//! ([`SlotSpine::publish_parked`]), with a fence of its own. A put is parked while its page is still held: a
+//! reader with an older offset of its slot may find the key there, and no later reader may miss what it has
+//! read.
 //!
-//! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the paper does not tell
-//! it, so there every put publishes before it returns; and so it does where the index is in the pool and may refuse, and where
-//! bits in DRAM tell what is dead: then the old record is not even looked at. A record whose value fills blocks of its own is
-//! published at once too, since others would have to read all of it to learn its key.
+//! *Crashes.* A crash finds both records marked, and the higher sequence number counts. Some puts are
+//! therefore published before they return (`now`): with the paper's tie break, which does not tell; with an
+//! index in the pool, which may refuse; where bits in DRAM tell what is dead, and the old record is not even
+//! looked at; and with a value in blocks of its own, which others would have to read to learn the key.
 //!
-//! A record that is parked is marked and not named by the index. Reclamation leaves such a record alone, and its block is not
-//! freed, since it looks like one that its client is about to let go; and the record that it has replaced, which the index
-//! still names, moves like any other. So who finds that a block cannot be freed has all that is parked published.
+//! *Reclamation.* A parked record is marked and not named by the index. So it is left alone, and its block is
+//! not freed; the record that it has replaced is still named, and moves like any other. A cleaner that finds
+//! a block that it cannot free has all parked puts published.
 
 use super::{SlotSession, SlotSpine};
 use crate::options::Twin;
@@ -50,8 +52,8 @@ pub(super) struct Seen {
     pub(super) sighting: Sighting,
 }
 
-/// An earlier put that the index has learned of. Its key and the page of its old record are held until this drops, behind the
-/// fences of the put that publishes it and behind that put's page.
+/// An earlier put that the index has learned of. Its key and the page of its old record are held until this
+/// drops, behind the fences of the put that publishes it and behind that put's page.
 #[derive(Default)]
 pub(super) struct Earlier<'s> {
     /// The record that it has replaced, if it is to be released behind the fences.
@@ -110,15 +112,17 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Self::MAY_LAG && self.publishes_late
     }
 
-    /// Lets the index learn of the put before the last, if it is still parked, and begins to release the record that it has replaced.
+    /// Lets the index learn of the put before the last, if it is still parked, and begins to release the
+    /// record that it has replaced.
     #[inline]
     pub(super) fn publish_oldest<'s>(&'s self, guard: &Guard<'_>, lag: &mut Lag, earlier: &mut Earlier<'s>) {
         let entry = lag.oldest();
         let Some(own) = entry.parked.take() else { return };
         // Another thread that has taken it publishes it, and may have parked another put, which is its own.
         let Some(taken) = self.stripes.take(own) else { return };
-        // A later write of this key has a higher number. So if the number is still ours, this put has been parked all the time, and
-        // a key that the index did not have then is not there now: reclamation replaces, and adds nothing.
+        // A later write of this key has a higher number. So if the number is still ours, this put has been
+        // parked all the time, and a key that the index did not have then is not there now: reclamation
+        // replaces, and adds nothing.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let mourner = self.admission.mourner();
@@ -173,7 +177,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         stripe.park(parked, || ());
     }
 
-    /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
+    /// Publishes a put that is parked for this hash, whose ever it is. Every reader comes here first.
     #[inline]
     pub(super) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
         if !self.publishes_late() {
@@ -201,14 +205,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         });
     }
 
-    /// Publishes what a client has parked, and releases what it has replaced, durably when this returns. Its record tells the
-    /// key. The caller holds no page, and may hold another key.
+    /// Publishes a parked put, and releases the record that it has replaced, durably. The new record tells
+    /// the key. The caller holds no page, and may hold another key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
         let mourner = self.admission.mourner();
         let mut record = Vec::new();
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
-        // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.
+        // Of a record that has become unreadable the hash is all there is; its next reader is told.
         let key = found.ok().flatten().map(|found| found.key);
         if let Some(old) = self.name(guard, parked, key, Sighting::Nothing)
             && self.twin != Some(Twin::OldNotReleased)
@@ -219,7 +223,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         mourner.dismiss();
     }
 
-    /// Lets the index name a record of this key. Returns the one that it named before, if that is to be released.
+    /// Lets the index name a record of this key. Returns the one that it named before, if that is to be
+    /// released.
     #[inline]
     fn name(&self, guard: &Guard<'_>, own: Parked, key: Option<&[u8]>, sighting: Sighting) -> Option<Offset> {
         let Parked { hash, word } = own;

@@ -1,14 +1,15 @@
 //! Recovery, closing and checking of a store of slots (section 4.7 of the paper).
 //!
-//! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever handed out are
-//! scanned by all threads; where two records of a key count, the heap says which does, and the other is let go. Nothing is
-//! changed before everything has been found sound, and all may be cut off by a crash and done again.
+//! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever
+//! handed out are scanned by all threads; where two records of a key count, the heap says which does, and the
+//! other is let go. Nothing is changed before everything has been found sound, and all may be cut off by a
+//! crash and done again.
 //!
 //! # With the index in the pool
 //!
-//! It is there, so it is compared with the records, not built again; the scan stays, since only it tells how full each block is.
-//! The marks of the records are the truth, as with an index in DRAM, and the index follows. A crash leaves of each write
-//! that had not returned at most one of these:
+//! It is there, so it is compared with the records, not built again; the scan stays, since only it tells how
+//! full each block is. The marks of the records are the truth, as with an index in DRAM, and the index
+//! follows. A crash leaves of each write that had not returned at most one of these:
 //!
 //! | cut off | left | settled by |
 //! |---|---|---|
@@ -19,13 +20,13 @@
 //! | a move, before or behind the index | two copies | as for puts; they are equal |
 //! | a move whose record has been replaced in the index meanwhile | two copies and a newer record, the latter named | letting the copies go |
 //!
-//! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index has durably
-//! forgotten what was there. So even an entry that names another record of the same hash tells of damage alone, and is removed
-//! all the same. After a crash of the process alone the index as it is read may be ahead of what is durable, so it is made
-//! durable as a whole.
+//! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index
+//! has durably forgotten what was there. So even an entry that names another record of the same hash tells of
+//! damage alone, and is removed all the same. After a crash of the process alone the index as it is read may
+//! be ahead of what is durable, so it is made durable as a whole.
 //!
-//! The scan only notes what the index does not name, and how many records it does. If these are as many as it has entries,
-//! each entry names a record of its own, and none has to be looked up.
+//! The scan only notes what the index does not name, and how many records it does. If these are as many as it
+//! has entries, each entry names a record of its own, and none has to be looked up.
 
 use super::SlotSpine;
 use crate::background;
@@ -111,7 +112,8 @@ fn place_of(damage: slots::Damage) -> DamagedPlace {
     DamagedPlace { what: damage.what.into(), offset: damage.offset, len: 0 }
 }
 
-/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open.
+/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash
+/// left open.
 pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     damage: Vec<slots::Damage>,
@@ -270,8 +272,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Lets the index name what was found, unless it names something of the same key that counts instead.
     ///
-    /// A tombstone is named too while records are looked for, so that no older record of its key counts; at the end the index
-    /// forgets it.
+    /// A tombstone is named too while records are looked for, so that no older record of its key counts; at
+    /// the end the index forgets it.
     fn adopt(&self, guard: &Guard<'_>, found: &Waiting, findings: &mut Findings) {
         let Waiting { location, place, stands, hash, ref key } = *found;
         let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
@@ -295,8 +297,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Notes that what stands at one place does not count because of what stands at another. Bits in DRAM take that without a change
-    /// of the pool (`parts/src/heap/slots/pacman/dead.rs`); otherwise the loser is let go durably, and so are the blocks of a value.
+    /// Notes that what stands at one place does not count because of what stands at another. Bits in DRAM
+    /// take that without a change of the pool (`parts/src/heap/slots/pacman/dead.rs`); otherwise the loser is
+    /// let go durably, and so are the blocks of a value.
     fn lose(&self, loser: Location, stands: Stands, winner: Location, findings: &mut Findings) {
         let Stands { len, is_tombstone, has_blocks, .. } = stands;
         if !REDUCED || has_blocks {
@@ -309,8 +312,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 }
 
-/// Checks a store that nobody else uses: every page, that the index names each record once and nothing else, and that no zone
-/// leaks.
+/// Checks a store that nobody else uses: every page, that the index names each record once and nothing else,
+/// and that no zone leaks.
 pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     progress: &dyn Fn(usize, usize),

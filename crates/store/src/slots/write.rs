@@ -1,6 +1,7 @@
 //! Putting one key (section 4.2 of the paper): the beats of a put, in their order.
 //!
-//! [`late`](super::late) has the argument for puts that a later write publishes, [`now`](super::now) that for the others.
+//! [`late`](super::late) has the argument for puts that a later write publishes, [`now`](super::now) that for
+//! the others.
 
 use super::late::{Earlier, Seen};
 use super::pacman::owner_for;
@@ -97,16 +98,21 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let SlotSession { participant, owner, numbers, lag, .. } = session;
         let guard = participant.pin();
         let record = Record { key, value, sequence: self.draw(numbers, stripe) };
-        // Dropped behind the claim: the page of the new record is let go first, then the old record's, then the earlier key.
+        // Dropped behind the claim: the page of the new record is let go first, then the old record's, then
+        // the earlier key.
         let mut earlier = Earlier::default();
+
+        // The page comes before the earlier put: while that is held, no page is waited for.
         let mut claim = self.heap.claim(owner, record)?;
         self.publish_oldest(&guard, lag, &mut earlier);
 
+        // One fence for the record and for the mark of the earlier put's old record.
         claim.write(record);
         earlier.clear();
         self.index.prefetch_to_write(hash);
         self.region().fence();
 
+        // The last put's line of the index has arrived; its old record is on its way during the fence.
         claim.mark();
         self.look_for_old(&guard, lag);
         let parked = Parked { hash, word: Self::word_of(claim.sized(), key) };
@@ -135,6 +141,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let owner = owner_for(self.is_hot(hot, participant, hash), owner, hot);
         let guard = participant.pin();
         let record = Record { key, value, sequence: self.draw(numbers, stripe) };
+
+        // The segment is locked before the fences: a locked instruction behind one would wait for it.
         let mut claim = self.heap.claim(owner, record)?;
         let segment = self.index.lock(hash);
 
@@ -144,6 +152,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         claim.mark();
         self.region().fence();
 
+        // Plain stores only, until the old record is released; the page is let go behind that.
         let word = Self::word_of(claim.sized(), key);
         match segment.upsert(&guard, word, |old| self.is_record_of(old, key)) {
             Ok(Some(old)) if !REDUCED && self.twin.is_some() => return Ok(self.release_as_twin(claim, old)?),
@@ -160,7 +169,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     #[cold]
     fn make_room(&self, failure: Failure, session: &mut SlotSession, blocks: u64) -> Result<(), Error> {
         match failure {
-            // A writer that waits for this key is not pinned, so it is no reader that keeps blocks from reuse.
+            // A writer that waits for this key is not pinned, so it is no reader that keeps blocks from
+            // reuse.
             Failure::Error(error @ Error::PoolFull { .. }) => {
                 self.make_space_or(error, session, blocks, LEAST_PERCENT)
             }

@@ -1,8 +1,9 @@
 //! Which blocks are reclaimed next: pure functions over numbers.
 //!
-//! Viper takes the blocks with the most free space, from a share on (section 4.6 of its paper). With PACMAN that share still says
-//! what is worth the trouble, and among those cost and benefit decide, as in the systems that PACMAN is made for (section 2.1): free
-//! space over what has to move, times the age, so that blocks of hot records are left to die by themselves.
+//! Viper takes the blocks with the most free space, from a share on (section 4.6 of its paper). With PACMAN
+//! that share still says what is worth the trouble, and among those cost and benefit decide, as in the
+//! systems that PACMAN is made for (section 2.1): free space over what has to move, times the age, so that
+//! blocks of hot records are left to die by themselves.
 
 /// A block that nobody writes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub(super) struct Terms {
     pub(super) capacity: u64,
     /// Percent of these that must be free.
     pub(super) percent: u8,
-    /// Whether cost and benefit decide among those, at this number of a record; otherwise free space alone does.
+    /// Whether cost and benefit decide among those, at this number of a record; otherwise free space alone
+    /// does.
     pub(super) now: Option<u64>,
 }
 
@@ -74,8 +76,8 @@ pub(super) fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Ve
     chosen.into_iter().map(|(_, block)| block).collect()
 }
 
-/// Share of all room for records, as a divisor, that tombstones may take which are held back, before marks are cleared for
-/// their sake.
+/// Share of all room for records, as a divisor, that tombstones may take which are held back, before marks
+/// are cleared for their sake.
 const DEBT_SHARE: u64 = 16;
 
 /// What is known when marks could be cleared, so that blocks hold fewer tombstones back.
@@ -90,8 +92,8 @@ pub(super) struct Debt {
     pub(super) is_first: bool,
 }
 
-/// Whether marks are to be cleared before a victim is taken: tombstones that are held back are many, or nothing else is worth it. Then it
-/// goes on as long as one of the candidates would be without them.
+/// Whether marks are to be cleared before a victim is taken: tombstones that are held back are many, or
+/// nothing else is worth it. Then it goes on as long as one of the candidates would be without them.
 pub(super) fn is_clearing_due(candidates: &[Candidate], terms: &Terms, debt: Debt) -> bool {
     if candidates.iter().any(|candidate| terms.gives(candidate)) {
         return debt.is_first && debt.held * DEBT_SHARE > debt.room;

@@ -89,9 +89,11 @@ impl SlotHeap {
         region.flush(at, shape.size);
     }
 
-    /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of another key.
+    /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of
+    /// another key.
     ///
-    /// The record and its mark may be read in either order: what counts is the page's version before and behind both.
+    /// The record and its mark may be read in either order: what counts is the page's version before and
+    /// behind both.
     #[inline]
     pub(super) fn copy_value_of_slot(
         &self,
@@ -121,7 +123,8 @@ impl SlotHeap {
         (slot < shape.count).then(|| self.region().load(page.at + word) & bit != 0)
     }
 
-    /// Counts out the record in a slot of a page that is held; what remains is to clear its bit. `None` if that is clear.
+    /// Counts out the record in a slot of a page that is held; what remains is to clear its bit. `None` if
+    /// that is clear.
     #[inline]
     pub(super) fn count_out_slot(&self, page: &Page<'_>, slot: u32) -> Option<Cleared> {
         let shape = self.slots();
@@ -131,12 +134,13 @@ impl SlotHeap {
         if bits & bit == 0 {
             return None;
         }
-        // Nobody frees the block meanwhile: who does takes all its pages before.
+        // The block is not freed meanwhile: that takes all its pages before.
         page.state.remove(shape.size);
         Some(Cleared { at, word: bits & !bit })
     }
 
-    /// Copies key and value of a slot out, whatever it holds, but for the first `skip` bytes. Returns the sequence number.
+    /// Copies key and value of a slot out, except for the first `skip` bytes, whether its bit is set or not.
+    /// Returns the sequence number.
     #[inline]
     pub(super) fn copy_slot(&self, page: &Page<'_>, slot: u32, skip: u64, buffer: &mut Vec<u8>) -> u64 {
         let shape = self.slots();

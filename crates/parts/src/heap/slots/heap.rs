@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its own. See the
-/// module's documentation.
+/// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its
+/// own. See the module's documentation.
 pub struct SlotHeap {
     pub(super) space: Arc<Space>,
     region: Region,
@@ -65,16 +65,17 @@ pub struct SlotUsage {
     pub value_blocks: u64,
     /// Records that count.
     pub live_records: u64,
-    /// Their bytes, with sequence numbers, length words and alignment. A value that fills blocks of its own is not in it.
+    /// Their bytes, with sequence numbers, length words and alignment. A value that fills blocks of its own
+    /// is not in it.
     pub live_bytes: u64,
     /// Bytes that a block has for records.
     pub block_bytes: u64,
 }
 
 impl SlotHeap {
-    /// The heap in the zones of `space` except for its neighbor's. Where there are chunks already, their blocks must be
-    /// [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record is placed; this call
-    /// changes nothing. Only cleaners get at the last `reserve` free blocks.
+    /// The heap in the zones of `space` except for its neighbor's. Where there are chunks already, their
+    /// blocks must be [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record
+    /// is placed; this call changes nothing. Only cleaners get at the last `reserve` free blocks.
     ///
     /// Also returns what is damaged. A zone without a valid header is not part of the heap.
     ///
@@ -179,8 +180,8 @@ impl SlotHeap {
         self.chunks.page(block, page).ok_or(missing)
     }
 
-    /// The newest life of the chunks that were there at the start. The clock must [pass](Clock::pass) it before the first draw, if it
-    /// is a number that the clock can have drawn.
+    /// The newest life of the chunks that were there at the start. The clock must [pass](Clock::pass) it
+    /// before the first draw, if it is a number that the clock can have drawn.
     pub fn newest_life(&self) -> u64 {
         self.newest_life
     }

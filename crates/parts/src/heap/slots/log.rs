@@ -1,7 +1,8 @@
 //! Pages that are logs: records of any size (section 3.2.3).
 //!
-//! An entry without its length word, and the zero word behind it, are made durable; then the length word is. So whoever walks
-//! the length words finds the end, and nothing that an earlier life has left can be taken for an entry.
+//! An entry without its length word, and the zero word behind it, are made durable; then the length word is.
+//! So a walk over the length words finds the end, and no leftover of an earlier life can be taken for an
+//! entry.
 
 use super::change::Cleared;
 use super::chunks::Page;
@@ -11,7 +12,8 @@ use super::geometry::entry_len;
 use super::heap::SlotHeap;
 use super::place::{Claim, Record};
 
-/// Puts together what stands behind the length word of an entry, and the zero word behind that, if there is room.
+/// Puts together what stands behind the length word of an entry, and the zero word behind that, if there is
+/// room.
 fn assemble(scratch: &mut Vec<u8>, record: Record<'_>, room: u64) {
     scratch.clear();
     scratch.extend_from_slice(&record.sequence.to_le_bytes());
@@ -24,8 +26,8 @@ fn assemble(scratch: &mut Vec<u8>, record: Record<'_>, room: u64) {
 }
 
 impl<'h> Claim<'h, '_> {
-    /// Writes an entry but its length word, without which it does not count; of one that continues, both parts.
-    /// Durable with the next fence.
+    /// Writes an entry but its length word, without which it does not count; of one that continues, both
+    /// parts. Durable with the next fence.
     #[inline]
     pub(super) fn write_entry(&mut self, entry: &Entry, record: Record<'_>) {
         let (heap, page) = (self.guard.heap(), &self.guard.page);
@@ -54,7 +56,8 @@ impl<'h> Claim<'h, '_> {
     pub(super) fn mark_entry(&mut self, entry: &Entry) {
         let (region, page) = (self.guard.heap().region(), &self.guard.page);
         if entry.kind == EntryKind::Continued {
-            // If only one of the words arrives, the part is garbage or its page looks empty; nobody appends to it after a crash.
+            // If only one of the words arrives, the part is garbage or its page looks empty; nobody appends
+            // to it after a crash.
             let (next, part) = (self.next_page(), Entry { kind: EntryKind::Part, key: 0, ..*entry });
             region.store(next.at + LOG_START, part.word(next.seed, next.place(FIRST_ENTRY)));
             region.flush(next.at + LOG_START, 8);
@@ -89,10 +92,12 @@ impl SlotHeap {
         self.chunks.page(page.block, (page.page + 1) % self.chunks.geometry.pages)
     }
 
-    /// The entry at a position of a page, racing with whoever changes it. `Ok(None)` if the log has ended or never came so far.
+    /// The entry at a position of a page, racing with its changes. `Ok(None)` if the log has ended or never
+    /// came so far.
     ///
     /// # Errors
-    /// [`Damage`] if what stands there cannot be one. Who does not hold the page looks at its version first.
+    /// [`Damage`] if what stands there cannot be one. A caller that does not hold the page looks at its
+    /// version first.
     pub(super) fn read_entry(&self, page: &Page<'_>, position: u32) -> Result<Option<Entry>, Damage> {
         let (large, start) = (page.state.is_large(), u64::from(position) * 8);
         let len = self.chunks.geometry.log_len(large);
@@ -111,7 +116,8 @@ impl SlotHeap {
         }
     }
 
-    /// Copies key and body of an entry out, but for the first `skip` bytes of the key. Returns the sequence number.
+    /// Copies key and body of an entry out, but for the first `skip` bytes of the key. Returns the sequence
+    /// number.
     pub(super) fn copy_entry(
         &self,
         page: &Page<'_>,
@@ -124,7 +130,8 @@ impl SlotHeap {
         self.append_entry(page, position, entry, skip, buffer)
     }
 
-    /// The same behind what the buffer has.
+    /// Appends key and body of an entry to the buffer, except for the first `skip` bytes of the key. Returns
+    /// the sequence number.
     pub(super) fn append_entry(
         &self,
         page: &Page<'_>,
@@ -144,14 +151,14 @@ impl SlotHeap {
         sequence
     }
 
-    /// Counts out the record of an entry of a page that is held; what remains is to clear its set bit. `None` if there is none or
-    /// that is clear.
+    /// Counts out the record of an entry of a page that is held; what remains is to clear its set bit. `None`
+    /// if there is none or that is clear.
     pub(super) fn count_out_entry(&self, page: &Page<'_>, position: u32) -> Result<Option<Cleared>, Damage> {
         let Some(entry) = self.read_entry(page, position)?.filter(|entry| entry.set) else {
             return Ok(None);
         };
         let at = page.at + u64::from(position) * 8;
-        // Nobody frees the block meanwhile: who does takes all its pages before.
+        // The block is not freed meanwhile: that takes all its pages before.
         page.state.remove(entry.record_len());
         Ok(Some(Cleared { at, word: self.region().load(at) & !SET }))
     }

@@ -1,8 +1,9 @@
 //! A heap of slots: Viper's storage (Benson, Makait and Rabl, VLDB'21), pages that each lie on one DIMM.
 //!
-//! Records are written where they stay, under the lock of a page, into a block that a client owns. A mark makes a record
-//! count, and clearing the mark deletes it; so space comes back page by page. A page is as large as the interleave of the DIMMs and
-//! aligned to it. A *block* (VBlock) is one page (VPage) for each DIMM, and clients begin blocks at random pages.
+//! Records are written where they stay, under the lock of a page, into a block that a client owns. A mark
+//! makes a record count, and clearing the mark deletes it; so space comes back page by page. A page is as
+//! large as the interleave of the DIMMs and aligned to it. A *block* (VBlock) is one page (VPage) for each
+//! DIMM, and clients begin blocks at random pages.
 //!
 //! | step | paper | file |
 //! |---|---|---|
@@ -14,8 +15,8 @@
 //! | reclamation | 4.6 | `choose`, `victims`, `reclaim` |
 //! | recovery | 4.7 | `recovery` |
 //!
-//! [`pacman`] has other ways to let records go and to move them. `docs/FORMAT.md` draws the bytes, and `docs/PAPERS.md` lists
-//! the deviations. The order of persistence:
+//! [`pacman`] has other ways to let records go and to move them. `docs/FORMAT.md` draws the bytes, and
+//! `docs/PAPERS.md` lists the deviations. The order of persistence:
 //!
 //! | first | then | fences |
 //! |---|---|---|
@@ -31,8 +32,10 @@
 //!
 //! A caller keeps these rules:
 //! - Changes of one key exclude each other, from the look at the index to the release of the old record.
-//! - **A caller that takes an offset out of the index clears its mark, once.** Reclamation takes part by the same exchange.
-//! - A reader is pinned from its look at the index on, and a [`FreedBlock`] is recycled when all who were pinned are gone.
+//! - **A caller that takes an offset out of the index clears its mark, once.** Reclamation takes part by the
+//!   same exchange.
+//! - A reader is pinned from its look at the index on, and a [`FreedBlock`] is recycled when all who were
+//!   pinned are gone.
 //! - The index may compare keys under its own lock by [`SlotHeap::key_is`], and must not wait for a page.
 
 mod blocks;

@@ -1,8 +1,8 @@
 //! Values that take more than a block: they fill blocks of their own (section 3.2.3, "overflow pages").
 //!
-//! The blocks are durable before the entry that names them, and free after it is durably clear; so an entry that is set always
-//! finds its value, and blocks that none names belong to a write or a deletion that a crash cut off: recovery frees them.
-//! Reclamation moves the entry alone.
+//! The blocks are durable before the entry that names them, and free after it is durably clear; so an entry
+//! that is set always finds its value, and blocks that none names belong to a write or a deletion that a
+//! crash cut off: recovery frees them. Reclamation moves the entry alone.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
@@ -42,8 +42,9 @@ impl Geometry {
 }
 
 impl SlotHeap {
-    /// Writes the value of a record to blocks of its own, and returns the length of the body that will name them. Nothing names them
-    /// yet, and they are durable with the next fence, which is due before the length word of the entry that does.
+    /// Writes the value of a record to blocks of its own, and returns the length of the body that will name
+    /// them. Nothing names them yet, and they are durable with the next fence, which is due before the length
+    /// word of the entry that does.
     #[cold]
     pub(super) fn write_overflow(&self, owner: &mut Owner, record: Record<'_>) -> Result<u64, SlotError> {
         for piece in record.value.chunks(self.chunks.geometry.overflow_capacity() as usize) {
@@ -80,7 +81,7 @@ impl SlotHeap {
         }
         blocks.iter().for_each(|block| self.mark_free(*block));
         self.region().fence();
-        // Who still reads the value looks at the page of its entry, which has changed.
+        // A reader of the value looks at the page of its entry, which has changed.
         self.supply.offer(blocks.iter().copied());
     }
 

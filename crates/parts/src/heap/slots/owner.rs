@@ -77,8 +77,8 @@ impl Reach {
     }
 }
 
-/// A client's place to write: its own block, and one for records that take most of a block. To be given back by
-/// [`SlotHeap::leave`]; if it is dropped instead, nobody writes to its blocks before the next open.
+/// A client's place to write: its own block, and one for records that take most of a block. To be given back
+/// by [`SlotHeap::leave`]; if it is dropped instead, nobody writes to its blocks before the next open.
 #[derive(Debug)]
 #[must_use = "its blocks are to be left"]
 pub struct Owner {
@@ -135,7 +135,8 @@ impl Owner {
 }
 
 impl SlotHeap {
-    /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are begun.
+    /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are
+    /// begun.
     pub fn owner(&self, seed: u64) -> Owner {
         Owner::new(seed, Reach::Put)
     }
@@ -155,7 +156,7 @@ impl SlotHeap {
         Owner::new(seed, Reach::Move)
     }
 
-    /// Leaves an owner's blocks to whoever needs one next.
+    /// Leaves an owner's blocks to the next client that needs one.
     pub fn leave(&self, owner: Owner) {
         for place in [owner.place, owner.large].into_iter().flatten() {
             let Some(block) = self.chunks.block(place.block) else { continue };
@@ -209,7 +210,8 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// A block that another client has left with room in it, for records that are hot or not, if that is asked.
+    /// A block that another client has left with room in it, for records that are hot or not, if that is
+    /// asked.
     fn take_left(&self, large: bool, hot: Option<bool>) -> Option<Place> {
         let mut left = self.supply.left.lock();
         let is_one = |place: &Place| place.large == large && hot.is_none_or(|hot| place.hot == hot);

@@ -1,7 +1,7 @@
 //! Placing records (section 4.2): a claimed place, and what a put does to it.
 //!
-//! [`SlotHeap::claim`] finds room and holds the page. The caller then takes these steps, so that the order of a put stands where
-//! the put is:
+//! [`SlotHeap::claim`] finds room and holds the page. The caller then takes these steps, so that the order of
+//! a put stands where the put is:
 //!
 //! | step | durable behind it |
 //! |---|---|
@@ -11,12 +11,12 @@
 //! | drop | nothing: the page is let go |
 //!
 //! Two properties of the processor decide what a caller does between the steps:
-//! - A locked instruction behind a fence waits until the fence has ended. So a caller takes its locks before `write`. Stores that a
-//!   fence is to cover too, and prefetches, go between a step and its fence: to find memory takes as long as a fence, and before
-//!   the stores of the record it would hold them back.
-//! - A load that takes in more than one earlier store waits until these have left the processor, behind a fence until that has
-//!   ended. So a claim is made where it stays, by functions that are inlined, and is used by reference: a move would store it by
-//!   words and load it by several.
+//! - A locked instruction behind a fence waits until the fence has ended. So a caller takes its locks before
+//!   `write`. Stores that a fence is to cover too, and prefetches, go between a step and its fence: to find
+//!   memory takes as long as a fence, and before the stores of the record it would hold them back.
+//! - A load that takes in more than one earlier store waits until these have left the processor, behind a
+//!   fence until that has ended. So a claim is made where it stays, by functions that are inlined, and is
+//!   used by reference: a move would store it by words and load it by several.
 
 use super::chunks::Page;
 use super::error::SlotError;
@@ -28,9 +28,10 @@ use super::offset::{Offset, SizedOffset};
 use super::overflow::descriptor;
 use super::owner::Owner;
 
-/// A place for one record, in a page that is held until this drops. Nobody can find the record before the caller publishes its
-/// offset. A caller that leaves that to somebody else holds the page until every reader of the key would publish it first:
-/// a reader with an older offset of this place may read it as soon as the page is free.
+/// A place for one record, in a page that is held until this drops. Nobody can find the record before the
+/// caller publishes its offset. A caller that leaves that to somebody else holds the page until every reader
+/// of the key would publish it first: a reader with an older offset of this place may read it as soon as the
+/// page is free.
 ///
 /// Meanwhile the caller must not read, place or delete through the heap, which could wait for this page.
 /// [`SlotHeap::key_is`] does not wait.
@@ -119,8 +120,8 @@ impl Claim<'_, '_> {
         self.guard.heap().region().fence();
     }
 
-    /// Releases the record that this one has replaced in the index, durably. The caller that took an offset out of the index
-    /// releases it, and nobody else, once.
+    /// Releases the record that this one has replaced in the index, durably. The caller that took an offset
+    /// out of the index releases it, and nobody else, once.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if there is no record.
@@ -132,11 +133,11 @@ impl Claim<'_, '_> {
         Ok(())
     }
 
-    /// Notes that this record, with the number `by`, has replaced or deleted an old one of `len` bytes, where it is
-    /// [known](SlotHeap::knows_dead) what is dead. Nothing is written to the old record.
+    /// Notes that this record, with the number `by`, has replaced or deleted an old one of `len` bytes, where
+    /// it is [known](SlotHeap::knows_dead) what is dead. Nothing is written to the old record.
     ///
-    /// The page is held meanwhile: others may write tombstones to the same block and leave it as done as soon as they get the
-    /// page, and a cleaner then asks what holds the tombstones there back.
+    /// The page is held meanwhile: others may write tombstones to the same block and leave it as done as soon
+    /// as they get the page, and a cleaner then asks what holds the tombstones there back.
     #[inline]
     pub fn note_old_dead(&self, old: Offset, len: u64, by: u64) {
         self.guard.heap().note_dead(old, len, by);
@@ -188,9 +189,10 @@ impl SlotHeap {
         1 + if overflows { value.div_ceil(self.chunks.geometry.overflow_capacity()) } else { 0 }
     }
 
-    /// Claims a place for a record of a [size that fits](SlotHeap::check_size): a slot, an entry of a log, one that continues on the
-    /// next page, or one whose value fills blocks of its own, which are written here. The sequence numbers of a key must
-    /// rise in the order in which its records are published, so they are drawn under a lock of the key.
+    /// Claims a place for a record of a [size that fits](SlotHeap::check_size): a slot, an entry of a log,
+    /// one that continues on the next page, or one whose value fills blocks of its own, which are written
+    /// here. The sequence numbers of a key must rise in the order in which its records are published, so they
+    /// are drawn under a lock of the key.
     ///
     /// # Errors
     /// [`SlotError::Full`] if no block is left, [`SlotError::Unfit`] if no page can ever hold the record.
@@ -204,7 +206,8 @@ impl SlotHeap {
             return self.claim_slot(owner, record.sequence);
         }
         let (key, value) = (record.key.len() as u64, record.value.len() as u64);
-        // One call for all kinds of entries: a claim that a function out of line returned would have to be copied.
+        // One call for all kinds of entries: a claim that a function out of line returned would have to be
+        // copied.
         let (kind, body) = match self.home_of(key, value).ok_or(SlotError::Unfit { key, value })? {
             Home::Block => (EntryKind::Plain, value),
             Home::Overflow => (EntryKind::Overflow, self.write_overflow(owner, record)?),
@@ -212,8 +215,8 @@ impl SlotHeap {
         self.claim_entry(owner, kind, (key, body), record.sequence)
     }
 
-    /// Claims a place for a tombstone, which says that a key was deleted. Where an owner finds no room, there is
-    /// [some](SlotHeap::last_resort) for tombstones alone.
+    /// Claims a place for a tombstone, which says that a key was deleted. Where an owner finds no room, there
+    /// is [some](SlotHeap::last_resort) for tombstones alone.
     ///
     /// # Errors
     /// [`SlotError::Full`] if no block is left.
@@ -245,7 +248,8 @@ impl SlotHeap {
         Ok(claim)
     }
 
-    /// Places a copy of an entry of a log, durably. Its body is copied as it is: both name the same blocks, if they name any.
+    /// Places a copy of an entry of a log, durably. Its body is copied as it is: both name the same blocks,
+    /// if they name any.
     pub(super) fn place_copy<'h, 'o>(
         &'h self,
         owner: &'o mut Owner,
@@ -297,9 +301,9 @@ impl SlotHeap {
         Ok(Claim { guard, owner, sized, form: Form::Entry(entry) })
     }
 
-    /// The page where an owner's next entry goes, where its log ends, and the room from there. An entry that does not fit may be made
-    /// one that continues on the next page, to which the owner goes on then. Otherwise `leave` is called, and the owner takes another
-    /// page.
+    /// The page where an owner's next entry goes, where its log ends, and the room from there. An entry that
+    /// does not fit may be made one that continues on the next page, to which the owner goes on then.
+    /// Otherwise `leave` is called, and the owner takes another page.
     #[inline(always)]
     pub(super) fn room_for<'h>(
         &'h self,

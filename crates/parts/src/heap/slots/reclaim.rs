@@ -1,11 +1,14 @@
-//! Getting free space back (section 4.6): the records of a block move together with others, and the block is free.
+//! Getting free space back (section 4.6): the records of a block move together with others, and the block is
+//! free.
 //!
-//! Every record moves as a client would insert it again: placed, made durable, published in place of the old one, and the old
-//! one cleared durably before the page of the new one is unlocked. So at no time does a crash find more of a key than two
-//! copies with one sequence number, and no deletion of the new copy can leave the old one behind.
+//! Every record moves as a client would insert it again: placed, made durable, published in place of the old
+//! one, and the old one cleared durably before the page of the new one is unlocked. So at no time does a
+//! crash find more of a key than two copies with one sequence number, and no deletion of the new copy can
+//! leave the old one behind.
 //!
-//! A record that the index no longer names at this place is left alone: whoever took it out of the index lets it go, and
-//! until then its block is not free. So nobody ever clears a slot that has been given to another record.
+//! A record that the index no longer names at this place is left alone. The writer that took it out of the
+//! index lets it go, and until then its block is not free. So no slot is cleared that has been given to
+//! another record.
 
 use super::chunks::BlockState;
 use super::error::SlotError;
@@ -40,12 +43,13 @@ pub enum Reclaimed {
 }
 
 impl SlotHeap {
-    /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint` makes the index
-    /// name the new place of a record if it still names the old one, and says whether it did; it must not wait for pages.
+    /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint`
+    /// makes the index name the new place of a record if it still names the old one, and says whether it did;
+    /// it must not wait for pages.
     ///
     /// # Errors
-    /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be read. What has
-    /// been moved stays moved.
+    /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be
+    /// read. What has been moved stays moved.
     pub fn reclaim(
         &self,
         cleaner: &mut Owner,
@@ -146,8 +150,8 @@ impl SlotHeap {
         self.exchange(guard, position, (key, entry.record_len()), &placed, repoint)
     }
 
-    /// Lets the new copy of a record count in place of the old one, or takes it back. Whichever goes, the blocks that a value
-    /// fills stay with the other.
+    /// Lets the new copy of a record count in place of the old one, or takes it back. Whichever goes, the
+    /// blocks that a value fills stay with the other.
     fn exchange(
         &self,
         guard: &PageGuard<'_>,

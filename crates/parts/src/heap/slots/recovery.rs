@@ -1,14 +1,14 @@
 //! Finding all records again (section 4.7): after a crash and after a close alike.
 //!
-//! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of a key counts,
-//! and [discards](SlotHeap::discard) the others; then the blocks are [opened](SlotHeap::open_blocks). Locks and owners are of
-//! the run that is over and do not matter; those in pages are [reset](SlotHeap::reset_locks) once nothing was
-//! found damaged, since a pool that is refused stays as it is. Everything may be cut off by a crash and done
-//! again: until the end nothing changes but these, marks of records that do not count, and blocks without
-//! records that become free.
+//! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of
+//! a key counts, and [discards](SlotHeap::discard) the others; then the blocks are
+//! [opened](SlotHeap::open_blocks). Locks and owners are of the run that is over and do not matter; those in
+//! pages are [reset](SlotHeap::reset_locks) once nothing was found damaged, since a pool that is refused
+//! stays as it is. Everything may be cut off by a crash and done again: until the end nothing changes but
+//! these, marks of records that do not count, and blocks without records that become free.
 //!
-//! What recovery has read it makes durable before anyone acts on it: after a crash of the process alone, marks and updated
-//! words may still be in the processor's cache.
+//! Recovery makes durable what it has read before anyone acts on it: after a crash of the process alone,
+//! marks and updated words may still be in the processor's cache.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
@@ -53,8 +53,8 @@ impl SlotHeap {
         self.supply.allocated()
     }
 
-    /// Passes every record of these blocks to `found`; of one key there may be several. Others may scan other blocks at
-    /// the same time. What was found is durable when this returns, so nobody acts on it before.
+    /// Passes every record of these blocks to `found`; of one key there may be several. Others may scan other
+    /// blocks at the same time. What was found is durable when this returns, so nobody acts on it before.
     ///
     /// Returns what is damaged; the rest of a damaged page is passed over.
     pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
@@ -124,8 +124,8 @@ impl SlotHeap {
         Ok(false)
     }
 
-    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what is damaged. Nobody
-    /// writes meanwhile.
+    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what
+    /// is damaged. Nobody writes meanwhile.
     pub fn verify(&self, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in 0..self.blocks() {
@@ -155,8 +155,9 @@ impl SlotHeap {
         damages
     }
 
-    /// Whether the block of an offset is one whose records a [scan](SlotHeap::scan) has found: not a free one, which may be
-    /// given away, nor part of a value. For who holds an index against the records before the blocks are opened.
+    /// Whether the block of an offset is one whose records a [scan](SlotHeap::scan) has found: not a free
+    /// one, which may be given away, nor part of a value. For a recovery that compares an index with the
+    /// records before the blocks are opened.
     pub fn holds_records(&self, offset: Offset) -> bool {
         self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
     }
@@ -241,8 +242,9 @@ impl SlotHeap {
         Ok(len)
     }
 
-    /// Lets go a record that recovery found and that [does not count](SlotHeap::supersedes) beside `winner`, or not at all,
-    /// durably. To be called after all scans and before [`open_blocks`](SlotHeap::open_blocks), by one thread for each key.
+    /// Lets go a record that recovery found and that [does not count](SlotHeap::supersedes) beside `winner`,
+    /// or not at all, durably. To be called after all scans and before
+    /// [`open_blocks`](SlotHeap::open_blocks), by one thread for each key.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if the loser is no record.
@@ -258,8 +260,8 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// Ends recovery: blocks without records become free, durably, and clients may ask for blocks from now on. Also makes room
-    /// in a new heap.
+    /// Ends recovery: blocks without records become free, durably, and clients may ask for blocks from now
+    /// on. Also makes room in a new heap.
     ///
     /// # Errors
     /// [`SlotError::Space`] if the disk is full and the heap is new.
@@ -293,8 +295,8 @@ impl SlotHeap {
         self.fill_reserve()
     }
 
-    /// The blocks below `next` that nobody uses: those that are free or were never used, and those whose records are gone but
-    /// which are not marked as free yet.
+    /// The blocks below `next` that nobody uses: those that are free or were never used, and those whose
+    /// records are gone but which are not marked as free yet.
     fn unused_blocks(&self, next: u64) -> (Vec<u64>, Vec<u64>) {
         let (mut free, mut gone) = (Vec::new(), Vec::new());
         for number in 0..next {

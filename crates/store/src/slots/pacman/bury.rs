@@ -1,7 +1,8 @@
 //! Superseding and deleting, where bits in DRAM tell what is dead (PACMAN section 3.2).
 //!
-//! Who supersedes a record writes nothing to it: the index's word tells how long it is, so it is not even read. A record whose
-//! value fills blocks of its own is released as in Viper, since these blocks are free at once.
+//! A writer that supersedes a record writes nothing to it: the index's word tells how long it is, so it is
+//! not even read. A record whose value fills blocks of its own is released as in Viper, since these blocks
+//! are free at once.
 
 use crate::slots::{EXACT, SlotSession, SlotSpine, exact};
 use crate::types::error::Error;
@@ -11,7 +12,8 @@ use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::stripes::StripeGuard;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Notes as dead the record that the index named by `old`, which one with the number `by` has superseded. Its key is locked.
+    /// Notes as dead the record that the index named by `old`, which one with the number `by` has superseded.
+    /// Its key is locked.
     #[inline]
     pub(in crate::slots) fn bury(&self, claim: &Claim<'_, '_>, old: u64, by: u64) -> Result<(), Error> {
         let old = SizedOffset::from_word(old);
@@ -34,8 +36,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(())
     }
 
-    /// Deletes a key whose stripe is held, and tells whether it was there. Makes room for the tombstone if there is none: the
-    /// least that can be gained is enough.
+    /// Deletes a key whose stripe is held, and tells whether it was there. Makes room for the tombstone if
+    /// there is none: the least that can be gained is enough.
     pub(in crate::slots) fn delete_by_tombstone(
         &self,
         session: &mut SlotSession,

@@ -1,10 +1,12 @@
-//! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section 3.3): collect,
-//! copy, one fence, let the index name the copies. `parts/src/heap/slots/pacman/batch.rs` has what the medium sees of it.
+//! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section
+//! 3.3): collect, copy, one fence, let the index name the copies. `parts/src/heap/slots/pacman/batch.rs` has
+//! what the medium sees of it.
 //!
-//! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is taken back before
-//! the original goes. A tombstone moves too, unless a record of its key is named, which is younger, or no other block can hold
-//! one that is older. Neither needs the lock of a key: a tombstone in a block that nobody writes to has done its work, and what
-//! may go once may go for ever, since no older record of a key is ever made but by reclamation, which is here.
+//! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is
+//! taken back before the original goes. A tombstone moves too, unless a record of its key is named, which is
+//! younger, or no other block can hold one that is older. Neither needs the lock of a key: a tombstone in a
+//! block that nobody writes to has done its work, and what may go once may go for ever, since no older record
+//! of a key is ever made but by reclamation, which is here.
 
 use crate::options::Twin;
 use crate::slots::SlotSpine;
@@ -68,8 +70,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             if is_tombstone {
                 self.heap.note_tombstone_gone(from);
             } else if self.index.replace(guard, self.hash(key), old, new) {
-                // The number counts only if the victim cannot be freed. Most victims hold back more by then, for
-                // what had died in them. One whose free bytes are all at the ends of pages holds nothing else.
+                // The number counts only if the victim cannot be freed. Most victims hold back more by then,
+                // for what had died in them. One whose free bytes are all at the ends of pages holds nothing
+                // else.
                 self.heap.note_dead(from.offset, len, sequence);
             } else if self.twin != Some(Twin::LosingCopyKept) {
                 outcome = outcome.and(self.heap.void(to));

@@ -1,5 +1,5 @@
-//! Hot records in blocks of their own (PACMAN section 3.4): what each client has for it. What is hot is known as in a store
-//! over logs.
+//! Hot records in blocks of their own (PACMAN section 3.4): what each client has for it. What is hot is known
+//! as in a store over logs.
 
 use crate::slots::{SlotSession, SlotSpine};
 use quipu_parts::epoch::Participant;

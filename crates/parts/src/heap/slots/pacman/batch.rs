@@ -1,13 +1,15 @@
 //! Moving the records of a block many at a time (PACMAN section 3.3), where it is known in DRAM what is dead.
 //!
-//! Nobody is kept from writing meanwhile. What is live of the victim is collected (step 1 of the paper's figure 4) and written
-//! to the cleaner's pages by non-temporal stores (2); one fence makes it durable. Then the index is to name each copy if it
-//! still names the original (4), and the victim goes as a whole: nothing is cleared in it.
+//! Writers go on meanwhile. The live records of the victim are collected (step 1 of the paper's figure 4) and
+//! written to the cleaner's pages by non-temporal stores (2); one fence makes them durable. Then the index is
+//! to name each copy if it still names the original (4), and the victim goes as a whole: nothing is cleared
+//! in it.
 //!
-//! The paper's logs are trusted by their bytes; in Viper's a length word counts, and there must be a record behind it. So the
-//! copies that go to one page are written with all their words but the first. As long as that is zero the log ends there, and
-//! what is behind it may have arrived in part. When all is durable the first words follow. The next fence is due before the
-//! originals go, not before the index names the copies: a crash finds the originals, or what has superseded them since.
+//! The paper's logs are trusted by their bytes; in Viper's a length word counts, and there must be a record
+//! behind it. So the copies that go to one page are written with all their words but the first. As long as
+//! that is zero the log ends there, and what is behind it may have arrived in part. When all is durable the
+//! first words follow. The next fence is due before the originals go, not before the index names the copies:
+//! a crash finds the originals, or what has superseded them since.
 //!
 //! | step | fence | a crash before that leaves |
 //! |---|---|---|
@@ -15,8 +17,8 @@
 //! | first words, the index, [`void`](SlotHeap::void) | [`settle_copies`](SlotHeap::settle_copies) | copies too |
 //! | [`free_victim`](SlotHeap::free_victim) | its last thing | the same |
 //!
-//! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: whoever supersedes it
-//! frees these blocks, and waits for that page before.
+//! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: a
+//! writer that supersedes it frees these blocks, and waits for that page before.
 
 use crate::heap::slots::chunks::{BlockState, Page};
 use crate::heap::slots::error::SlotError;
@@ -71,7 +73,7 @@ struct Collected {
     to: Option<SizedOffset>,
 }
 
-/// A record of a batch, for whoever lets the index name its copy.
+/// A record of a batch, for the walk that lets the index name its copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Copied<'b> {
     /// Its key.
@@ -136,8 +138,8 @@ impl SlotHeap {
         Victim { block, page: 0, position: FIRST_ENTRY, horizon, alone: Vec::new() }
     }
 
-    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the batch had. `false` if
-    /// there is none left.
+    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the
+    /// batch had. `false` if there is none left.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if one cannot be read; the victim is not touched again.
@@ -178,7 +180,7 @@ impl SlotHeap {
         });
     }
 
-    /// Copies the records of a batch to the cleaner's pages. What was copied has a place, and does not count yet.
+    /// Copies the records of a batch to the cleaner's pages. A copy has a place, and does not count yet.
     ///
     /// # Errors
     /// [`SlotError::Full`] if there is no room for all of them.
@@ -267,7 +269,8 @@ impl SlotHeap {
         }
     }
 
-    /// Takes a copy back that the index was not to name: its original has been superseded. Durable with the next fence.
+    /// Takes a copy back that the index was not to name: its original has been superseded. Durable with the
+    /// next fence.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if there is no such block.
@@ -285,8 +288,8 @@ impl SlotHeap {
         self.region().fence();
     }
 
-    /// Moves the victim's records with values in blocks of their own, one by one, as [`reclaim`](SlotHeap::reclaim) does, and
-    /// frees the victim. All else of it has moved, durably.
+    /// Moves the victim's records with values in blocks of their own, one by one, as
+    /// [`reclaim`](SlotHeap::reclaim) does, and frees the victim. All else of it has moved, durably.
     ///
     /// # Errors
     /// As for [`reclaim`](SlotHeap::reclaim).

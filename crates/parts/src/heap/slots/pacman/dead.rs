@@ -1,31 +1,36 @@
-//! What is dead in a block although its mark is set: bits and counters in DRAM, so that whoever supersedes a record writes
-//! nothing to it (PACMAN section 3.2).
+//! Records of a block that are dead although their marks are set: bits and counters in DRAM, so that a writer
+//! that supersedes a record writes nothing to it (PACMAN section 3.2).
 //!
-//! A block has one bit for every 24 bytes, and no entry is shorter, so no two begin in the same unit. The bit of a record is
-//! set once, by whoever took it out of the index, or by recovery; who sets it counts the record off.
+//! A block has one bit for every 24 bytes, and no entry is shorter, so no two begin in the same unit. The bit
+//! of a record is set once, by the writer that took it out of the index, or by recovery, which also counts
+//! the record off.
 //!
 //! # What deletions need
 //!
-//! A mark that stays set counts again after a crash, unless something with a higher number beats it: the record that replaced
-//! it, or the *tombstone* that deleted it. A tombstone is a record without a value. Nobody can find it; it has to stay until no
-//! block holds a record that it beats. That is told by one number for each block: the block *holds* tombstones from this number
-//! on.
+//! A mark that stays set counts again after a crash, unless something with a higher number beats it: the
+//! record that replaced it, or the *tombstone* that deleted it. A tombstone is a record without a value.
+//! Nobody can find it; it has to stay until no block holds a record that it beats. That is told by one number
+//! for each block: the block *holds* tombstones from this number on.
 //!
-//! **Rule.** Let `m` be the highest number that was written for a key. Of each record of the key that is marked, and that the
-//! index does not name, the block holds `m`. So the tombstone of a key that is deleted, whose number is `m`, is held by every
-//! block that needs it; and one with a lower number than `m` is not needed at all, since what has the number `m` does its work.
+//! **Rule.** Let `m` be the highest number that was written for a key. Of each record of the key that is
+//! marked, and that the index does not name, the block holds `m`. So the tombstone of a key that is deleted,
+//! whose number is `m`, is held by every block that needs it; and one with a lower number than `m` is not
+//! needed at all, since what has the number `m` does its work.
 //!
-//! - *A record is superseded*, by one with the number `d`, under the lock of its key: `d` is noted for its block before that
-//!   lock is let go. Later numbers of the key are higher.
-//! - *A record is moved*: the original keeps the number of the copy, and that is noted, for the case that the block cannot be
-//!   freed. The copy is named.
-//! - *A copy loses*, since its original was superseded before the index could name it: its mark is durably cleared before the
-//!   original is gone. Until then the original is marked too, and what superseded that has noted it.
-//! - *A crash* forgets what was noted. Recovery notes for each record that another one beats the number of the other.
+//! - *A record is superseded*, by one with the number `d`, under the lock of its key: `d` is noted for its
+//!   block before that lock is let go. Later numbers of the key are higher.
+//! - *A record is moved*: the original keeps the number of the copy, and that is noted, for the case that the
+//!   block cannot be freed. The copy is named.
+//! - *A copy loses*, since its original was superseded before the index could name it: its mark is durably
+//!   cleared before the original is gone. Until then the original is marked too, and what superseded that has
+//!   noted it.
+//! - *A crash* forgets what was noted. Recovery notes for each record that another one beats the number of
+//!   the other.
 //!
-//! Marks in the pool are cleared in these cases: of copies that lose; of records whose value fills blocks of its own, which are
-//! freed at once; and of all records that are dead in blocks that hold many tombstones back (`scrub`), which then hold none. The
-//! mark of a tombstone never is: it goes with its block, and with the records there that it beats.
+//! Marks in the pool are cleared in these cases: of copies that lose; of records whose value fills blocks of
+//! its own, which are freed at once; and of all records that are dead in blocks that hold many tombstones
+//! back (`scrub`), which then hold none. The mark of a tombstone never is: it goes with its block, and with
+//! the records there that it beats.
 
 use crate::heap::slots::chunks::Page;
 use crate::heap::slots::heap::SlotHeap;
@@ -82,7 +87,7 @@ impl Dead {
 
     /// Sets the bit of an entry, and tells whether it was clear.
     fn set(&self, at: u64) -> bool {
-        // Ordered with `hold`: who lets go of that looks at the bits behind it.
+        // Ordered with `hold`: a scrub lets go of that, and looks at the bits behind it.
         self.word(at).is_some_and(|(word, bit)| word.fetch_or(bit, Ordering::SeqCst) & bit == 0)
     }
 
@@ -103,7 +108,8 @@ impl Dead {
         }
     }
 
-    /// The block holds nothing back that is not noted from now on. The caller clears the marks of the records that are dead by now.
+    /// The block holds nothing back that is not noted from now on. The caller clears the marks of the records
+    /// that are dead by now.
     pub(in crate::heap::slots) fn let_go(&self) -> u64 {
         self.hold.swap(HOLDS_NONE, Ordering::SeqCst)
     }
@@ -156,11 +162,11 @@ impl SlotHeap {
         Some((dead, at + u64::from(offset.position()) * 8))
     }
 
-    /// Notes that a record, which stays marked, does not count any more because of the one with the number `by`; `false` if
-    /// that was noted before. `len` is that of the record.
+    /// Notes that a record, which stays marked, does not count any more because of the one with the number
+    /// `by`; `false` if that was noted before. `len` is that of the record.
     ///
-    /// The caller's guard is older than the moment at which the index named the record last, so its block is not used again
-    /// meanwhile. Who supersedes it still has the lock of its key.
+    /// The caller's guard is older than the moment at which the index named the record last, so its block is
+    /// not used again meanwhile. The writer that supersedes it still has the lock of its key.
     #[inline]
     pub fn note_dead(&self, offset: Offset, len: u64, by: u64) -> bool {
         let Some((dead, at)) = self.dead_at(offset) else { return false };

@@ -1,5 +1,6 @@
-//! PACMAN's techniques on Viper's heap (Wang et al., USENIX ATC 2022, section 4.1), for records of any size: records are let go
-//! and moved in other ways than Viper's. [`SlotTechniques`](super::SlotTechniques) selects them.
+//! PACMAN's techniques on Viper's heap (Wang et al., USENIX ATC 2022, section 4.1), for records of any size:
+//! records are let go and moved in other ways than Viper's. [`SlotTechniques`](super::SlotTechniques) selects
+//! them.
 //!
 //! | step | paper | file |
 //! |---|---|---|

@@ -1,9 +1,9 @@
 //! Choosing victims where tombstones wait for other blocks, and clearing marks so that they may go.
 //!
-//! A block full of tombstones counts as full until no other block holds them back (`dead`), and as empty from then on. If
-//! they are many, or nothing else is worth it, the marks of what is dead are cleared in the blocks that hold back the oldest,
-//! many under one fence. Nothing has to move for it, and clients go on writing to these blocks; so a client that rests holds
-//! nothing back for ever.
+//! A block full of tombstones counts as full until no other block holds them back (`dead`), and as empty from
+//! then on. If they are many, or nothing else is worth it, the marks of what is dead are cleared in the
+//! blocks that hold back the oldest, many under one fence. Nothing has to move for it, and clients go on
+//! writing to these blocks; so a client that rests holds nothing back for ever.
 
 use super::dead::HOLDS_NONE;
 use crate::heap::slots::choose::{Candidate, Debt, is_clearing_due};
@@ -49,8 +49,8 @@ impl Horizon {
 }
 
 impl SlotHeap {
-    /// Some blocks that are worth it, the best last. Clears marks before, if [that is due](is_clearing_due). A caller that wants only
-    /// what is empty is closing, and does not wait for more than one round of that.
+    /// Some blocks that are worth it, the best last. Clears marks before, if [that is due](is_clearing_due).
+    /// A caller that wants only what is empty is closing, and does not wait for more than one round of that.
     pub(in crate::heap::slots) fn best(&self, percent: u8) -> Victims {
         let room = self.blocks() * self.chunks.geometry.capacity();
         let numbered = || (0..self.blocks()).filter_map(|number| Some((number, self.chunks.dead(number)?)));
@@ -58,8 +58,9 @@ impl SlotHeap {
         let mut rounds = if percent == 100 { 1 } else { self.blocks() / SCRUBBED_TOGETHER as u64 + 1 };
         let mut is_first = true;
         loop {
-            // Only the tombstones in idle blocks have been noted as what some block holds back: the last one that a client has
-            // written may still be at work, and its block is idle a moment later. So idle blocks are looked for first.
+            // Only the tombstones in idle blocks have been noted as what some block holds back: the last one
+            // that a client has written may still be at work, and its block is idle a moment later. So idle
+            // blocks are looked for first.
             let idle = self.idle();
             let holds = self.holds();
             let horizon = Horizon::of(holds.iter().copied());
@@ -103,8 +104,8 @@ impl SlotHeap {
         self.scrub(holds.into_iter().map(|(_, number)| number))
     }
 
-    /// Clears the marks of all records that are dead in these blocks, durably. `false` if none of them can be read, or there is
-    /// none. Nobody else scrubs, or asks which tombstones may go, meanwhile.
+    /// Clears the marks of all records that are dead in these blocks, durably. `false` if none of them can be
+    /// read, or there is none. Nobody else scrubs, or asks which tombstones may go, meanwhile.
     fn scrub(&self, blocks: impl Iterator<Item = u64>) -> bool {
         let mut some = false;
         for block in blocks {
@@ -129,8 +130,8 @@ impl SlotHeap {
         some
     }
 
-    /// Clears the marks of what is dead in a page, but for tombstones: what one of them beats may lie here too, and be the last to
-    /// arrive. Durable with the next fence.
+    /// Clears the marks of what is dead in a page, but for tombstones: what one of them beats may lie here
+    /// too, and be the last to arrive. Durable with the next fence.
     fn scrub_page(&self, page: Page<'_>) -> Result<(), Damage> {
         let guard = self.lock(page);
         let mut position = FIRST_ENTRY;
