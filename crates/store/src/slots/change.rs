@@ -46,27 +46,26 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         {
             return Ok(Some(old));
         }
-        self.find_and_update(&guard, hash, key, at, change)
+        self.check_key(key)?;
+        self.find_and(&guard, hash, key, |offset| Ok(self.heap.update_in_place(offset, key, at, change)?))
     }
 
-    /// Updates by a search that compares keys, again and again while the record moves. Takes the first change
-    /// of a run too, and refuses keys that cannot be.
+    /// Changes a record that is found by a search that compares keys, again and again while it moves. Takes the
+    /// first change of a run too. `None` if there is no such key.
     #[cold]
-    fn find_and_update(
+    fn find_and<T>(
         &self,
         guard: &Guard<'_>,
         hash: u64,
         key: &[u8],
-        at: u64,
-        change: &dyn Fn(u64) -> u64,
-    ) -> Result<Option<u64>, Error> {
-        self.check_key(key)?;
+        mut change: impl FnMut(Offset) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
         let mut misses = Misses::default();
         loop {
             let Some(offset) = self.find(guard, hash, key) else { return Ok(None) };
             self.begin_run();
-            if let Some(old) = self.heap.update_in_place(offset, key, at, change)? {
-                return Ok(Some(old));
+            if let Some(changed) = change(offset)? {
+                return Ok(Some(changed));
             }
             misses.note(&self.heap, offset)?;
         }
@@ -123,23 +122,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         {
             return Ok(true);
         }
-        self.find_and_unmark(guard, hash, key)
-    }
-
-    /// Deletes by a search that compares keys, again and again while the record moves. Takes the first change
-    /// of a run too.
-    #[cold]
-    fn find_and_unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
-        let mut misses = Misses::default();
-        loop {
-            let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
-            self.begin_run();
+        let unmark = |offset| {
             let word = Self::word_of(SizedOffset::new(offset, 0), key);
-            if self.unmark_if_named(guard, hash, key, word)? {
-                return Ok(true);
-            }
-            misses.note(&self.heap, offset)?;
-        }
+            Ok(self.unmark_if_named(guard, hash, key, word)?.then_some(()))
+        };
+        Ok(self.find_and(guard, hash, key, unmark)?.is_some())
     }
 
     /// Deletes the record of a key if it is the one of this word, and has not moved since the index said so.

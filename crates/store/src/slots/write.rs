@@ -4,7 +4,6 @@
 //! the others.
 
 use super::late::{Earlier, Seen};
-use super::pacman::owner_for;
 use super::reclaim::LEAST_PERCENT;
 use super::{SlotSession, SlotSpine};
 use crate::engine::{Decide, Decision};
@@ -138,7 +137,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         value: &[u8],
     ) -> Result<(), Failure> {
         let SlotSession { participant, owner, hot, numbers, .. } = session;
-        let owner = owner_for(self.is_hot(hot, participant, hash), owner, hot);
+        let owner = self.owner_for(owner, hot, participant, hash);
         let guard = participant.pin();
         let record = Record { key, value, sequence: self.draw(numbers, stripe) };
 

@@ -180,11 +180,6 @@ pub(super) enum EntryKind {
 }
 
 /// The word before each entry of a log, taken apart.
-///
-/// ```text
-///   63       48 47              35 34  32 31         17 16           1   0
-///  | check (16) | body, upper (13) | kind | key (15)   | body, lower  | set |
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) kind: EntryKind,

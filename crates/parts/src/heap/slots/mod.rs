@@ -69,7 +69,7 @@ pub use geometry::SlotShape;
 pub use heap::{Location, Neighbor, SlotHeap, SlotUsage};
 pub use offset::{Offset, PageBits, SizedOffset};
 pub use owner::Owner;
-pub use pacman::{Batch, Copied, Victim};
+pub use pacman::{Batch, Collected, Victim};
 pub use place::{Claim, Record};
 pub use read::{SlotRecord, Stands};
 pub use reclaim::{Moved, Reclaimed};

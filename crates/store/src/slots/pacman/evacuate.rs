@@ -11,7 +11,7 @@
 use crate::options::Twin;
 use crate::slots::SlotSpine;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Batch, Copied, Owner, Reclaimed, SlotError, Victim};
+use quipu_parts::heap::slots::{Batch, Collected, Owner, Reclaimed, SlotError, Victim};
 use quipu_parts::index::cceh::NodeMemory;
 use std::sync::atomic::Ordering;
 
@@ -57,14 +57,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Lets the index name the copies, where it still names the originals.
     fn repoint(&self, guard: &Guard<'_>, batch: &Batch) -> Result<(), SlotError> {
-        let ask = |copied: Copied<'_>| self.index.prefetch_to_write(self.hash(copied.key));
+        let ask = |(key, _): (&[u8], &Collected)| self.index.prefetch_to_write(self.hash(key));
         let mut ahead = batch.records();
         ahead.by_ref().take(AHEAD).for_each(ask);
         // All that can be settled is, also where one of the copies is damaged.
         let mut outcome = Ok(());
-        for copied in batch.records() {
+        for (key, copied) in batch.records() {
             ahead.next().into_iter().for_each(ask);
-            let Copied { key, sequence, is_tombstone, from, len, to: Some(to) } = copied else { break };
+            let Collected { sequence, is_tombstone, from, len, to: Some(to), .. } = *copied else { break };
             let (old, new) = (Self::word_of(from, key), Self::word_of(to, key));
             self.reclaimer.moved.fetch_add(len, Ordering::Relaxed);
             if is_tombstone {

@@ -1,5 +1,4 @@
-//! Hot records in blocks of their own (PACMAN section 3.4): what each client has for it. What is hot is known
-//! as in a store over logs.
+//! Hot records in blocks of their own (PACMAN section 3.4): a client has a second place to write for them.
 
 use crate::slots::{SlotSession, SlotSpine};
 use quipu_parts::epoch::Participant;
@@ -7,7 +6,7 @@ use quipu_parts::heap::slots::Owner;
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::reclaim::hot::Sampler;
 
-/// What a client has for hot records.
+/// A client's share in what is hot, and its place for that.
 pub(in crate::slots) struct HotSide {
     sampler: Sampler,
     owner: Owner,
@@ -21,18 +20,18 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Some(Box::new(HotSide { sampler, owner }))
     }
 
-    /// Whether a record that is about to be written is hot.
+    /// The owner for a record that is about to be written.
     #[inline]
-    pub(in crate::slots) fn is_hot(
+    pub(in crate::slots) fn owner_for<'o>(
         &self,
-        side: &mut Option<Box<HotSide>>,
+        cold: &'o mut Owner,
+        side: &'o mut Option<Box<HotSide>>,
         participant: &Participant,
         hash: u64,
-    ) -> bool {
-        match (&self.hot, side) {
-            (Some(hot), Some(side)) => side.sampler.is_hot(hot.set(), participant, hash),
-            _ => false,
-        }
+    ) -> &'o mut Owner {
+        let (Some(hot), Some(side)) = (&self.hot, side) else { return cold };
+        let HotSide { sampler, owner } = &mut **side;
+        if sampler.is_hot(hot.set(), participant, hash) { owner } else { cold }
     }
 
     /// Leaves a client's hot block to another.
@@ -40,18 +39,5 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if let Some(side) = &mut session.hot {
             self.heap.leave(std::mem::replace(&mut side.owner, self.heap.hot_owner(self.seed())));
         }
-    }
-}
-
-/// The owner for a record.
-#[inline]
-pub(in crate::slots) fn owner_for<'o>(
-    is_hot: bool,
-    cold: &'o mut Owner,
-    hot: &'o mut Option<Box<HotSide>>,
-) -> &'o mut Owner {
-    match hot {
-        Some(side) if is_hot => &mut side.owner,
-        _ => cold,
     }
 }

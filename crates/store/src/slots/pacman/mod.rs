@@ -6,4 +6,4 @@ mod bury;
 mod evacuate;
 mod hot;
 
-pub(super) use hot::{HotSide, owner_for};
+pub(super) use hot::HotSide;

@@ -61,23 +61,11 @@ pub struct Batch {
     hidden: Vec<(u64, u64)>,
 }
 
-/// A record in a batch.
-struct Collected {
+/// A record of a batch, for the walk that lets the index name its copy.
+#[derive(Clone, Debug)]
+pub struct Collected {
     key: Range<usize>,
     body: Range<usize>,
-    sequence: u64,
-    is_tombstone: bool,
-    from: SizedOffset,
-    len: u64,
-    /// Where its copy is, once there is one.
-    to: Option<SizedOffset>,
-}
-
-/// A record of a batch, for the walk that lets the index name its copy.
-#[derive(Clone, Copy, Debug)]
-pub struct Copied<'b> {
-    /// Its key.
-    pub key: &'b [u8],
     /// Its sequence number.
     pub sequence: u64,
     /// It is a tombstone, which no index names.
@@ -91,16 +79,9 @@ pub struct Copied<'b> {
 }
 
 impl Batch {
-    /// Its records.
-    pub fn records(&self) -> impl Iterator<Item = Copied<'_>> + Clone {
-        self.records.iter().map(|Collected { key, sequence, is_tombstone, from, len, to, .. }| Copied {
-            key: &self.bytes[key.clone()],
-            sequence: *sequence,
-            is_tombstone: *is_tombstone,
-            from: *from,
-            len: *len,
-            to: *to,
-        })
+    /// Its records, with their keys.
+    pub fn records(&self) -> impl Iterator<Item = (&[u8], &Collected)> + Clone {
+        self.records.iter().map(|record| (&self.bytes[record.key.clone()], record))
     }
 
     /// Leaves out tombstones for which `stays` says no, and returns them.

@@ -14,6 +14,6 @@ mod batch;
 mod dead;
 mod scrub;
 
-pub use batch::{Batch, Copied, Victim};
+pub use batch::{Batch, Collected, Victim};
 pub(super) use dead::Dead;
 pub(super) use scrub::Horizon;
