@@ -50,8 +50,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.find_and(&guard, hash, key, |offset| Ok(self.heap.update_in_place(offset, key, at, change)?))
     }
 
-    /// Changes a record that is found by a search that compares keys, again and again while it moves. Takes the
-    /// first change of a run too. `None` if there is no such key.
+    /// Changes a record that is found by a search that compares keys, again and again while it moves. Takes
+    /// the first change of a run too. `None` if there is no such key.
     #[cold]
     fn find_and<T>(
         &self,

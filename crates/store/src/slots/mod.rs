@@ -1,25 +1,23 @@
 //! The spine over a heap of slots: the walk of a store whose records stay where they are written until they
 //! are deleted.
 //!
-//! The beats are those of every point store (see [`crate::log`]), with other owners: **place** and
-//! **persist** are one step of the heap, which keeps the page of the new record locked until the old one is
-//! **released**, durably; and there are no tombstones, since a record is deleted by its mark. So nothing has
-//! to be outlived, a crash finds at most an old record of a key, a copy of it and a new one, and the highest
+//! The beats are those of every point store (see [`crate::log`]), with other owners. The page of a new record
+//! is claimed first and held until the old record is **released**, durably, or left to a later put; `write`
+//! has the beats in order. There are no tombstones, since a record is deleted by its mark. So nothing has to
+//! be outlived, a crash finds at most an old record of a key, a copy of it and a new one, and the highest
 //! sequence number tells which counts.
 //!
 //! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the
-//!   release, which a later put of the same client may do ([`late`]).
-//! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.
+//!   release, which a later put of the same client may do ([`late`]; [`now`] has the other way).
+//! - Readers copy, and look whether the page has changed meanwhile; they hold nothing in place.
 //! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
 //! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat;
-//!   `recovery` has the argument for what a crash leaves.
+//!   `recovery` has the argument for the state that a crash leaves.
 //!
-//! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts.
-//!
-//! So does Viper with PACMAN's techniques. If bits in DRAM tell what is dead (`REDUCED`), nothing is written
-//! to what is released, a deletion is a tombstone, and the words of the index tell lengths;
-//! [`crate::designs::viper_pacman`] has the parts, and `parts/src/heap/slots/pacman/dead.rs` the argument for
-//! what a crash leaves. The walk is compiled for both ways.
+//! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts. So
+//! does Viper with PACMAN's techniques ([`pacman`], [`crate::designs::viper_pacman`]). With `REDUCED`, bits
+//! in DRAM tell what is dead: nothing is written to a released record, a deletion is a tombstone, and the
+//! words of the index tell lengths. The walk is compiled for both.
 
 mod build;
 mod change;

@@ -90,13 +90,8 @@ impl Ahead {
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();
         key.extend_from_slice(found.key);
-        let stands = Stands {
-            sequence: found.location.sequence,
-            len: found.len,
-            is_tombstone: found.is_tombstone,
-            has_blocks: found.has_blocks,
-        };
-        let waiting = Waiting { location: found.location, place: found.sized(), stands, hash, key };
+        let (location, stands) = (found.location, found.stands());
+        let waiting = Waiting { location, place: found.sized(), stands, hash, key };
         self.left = self.ring[self.next].replace(waiting);
         self.next = (self.next + 1) % AHEAD;
         self.left.as_ref()

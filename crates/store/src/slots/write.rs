@@ -101,7 +101,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // the earlier key.
         let mut earlier = Earlier::default();
 
-        // The page comes before the earlier put: while that is held, no page is waited for.
+        // A claim may wait for room and for its page, so it comes before the earlier put's key is held.
         let mut claim = self.heap.claim(owner, record)?;
         self.publish_oldest(&guard, lag, &mut earlier);
 

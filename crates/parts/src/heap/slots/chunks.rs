@@ -307,6 +307,11 @@ impl Chunks {
         Some(Page { at, block, page, number, seed, lock, state })
     }
 
+    /// The first `count` pages of a block.
+    pub(super) fn pages(&self, block: u64, count: u32) -> impl Iterator<Item = Page<'_>> {
+        (0..count).filter_map(move |page| self.page(block, page))
+    }
+
     /// The page that an offset leads to.
     #[inline]
     pub(super) fn page_of(&self, offset: Offset) -> Option<Page<'_>> {

@@ -275,13 +275,4 @@ impl SlotHeap {
         }
         usage
     }
-
-    /// Bytes that one block still has for records, and those it has in all. Zeros if there is no such block.
-    pub fn room_of_block(&self, block: u64) -> (u64, u64) {
-        let capacity = self.chunks.geometry.capacity();
-        match self.chunks.block(block) {
-            Some(block) => (capacity.saturating_sub(block.bytes()), capacity),
-            None => (0, 0),
-        }
-    }
 }

@@ -116,22 +116,8 @@ impl SlotHeap {
         }
     }
 
-    /// Copies key and body of an entry out, but for the first `skip` bytes of the key. Returns the sequence
-    /// number.
-    pub(super) fn copy_entry(
-        &self,
-        page: &Page<'_>,
-        position: u32,
-        entry: &Entry,
-        skip: u64,
-        buffer: &mut Vec<u8>,
-    ) -> u64 {
-        buffer.clear();
-        self.append_entry(page, position, entry, skip, buffer)
-    }
-
-    /// Appends key and body of an entry to the buffer, except for the first `skip` bytes of the key. Returns
-    /// the sequence number.
+    /// Appends key and body of an entry to the buffer, except for the first `skip` bytes of the key. Returns the
+    /// sequence number.
     pub(super) fn append_entry(
         &self,
         page: &Page<'_>,

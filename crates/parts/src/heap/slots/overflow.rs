@@ -107,7 +107,7 @@ impl SlotHeap {
         entry: &Entry,
     ) -> Result<(u64, Vec<u64>), Damage> {
         let mut bytes = Vec::new();
-        let sequence = self.copy_entry(page, position, entry, 0, &mut bytes);
+        let sequence = self.append_entry(page, position, entry, 0, &mut bytes);
         let damaged = Damage { what: "the blocks of a value", offset: page.at + u64::from(position) * 8 };
         let body = bytes.get(entry.key as usize..).unwrap_or_default();
         let (len, blocks) = parse(body, &self.chunks.geometry).ok_or(damaged)?;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`write`](Claim::write), fence | the record, which does not count yet |
 //! | [`mark`](Claim::mark), fence | that it counts |
-//! | [`release_old`](Claim::release_old), once the index names the record | that the record before it does not |
+//! | [`release_old`](Claim::release_old), once the index names the record | that the old record does not |
 //! | drop | nothing: the page is let go |
 //!
 //! Two properties of the processor decide what a caller does between the steps:

@@ -229,7 +229,8 @@ impl SlotHeap {
         if entry.key < skip {
             return Ok(None);
         }
-        let sequence = self.copy_entry(page, position, &entry, skip, buffer);
+        buffer.clear();
+        let sequence = self.append_entry(page, position, &entry, skip, buffer);
         if entry.kind == EntryKind::Overflow {
             let (len, blocks) = self.read_descriptor(page, position, &entry)?;
             buffer.truncate((entry.key - skip) as usize);

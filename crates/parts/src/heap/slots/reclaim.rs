@@ -144,7 +144,8 @@ impl SlotHeap {
         repoint: &mut impl FnMut(Moved<'_>) -> bool,
         record: &mut Vec<u8>,
     ) -> Result<bool, SlotError> {
-        let sequence = self.copy_entry(&guard.page, position, entry, 0, record);
+        record.clear();
+        let sequence = self.append_entry(&guard.page, position, entry, 0, record);
         let (key, value) = record.split_at(entry.key as usize);
         let placed = self.place_copy(cleaner, entry.kind, Record { key, value, sequence })?;
         self.exchange(guard, position, (key, entry.record_len()), &placed, repoint)

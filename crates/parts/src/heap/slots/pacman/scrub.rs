@@ -116,8 +116,7 @@ impl SlotHeap {
             // Before the look at what is dead: what is noted later holds again.
             let held = dead.let_go();
             let pages = self.pages_of(block).unwrap_or_default();
-            let mut scrubbed =
-                (0..pages).filter_map(|page| self.chunks.page(block, page)).map(|page| self.scrub_page(page));
+            let mut scrubbed = self.chunks.pages(block, pages).map(|page| self.scrub_page(page));
             if scrubbed.any(|page| page.is_err()) {
                 // What it holds back stays so, and if nobody writes to it nobody looks at it again.
                 dead.hold(held);
