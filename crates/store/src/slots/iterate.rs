@@ -21,7 +21,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     pub(super) fn each<'g, T: 'g>(
         &'g self,
         guard: &'g Guard<'g>,
-        of: fn(&Self, &Guard<'_>, u64, u64) -> Result<Option<T>, Error>,
+        of: impl Fn(&Self, &Guard<'_>, u64, u64) -> Result<Option<T>, Error> + 'g,
     ) -> Result<impl Iterator<Item = Result<T, Error>> + 'g, Failed> {
         self.settle_all(guard)?;
         let (mut cursor, mut entries) = (Cursor::default(), Vec::new());

@@ -37,12 +37,13 @@ pub(super) struct Reclaimer {
     /// So many blocks were left when nothing could be gained. Until it is another number, nobody tries ahead
     /// of need.
     fruitless: AtomicU64,
-    bell: Arc<Bell>,
+    pub(super) bell: Arc<Bell>,
     freed: AtomicU64,
     pub(super) moved: AtomicU64,
     /// Steps being taken; the crash explorer sorts its states by it.
-    busy: AtomicU64,
-    stalls: StallCounts,
+    pub(super) busy: AtomicU64,
+    /// How writers were held up since the store was opened.
+    pub(super) stalls: StallCounts,
 }
 
 /// The state of the thread that reclaims.
@@ -93,23 +94,9 @@ impl Reclaimer {
         }
     }
 
-    /// How writers were held up since the store was opened.
-    pub(super) fn stalls(&self) -> &StallCounts {
-        &self.stalls
-    }
-
     /// Blocks that became free, and bytes that had to move, since the store was opened.
     pub(super) fn done(&self) -> (u64, u64) {
         (self.freed.load(Ordering::Relaxed), self.moved.load(Ordering::Relaxed))
-    }
-
-    /// Whether a block is being reclaimed at this moment.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) != 0
-    }
-
-    pub(super) fn bell(&self) -> &Arc<Bell> {
-        &self.bell
     }
 }
 

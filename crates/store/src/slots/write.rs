@@ -120,7 +120,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
         earlier.release_rest(&claim);
         if self.twin == Some(Twin::PageFreeBeforeParked) {
-            return Ok(self.park_behind_page(stripe, parked, claim));
+            self.park_behind_page(stripe, parked, claim);
+            return Ok(());
         }
         stripe.park(parked, || ());
         Ok(())
@@ -153,12 +154,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
         // Plain stores only, until the old record is released; the page is let go behind that.
         let word = Self::word_of(claim.sized(), key);
-        match segment.upsert(&guard, word, |old| self.is_record_of(old, key)) {
-            Ok(Some(old)) if !REDUCED && self.twin.is_some() => return Ok(self.release_as_twin(claim, old)?),
-            Ok(Some(old)) => Ok(self.release(&claim, old, record.sequence)?),
-            Ok(None) => Ok(()),
-            Err(refused) => Err(Failure::of_index(&claim, refused)),
+        let old = match segment.upsert(&guard, word, |old| self.is_record_of(old, key)) {
+            Ok(Some(old)) => old,
+            Ok(None) => return Ok(()),
+            Err(refused) => return Err(Failure::of_index(&claim, refused)),
+        };
+        if !REDUCED && self.twin.is_some() {
+            return Ok(self.release_as_twin(claim, old)?);
         }
+        Ok(self.release(&claim, old, record.sequence)?)
     }
 
     /// Makes room for a put that has found none.
