@@ -291,34 +291,36 @@ impl SlotHeap {
         sequence: u64,
     ) -> Result<Claim<'h, 'o>, SlotError> {
         let mut entry = Entry { kind, key, body, set: true };
-        let (page, tail, _) = match self.room_for(owner, &mut entry, sequence, || ()) {
+        let (guard, tail, _) = match self.room_for(owner, &mut entry, sequence, |page| self.lock(page), || ())
+        {
             Ok(room) => room,
             Err(error) => return Err(self.abandon_overflow(owner, error)),
         };
-        let guard = self.lock(page);
         let told = if kind == EntryKind::Overflow { 0 } else { entry.record_len() };
         let sized = SizedOffset::new(self.offset_in(&guard.page, (tail / 8) as u32), told);
         Ok(Claim { guard, owner, sized, form: Form::Entry(entry) })
     }
 
-    /// The page where an owner's next entry goes, where its log ends, and the room from there. An entry that
-    /// does not fit may be made one that continues on the next page, to which the owner goes on then.
-    /// Otherwise `leave` is called, and the owner takes another page.
+    /// The page where an owner's next entry goes, as `hold` holds it, where its log ends, and the room from
+    /// there. An entry that does not fit may be made one that continues on the next page, to which the owner
+    /// goes on then. Otherwise `leave` is called, and the owner takes another page.
     #[inline(always)]
-    pub(super) fn room_for<'h>(
+    pub(super) fn room_for<'h, H>(
         &'h self,
         owner: &mut Owner,
         entry: &mut Entry,
         sequence: u64,
+        hold: impl Fn(Page<'h>) -> H,
         mut leave: impl FnMut(),
-    ) -> Result<(Page<'h>, u64, u64), SlotError> {
+    ) -> Result<(H, u64, u64), SlotError> {
         let geometry = &self.chunks.geometry;
         let large = !geometry.fits(false, entry.len());
         loop {
             let (page, place) = self.page_for(owner, large)?;
+            let held = hold(page);
             let (tail, room) = place.tail(geometry);
             if entry.len() <= room {
-                return Ok((page, tail, room));
+                return Ok((held, tail, room));
             }
             let part = entry_len(0, entry.body);
             let may_continue = entry.kind == EntryKind::Plain && !large && entry.body > 0;
@@ -328,8 +330,9 @@ impl SlotHeap {
                 && place.step_with(geometry.pages, part)
             {
                 entry.kind = EntryKind::Continued;
-                return Ok((page, tail, room));
+                return Ok((held, tail, room));
             }
+            drop(held);
             leave();
             self.turn_page(owner, large, sequence);
         }

@@ -199,7 +199,7 @@ impl SlotHeap {
         let mut entry = Entry { kind, key: key.len() as u64, body: value.len() as u64, set: true };
         let large = !self.chunks.geometry.fits(false, entry.len());
         let run = &mut runs[usize::from(large)];
-        let (page, tail, room) = self.room_for(cleaner, &mut entry, sequence, || write(run))?;
+        let (page, tail, room) = self.room_for(cleaner, &mut entry, sequence, |page| page, || write(run))?;
         if run.bytes.is_empty() {
             run.begin(page, page.at + tail, page.at + tail + room);
         }
