@@ -1,8 +1,8 @@
 //! Publishing a put before it returns, as the paper does (section 4.2, listing 1).
 //!
 //! ```text
-//! put   page held | lock the index's segment | write | fence | mark | fence | publish | release the old record | page free
-//!                   +---------------------------------------------------------+
+//! put   page held | lock the segment | write | fence | mark | fence | publish | release the old record | page free
+//!                   +----------------------------------------------------+
 //! ```
 //!
 //! The segment of the index is locked before the fences, although nobody needs it there: a locked instruction

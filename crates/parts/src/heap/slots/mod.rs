@@ -15,7 +15,7 @@
 //! | reclamation | 4.6 | `choose`, `victims`, `reclaim` |
 //! | recovery | 4.7 | `recovery` |
 //!
-//! [`pacman`] has other ways to let records go and to move them. `docs/FORMAT.md` draws the bytes, and
+//! `pacman` has other ways to let records go and to move them. `docs/FORMAT.md` draws the bytes, and
 //! `docs/PAPERS.md` lists the deviations. The order of persistence:
 //!
 //! | first | then | fences |
