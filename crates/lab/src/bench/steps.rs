@@ -20,7 +20,7 @@ use quipu::Design;
 use quipu::internals::RecordForm;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::Collector;
-use quipu_parts::heap::slots::{Offset, SlotHeap};
+use quipu_parts::heap::slots::{Neighbor, Offset, SlotHeap};
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::index::cceh::{CcehIndex, DramNodes};
 use quipu_parts::record::Certifier;
@@ -99,8 +99,9 @@ impl<'a> Parts<'a> {
         let space = Space::format(region.clone(), &format).map_err(refused("create"))?;
         let certifier = Certifier::new(space.superblock().secret());
         let clock = Clock::resume(&space, CLOCK, false);
-        let (heap, _) = SlotHeap::new(space, certifier, clock, options.slots.fitted(ZONE), 0)
-            .map_err(refused("create"))?;
+        let (heap, _) =
+            SlotHeap::new(&Neighbor::default(), space, certifier, clock, options.slots.fitted(ZONE), 0)
+                .map_err(refused("create"))?;
         heap.open_blocks().map_err(refused("create"))?;
         Ok(Parts {
             config,

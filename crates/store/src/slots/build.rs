@@ -1,7 +1,7 @@
 //! Putting a slot store together: its parts, and the memory of its index.
 //!
-//! The index is created before the first chunk of the heap; so a pool that names no index and has a zone in use is damaged, and
-//! one that has none in use was not finished, and is finished when it is opened.
+//! The index is created before the first chunk of the heap; so a pool that names no index and has a zone in
+//! use is damaged, and one that has none in use was not finished, and is finished when it is opened.
 
 use super::{SlotSpine, recovery};
 use crate::engine::NO_SALVAGE;
@@ -31,11 +31,12 @@ pub(crate) struct SlotParts {
     pub(crate) reserve: usize,
 }
 
-/// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and what is left over at
-/// its ends should not count.
+/// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and
+/// what is left over at its ends should not count.
 const LEAST_ZONE: u64 = 256 << 10;
 
-/// Free zones that the heap leaves to an index in the pool, of so many: the index is the last to find that the pool is full.
+/// Free zones that the heap leaves to an index in the pool, of so many: the index is the last to find that
+/// the pool is full.
 fn index_share(zones: u32) -> u32 {
     (zones / 32).max(1)
 }
@@ -130,7 +131,7 @@ impl SlotParts {
         let neighbor = Neighbor { zones, leave };
         let certifier = Certifier::new(space.superblock().secret());
         let (heap, damage) =
-            SlotHeap::beside(&neighbor, space.clone(), certifier, clock, settings.slots, self.reserve)?;
+            SlotHeap::new(&neighbor, space.clone(), certifier, clock, settings.slots, self.reserve)?;
         let testing = &site.options.testing;
         let stripes = testing.stripes.unwrap_or(STRIPES);
         let late = self.late && site.options.late;
@@ -138,7 +139,8 @@ impl SlotParts {
     }
 }
 
-/// What the superblock remembers of a slot store: the settings of the heap, the Offset Map, and its root if it is in the pool.
+/// What the superblock remembers of a slot store: the settings of the heap, the Offset Map, and its root if
+/// it is in the pool.
 pub(crate) struct PoolSettings {
     pub(crate) slots: SlotSettings,
     pub(crate) map: OffsetMap,

@@ -1,6 +1,6 @@
 //! A slot store as its clients see it: where the types of the walk end.
 
-use super::{SlotBatch, SlotSession, SlotSpine};
+use super::{SlotSession, SlotSpine};
 use crate::engine::{Decide, Engine, Head, Pinned, Session};
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -94,23 +94,15 @@ impl<M: NodeMemory, const REDUCED: bool> Session for SlotClient<M, REDUCED> {
     }
 
     fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
-        let (guard, mut batch) = (pinned.to_read(), SlotBatch::default());
-        self.spine.settle_all(guard)?;
-        Ok(Box::new(std::iter::from_fn(move || {
-            let found = self.spine.next_record(guard, &mut batch);
-            found.map(|found| found.map(|(key, value)| (key.into(), value.into())))
-        })))
+        let pairs = self.spine.each(pinned.to_read(), SlotSpine::record_of)?;
+        Ok(Box::new(pairs.map(|found| found.map(|(key, value)| (key.into(), value.into())))))
     }
 
     fn keys<'g>(
         &'g self,
         pinned: &'g Pinned<'g>,
     ) -> Result<Box<dyn Iterator<Item = KeyItem<'g>> + 'g>, Error> {
-        let (guard, mut batch) = (pinned.to_read(), SlotBatch::default());
-        self.spine.settle_all(guard)?;
-        Ok(Box::new(std::iter::from_fn(move || {
-            let found = self.spine.next_key(guard, &mut batch);
-            found.map(|found| found.map(Cow::Owned))
-        })))
+        let keys = self.spine.each(pinned.to_read(), SlotSpine::key_of)?;
+        Ok(Box::new(keys.map(|found| found.map(Cow::Owned))))
     }
 }

@@ -15,6 +15,7 @@ use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::space::{CheckpointEntry, Space};
 use smallbox::smallbox;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
     fn session(self: Arc<Self>) -> InPlace {
@@ -34,12 +35,12 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        let bell = self.reclaimer.bell().clone();
+        let bell = self.reclaimer.bell.clone();
         vec![cleaner(self, bell, Self::clean_ahead)]
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
-        Some(self.reclaimer.bell().clone())
+        Some(self.reclaimer.bell.clone())
     }
 
     fn limits(&self) -> (u64, u64) {
@@ -54,7 +55,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
         Activity {
             is_growing: self.index.growing() || self.heap.growing(),
             index_growth: self.index.growth(),
-            is_compacting: self.reclaimer.is_busy(),
+            is_compacting: self.reclaimer.busy.load(Ordering::Relaxed) != 0,
             is_surveying: false,
         }
     }
@@ -86,7 +87,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
             index_splits: index.splits,
             ..Stats::default()
         };
-        self.reclaimer.stalls().counted_in(stats)
+        self.reclaimer.stalls.counted_in(stats)
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

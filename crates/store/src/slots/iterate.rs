@@ -2,76 +2,58 @@
 
 use super::{SlotSession, SlotSpine};
 use crate::types::error::{Error, damaged_at};
+use quipu_parts::commit::Failed;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Offset, SlotError};
 use quipu_parts::index::Cursor;
 use quipu_parts::index::cceh::NodeMemory;
 
-/// How often a record is looked for whose place the index has changed meanwhile. One that is never where the index says is
-/// damaged.
+/// How often a record is looked for whose place the index has changed meanwhile. One that is never where the
+/// index says is damaged.
 const ATTEMPTS: u32 = 64;
 
 /// Copies of both.
-type KeyAndValue = (Vec<u8>, Vec<u8>);
-
-/// Records of one piece of the index, for iteration.
-#[derive(Default)]
-pub(crate) struct SlotBatch {
-    cursor: Cursor,
-    entries: Vec<(u64, u64)>,
-}
+pub(super) type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The next key and value, or what is damaged in their place. Every key present throughout appears exactly once.
-    pub(crate) fn next_record(
-        &self,
-        guard: &Guard<'_>,
-        batch: &mut SlotBatch,
-    ) -> Option<Result<KeyAndValue, Error>> {
-        self.next(guard, batch, |hash, word| self.record_of(guard, hash, word))
-    }
-
-    /// The next key, or what is damaged in its place, as [`next_record`](SlotSpine::next_record) would tell it. Nobody looks at values.
-    pub(crate) fn next_key(
-        &self,
-        guard: &Guard<'_>,
-        batch: &mut SlotBatch,
-    ) -> Option<Result<Vec<u8>, Error>> {
-        self.next(guard, batch, |hash, word| self.key_of(guard, hash, word))
-    }
-
-    fn next<T>(
-        &self,
-        guard: &Guard<'_>,
-        batch: &mut SlotBatch,
-        of: impl Fn(u64, u64) -> Result<Option<T>, Error>,
-    ) -> Option<Result<T, Error>> {
-        loop {
-            while let Some((hash, word)) = batch.entries.pop() {
-                if let Some(found) = of(hash, word).transpose() {
-                    return Some(found);
+    /// All that `of` finds, by hash and word of the index, or what is damaged in its place. Every key present
+    /// throughout is asked for exactly once.
+    pub(super) fn each<'g, T: 'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        of: impl Fn(&Self, &Guard<'_>, u64, u64) -> Result<Option<T>, Error> + 'g,
+    ) -> Result<impl Iterator<Item = Result<T, Error>> + 'g, Failed> {
+        self.settle_all(guard)?;
+        let (mut cursor, mut entries) = (Cursor::default(), Vec::new());
+        Ok(std::iter::from_fn(move || {
+            loop {
+                while let Some((hash, word)) = entries.pop() {
+                    if let Some(found) = of(self, guard, hash, word).transpose() {
+                        return Some(found);
+                    }
+                }
+                if !self.index.next_batch(guard, &mut cursor, &mut entries) {
+                    return None;
                 }
             }
-            if !self.index.next_batch(guard, &mut batch.cursor, &mut batch.entries) {
-                return None;
-            }
-        }
+        }))
     }
 
     /// Deletes every key that there is when this begins; as [`crate::Client::clear`].
     pub(crate) fn clear(&self, session: &mut SlotSession) -> Result<(), Error> {
         self.admit_write()?;
-        let (mut batch, mut damage) = (SlotBatch::default(), Vec::new());
+        let (mut cursor, mut entries, mut damage) = (Cursor::default(), Vec::new(), Vec::new());
         self.settle_all(&session.pin())?;
         loop {
-            // Copies, so that nothing is pinned while a delete waits for room; of the words none is left for another epoch.
+            // Copies, so that nothing is pinned while a delete waits for room; of the words none is left for
+            // another epoch.
             let mut keys = Vec::new();
             {
                 let guard = session.pin();
-                if !self.index.next_batch(&guard, &mut batch.cursor, &mut batch.entries) {
+                if !self.index.next_batch(&guard, &mut cursor, &mut entries) {
                     return damaged_at(damage);
                 }
-                for (hash, word) in batch.entries.drain(..) {
+                for (hash, word) in entries.drain(..) {
                     match self.key_of(&guard, hash, word) {
                         Ok(key) => keys.extend(key),
                         Err(Error::Damaged(found)) => damage.extend(found.places),
@@ -86,7 +68,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// The record that was named by this word, or the one that has come in its place.
-    fn record_of(&self, guard: &Guard<'_>, hash: u64, word: u64) -> Result<Option<KeyAndValue>, Error> {
+    pub(super) fn record_of(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        word: u64,
+    ) -> Result<Option<KeyAndValue>, Error> {
         self.named(guard, hash, word, |offset| {
             let mut buffer = Vec::new();
             let found = self.heap.read(offset, &mut buffer)?;
@@ -99,7 +86,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// The key of that record.
-    fn key_of(&self, guard: &Guard<'_>, hash: u64, word: u64) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn key_of(&self, guard: &Guard<'_>, hash: u64, word: u64) -> Result<Option<Vec<u8>>, Error> {
         self.named(guard, hash, word, |offset| {
             let mut key = Vec::new();
             Ok((self.heap.read_key(offset, &mut key)? && self.hash(&key) == hash).then_some(key))

@@ -1,43 +1,41 @@
 //! Publishing a put with later writes of its client.
 //!
-//! Of what a put waits for, the index's line and the line with the old record's mark come from memory one
-//! after the other, and the fence behind the mark's clearing is a third. None of them is needed for the put
-//! to be durable. So it is parked at the stripe of its key (see [`quipu_parts::commit`]) and returns; two
-//! writes later the client publishes it, all lines at hand, and the mark is cleared under the first fence of
-//! that write's own record:
+//! A put waits for the index's line, then for the line with the old record's mark, and for the fence behind
+//! the clearing of that mark. The put is durable without any of them. So it is parked at the stripe of its
+//! key (see [`quipu_parts::commit`]) and returns. Two writes later the client publishes it, with all lines
+//! at hand, and clears the mark under the first fence of the new record:
 //!
 //! ```text
-//! put n      page held | publish n - 2 | place n | fence | mark n | look for n - 1 and its old record | fence | park n | page free
-//!                        +--- stripe and page of the old record held ------------------------------------------------------------+
+//! put n   page held | publish n - 2 | write n | fence | mark n | look for n - 1's old record | fence | park n | page free
+//!                     +--- key of n - 2 and page of its old record held ---------------------------------------------+
 //! ```
 //!
-//! Until the second fence nobody else gets at the key of `n - 2`, who could delete the new record durably
-//! while the old one is still marked, and nobody gets the page, who could write to the place. Beside the
-//! fences and the lock of the index's segment, whose holder waits for nothing, only one thing is waited for
-//! while these are held: if the page of the old record cannot be had at once, that release comes behind the
-//! fences, with one of its own, and waits for the page; who has it waits for no stripe. Whoever else comes
-//! for the key publishes it before ([`SlotSpine::publish_parked`]), with a fence of its own too.
+//! *What is held.* Until the first fence has ended, another client could delete the new record of `n - 2`
+//! durably while the old one is still marked, or write to the old one's place; so key and page are held. They
+//! are held until the put ends, since a lock that is let go between the fences gains nothing that was
+//! measured. While they are held the put waits for fences and for the index's segment, whose holder waits for
+//! nothing. If the page of the old record cannot be had at once, that record is released behind the fences,
+//! with one of its own; the holder of its page waits for no stripe.
 //!
-//! If the page could be had at once, the clearing of the mark is durable behind the first fence, and key and
-//! page could be let go there. They are held until the put ends: between the fences nothing is unlocked that
-//! can wait, since no measurement says yet that it would gain anything.
+//! *Readers.* A reader or writer that comes for the key first publishes the put
+//! ([`SlotSpine::publish_parked`]), with a fence of its own. A put is parked while its page is still held: a
+//! reader with an older offset of its slot may find the key there, and no later reader may miss what it has
+//! read.
 //!
-//! A crash finds both records marked, and the higher sequence number tells which counts. The tie break of the
-//! paper does not tell it, so there every put publishes before it returns; and so it does where the index is
-//! in the pool and may refuse, and where bits in DRAM tell what is dead: then the old record is not even
-//! looked at. A record whose value fills blocks of its own is published at once too, since others would have
-//! to read all of it to learn its key.
+//! *Crashes.* A crash finds both records marked, and the higher sequence number counts. Some puts are
+//! therefore published before they return (`now`): with the paper's tie break, which does not tell; with an
+//! index in the pool, which may refuse; where bits in DRAM tell what is dead, and the old record is not even
+//! looked at; and with a value in blocks of its own, which others would have to read to learn the key.
 //!
-//! A record that is parked is marked and not named by the index. Reclamation leaves such a record alone, and
-//! its block is not freed, since it looks like one that its client is about to let go; and the record that it
-//! has replaced, which the index still names, moves like any other. So who finds that a block cannot be freed
-//! has all that is parked published.
+//! *Reclamation.* A parked record is marked and not named by the index. So it is left alone, and its block is
+//! not freed; the record that it has replaced is still named, and moves like any other. A cleaner that finds
+//! a block that it cannot free has all parked puts published.
 
 use super::{SlotSession, SlotSpine};
 use crate::options::Twin;
 use quipu_parts::commit::{self, Failed, Parked, StripeGuard, Taken};
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, Releasing, SizedOffset, Steps, TieBreak};
+use quipu_parts::heap::slots::{Claim, Offset, Releasing, SlotHeap, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
 use quipu_parts::sync::Waiter;
 
@@ -54,71 +52,40 @@ pub(super) struct Seen {
 }
 
 /// An earlier put that the index has learned of. Its key and the page of its old record are held until this
-/// drops, behind the fences.
+/// drops, behind the fences of the put that publishes it and behind that put's page.
 #[derive(Default)]
-pub(super) struct Finishing<'s> {
-    /// What has still to be released.
+pub(super) struct Earlier<'s> {
+    /// The record that it has replaced, if it is to be released behind the fences.
     old: Option<Offset>,
     releasing: Option<Releasing<'s>>,
     taken: Option<Taken<'s>>,
 }
 
-/// The steps of a put that is parked.
-pub(super) struct Late<'s, 'g, M: NodeMemory, const REDUCED: bool> {
-    pub(super) spine: &'s SlotSpine<M, REDUCED>,
-    pub(super) guard: &'g Guard<'g>,
-    /// The record's key, where it is parked in the end.
-    pub(super) stripe: &'g StripeGuard<'s>,
-    pub(super) lag: &'g mut Lag,
-    pub(super) record: Record<'g>,
-    pub(super) hash: u64,
-    /// The put before the last.
-    pub(super) finishing: Finishing<'s>,
-}
-
-impl<'s, M: NodeMemory, const REDUCED: bool> Late<'s, '_, M, REDUCED> {
-    /// Looks for the old record of the last put, whose index line has arrived by now, and asks for it.
+impl<'s> Earlier<'s> {
+    /// Begins to release the record that the put has replaced, and holds its key.
     #[inline]
-    fn look_for_old(&mut self) {
-        let last = self.lag.youngest_mut();
-        let Some(parked) = last.parked else { return };
-        last.more.sighting = self.spine.index.sight(self.guard, parked.hash);
-        if let Sighting::Key { reference } = last.more.sighting {
-            self.spine.heap.prefetch_to_change(SlotSpine::<M, REDUCED>::offset_of(reference));
-        }
-    }
-
-    /// Begins to release what an earlier put has replaced, whose key it holds.
-    #[inline]
-    fn finish(&mut self, taken: Taken<'s>, old: Option<Offset>) {
-        self.finishing.taken = Some(taken);
+    fn hold(&mut self, heap: &'s SlotHeap, taken: Taken<'s>, old: Option<Offset>) {
+        self.taken = Some(taken);
         if let Some(old) = old {
-            self.finishing.releasing = self.spine.heap.begin_release(old);
-            self.finishing.old = self.finishing.releasing.is_none().then_some(old);
+            self.releasing = heap.begin_release(old);
+            self.old = self.releasing.is_none().then_some(old);
         }
     }
 
-    /// The same in a store that may be broken on purpose.
-    #[cold]
-    fn finish_as(&mut self, twin: Twin, taken: Taken<'s>, old: Option<Offset>) {
-        match twin {
-            Twin::OldNotReleased => self.finish(taken, None),
-            Twin::KeyFreeBeforeRelease => {
-                drop(taken);
-                // Somebody has to delete the key meanwhile.
-                let_others_on();
-                self.finishing.old = old;
-            }
-            Twin::OldPageFreeBeforeFence => {
-                self.finish(taken, old);
-                if let Some(releasing) = self.finishing.releasing.take() {
-                    releasing.clear();
-                    drop(releasing);
-                    // Somebody has to write to the place meanwhile.
-                    let_others_on();
-                }
-            }
-            _ => self.finish(taken, old),
+    /// Clears the mark of the old record, if its page could be had at once. Durable with the next fence.
+    #[inline]
+    pub(super) fn clear(&self) {
+        if let Some(releasing) = &self.releasing {
+            releasing.clear();
+        }
+    }
+
+    /// Releases the old record durably, if its page could not be had at once. The caller has this claim.
+    #[inline]
+    pub(super) fn release_rest(&self, claim: &Claim<'_, '_>) {
+        if let Some(old) = self.old {
+            // A damaged record cannot be cleared; the next reader of its page reports it.
+            let _ = claim.release_old(old);
         }
     }
 }
@@ -127,69 +94,6 @@ impl<'s, M: NodeMemory, const REDUCED: bool> Late<'s, '_, M, REDUCED> {
 fn let_others_on() {
     let mut others = Waiter::default();
     (0..40).for_each(|_| others.wait());
-}
-
-impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for Late<'s, '_, M, REDUCED> {
-    type Outcome = ();
-
-    /// Lets the index learn of the put before the last, if it is still parked, and begins to release what
-    /// that has replaced.
-    #[inline]
-    fn lock(&mut self) {
-        let (spine, entry) = (self.spine, self.lag.oldest());
-        let Some(own) = entry.parked.take() else { return };
-        // Somebody else has published it or is about to, and perhaps has parked another: that is theirs.
-        let Some(taken) = spine.stripes.take(own) else { return };
-        // Who writes another record of this key gives it a number. So if the number is still ours, this one
-        // has been parked all the time, and what the index did not have when we looked it does not have now:
-        // reclamation replaces, and adds nothing.
-        let Seen { sequence, sighting } = entry.more;
-        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
-        let mourner = spine.admission.mourner();
-        let old = spine.name(self.guard, own, Some(&entry.key), sighting);
-        mourner.dismiss();
-        match spine.twin {
-            None => self.finish(taken, old),
-            Some(twin) => self.finish_as(twin, taken, old),
-        }
-    }
-
-    #[inline]
-    fn ahead(&mut self, fence: Fence, placed: SizedOffset) {
-        match fence {
-            Fence::OfRecord => {
-                if let Some(releasing) = &self.finishing.releasing {
-                    releasing.clear();
-                }
-                self.spine.index.prefetch_to_write(self.hash);
-            }
-            Fence::OfMark => {
-                self.look_for_old();
-                let Record { key, sequence, .. } = self.record;
-                let word = SlotSpine::<M, REDUCED>::word_of(placed, key);
-                let seen = Seen { sequence, ..Seen::default() };
-                self.lag.note(Parked { hash: self.hash, word }, key, seen);
-            }
-        }
-    }
-
-    /// Parks the record, which is durable by now, while its page is still held. A reader may come to its slot
-    /// with an offset that the index named earlier, and find the key there: what it has read no later reader
-    /// may miss. What is still to be released comes first: who took over what is parked would have to wait
-    /// for it.
-    #[inline]
-    fn publish(&mut self, placed: Placed<'s>) {
-        if let Some(old) = self.finishing.old {
-            // If it is damaged nobody can clear it; whoever reads its page next reports that.
-            let _ = placed.release_old(old);
-        }
-        let word = SlotSpine::<M, REDUCED>::word_of(placed.sized(), self.record.key);
-        if self.spine.twin == Some(Twin::PageFreeBeforeParked) {
-            drop(placed);
-            let_others_on();
-        }
-        self.stripe.park(Parked { hash: self.hash, word }, || ());
-    }
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
@@ -207,7 +111,72 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Self::MAY_LAG && self.publishes_late
     }
 
-    /// Publishes what anyone has parked for this hash: everyone who reads comes here first.
+    /// Lets the index learn of the put before the last, if it is still parked, and begins to release the
+    /// record that it has replaced.
+    #[inline]
+    pub(super) fn publish_oldest<'s>(&'s self, guard: &Guard<'_>, lag: &mut Lag, earlier: &mut Earlier<'s>) {
+        let entry = lag.oldest();
+        let Some(own) = entry.parked.take() else { return };
+        // Another thread that has taken it publishes it, and may have parked another put, which is its own.
+        let Some(taken) = self.stripes.take(own) else { return };
+        // A later write of this key has a higher number. So if the number is still ours, this put has been
+        // parked all the time, and a key that the index did not have then is not there now: reclamation
+        // replaces, and adds nothing.
+        let Seen { sequence, sighting } = entry.more;
+        let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
+        let mourner = self.admission.mourner();
+        let old = self.name(guard, own, Some(&entry.key), sighting);
+        mourner.dismiss();
+        match self.twin {
+            None => earlier.hold(&self.heap, taken, old),
+            Some(twin) => self.hold_as(twin, taken, old, earlier),
+        }
+    }
+
+    /// Holds an earlier put in a store that may be broken on purpose.
+    #[cold]
+    fn hold_as<'s>(&'s self, twin: Twin, taken: Taken<'s>, old: Option<Offset>, earlier: &mut Earlier<'s>) {
+        match twin {
+            Twin::OldNotReleased => earlier.hold(&self.heap, taken, None),
+            Twin::KeyFreeBeforeRelease => {
+                drop(taken);
+                // Another client has to delete the key meanwhile.
+                let_others_on();
+                earlier.old = old;
+            }
+            Twin::OldPageFreeBeforeFence => {
+                earlier.hold(&self.heap, taken, old);
+                if let Some(releasing) = earlier.releasing.take() {
+                    releasing.clear();
+                    drop(releasing);
+                    // Another client has to write to the place meanwhile.
+                    let_others_on();
+                }
+            }
+            _ => earlier.hold(&self.heap, taken, old),
+        }
+    }
+
+    /// Looks for the old record of the last put, whose index line has arrived by now, and asks for it.
+    #[inline]
+    pub(super) fn look_for_old(&self, guard: &Guard<'_>, lag: &mut Lag) {
+        let last = lag.youngest_mut();
+        let Some(parked) = last.parked else { return };
+        last.more.sighting = self.index.sight(guard, parked.hash);
+        if let Sighting::Key { reference } = last.more.sighting {
+            self.heap.prefetch_to_change(Self::offset_of(reference));
+        }
+    }
+
+    /// Parks a record in a store that is broken on purpose: its page is let go before.
+    #[cold]
+    pub(super) fn park_behind_page(&self, stripe: &StripeGuard<'_>, parked: Parked, claim: Claim<'_, '_>) {
+        drop(claim);
+        let_others_on();
+        stripe.park(parked, || ());
+    }
+
+    /// Publishes a put that is parked for this hash, whose ever it is. Every reader comes here first.
     #[inline]
     pub(super) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
         if !self.publishes_late() {
@@ -235,14 +204,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         });
     }
 
-    /// Publishes what a client has parked, and releases what it has replaced, durably when this returns. Its
-    /// record tells the key. The caller holds no page, and may hold another key.
+    /// Publishes a parked put, and releases the record that it has replaced, durably. The new record tells
+    /// the key. The caller holds no page, and may hold another key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
         let mourner = self.admission.mourner();
         let mut record = Vec::new();
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
-        // Where the record has become unreadable its hash is all there is, and whoever reads it next is told.
+        // Of a record that has become unreadable the hash is all there is; its next reader is told.
         let key = found.ok().flatten().map(|found| found.key);
         if let Some(old) = self.name(guard, parked, key, Sighting::Nothing)
             && self.twin != Some(Twin::OldNotReleased)

@@ -1,46 +1,46 @@
-//! The spine over a heap of slots: the walk of a store whose records stay where they are written until they are deleted.
+//! The spine over a heap of slots: the walk of a store whose records stay where they are written until they
+//! are deleted.
 //!
-//! The beats are those of every point store (see [`crate::log`]), with other owners: **place** and **persist** are one step
-//! of the heap, which keeps the page of the new record locked until the old one is **released**, durably; and there are no
-//! tombstones, since a record is deleted by its mark. So nothing has to be outlived, a crash finds at most an old record of a
-//! key, a copy of it and a new one, and the highest sequence number tells which counts.
+//! The beats are those of every point store (see [`crate::log`]), with other owners. The page of a new record
+//! is claimed first and held until the old record is **released**, durably, or left to a later put; `write`
+//! has the beats in order. There are no tombstones, since a record is deleted by its mark. So nothing has to
+//! be outlived, a crash finds at most an old record of a key, a copy of it and a new one, and the highest
+//! sequence number tells which counts.
 //!
-//! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the release, which a later
-//!   put of the same client may do ([`late`]).
-//! - Readers copy, and look whether the page has changed meanwhile; what they hold is never in place.
+//! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the
+//!   release, which a later put of the same client may do ([`late`]; [`now`] has the other way).
+//! - Readers copy, and look whether the page has changed meanwhile; they hold nothing in place.
 //! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
-//! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat; `recovery` has the
-//!   argument for what a crash leaves.
+//! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat;
+//!   `recovery` has the argument for the state that a crash leaves.
 //!
-//! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts.
-//!
-//! So does Viper with PACMAN's techniques. If bits in DRAM tell what is dead (`REDUCED`), nothing is written to what is
-//! released, a deletion is a tombstone, and the words of the index tell lengths; [`crate::designs::viper_pacman`] has the
-//! parts, and `parts/src/heap/slots/dead.rs` the argument for what a crash leaves. The walk is compiled for both ways.
+//! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts. So
+//! does Viper with PACMAN's techniques ([`pacman`], [`crate::designs::viper_pacman`]). With `REDUCED`, bits
+//! in DRAM tell what is dead: nothing is written to a released record, a deletion is a tombstone, and the
+//! words of the index tell lengths. The walk is compiled for both.
 
-mod adopt;
 mod build;
-mod bury;
+mod change;
 mod client;
 mod engine;
-mod evacuate;
-mod hot;
+mod error;
 mod iterate;
 mod late;
+mod now;
+mod pacman;
 mod read;
 mod reclaim;
 mod recovery;
 mod write;
 
 pub(crate) use build::{PoolSettings, SlotParts};
-use iterate::SlotBatch;
 
 use crate::background::Admission;
 use crate::options::Twin;
 use crate::types::error::Error;
 use crate::walk::hot::Hot;
-use hot::HotSide;
 use late::Lag;
+use pacman::HotSide;
 use quipu_medium::Region;
 use quipu_parts::commit::{StripeGuard, Stripes};
 use quipu_parts::epoch::{Collector, Guard, Participant};
@@ -52,7 +52,8 @@ use reclaim::Reclaimer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The parts of one open store of slots. With `REDUCED`, bits in DRAM tell what is dead, and not marks in the pool.
+/// The parts of one open store of slots. With `REDUCED`, bits in DRAM tell what is dead, and not marks in the
+/// pool.
 pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     heap: SlotHeap,
     index: CcehIndex<M>,
@@ -200,7 +201,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if REDUCED { SizedOffset::from_word(word).offset } else { Offset::from_word(word - 1) }
     }
 
-    /// Locks the stripe of a hash. Who waits for it is not pinned, so that the holder can wait for those who are.
+    /// Locks the stripe of a hash. A waiting writer is not pinned, so that the holder can wait for all pinned
+    /// readers.
     #[inline]
     fn lock(&self, participant: &Participant, hash: u64) -> StripeGuard<'_> {
         self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(&participant.pin(), parked))
@@ -209,8 +211,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
 /// Tells a record that is somewhere else by now from one that is damaged.
 ///
-/// Nobody finds a mark cleared, or a slot another key's, before the index has forgotten the place. So who is sent to the same place
-/// again and again, and never finds the key's record there, does not race with anybody.
+/// The index forgets a place before anybody can find its mark cleared or another key's record there. So a
+/// reader that is sent to one place again and again, and never finds the key's record there, does not race
+/// with a writer.
 #[derive(Default)]
 struct Misses {
     place: Option<Offset>,
@@ -232,11 +235,13 @@ impl Misses {
     }
 }
 
-/// Misses of one place that cannot be chance: each would need the same key to have been written there and to be gone again.
+/// Misses of one place that cannot be chance: each would need the same key to have been written there and to
+/// be gone again.
 const MOST_MISSES: u32 = 1000;
 
-/// The bit of a word by which the index says that its key has eight bytes. Then its hash is one-to-one, so that the key need
-/// not be compared, as in the systems that PACMAN is made for (`parts/src/index/cceh/offer.rs`).
+/// The bit of a word by which the index says that its key has eight bytes. Then its hash is one-to-one, so
+/// that the key need not be compared, as in the systems that PACMAN is made for
+/// (`parts/src/index/cceh/offer.rs`).
 const EXACT: u64 = 1 << SizedOffset::BITS;
 
 #[inline]

@@ -1,5 +1,5 @@
-//! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock. Who finds another key's record there
-//! looks a second time, and that under the lock of the index's segment.
+//! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock. A reader that
+//! finds another key's record there looks a second time, under the lock of the index's segment.
 
 use super::{Misses, SlotSpine};
 use crate::engine::AT_ONCE;
@@ -9,8 +9,8 @@ use quipu_parts::heap::slots::Offset;
 use quipu_parts::index::cceh::NodeMemory;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The hash of a key, for which the index is asked ahead: where a call is about one key the first of all that it does, since the
-    /// one before may still be waiting.
+    /// The hash of a key, for which the index is asked ahead: where a call is about one key the first of all
+    /// that it does, since the one before may still be waiting.
     #[inline]
     pub(crate) fn ask(&self, key: &[u8]) -> u64 {
         let hash = self.hash(key);
@@ -18,8 +18,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         hash
     }
 
-    /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one. The caller has
-    /// [asked](SlotSpine::ask) for the hash.
+    /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one. The
+    /// caller has [asked](SlotSpine::ask) for the hash.
     #[inline]
     pub(crate) fn get_into(
         &self,
@@ -32,7 +32,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.read(guard, hash, key, out)
     }
 
-    /// The same for a key whose hash is known, and for which nothing is parked.
+    /// Copies the value of a key for which nothing is parked.
     #[inline]
     pub(super) fn read(
         &self,
@@ -44,14 +44,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.look_up::<true>(guard, hash, key, out)
     }
 
-    /// Whether there is a value of `key`, which is not read. The caller has [asked](SlotSpine::ask) for the hash.
+    /// Whether there is a value of `key`, which is not read. The caller has [asked](SlotSpine::ask) for the
+    /// hash.
     pub(crate) fn contains(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
         self.settle(guard, hash)?;
         self.look_up::<false>(guard, hash, key, &mut Vec::new())
     }
 
-    /// Whether there is a record of `key`. Its value, if that is asked for, is copied into `out`, which is empty if
-    /// there is none.
+    /// Whether there is a record of `key`. Its value, if that is asked for, is copied into `out`, which is
+    /// empty if there is none.
     #[inline]
     fn look_up<const VALUE: bool>(
         &self,
@@ -60,7 +61,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
-        // A whole hash is hardly ever that of another key; so the record is read first, and the index asked again if need be.
+        // A whole hash is hardly ever that of another key; so the record is read first, and the index asked
+        // again if need be.
         let (mut compares, mut misses) = (false, Misses::default());
         loop {
             let named = match compares {
@@ -88,7 +90,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// The place that the index names for a hash, if no record of that hash is there: the record has moved, or its key is damaged.
+    /// The place that the index names for a hash, if no record of that hash is there: the record has moved,
+    /// or its key is damaged.
     #[cold]
     fn foreign(&self, guard: &Guard<'_>, hash: u64) -> Option<Offset> {
         let offset = self.index.get(guard, hash, |_| true).map(Self::offset_of)?;

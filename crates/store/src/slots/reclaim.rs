@@ -1,14 +1,15 @@
-//! Space reclamation (section 4.6 of the paper): who does it, and when.
+//! Space reclamation (section 4.6 of the paper): when it runs, and on which thread.
 //!
-//! The heap moves the records of a block and frees it; here the index learns of it, and the block is used again when every
-//! reader has left that could still look into it. The cleaner works ahead of the writers, who do it themselves where there is
-//! none.
+//! The heap moves the records of a block and frees it; here the index learns of it, and the block is used
+//! again when every reader has left that could still look into it. The cleaner works ahead of the writers;
+//! without a cleaner they do it themselves.
 //!
-//! What a block has free need not be of use: the records of another may not fit its pages better. So reclamation counts the
-//! blocks that it frees less those that it fills, and gives up when that comes to nothing.
+//! Free bytes of a block need not be of use: the records of another block may not fit its pages better. So
+//! reclamation counts the blocks that it frees less those that it fills, and gives up when that comes to
+//! nothing.
 //!
-//! No step waits for the lock of a key, but for one that is being published by somebody who waits for pages at most; so a
-//! writer may take one while it holds its own.
+//! No step waits for the lock of a key, except for a key that another thread publishes, which waits for pages
+//! at most. So a writer may take a step while it holds its own key.
 
 use super::{SlotSession, SlotSpine};
 use crate::background::{Bell, Progress};
@@ -33,17 +34,19 @@ pub(super) struct Reclaimer {
     ripe: Arc<SpinLock<Vec<FreedBlock>>>,
     /// Blocks that are free and may still be looked into.
     retired: AtomicU64,
-    /// So many blocks were left when nothing could be gained. Until it is another number, nobody tries ahead of need.
+    /// So many blocks were left when nothing could be gained. Until it is another number, nobody tries ahead
+    /// of need.
     fruitless: AtomicU64,
-    bell: Arc<Bell>,
+    pub(super) bell: Arc<Bell>,
     freed: AtomicU64,
     pub(super) moved: AtomicU64,
     /// Steps being taken; the crash explorer sorts its states by it.
-    busy: AtomicU64,
-    stalls: StallCounts,
+    pub(super) busy: AtomicU64,
+    /// How writers were held up since the store was opened.
+    pub(super) stalls: StallCounts,
 }
 
-/// What whoever reclaims has for the time being.
+/// The state of the thread that reclaims.
 struct Work {
     participant: Participant,
     cleaner: Owner,
@@ -91,23 +94,9 @@ impl Reclaimer {
         }
     }
 
-    /// How writers were held up since the store was opened.
-    pub(super) fn stalls(&self) -> &StallCounts {
-        &self.stalls
-    }
-
     /// Blocks that became free, and bytes that had to move, since the store was opened.
     pub(super) fn done(&self) -> (u64, u64) {
         (self.freed.load(Ordering::Relaxed), self.moved.load(Ordering::Relaxed))
-    }
-
-    /// Whether a block is being reclaimed at this moment.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) != 0
-    }
-
-    pub(super) fn bell(&self) -> &Arc<Bell> {
-        &self.bell
     }
 }
 
@@ -263,8 +252,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.recycle(&self.reclaimer.work.lock().participant);
     }
 
-    /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if they are not to be
-    /// had. The caller is not pinned.
+    /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if
+    /// they are not to be had. The caller is not pinned.
     #[cold]
     pub(super) fn make_space_or(
         &self,
@@ -302,8 +291,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool is full
-    /// then. The caller is not pinned.
+    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool is
+    /// full then. The caller is not pinned.
     #[cold]
     pub(super) fn make_index_space(
         &self,
@@ -325,7 +314,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Err(shortage.into())
     }
 
-    /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to move.
+    /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to
+    /// move.
     pub(super) fn reclaim_all(&self) -> Result<(u64, u64), Error> {
         self.admit_write()?;
         let before = self.reclaimer.done();
@@ -343,7 +333,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok((done.0 - before.0, done.1 - before.1))
     }
 
-    /// Frees the blocks that hold no record, so that the next open finds nothing to do. Nobody else uses the store.
+    /// Frees the blocks that hold no record, so that the next open finds nothing to do. Nobody else uses the
+    /// store.
     pub(super) fn free_empty(&self) -> Result<(), Error> {
         self.settle_all(&self.epochs.register().pin())?;
         let mut work = self.reclaimer.work.lock();

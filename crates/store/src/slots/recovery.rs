@@ -1,14 +1,15 @@
 //! Recovery, closing and checking of a store of slots (section 4.7 of the paper).
 //!
-//! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever handed out are
-//! scanned by all threads; where two records of a key count, the heap says which does, and the other is let go. Nothing is
-//! changed before everything has been found sound, and all may be cut off by a crash and done again.
+//! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever
+//! handed out are scanned by all threads; where two records of a key count, the heap says which does, and the
+//! other is let go. Nothing is changed before everything has been found sound, and all may be cut off by a
+//! crash and done again.
 //!
 //! # With the index in the pool
 //!
-//! It is there, so it is compared with the records, not built again; the scan stays, since only it tells how full each block is.
-//! The marks of the records are the truth, as with an index in DRAM, and the index follows. A crash leaves of each write
-//! that had not returned at most one of these:
+//! It is there, so it is compared with the records, not built again; the scan stays, since only it tells how
+//! full each block is. The marks of the records are the truth, as with an index in DRAM, and the index
+//! follows. A crash leaves of each write that had not returned at most one of these:
 //!
 //! | cut off | left | settled by |
 //! |---|---|---|
@@ -19,15 +20,15 @@
 //! | a move, before or behind the index | two copies | as for puts; they are equal |
 //! | a move whose record has been replaced in the index meanwhile | two copies and a newer record, the latter named | letting the copies go |
 //!
-//! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index has durably
-//! forgotten what was there. So even an entry that names another record of the same hash tells of damage alone, and is removed
-//! all the same. After a crash of the process alone the index as it is read may be ahead of what is durable, so it is made
-//! durable as a whole.
+//! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index
+//! has durably forgotten what was there. So even an entry that names another record of the same hash tells of
+//! damage alone, and is removed all the same. After a crash of the process alone the index as it is read may
+//! be ahead of what is durable, so it is made durable as a whole.
 //!
-//! The scan only notes what the index does not name, and how many records it does. If these are as many as it has entries,
-//! each entry names a record of its own, and none has to be looked up.
+//! The scan only notes what the index does not name, and how many records it does. If these are as many as it
+//! has entries, each entry names a record of its own, and none has to be looked up.
 
-use super::{SlotBatch, SlotSpine};
+use super::SlotSpine;
 use crate::background;
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
@@ -49,18 +50,18 @@ const AHEAD: usize = 16;
 
 /// Findings of all scanning threads.
 #[derive(Default)]
-pub(super) struct Findings {
+struct Findings {
     records: u64,
     /// Records that do not count, each with the one that does.
-    pub(super) losers: Vec<(Location, Option<Location>)>,
+    losers: Vec<(Location, Option<Location>)>,
     /// Words of deletions that the index has named while records were looked for, with their hashes.
-    pub(super) tombstones: Vec<(u64, u64)>,
+    tombstones: Vec<(u64, u64)>,
     /// Records that an index in the pool names, and those that it does not.
     named: u64,
     unnamed: Vec<Location>,
     damage: Vec<DamagedPlace>,
     /// Why the index could not take a record.
-    pub(super) refused: Option<Error>,
+    refused: Option<Error>,
     highest: u64,
 }
 
@@ -74,12 +75,12 @@ struct Ahead {
     left: Option<Waiting>,
 }
 
-pub(super) struct Waiting {
-    pub(super) location: Location,
-    pub(super) place: SizedOffset,
-    pub(super) stands: Stands,
-    pub(super) hash: u64,
-    pub(super) key: Vec<u8>,
+struct Waiting {
+    location: Location,
+    place: SizedOffset,
+    stands: Stands,
+    hash: u64,
+    key: Vec<u8>,
 }
 
 impl Ahead {
@@ -89,13 +90,8 @@ impl Ahead {
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();
         key.extend_from_slice(found.key);
-        let stands = Stands {
-            sequence: found.location.sequence,
-            len: found.len,
-            is_tombstone: found.is_tombstone,
-            has_blocks: found.has_blocks,
-        };
-        let waiting = Waiting { location: found.location, place: found.sized(), stands, hash, key };
+        let (location, stands) = (found.location, found.stands());
+        let waiting = Waiting { location, place: found.sized(), stands, hash, key };
         self.left = self.ring[self.next].replace(waiting);
         self.next = (self.next + 1) % AHEAD;
         self.left.as_ref()
@@ -111,7 +107,8 @@ fn place_of(damage: slots::Damage) -> DamagedPlace {
     DamagedPlace { what: damage.what.into(), offset: damage.offset, len: 0 }
 }
 
-/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash left open.
+/// Builds the index of a pool that was just mapped, or compares it with the records, and settles what a crash
+/// left open.
 pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     damage: Vec<slots::Damage>,
@@ -147,7 +144,10 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     spine.heap.space().repair(&mut space);
     spine.heap.reset_locks();
     spine.settle_index(&mut findings)?;
-    spine.forget_tombstones(&findings);
+    let participant = spine.epochs.register();
+    for (hash, word) in &findings.tombstones {
+        spine.index.remove(&participant.pin(), *hash, *word);
+    }
     if !findings.losers.is_empty() {
         spine.heap.clock().begin(spine.heap.space());
     }
@@ -222,10 +222,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let Waiting { location, place, hash, ref key, .. } = *waiting;
         findings.records += 1;
         findings.highest = findings.highest.max(location.sequence);
-        if REDUCED {
-            self.adopt_or_bury(guard, waiting, findings);
-        } else if M::MARK == 0 {
-            self.adopt(guard, location, hash, key, findings);
+        if M::MARK == 0 {
+            self.adopt(guard, waiting, findings);
         } else if self.index.names(hash, Self::word_of(place, key)) {
             findings.named += 1;
         } else {
@@ -255,7 +253,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         for location in std::mem::take(&mut findings.unnamed) {
             begin();
             let Some(record) = self.heap.read(location.offset, &mut buffer)? else { continue };
-            self.adopt(&guard, location, self.hash(record.key), record.key, findings);
+            let Some(stands) = self.heap.stands(location.offset)? else { continue };
+            let (hash, key) = (self.hash(record.key), record.key.to_vec());
+            let place = SizedOffset::new(location.offset, 0);
+            self.adopt(&guard, &Waiting { location, place, stands, hash, key }, findings);
             if let Some(Error::PoolFull { .. }) = findings.refused {
                 findings.refused = None;
                 findings.losers.push((location, None));
@@ -264,34 +265,50 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         findings.refused.take().map_or(Ok(()), Err)
     }
 
-    /// Lets the index name this record, unless it names one of the same key that counts instead.
-    fn adopt(&self, guard: &Guard<'_>, location: Location, hash: u64, key: &[u8], findings: &mut Findings) {
+    /// Lets the index name what was found, unless it names something of the same key that counts instead.
+    ///
+    /// A tombstone is named too while records are looked for, so that no older record of its key counts; at
+    /// the end the index forgets it.
+    fn adopt(&self, guard: &Guard<'_>, found: &Waiting, findings: &mut Findings) {
+        let Waiting { location, place, stands, hash, ref key } = *found;
         let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
-        let new = Self::word_of(SizedOffset::new(location.offset, 0), key);
-        let is_key = |word| self.heap.key_is(Self::offset_of(word), key);
-        let Some(word) = self.index.get(guard, hash, is_key) else {
-            let inserted = self.index.insert(guard, hash, new);
-            findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
-            return;
-        };
-        let mut buffer = Vec::new();
-        let named = match self.heap.read(Self::offset_of(word), &mut buffer) {
-            Ok(Some(record)) => Location { offset: Self::offset_of(word), sequence: record.sequence },
+        let new = Self::word_of(place, key);
+        if let Some(word) = self.index.get(guard, hash, |word| self.is_record_of(word, key)) {
             // It was found a moment ago, and recovery is alone.
-            _ => return,
-        };
-        if self.heap.supersedes(location, named) {
+            let Ok(Some(other)) = self.heap.stands(Self::offset_of(word)) else { return };
+            let named = Location { offset: Self::offset_of(word), sequence: other.sequence };
+            if !self.heap.supersedes(location, named) {
+                return self.lose(location, stands, named, findings);
+            }
             let done = self.index.replace(guard, hash, word, new);
             debug_assert!(done, "the key is locked");
-            findings.losers.push((named, Some(location)));
+            self.lose(named, other, location, findings);
         } else {
-            findings.losers.push((location, Some(named)));
+            let inserted = self.index.insert(guard, hash, new);
+            findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
+        }
+        if stands.is_tombstone {
+            findings.tombstones.push((hash, new));
+        }
+    }
+
+    /// Notes that what stands at one place does not count because of what stands at another. Bits in DRAM
+    /// take that without a change of the pool (`parts/src/heap/slots/pacman/dead.rs`); otherwise the loser is
+    /// let go durably, and so are the blocks of a value.
+    fn lose(&self, loser: Location, stands: Stands, winner: Location, findings: &mut Findings) {
+        let Stands { len, is_tombstone, has_blocks, .. } = stands;
+        if !REDUCED || has_blocks {
+            findings.losers.push((loser, Some(winner)));
+        } else if is_tombstone {
+            self.heap.note_tombstone_gone(SizedOffset::new(loser.offset, len));
+        } else {
+            self.heap.note_dead(loser.offset, len, winner.sequence);
         }
     }
 }
 
-/// Checks a store that nobody else uses: every page, that the index names each record once and nothing else, and that no zone
-/// leaks.
+/// Checks a store that nobody else uses: every page, that the index names each record once and nothing else,
+/// and that no zone leaks.
 pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     progress: &dyn Fn(usize, usize),
@@ -335,11 +352,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     if keys != records - unnamed {
         complain(format!("the index names {keys} records, of which {} are there", records - unnamed), 0);
     }
-    let mut batch = SlotBatch::default();
-    let mut seen = 0;
-    while let Some(record) = spine.next_record(&guard, &mut batch) {
-        seen += u64::from(record.is_ok());
-    }
+    let seen = spine.each(&guard, SlotSpine::record_of)?.filter(Result::is_ok).count() as u64;
     if seen != keys {
         complain(format!("of {keys} records {seen} can be read"), 0);
     }

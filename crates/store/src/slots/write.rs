@@ -1,23 +1,24 @@
-//! Writing one key.
+//! Putting one key (section 4.2 of the paper): the beats of a put, in their order.
+//!
+//! [`late`](super::late) has the argument for puts that a later write publishes, [`now`](super::now) that for
+//! the others.
 
-use super::hot::owner_for;
-use super::late::{Finishing, Late};
+use super::late::{Earlier, Seen};
 use super::reclaim::LEAST_PERCENT;
-use super::{EXACT, Misses, SlotSession, SlotSpine, exact};
+use super::{SlotSession, SlotSpine};
 use crate::engine::{Decide, Decision};
 use crate::options::Twin;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
-use quipu_parts::commit::StripeGuard;
-use quipu_parts::epoch::Guard;
+use quipu_parts::commit::{Parked, StripeGuard};
 use quipu_parts::heap::Numbers;
-use quipu_parts::heap::slots::{Fence, Offset, Placed, Record, SizedOffset, SlotError, Steps};
+use quipu_parts::heap::slots::{Claim, Record, SlotError};
 use quipu_parts::index::IndexError;
-use quipu_parts::index::cceh::{LockedSegment, NodeMemory};
+use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::space::Shortage;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Gives a key this value, whatever it was (section 4.2 of the paper).
+    /// Gives a key this value, whatever it was.
     #[inline]
     pub(crate) fn put(&self, session: &mut SlotSession, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.check_sizes(key, value)?;
@@ -29,17 +30,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.relieve()?;
         let stripe = self.lock(&session.participant, hash);
         self.write(session, stripe, hash, key, value)
-    }
-
-    /// Deletes a key, and tells whether it was there (section 4.5).
-    #[inline]
-    pub(crate) fn remove(&self, session: &mut SlotSession, key: &[u8]) -> Result<bool, Error> {
-        let hash = self.ask(key);
-        self.stripes.prefetch(hash);
-        self.check_key(key)?;
-        self.admit_write()?;
-        let stripe = self.lock(&session.participant, hash);
-        self.delete(session, &stripe, hash, key)
     }
 
     /// Locks `key`, shows its value to `decide`, and carries out the decision durably.
@@ -69,81 +59,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number. Returns what stood
-    /// there; `None` if there is no such key.
-    #[inline]
-    pub(crate) fn update_in_place(
-        &self,
-        session: &mut SlotSession,
-        key: &[u8],
-        at: u64,
-        change: &dyn Fn(u64) -> u64,
-    ) -> Result<Option<u64>, Error> {
-        let hash = self.ask(key);
-        self.stripes.prefetch(hash);
-        self.admit_write()?;
-        let _stripe = self.lock(&session.participant, hash);
-        let guard = session.participant.pin();
-        // A whole hash is hardly ever that of another key; so the key is compared only where the record is changed. One that is empty or
-        // too long is none of those there, and is refused below.
-        if let Some(word) = self.index.candidate(&guard, hash)
-            && self.has_begun()
-            && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, change)?
-        {
-            return Ok(Some(old));
-        }
-        self.find_and_update(&guard, hash, key, at, change)
-    }
-
-    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run, and what is refused.
-    #[cold]
-    fn find_and_update(
-        &self,
-        guard: &Guard<'_>,
-        hash: u64,
-        key: &[u8],
-        at: u64,
-        change: &dyn Fn(u64) -> u64,
-    ) -> Result<Option<u64>, Error> {
-        self.check_key(key)?;
-        let mut misses = Misses::default();
-        loop {
-            let Some(offset) = self.find(guard, hash, key) else { return Ok(None) };
-            self.begin_run();
-            if let Some(old) = self.heap.update_in_place(offset, key, at, change)? {
-                return Ok(Some(old));
-            }
-            misses.note(&self.heap, offset)?;
-        }
-    }
-
-    /// Where the record of a key is, for who has not found it by the first answer of the index, or has not asked. There was none; or
-    /// the record has moved since; or it was another key's, because the slot had been filled again, or, which is next to impossible, of
-    /// the same hash.
-    ///
-    /// Under the lock of the segment, so that no record leaves its slot before it has been looked at. Without it, the slot of a
-    /// record that moves again could be another key's whenever it is looked at, and the key, which was always there, seem absent.
-    #[cold]
-    pub(super) fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
-        if self.twin == Some(Twin::SecondLookUnlocked) {
-            return self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(Self::offset_of);
-        }
-        self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)
-    }
-
-    /// Whether a word names a record of this key, which is about to be changed then.
-    #[inline]
-    pub(super) fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
-        if REDUCED {
-            let exact = exact(key);
-            self.heap.prefetch_dead(Self::offset_of(word));
-            return word & EXACT == exact && (exact != 0 || self.heap.key_is(Self::offset_of(word), key));
-        }
-        self.heap.prefetch_to_change(Self::offset_of(word));
-        self.heap.key_is(Self::offset_of(word), key)
-    }
-
-    /// Replaces or inserts a record; if there is no room, as soon as there is. The key's stripe is held until then.
+    /// Replaces or inserts a record, and makes room for it if there is none. The key's stripe is held.
     #[inline]
     fn write<'s>(
         &'s self,
@@ -158,25 +74,107 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
         let blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64);
         if self.publishes_late() && blocks() <= 1 {
-            while let Err(failure) = self.place_late(session, &stripe, hash, key, value) {
+            while let Err(failure) = self.put_late(session, &stripe, hash, key, value) {
                 self.make_room(failure, session, blocks())?;
             }
             return Ok(());
         }
-        while let Err(failure) = self.replace(session, &stripe, hash, key, value) {
+        while let Err(failure) = self.put_now(session, &stripe, hash, key, value) {
             self.make_room(failure, session, blocks())?;
         }
         Ok(())
     }
 
+    /// A put that a later write of the client publishes. It publishes the put before the last on its way.
+    #[inline]
+    fn put_late<'s>(
+        &'s self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'s>,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Failure> {
+        let SlotSession { participant, owner, numbers, lag, .. } = session;
+        let guard = participant.pin();
+        let record = Record { key, value, sequence: self.draw(numbers, stripe) };
+        // Dropped behind the claim: the page of the new record is let go first, then the old record's, then
+        // the earlier key.
+        let mut earlier = Earlier::default();
+
+        // A claim may wait for room and for its page, so it comes before the earlier put's key is held.
+        let mut claim = self.heap.claim(owner, record)?;
+        self.publish_oldest(&guard, lag, &mut earlier);
+
+        // One fence for the record and for the mark of the earlier put's old record.
+        claim.write(record);
+        earlier.clear();
+        self.index.prefetch_to_write(hash);
+        self.region().fence();
+
+        // The last put's line of the index has arrived; its old record is on its way during the fence.
+        claim.mark();
+        self.look_for_old(&guard, lag);
+        let parked = Parked { hash, word: Self::word_of(claim.sized(), key) };
+        lag.note(parked, key, Seen { sequence: record.sequence, ..Seen::default() });
+        self.region().fence();
+
+        earlier.release_rest(&claim);
+        if self.twin == Some(Twin::PageFreeBeforeParked) {
+            self.park_behind_page(stripe, parked, claim);
+            return Ok(());
+        }
+        stripe.park(parked, || ());
+        Ok(())
+    }
+
+    /// A put that is published before it returns.
+    #[inline]
+    fn put_now(
+        &self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Failure> {
+        let SlotSession { participant, owner, hot, numbers, .. } = session;
+        let owner = self.owner_for(owner, hot, participant, hash);
+        let guard = participant.pin();
+        let record = Record { key, value, sequence: self.draw(numbers, stripe) };
+
+        // The segment is locked before the fences: a locked instruction behind one would wait for it.
+        let mut claim = self.heap.claim(owner, record)?;
+        let segment = self.index.lock(hash);
+
+        claim.write(record);
+        self.region().fence();
+
+        claim.mark();
+        self.region().fence();
+
+        // Plain stores only, until the old record is released; the page is let go behind that.
+        let word = Self::word_of(claim.sized(), key);
+        let old = match segment.upsert(&guard, word, |old| self.is_record_of(old, key)) {
+            Ok(Some(old)) => old,
+            Ok(None) => return Ok(()),
+            Err(refused) => return Err(Failure::of_index(&claim, refused)),
+        };
+        if !REDUCED && self.twin.is_some() {
+            return Ok(self.release_as_twin(claim, old)?);
+        }
+        Ok(self.release(&claim, old, record.sequence)?)
+    }
+
     /// Makes room for a put that has found none.
     ///
     /// # Errors
-    /// What it has failed of, if that is something else, or if no room can be made.
+    /// Why the put failed, if that is something else, or if no room can be made.
     #[cold]
     fn make_room(&self, failure: Failure, session: &mut SlotSession, blocks: u64) -> Result<(), Error> {
         match failure {
-            // Who waits for this key is not pinned, so the readers that keep blocks from reuse are not among them.
+            // A writer that waits for this key is not pinned, so it is no reader that keeps blocks from
+            // reuse.
             Failure::Error(error @ Error::PoolFull { .. }) => {
                 self.make_space_or(error, session, blocks, LEAST_PERCENT)
             }
@@ -192,167 +190,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         stripe.note_newest(sequence);
         sequence
     }
-
-    /// Places a record, durably, and parks it at its key's stripe, which is let go so.
-    #[inline]
-    fn place_late<'s>(
-        &'s self,
-        session: &mut SlotSession,
-        stripe: &StripeGuard<'s>,
-        hash: u64,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), Failure> {
-        let SlotSession { participant, owner, numbers, lag, .. } = session;
-        let guard = participant.pin();
-        let sequence = self.draw(numbers, stripe);
-        let record = Record { key, value, sequence };
-        let finishing = Finishing::default();
-        let mut late = Late { spine: self, guard: &guard, stripe, lag, record, hash, finishing };
-        Ok(self.heap.place_with(owner, record, &mut late)?)
-    }
-
-    /// Places a record, durably, lets the index name it, and releases the one before it. The key's stripe is held.
-    #[inline]
-    fn replace(
-        &self,
-        session: &mut SlotSession,
-        stripe: &StripeGuard<'_>,
-        hash: u64,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), Failure> {
-        let SlotSession { participant, owner, hot, numbers, .. } = session;
-        let owner = owner_for(self.is_hot(hot, participant, hash), owner, hot);
-        let guard = participant.pin();
-        let sequence = self.draw(numbers, stripe);
-        let record = Record { key, value, sequence };
-        let mut steps = AtOnce { spine: self, guard: &guard, record, hash, segment: None, failure: None };
-        self.heap.place_with(owner, record, &mut steps)?;
-        match steps.failure {
-            None => Ok(()),
-            Some(failure) => Err(failure),
-        }
-    }
-
-    /// Lets the record go that another has replaced.
-    #[inline]
-    fn release(&self, placed: Placed<'_>, old: Offset) -> Result<(), Error> {
-        match self.twin {
-            Some(Twin::OldNotReleased) => {}
-            Some(Twin::PageFreeBeforeRelease) => {
-                drop(placed);
-                drop(self.heap.delete(old)?);
-            }
-            _ => placed.release_old(old)?,
-        }
-        Ok(())
-    }
-
-    /// Deletes a key whose stripe is held, and tells whether it was there.
-    fn delete(
-        &self,
-        session: &mut SlotSession,
-        stripe: &StripeGuard<'_>,
-        hash: u64,
-        key: &[u8],
-    ) -> Result<bool, Error> {
-        if REDUCED {
-            return self.delete_by_tombstone(session, stripe, hash, key);
-        }
-        self.unmark(&session.participant.pin(), hash, key)
-    }
-
-    /// The same, where a record is deleted by its mark.
-    #[inline]
-    fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
-        // As for an update in place.
-        if let Some(word) = self.index.candidate(guard, hash)
-            && self.has_begun()
-            && self.unmark_if_named(guard, hash, key, word)?
-        {
-            return Ok(true);
-        }
-        self.find_and_unmark(guard, hash, key)
-    }
-
-    /// The same, comparing keys, as often as the record moves meanwhile; also the first of a run.
-    #[cold]
-    fn find_and_unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
-        let mut misses = Misses::default();
-        loop {
-            let Some(offset) = self.find(guard, hash, key) else { return Ok(false) };
-            self.begin_run();
-            let word = Self::word_of(SizedOffset::new(offset, 0), key);
-            if self.unmark_if_named(guard, hash, key, word)? {
-                return Ok(true);
-            }
-            misses.note(&self.heap, offset)?;
-        }
-    }
-
-    /// Deletes the record of a key if it is the one of this word, and has not moved since the index said so.
-    #[inline(always)]
-    fn unmark_if_named(&self, guard: &Guard<'_>, hash: u64, key: &[u8], word: u64) -> Result<bool, Error> {
-        let Some(held) = self.heap.hold(Self::offset_of(word)) else { return Ok(false) };
-        // Locked, and searched, before the fence, as for a put, and while the record is still on its way from memory.
-        let Some(entry) = self.index.lock(hash).entry_of(word) else { return Ok(false) };
-        let is_gone = held.key_is(key) && held.delete()?;
-        if is_gone {
-            entry.remove(guard);
-        }
-        Ok(is_gone)
-    }
-}
-
-/// The steps of a put that is published before it returns.
-struct AtOnce<'s, 'g, M: NodeMemory, const REDUCED: bool> {
-    spine: &'s SlotSpine<M, REDUCED>,
-    guard: &'g Guard<'g>,
-    record: Record<'g>,
-    hash: u64,
-    /// Locked before the fences, so that nothing waits for them before the next key.
-    segment: Option<LockedSegment<'s, M>>,
-    /// What fails goes this way and not as an answer, which would be moved whether it is one or not.
-    failure: Option<Failure>,
-}
-
-impl<'s, M: NodeMemory, const REDUCED: bool> Steps<'s> for AtOnce<'s, '_, M, REDUCED> {
-    type Outcome = ();
-
-    #[inline]
-    fn lock(&mut self) {
-        self.segment = Some(self.spine.index.lock(self.hash));
-    }
-
-    #[inline]
-    fn ahead(&mut self, _fence: Fence, _placed: SizedOffset) {}
-
-    #[inline]
-    fn publish(&mut self, placed: Placed<'s>) {
-        let AtOnce { spine, guard, record: Record { key, sequence, .. }, .. } = *self;
-        let segment = self.segment.take().expect("it was locked before");
-        let word = SlotSpine::<M, REDUCED>::word_of(placed.sized(), key);
-        let old = segment.upsert(guard, word, |word| spine.is_record_of(word, key));
-        let released = match old.map(|old| old.map(|old| (old, SlotSpine::<M, REDUCED>::offset_of(old)))) {
-            Ok(Some((old, _))) if REDUCED => spine.bury(placed, old, sequence),
-            // If it is the new one, the index named a place that was free: the mark there had been lost.
-            Ok(Some((_, old))) if old != placed.offset() => spine.release(placed, old),
-            Ok(_) => return,
-            Err(refused) => {
-                let withdrawn = placed.withdraw();
-                self.failure = Some(withdrawn.map_or_else(Failure::from, |()| Failure::of_index(refused)));
-                return;
-            }
-        };
-        if let Err(error) = released {
-            self.failure = Some(error.into());
-        }
-    }
 }
 
 /// Why a record was not written.
-enum Failure {
+pub(super) enum Failure {
     Error(Error),
     /// Nothing has been changed: no zone is left for the index.
     NoRoomInIndex(Shortage),
@@ -371,24 +212,13 @@ impl From<SlotError> for Failure {
 }
 
 impl Failure {
-    /// Why the index did not take a record that was withdrawn.
-    fn of_index(refused: IndexError) -> Failure {
-        match refused {
-            IndexError::Full(shortage) => Failure::NoRoomInIndex(shortage),
-            refused => Failure::Error(refused.into()),
-        }
-    }
-}
-
-impl From<SlotError> for Error {
-    fn from(error: SlotError) -> Error {
-        match error {
-            SlotError::Full(shortage) => shortage.into(),
-            SlotError::WrongSize { key, value } => Error::RecordSize { key, value },
-            SlotError::Damaged { what, offset } => Error::damaged(what, offset, 0),
-            SlotError::Space(error) => error.into(),
-            SlotError::NotInPlace => Error::NotInPlace,
-            other => Error::Option(other.to_string()),
+    /// Takes a record back that the index has refused.
+    #[cold]
+    fn of_index(claim: &Claim<'_, '_>, refused: IndexError) -> Failure {
+        match (claim.withdraw(), refused) {
+            (Err(error), _) => error.into(),
+            (Ok(()), IndexError::Full(shortage)) => Failure::NoRoomInIndex(shortage),
+            (Ok(()), refused) => Failure::Error(refused.into()),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Handing blocks out and taking them back (sections 4.1 and 4.6), and chunks with them (section 3.2.1).
 //!
-//! A client gets a block that another has left, or a free one off the queue, or the next one that was never used, from one
-//! atomic word. The word has a generation besides the paper's two counters, so that chunks at the end can be given back.
+//! A client gets a block that another has left, or a free one off the queue, or the next one that was never
+//! used, from one atomic word. The word has a generation besides the paper's two counters, so that chunks at
+//! the end can be given back.
 //!
-//! Persist order: headers of all pages and of the chunk, then the zone's commit bit; the count of used blocks, then a block's
-//! first record; the emptied logs of a free block, then the end of its being free, then its first record. A block is free, and
-//! durably so, before it is on the queue.
+//! Persist order: headers of all pages and of the chunk, then the zone's commit bit; the count of used
+//! blocks, then a block's first record; the emptied logs of a free block, then the end of its being free,
+//! then its first record. A block is free, and durably so, before it is on the queue.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
@@ -13,7 +14,7 @@ use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
 use super::heap::SlotHeap;
 use super::owner::{Owner, Place, Reach};
 use super::settings::LockKind;
-use super::worth::Victims;
+use super::victims::Victims;
 use crate::space::{Shortage, ZoneId};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{SpinGuard, SpinLock, point};
@@ -53,13 +54,13 @@ pub(super) struct Supply {
     next: AtomicU64,
     /// Blocks of all chunks, used or not.
     allocated: AtomicU64,
-    /// Chunks; held by whoever adds one or gives one back.
+    /// Chunks; locked while one is added or given back.
     growth: SpinLock<u32>,
-    /// Who adds a chunk at this moment, or gives one back.
+    /// Threads that add a chunk at this moment, or give one back.
     growing: AtomicU32,
     /// Free blocks.
     queue: SpinLock<VecDeque<u64>>,
-    /// How many these are, for who only wants to know that.
+    /// The length of the queue, for callers that want no more.
     queued: AtomicU64,
     /// So many of which are left to cleaners.
     reserve: usize,
@@ -87,7 +88,7 @@ impl Supply {
             queued: AtomicU64::new(0),
             reserve,
             left: SpinLock::default(),
-            last_resort: SpinLock::new(SlotHeap::last_resort()),
+            last_resort: SpinLock::new(Owner::of_last_resort()),
             victims: SpinLock::default(),
         }
     }
@@ -129,8 +130,8 @@ impl Supply {
     }
 }
 
-/// A block without records that is durably free, and that someone may still read from by an offset found before. To be
-/// [recycled](SlotHeap::recycle) when nobody does any more.
+/// A block without records that is durably free, and that someone may still read from by an offset found
+/// before. To be [recycled](SlotHeap::recycle) when nobody does any more.
 #[derive(Debug)]
 #[must_use = "nobody uses the block until it is recycled"]
 pub struct FreedBlock(pub(super) u64);
@@ -143,8 +144,8 @@ impl FreedBlock {
 }
 
 impl SlotHeap {
-    /// Gives a freed block to whoever wants one. Nobody who looked up an offset before the block was freed is still
-    /// going to read there: the caller has waited for its epoch to pass.
+    /// Puts a freed block on the queue. The caller has waited for its epoch to pass, so no reader with an
+    /// older offset is still going to read there.
     pub fn recycle(&self, freed: FreedBlock) {
         self.supply.offer([freed.0]);
     }
@@ -154,7 +155,8 @@ impl SlotHeap {
         self.supply.growing.load(Ordering::Relaxed) != 0
     }
 
-    /// Free blocks, those never used included, and the reserve not. A few loads, exact when nobody takes or frees one.
+    /// Free blocks, those never used included, and the reserve not. A few loads, exact when nobody takes or
+    /// frees one.
     #[inline]
     pub fn free_blocks(&self) -> u64 {
         let queued = self.supply.queued.load(Ordering::Acquire).saturating_sub(self.supply.reserve as u64);
@@ -215,7 +217,8 @@ impl SlotHeap {
             if supply.next.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 let percent = u64::from(self.settings().fill_percent);
                 if (next.block + 1) * 100 > allocated * percent {
-                    // Ahead of need: nobody waits for whoever is at it, and if this fails, whoever needs it is told.
+                    // Ahead of need: no other thread waits for it, and if it fails, the client that needs it
+                    // is told.
                     let _ = supply.growth.try_lock().map(|chunks| self.grow(chunks, allocated));
                 }
                 return Ok(Some((next.block, next.page)));
@@ -278,14 +281,15 @@ impl SlotHeap {
         self.region().flush(at, bytes.len() as u64);
     }
 
-    /// Says of a page what it is for, whoever holds its lock byte. Durable with the next fence.
+    /// Says of a page what it is for, whether its lock byte is taken or not. Durable with the next fence.
     fn set_page_word(&self, page: &Page<'_>, kind: BlockKind) {
         let lock = self.region().load(page.at) & LOCK_BYTE;
         self.region().store(page.at, page.header_word(kind) | lock);
         self.region().flush(page.at, 8);
     }
 
-    /// Makes a block that was taken ready for records of this kind: empty, counted as used, and not free, durably.
+    /// Makes a block that was taken ready for records of this kind: empty, counted as used, and not free,
+    /// durably.
     pub(super) fn prepare(&self, block: u64, kind: BlockKind) -> Result<(), SlotError> {
         let first = self.page_at(block, 0)?;
         let was_free = first.state.state() != BlockState::Fresh;
@@ -312,8 +316,8 @@ impl SlotHeap {
     fn empty(&self, block: u64) {
         for number in 0..self.chunks.geometry.pages {
             let Some(page) = self.chunks.page(block, number) else { return };
-            // Whoever still reads here must notice. A lock byte may have been part of a value, so only that of the first page
-            // is one for sure.
+            // A reader that is still here must notice. A lock byte may have been part of a value, so only
+            // that of the first page is one for sure.
             let has_lock = number == 0 || self.settings().lock == LockKind::Dram32;
             let held = has_lock.then(|| self.lock(page));
             let kind = if number == 0 { BlockKind::Free } else { BlockKind::Pages };
@@ -338,8 +342,8 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// Marks a block as free. Durable with the next fence. In DRAM it keeps its kind until it is used again: who comes late, by
-    /// an offset found before, finds its pages as they were.
+    /// Marks a block as free. Durable with the next fence. In DRAM it keeps its kind until it is used again:
+    /// a late reader with an older offset finds its pages as they were.
     pub(super) fn mark_free(&self, block: u64) {
         if let Some(first) = self.chunks.page(block, 0) {
             self.set_page_word(&first, BlockKind::Free);
@@ -347,12 +351,13 @@ impl SlotHeap {
         }
     }
 
-    /// Marks blocks as free, durably, that were passed over and that nobody has written to: those of the reserve. So the next
-    /// recovery finds nothing to do. Nobody else uses the heap, and the run has begun.
+    /// Marks blocks as free, durably, that were passed over and that nobody has written to: those of the
+    /// reserve. So the next recovery finds nothing to do. Nobody else uses the heap, and the run has begun.
     pub fn settle_unused(&self) {
         let per_chunk = self.chunks.geometry.blocks_per_chunk;
         for number in 0..self.supply.allocated() {
-            // One that is not counted as used is taken for fresh by the next recovery, and has to look like that.
+            // One that is not counted as used is taken for fresh by the next recovery, and has to look like
+            // that.
             let used = self.used_of_chunk((number / per_chunk) as u32);
             let is_counted = used.is_ok_and(|used| number % per_chunk < used);
             let is_fresh = self.chunks.block(number).is_some_and(|block| block.state() == BlockState::Fresh);
@@ -363,7 +368,8 @@ impl SlotHeap {
         self.region().fence();
     }
 
-    /// Fills the reserve, as far as there are blocks. A heap that has some does without where the disk is full.
+    /// Fills the reserve, as far as there are blocks. A heap that has some does without where the disk is
+    /// full.
     pub(super) fn fill_reserve(&self) -> Result<(), SlotError> {
         while self.supply.queued.load(Ordering::Acquire) < self.supply.reserve as u64 {
             match self.take_fresh(0) {
@@ -375,7 +381,8 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// Gives chunks back to the space that nobody uses any of, from the end of the list on (section 4.6). Returns how many.
+    /// Gives chunks back to the space that nobody uses any of, from the end of the list on (section 4.6).
+    /// Returns how many.
     ///
     /// Free blocks that have been recycled count as unused. The reserve stays.
     pub fn release_tail(&self) -> u32 {
@@ -404,7 +411,8 @@ impl SlotHeap {
             return false;
         }
         let mut queue = supply.queue.lock();
-        // Who sees the lower count takes nothing of this chunk; who saw the higher one changes the word before this does.
+        // A client that sees the lower count takes nothing of this chunk; one that saw the higher count
+        // changes the word before this does.
         supply.allocated.store(first, Ordering::Release);
         loop {
             point();

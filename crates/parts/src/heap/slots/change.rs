@@ -6,8 +6,8 @@ use super::locks::PageGuard;
 use super::offset::Offset;
 use super::pen::set_word;
 
-/// The page of a record is locked until this drops. Who deletes the record takes the offset out of the index meanwhile, so that
-/// nobody misses it before it is gone for good.
+/// The page of a record is locked until this drops. A caller that deletes the record takes the offset out of
+/// the index meanwhile, so that no reader misses it before it is gone for good.
 #[must_use = "the page is held for as long as this lives"]
 pub struct Held<'h> {
     heap: &'h SlotHeap,
@@ -22,8 +22,8 @@ pub(super) struct Cleared {
     pub(super) word: u64,
 }
 
-/// A record that is being let go. To be dropped behind the fence that comes after [`clear`](Releasing::clear): before, nobody else
-/// may have the page, and write to the place.
+/// A record that is being let go. To be dropped behind the fence that follows [`clear`](Releasing::clear):
+/// until then no other client may write to the place.
 #[must_use = "the mark is to be cleared"]
 pub struct Releasing<'h> {
     guard: PageGuard<'h>,
@@ -31,8 +31,8 @@ pub struct Releasing<'h> {
 }
 
 impl Releasing<'_> {
-    /// Clears the mark, durably after the next fence. Apart from the rest, since a locked instruction behind it waits until it has
-    /// reached the medium.
+    /// Clears the mark, durably after the next fence. Apart from the rest, since a locked instruction behind
+    /// it waits until it has reached the medium.
     #[inline]
     pub fn clear(&self) {
         if let Some(cleared) = self.cleared {
@@ -54,13 +54,13 @@ impl Held<'_> {
         let Some(Cleared { at, word }) = self.heap.count_out(&self.guard, self.offset)? else {
             return Ok(false);
         };
-        // Written back, and not the line past the caches as where a put lets the old record go: that takes fewer instructions,
-        // and a delete has nothing else to do.
+        // Written back, and not the line past the caches as where a put lets the old record go: that takes
+        // fewer instructions, and a delete has nothing else to do.
         self.heap.region().change_durably(at, |_| word);
         Ok(true)
     }
 
-    /// The same in a log.
+    /// Lets an entry of a log go.
     fn delete_entry(&self) -> Result<bool, SlotError> {
         let blocks = self.heap.overflow_of(self.offset)?;
         let is_gone = self.heap.clear(&self.guard, self.offset)?;
@@ -89,8 +89,9 @@ impl SlotHeap {
 
     /// Clears the mark of a record that has been counted out, durably after the next fence.
     ///
-    /// Of slots the whole line is written, past the caches: who holds the page is alone with it. In a log a cleaner may store the
-    /// first word of its batch without the page (`batch`), and must not find its line written back as it was.
+    /// Of slots the whole line is written, past the caches: the holder of the page is alone with it. In a log
+    /// a cleaner may store the first word of its batch without the page (`batch`), and must not find its line
+    /// written back as it was.
     #[inline]
     fn store_cleared(&self, Cleared { at, word }: Cleared) {
         if self.shape().is_some() {
@@ -100,7 +101,8 @@ impl SlotHeap {
         self.region().flush(at, 8);
     }
 
-    /// Counts out a record on a page that is held; what remains is to clear its mark. `None` if that is clear.
+    /// Counts out a record on a page that is held; what remains is to clear its mark. `None` if that is
+    /// clear.
     #[inline]
     fn count_out(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<Option<Cleared>, Damage> {
         guard.touch();
@@ -110,9 +112,9 @@ impl SlotHeap {
         }
     }
 
-    /// Begins to let a record go that the caller has taken out of the index, if that can be done without waiting. It cannot if
-    /// somebody has its page, be it the caller, if the value fills blocks of its own, or if the record is damaged; then nothing
-    /// is changed.
+    /// Begins to let a record go that the caller has taken out of the index, if that can be done without
+    /// waiting. It cannot if somebody has its page, be it the caller, if the value fills blocks of its own,
+    /// or if the record is damaged; then nothing is changed.
     #[inline]
     pub fn begin_release(&self, old: Offset) -> Option<Releasing<'_>> {
         let guard = self.try_lock(self.chunks.page_of(old)?)?;
@@ -123,8 +125,8 @@ impl SlotHeap {
         Some(Releasing { guard, cleared })
     }
 
-    /// Deletes the record at an offset that the index gave, durably when this returns. `None` if there is none any more: the
-    /// caller asks the index again.
+    /// Deletes the record at an offset that the index gave, durably when this returns. `None` if there is
+    /// none any more: the caller asks the index again.
     ///
     /// Nobody replaces the record in the index meanwhile: the caller has the key's lock.
     ///
@@ -138,25 +140,27 @@ impl SlotHeap {
     /// Holds the page of an offset that the index gave, to change the record there. `None` if there is no
     /// such page any more.
     ///
-    /// Inlined, like what is done with it: the less is between the record's arrival and the end of the call, the more of the next
-    /// one's misses pass meanwhile; and an answer of this size would be handed on through memory.
+    /// Inlined, like what is done with it: the less is between the record's arrival and the end of the call,
+    /// the more of the next one's misses pass meanwhile; and an answer of this size would be handed on
+    /// through memory.
     #[inline(always)]
     pub fn hold(&self, offset: Offset) -> Option<Held<'_>> {
         let guard = self.lock(self.chunks.page_of(offset)?);
         Some(Held { heap: self, guard, offset })
     }
 
-    /// Changes eight bytes of a value in place, if the record at an offset that the index gave is one of this key: durably when this
-    /// returns, and atomically; `at` bytes into the value, a little-endian number. Returns what stood there; `None` if there is no
-    /// such record any more.
+    /// Changes eight bytes of a value in place, if the record at an offset that the index gave is one of this
+    /// key: durably when this returns, and atomically; `at` bytes into the value, a little-endian number.
+    /// Returns what stood there; `None` if there is no such record any more.
     ///
     /// The sequence number stays. The caller has the key's lock.
     ///
-    /// One function, in which all that can be known before the record has arrived is found out before it is asked for: see
-    /// [`hold`](SlotHeap::hold).
+    /// One function, in which all that can be known before the record has arrived is found out before it is
+    /// asked for: see [`hold`](SlotHeap::hold).
     ///
     /// # Errors
-    /// [`SlotError::NotInPlace`] if records have no fixed size, or the bytes are not aligned or not inside the value.
+    /// [`SlotError::NotInPlace`] if records have no fixed size, or the bytes are not aligned or not inside
+    /// the value.
     #[inline(always)]
     pub fn update_in_place(
         &self,
@@ -181,7 +185,8 @@ impl SlotHeap {
         if !self.region().equals_racing(slot, key) || self.region().load(bits) & bit == 0 {
             return Ok(None);
         }
-        // The line has to be read first: to write it back then takes fewer instructions than to write it past the caches.
+        // The line has to be read first: to write it back then takes fewer instructions than to write it past
+        // the caches.
         Ok(Some(self.region().change_durably(slot + shape.key + at, change)))
     }
 }

@@ -1,20 +1,21 @@
-//! The list in DRAM that leads from a block's number to its place (section 3.2.1), and what DRAM knows of each block and page.
+//! The list in DRAM that leads from a block's number to its place (section 3.2.1), and what DRAM knows of
+//! each block and page.
 //!
-//! A zone is a chunk. The list has an entry for every zone that the pool could give, so it never moves under its readers.
-//! What a chunk's pages need in DRAM is made when the chunk first exists and stays when it is given back: the version of a
-//! page must not begin again while someone may remember the old one.
+//! A zone is a chunk. The list has an entry for every zone that the pool could give, so it never moves under
+//! its readers. What a chunk's pages need in DRAM is made when the chunk first exists and stays when it is
+//! given back: the version of a page must not begin again while someone may remember the old one.
 
-use super::dead::Dead;
 use super::format::{BlockKind, Seed};
 use super::geometry::Geometry;
 use super::offset::Offset;
+use super::pacman::Dead;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use quipu_medium::arch::{prefetch, prefetch_to_write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8};
 
-/// What a block is to those who want one.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum BlockState {
@@ -306,6 +307,11 @@ impl Chunks {
         Some(Page { at, block, page, number, seed, lock, state })
     }
 
+    /// The first `count` pages of a block.
+    pub(super) fn pages(&self, block: u64, count: u32) -> impl Iterator<Item = Page<'_>> {
+        (0..count).filter_map(move |page| self.page(block, page))
+    }
+
     /// The page that an offset leads to.
     #[inline]
     pub(super) fn page_of(&self, offset: Offset) -> Option<Page<'_>> {
@@ -313,7 +319,7 @@ impl Chunks {
         self.page(offset.block(bits), offset.page(bits))
     }
 
-    /// As [`page_of`](Chunks::page_of), for who changes a record and nothing else of the page.
+    /// Place and lock of the page that an offset leads to, for a change of one record.
     #[inline(always)]
     pub(super) fn spot_of(&self, offset: Offset) -> Option<Spot<'_>> {
         let bits = self.geometry.page_bits;

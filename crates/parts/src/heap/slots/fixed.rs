@@ -1,13 +1,5 @@
 //! Pages of slots: records of one size (section 3.2.2).
 //!
-//! ```text
-//!        0        1        2        3        4        5        6        7
-//!    0 | lock    | kind   | zero            | tag                            |
-//!    8 | bitset: a bit for each slot, 1 = a record; whole words              |
-//!      | slot 0: key | value | zeros to a multiple of 8 | sequence number (8) |
-//!      | slot 1 ...                                                           |
-//! ```
-//!
 //! A record is written and made durable; then its bit is, by one store of the word that holds it.
 
 use super::change::Cleared;
@@ -17,7 +9,7 @@ use super::geometry::{FreeSlot, SlotShape};
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::pen::{Pen, set_word};
-use super::place::{Fence, Record};
+use super::place::Record;
 use quipu_medium::LINE;
 
 impl SlotHeap {
@@ -43,20 +35,19 @@ impl SlotHeap {
         pen.bits(at).unwrap_or_else(|| self.region().load(guard.page.at + at))
     }
 
-    /// Writes a record into a free slot of a page that is held, durably. `ahead` is called ahead of each fence.
-    #[inline]
+    /// Writes a record into a free slot of a page that is held. Durable with the next fence.
+    #[inline(always)]
     pub(super) fn write_slot(
         &self,
         guard: &PageGuard<'_>,
         pen: &mut Pen,
-        FreeSlot { slot, bits }: FreeSlot,
+        FreeSlot { slot, .. }: FreeSlot,
         record: Record<'_>,
-        mut ahead: impl FnMut(Fence),
     ) {
         let (shape, page, region) = (self.slots(), &guard.page, self.region());
         // Before the fences, since a locked instruction behind one waits for it.
         page.state.add(shape.size);
-        // What shares the last line with it and counts must stay.
+        // Records that share the last line of this one must stay.
         let at = shape.slot(slot);
         let end = (at + shape.size).next_multiple_of(LINE);
         let shares = |slot: &u32| shape.slot(*slot) < end;
@@ -67,8 +58,12 @@ impl SlotHeap {
         } else {
             pen.write(region, page.at, at, shape, record);
         }
-        ahead(Fence::OfRecord);
-        region.fence();
+    }
+
+    /// Sets the bit of a slot whose record is durable. Durable with the next fence.
+    #[inline(always)]
+    pub(super) fn mark_slot(&self, guard: &PageGuard<'_>, pen: &mut Pen, FreeSlot { slot, bits }: FreeSlot) {
+        let (shape, page, region) = (self.slots(), &guard.page, self.region());
         let (word, bit) = shape.bit(slot);
         match pen.bits(word) {
             Some(_) => pen.set_word(region, page.at, word, bits | bit),
@@ -79,8 +74,6 @@ impl SlotHeap {
             // The pen will look at the next page soon, whose first line was last written past the caches.
             region.prefetch(page.at + self.chunks.geometry.page_size);
         }
-        ahead(Fence::OfMark);
-        region.fence();
         pen.leave(guard);
     }
 
@@ -96,9 +89,11 @@ impl SlotHeap {
         region.flush(at, shape.size);
     }
 
-    /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of another key.
+    /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of
+    /// another key.
     ///
-    /// The record and its mark may be read in either order: what counts is the page's version before and behind both.
+    /// The record and its mark may be read in either order: what counts is the page's version before and
+    /// behind both.
     #[inline]
     pub(super) fn copy_value_of_slot(
         &self,
@@ -128,7 +123,8 @@ impl SlotHeap {
         (slot < shape.count).then(|| self.region().load(page.at + word) & bit != 0)
     }
 
-    /// Counts out the record in a slot of a page that is held; what remains is to clear its bit. `None` if that is clear.
+    /// Counts out the record in a slot of a page that is held; what remains is to clear its bit. `None` if
+    /// that is clear.
     #[inline]
     pub(super) fn count_out_slot(&self, page: &Page<'_>, slot: u32) -> Option<Cleared> {
         let shape = self.slots();
@@ -138,12 +134,13 @@ impl SlotHeap {
         if bits & bit == 0 {
             return None;
         }
-        // Nobody frees the block meanwhile: who does takes all its pages before.
+        // The block is not freed meanwhile: that takes all its pages before.
         page.state.remove(shape.size);
         Some(Cleared { at, word: bits & !bit })
     }
 
-    /// Copies key and value of a slot out, whatever it holds, but for the first `skip` bytes. Returns the sequence number.
+    /// Copies key and value of a slot out, except for the first `skip` bytes, whether its bit is set or not.
+    /// Returns the sequence number.
     #[inline]
     pub(super) fn copy_slot(&self, page: &Page<'_>, slot: u32, skip: u64, buffer: &mut Vec<u8>) -> u64 {
         let shape = self.slots();

@@ -1,5 +1,5 @@
-//! The structures in persistent memory, byte by byte: the header of a chunk, the first word of a page, the word before each
-//! entry of a log.
+//! The structures in persistent memory, byte by byte: the header of a chunk, the first word of a page, the
+//! word before each entry of a log.
 
 use super::error::Damage;
 use crate::record::{Certifier, mix};
@@ -23,7 +23,8 @@ pub(super) const LOCK_BYTE: u64 = 0xff;
 pub const ENTRY_HEAD: u64 = 16;
 /// Bytes of a block of overflow before the value: header word and sequence number.
 pub(super) const OVERFLOW_HEAD: u64 = 16;
-/// Bytes that the body of an entry of kind [`EntryKind::Overflow`] has for the value's length, and for each block.
+/// Bytes that the body of an entry of kind [`EntryKind::Overflow`] has for the value's length, and for each
+/// block.
 pub(super) const DESCRIPTOR_WORD: u64 = 8;
 
 /// The header of a chunk, as it stands at the start of its zone.
@@ -102,8 +103,8 @@ impl ChunkHeader {
 pub(super) struct Seed(pub(super) u64);
 
 impl Seed {
-    /// The tag of a page, which proves that its header was written in this life for a block of this kind, and is as it was
-    /// written.
+    /// The tag of a page, which proves that its header was written in this life for a block of this kind, and
+    /// is as it was written.
     fn page_tag(self, page: u64, kind: BlockKind) -> u64 {
         mix(self.0 ^ page ^ (kind as u64) << 32) >> 32
     }
@@ -147,7 +148,7 @@ impl Seed {
 pub(super) enum BlockKind {
     /// Pages of records.
     Pages = 0,
-    /// Free: whatever its pages hold does not count.
+    /// Free: its pages hold nothing that counts.
     Free = 1,
     /// All its pages are one page.
     Large = 2,
@@ -179,11 +180,6 @@ pub(super) enum EntryKind {
 }
 
 /// The word before each entry of a log, taken apart.
-///
-/// ```text
-///   63       48 47              35 34  32 31         17 16           1   0
-///  | check (16) | body, upper (13) | kind | key (15)   | body, lower  | set |
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) kind: EntryKind,

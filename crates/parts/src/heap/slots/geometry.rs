@@ -35,8 +35,8 @@ pub(super) struct FreeSlot {
 }
 
 impl SlotShape {
-    /// The shape of a page of `page_size` bytes: as many slots as fit, and one less if the bitset then does not. Slots
-    /// and bitset take whole words, so that a slot never shares one with the bitset.
+    /// The shape of a page of `page_size` bytes: as many slots as fit, and one less if the bitset then does
+    /// not. Slots and bitset take whole words, so that a slot never shares one with the bitset.
     pub fn new(page_size: u64, key: u64, value: u64) -> SlotShape {
         let sequence_at = (key + value).next_multiple_of(8);
         let size = sequence_at + SEQUENCE;
@@ -194,7 +194,8 @@ mod tests {
                 let paper = slots_of_the_paper(page, shape.size);
                 let count = u64::from(shape.count);
                 let fits = paper * shape.size + 1 + paper.div_ceil(8) <= page;
-                // Where slots are small, one less does not make room for the bitset; the paper's formula is off there.
+                // Where slots are small, one less does not make room for the bitset; the paper's formula is
+                // off there.
                 let is_close = count == paper || count + 1 == paper;
                 assert!(is_close || !fits, "{key}+{value} in {page}: {count} of {paper}");
                 assert!(shape.slot(shape.count - 1) + shape.size <= page);

@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its own. See the
-/// module's documentation.
+/// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its
+/// own. See the module's documentation.
 pub struct SlotHeap {
     pub(super) space: Arc<Space>,
     region: Region,
@@ -65,43 +65,31 @@ pub struct SlotUsage {
     pub value_blocks: u64,
     /// Records that count.
     pub live_records: u64,
-    /// Their bytes, with sequence numbers, length words and alignment. A value that fills blocks of its own is not in it.
+    /// Their bytes, with sequence numbers, length words and alignment. A value that fills blocks of its own
+    /// is not in it.
     pub live_bytes: u64,
     /// Bytes that a block has for records.
     pub block_bytes: u64,
 }
 
 impl SlotHeap {
-    /// The heap in the zones of `space`, all of which are its own. Where there are chunks already, their blocks must be
-    /// [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record is placed; this call
-    /// changes nothing. Only cleaners get at the last `reserve` free blocks.
+    /// The heap in the zones of `space` except for its neighbor's. Where there are chunks already, their
+    /// blocks must be [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record
+    /// is placed; this call changes nothing. Only cleaners get at the last `reserve` free blocks.
     ///
     /// Also returns what is damaged. A zone without a valid header is not part of the heap.
     ///
     /// # Errors
     /// [`SlotError::Settings`] if the settings and the zones do not go together.
     pub fn new(
+        neighbor: &Neighbor,
         space: impl Into<Arc<Space>>,
         certifier: Certifier,
         clock: Clock,
         settings: SlotSettings,
         reserve: usize,
     ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
-        SlotHeap::beside(&Neighbor::default(), space.into(), certifier, clock, settings, reserve)
-    }
-
-    /// The same in a pool that the heap has not for itself.
-    ///
-    /// # Errors
-    /// As for [`new`](SlotHeap::new).
-    pub fn beside(
-        neighbor: &Neighbor,
-        space: Arc<Space>,
-        certifier: Certifier,
-        clock: Clock,
-        settings: SlotSettings,
-        reserve: usize,
-    ) -> Result<(SlotHeap, Vec<Damage>), SlotError> {
+        let space: Arc<Space> = space.into();
         let geometry = Geometry::new(&settings, space.zone_size())?;
         let most = u64::from(space.zone_count()) * geometry.blocks_per_chunk;
         if settings.techniques.reduce && most > SizedOffset::most_blocks(geometry.page_bits) {
@@ -171,6 +159,12 @@ impl SlotHeap {
         if used <= blocks { Ok(header) } else { Err(damaged) }
     }
 
+    /// The offset of a position of a page.
+    #[inline]
+    pub(super) fn offset_in(&self, page: &Page<'_>, position: u32) -> Offset {
+        Offset::new(page.block, page.page, position, self.chunks.geometry.page_bits)
+    }
+
     /// A page that a caller of the heap has named.
     #[inline]
     pub(super) fn page_of(&self, offset: Offset) -> Result<Page<'_>, SlotError> {
@@ -186,8 +180,8 @@ impl SlotHeap {
         self.chunks.page(block, page).ok_or(missing)
     }
 
-    /// The newest life of the chunks that were there at the start. The clock must [pass](Clock::pass) it before the first draw, if it
-    /// is a number that the clock can have drawn.
+    /// The newest life of the chunks that were there at the start. The clock must [pass](Clock::pass) it
+    /// before the first draw, if it is a number that the clock can have drawn.
     pub fn newest_life(&self) -> u64 {
         self.newest_life
     }
@@ -280,14 +274,5 @@ impl SlotHeap {
             usage.live_bytes += block.bytes();
         }
         usage
-    }
-
-    /// Bytes that one block still has for records, and those it has in all. Zeros if there is no such block.
-    pub fn room_of_block(&self, block: u64) -> (u64, u64) {
-        let capacity = self.chunks.geometry.capacity();
-        match self.chunks.block(block) {
-            Some(block) => (capacity.saturating_sub(block.bytes()), capacity),
-            None => (0, 0),
-        }
     }
 }

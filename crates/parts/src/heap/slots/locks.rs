@@ -1,11 +1,14 @@
-//! The version locks of pages (sections 3.2.2, 4.2, 4.3), and how clients that want each other's pages get past each other.
+//! The version locks of pages (sections 3.2.2, 4.2, 4.3), and how clients that want each other's pages get
+//! past each other.
 //!
-//! An odd version means that someone changes the page. Readers take none: they read between two looks at the version.
+//! An odd version means that someone changes the page. Readers take none: they read between two looks at the
+//! version.
 //!
-//! A client that has written a record holds its page until the old record is gone, perhaps on a page whose holder waits
-//! for the first. So nobody waits without end: after some tries a client puts the offset on a list that all who wait look
-//! through for their own pages, and whoever finds it clears that record for it. A page is held by at most one, and only its
-//! holder, or who asked, once it has the page, takes an offset of it off the list; so each record is cleared once.
+//! A client that has written a record holds its page until the old record is gone, perhaps on a page whose
+//! holder waits for the first. So no client waits without end: after some tries it puts the offset on a list.
+//! All waiting clients look through that for their own pages, and clear such records. A page has one holder.
+//! Only that, or the client that asked once it has the page, takes an offset of the page off the list; so
+//! each record is cleared once.
 
 use super::chunks::{Page, Spot};
 use super::error::SlotError;
@@ -86,8 +89,8 @@ impl<'h> PageGuard<'h> {
         (self.heap().settings().lock == LockKind::Dram32).then_some(self.locked.version.get())
     }
 
-    /// Something of the page is changed that its owner's pen does not know of: when it is released, the version will be another
-    /// one than the pen expects.
+    /// Something of the page is changed that its owner's pen does not know of: when it is released, the
+    /// version will be another one than the pen expects.
     #[inline]
     pub(super) fn touch(&self) {
         if let Some(version) = self.version_if_many_bits() {
@@ -140,16 +143,17 @@ impl SlotHeap {
         Some(PageGuard { locked: Locked { heap: self, spot, version: Cell::new(version) }, page })
     }
 
-    /// Takes a page, and waits for it. The caller holds no other page, or one that nobody who has this one waits for.
+    /// Takes a page, and waits for it. The caller holds no other page, or one that no holder of this one
+    /// waits for.
     #[inline(always)]
     pub(super) fn lock<'h>(&'h self, page: Page<'h>) -> PageGuard<'h> {
         PageGuard { locked: self.lock_spot(page.spot()), page }
     }
 
-    /// The same for who changes a record and nothing else of the page.
+    /// Takes the lock of a page, and waits for it, for a change of one record.
     ///
-    /// What is out of line takes no guard and no page: one whose address is given away lies in memory, and is copied by wider
-    /// loads than it was stored by, which wait for the stores.
+    /// Functions out of line take no guard and no page: one whose address is given away lies in memory, and
+    /// is copied by wider loads than it was stored by, which wait for the stores.
     #[inline(always)]
     pub(super) fn lock_spot<'h>(&'h self, spot: Spot<'h>) -> Locked<'h> {
         let version = match self.try_advance(spot) {
@@ -174,12 +178,12 @@ impl SlotHeap {
             }
             LockKind::PageByte => self.try_advance_byte(at)?,
         };
-        // What follows must not be seen before the odd version.
+        // The changes that follow must not be seen before the odd version.
         fence(Ordering::Release);
         Some(odd)
     }
 
-    /// The same, as soon as it is even.
+    /// Makes the version odd as soon as it is even, and returns it.
     #[cold]
     fn advance(&self, spot: Spot<'_>) -> u32 {
         let mut waiter = Waiter::default();
@@ -191,7 +195,7 @@ impl SlotHeap {
         }
     }
 
-    /// As [`try_advance`](SlotHeap::try_advance), where the lock is a byte of the page's header.
+    /// Makes the version odd where the lock is a byte of the page's header.
     #[cold]
     fn try_advance_byte(&self, at: u64) -> Option<u32> {
         let word = self.region().load(at);
@@ -209,8 +213,8 @@ impl SlotHeap {
         self.region().store(at, word & !LOCK_BYTE | u64::from(version) & LOCK_BYTE);
     }
 
-    /// Clears a record durably while `own` is held: its page is that one, or is taken for as long, or someone who has it
-    /// does it (section 4.2).
+    /// Clears a record durably while `own` is held: its page is that one, or is taken for as long, or its
+    /// holder does it (section 4.2).
     pub(super) fn clear_crossing(&self, own: &PageGuard<'_>, offset: Offset) -> Result<(), SlotError> {
         let clear = |guard: &PageGuard<'_>| Ok(self.clear(guard, offset).map(drop)?);
         let target = self.page_of(offset)?;
@@ -246,7 +250,7 @@ impl SlotHeap {
         let is_here = |offset: &Offset| self.chunks.page_of(*offset).is_some_and(|page| page.is(&own.page));
         let asked: Vec<Offset> = self.crossings.list.lock().iter().copied().filter(is_here).collect();
         for offset in asked {
-            // A record that cannot be read cannot be cleared either, by nobody; who asked is told by its next reader.
+            // A record that cannot be read cannot be cleared either; its next reader is told.
             let _ = self.clear(own, offset);
             self.crossings.remove(offset);
         }
@@ -256,7 +260,7 @@ impl SlotHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::slots::{RecordForm, SlotSettings};
+    use crate::heap::slots::{Neighbor, RecordForm, SlotSettings};
     use crate::heap::{Clock, ClockSettings};
     use crate::record::Certifier;
     use crate::space::{FormatOptions, FreeListKind, Space};
@@ -279,12 +283,15 @@ mod tests {
         let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
         let form = RecordForm::Fixed { key: 8, value: 8 };
         let settings = SlotSettings { lock, form, pages_per_block: 1, ..SlotSettings::default() };
-        let (heap, _) = SlotHeap::new(space, Certifier::new(&[1; 32]), clock, settings, 0).expect("settings");
+        let (heap, _) =
+            SlotHeap::new(&Neighbor::default(), space, Certifier::new(&[1; 32]), clock, settings, 0)
+                .expect("settings");
         heap.open_blocks().expect("room");
         heap
     }
 
-    /// Whether a reader that was held up between its two looks notices so many writes, the first of which deletes its record.
+    /// Whether a reader that was held up between its two looks notices so many writes, the first of which
+    /// deletes its record.
     fn notices(lock: LockKind, writes: u32) -> bool {
         let heap = heap(lock);
         let mut owner = heap.owner(0);
@@ -300,8 +307,8 @@ mod tests {
         !heap.is_unchanged(&page, version)
     }
 
-    /// The holder of a page may leave anything there meanwhile. A look at a key alone waits for it, as a read of the
-    /// record does.
+    /// The holder of a page may leave anything there meanwhile. A look at a key alone waits for it, as a read
+    /// of the record does.
     #[test]
     fn keys_are_not_looked_at_while_somebody_has_their_page() {
         for (lock, seed) in [LockKind::Dram32, LockKind::PageByte]

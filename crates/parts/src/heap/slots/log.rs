@@ -1,15 +1,8 @@
 //! Pages that are logs: records of any size (section 3.2.3).
 //!
-//! ```text
-//!        0        1        2        3        4        5        6        7
-//!    0 | lock    | kind   | zero            | tag                            |
-//!    8 | entry: length word (8) | sequence number (8) | key | value | zeros   |
-//!      | entry ...                                                           |
-//!      | zero word, unless the page is full                                  |
-//! ```
-//!
-//! An entry without its length word, and the zero word behind it, are made durable; then the length word is. So whoever walks
-//! the length words finds the end, and nothing that an earlier life has left can be taken for an entry.
+//! An entry without its length word, and the zero word behind it, are made durable; then the length word is.
+//! So a walk over the length words finds the end, and no leftover of an earlier life can be taken for an
+//! entry.
 
 use super::change::Cleared;
 use super::chunks::Page;
@@ -17,80 +10,94 @@ use super::error::Damage;
 use super::format::{ENTRY_HEAD, Entry, EntryKind, LOG_START, SET};
 use super::geometry::entry_len;
 use super::heap::SlotHeap;
-use super::place::{Content, Fence};
+use super::place::{Claim, Record};
 
-/// Puts together what stands behind the length word of an entry, and the zero word behind that, if there is room.
-fn assemble(scratch: &mut Vec<u8>, sequence: u64, key: &[u8], body: &[u8], room: u64) {
+/// Puts together what stands behind the length word of an entry, and the zero word behind that, if there is
+/// room.
+fn assemble(scratch: &mut Vec<u8>, record: Record<'_>, room: u64) {
     scratch.clear();
-    scratch.extend_from_slice(&sequence.to_le_bytes());
-    scratch.extend_from_slice(key);
-    scratch.extend_from_slice(body);
+    scratch.extend_from_slice(&record.sequence.to_le_bytes());
+    scratch.extend_from_slice(record.key);
+    scratch.extend_from_slice(record.value);
     let end = scratch.len().next_multiple_of(8);
     // The length word is 8 bytes of the entry that are not here.
     let zeros = if end as u64 + 8 < room { 8 } else { 0 };
     scratch.resize(end + zeros, 0);
 }
 
-impl SlotHeap {
-    /// Writes an entry at the end of the log of a page that is held, durably. `tail` is where, with `room` bytes from there.
-    pub(super) fn write_entry(
-        &self,
-        page: &Page<'_>,
-        scratch: &mut Vec<u8>,
-        (tail, room): (u64, u64),
-        content: Content<'_>,
-        mut ahead: impl FnMut(Fence),
-    ) {
-        let Content { kind, key, body, sequence } = content;
-        let entry = Entry { kind, key: key.len() as u64, body: body.len() as u64, set: true };
-        let at = page.at + tail;
+impl<'h> Claim<'h, '_> {
+    /// Writes an entry but its length word, without which it does not count; of one that continues, both
+    /// parts. Durable with the next fence.
+    #[inline]
+    pub(super) fn write_entry(&mut self, entry: &Entry, record: Record<'_>) {
+        let (heap, page) = (self.guard.heap(), &self.guard.page);
+        if entry.kind == EntryKind::Tombstone
+            && let Some(dead) = heap.chunks.dead(page.block)
+        {
+            dead.note_tombstone(entry.len(), record.sequence);
+        }
         // Before the fences, since a locked instruction behind one waits for it.
         page.state.add(entry.record_len());
-        assemble(scratch, sequence, key, body, room);
+        let (large, tail) = (page.state.is_large(), self.tail());
+        let room = heap.chunks.geometry.log_len(large) - tail;
+        if entry.kind == EntryKind::Continued {
+            let (next, next_room) = (self.next_page(), heap.chunks.geometry.page_size - LOG_START);
+            let buffer = &mut self.owner.pen.buffer;
+            heap.write_body(next.at + LOG_START, next_room, buffer, Record { key: &[], ..record });
+            heap.write_body(page.at + tail, room, buffer, Record { value: &[], ..record });
+            return;
+        }
+        heap.write_body(page.at + tail, room, &mut self.owner.pen.buffer, record);
+        self.owner.grow_tail(large, entry.len());
+    }
+
+    /// Writes the length word of an entry that is durable, so that it counts. Durable with the next fence.
+    #[inline]
+    pub(super) fn mark_entry(&mut self, entry: &Entry) {
+        let (region, page) = (self.guard.heap().region(), &self.guard.page);
+        if entry.kind == EntryKind::Continued {
+            // If only one of the words arrives, the part is garbage or its page looks empty; nobody appends
+            // to it after a crash.
+            let (next, part) = (self.next_page(), Entry { kind: EntryKind::Part, key: 0, ..*entry });
+            region.store(next.at + LOG_START, part.word(next.seed, next.place(FIRST_ENTRY)));
+            region.flush(next.at + LOG_START, 8);
+        }
+        let at = page.at + self.tail();
+        region.store(at, entry.word(page.seed, page.place(self.offset().position())));
+        region.flush(at, 8);
+    }
+
+    /// Where the entry stands in its page.
+    #[inline]
+    fn tail(&self) -> u64 {
+        u64::from(self.offset().position()) * 8
+    }
+
+    /// The page where the entry continues, which nobody has written to.
+    fn next_page(&self) -> Page<'h> {
+        self.guard.heap().next_page(&self.guard.page).expect("a claimed entry continues in its own block")
+    }
+}
+
+impl SlotHeap {
+    /// Writes what stands behind a length word, with `room` bytes from that word to the end of the page.
+    fn write_body(&self, at: u64, room: u64, scratch: &mut Vec<u8>, record: Record<'_>) {
+        assemble(scratch, record, room);
         self.region().write(at + 8, scratch);
         self.region().flush(at + 8, scratch.len() as u64);
-        ahead(Fence::OfRecord);
-        self.region().fence();
-        self.region().store(at, entry.word(page.seed, page.place((tail / 8) as u32)));
-        self.region().flush(at, 8);
-        ahead(Fence::OfMark);
-        self.region().fence();
     }
 
-    /// Writes a key at the end of the log of a page that is held, and its value as the first entry of the next page, which
-    /// nobody has written to. Durable when this returns.
-    pub(super) fn write_continued(
-        &self,
-        page: &Page<'_>,
-        next: &Page<'_>,
-        scratch: &mut Vec<u8>,
-        (tail, room): (u64, u64),
-        content: Content<'_>,
-    ) {
-        let Content { key, body, sequence, .. } = content;
-        let part = Entry { kind: EntryKind::Part, key: 0, body: body.len() as u64, set: true };
-        let head = Entry { kind: EntryKind::Continued, key: key.len() as u64, ..part };
-        let (at, part_at) = (page.at + tail, next.at + LOG_START);
-        page.state.add(head.record_len());
-        let pieces: [(u64, &[u8], &[u8], u64); 2] =
-            [(part_at, &[], body, self.chunks.geometry.page_size - LOG_START), (at, key, &[], room)];
-        for (at, key, body, room) in pieces {
-            assemble(scratch, sequence, key, body, room);
-            self.region().write(at + 8, scratch);
-            self.region().flush(at + 8, scratch.len() as u64);
-        }
-        self.region().fence();
-        // If only one of the words arrives, the part is garbage or its page looks empty; nobody appends to it after a crash.
-        self.region().store(part_at, part.word(next.seed, next.place((LOG_START / 8) as u32)));
-        self.region().flush(part_at, 8);
-        self.region().store(at, head.word(page.seed, page.place((tail / 8) as u32)));
-        self.region().persist(at, 8);
+    /// The page behind this one in its block, which is the first behind the last.
+    pub(super) fn next_page(&self, page: &Page<'_>) -> Option<Page<'_>> {
+        self.chunks.page(page.block, (page.page + 1) % self.chunks.geometry.pages)
     }
 
-    /// The entry at a position of a page, racing with whoever changes it. `Ok(None)` if the log has ended or never came so far.
+    /// The entry at a position of a page, racing with its changes. `Ok(None)` if the log has ended or never
+    /// came so far.
     ///
     /// # Errors
-    /// [`Damage`] if what stands there cannot be one. Who does not hold the page looks at its version first.
+    /// [`Damage`] if what stands there cannot be one. A caller that does not hold the page looks at its
+    /// version first.
     pub(super) fn read_entry(&self, page: &Page<'_>, position: u32) -> Result<Option<Entry>, Damage> {
         let (large, start) = (page.state.is_large(), u64::from(position) * 8);
         let len = self.chunks.geometry.log_len(large);
@@ -109,20 +116,8 @@ impl SlotHeap {
         }
     }
 
-    /// Copies key and body of an entry out, but for the first `skip` bytes of the key. Returns the sequence number.
-    pub(super) fn copy_entry(
-        &self,
-        page: &Page<'_>,
-        position: u32,
-        entry: &Entry,
-        skip: u64,
-        buffer: &mut Vec<u8>,
-    ) -> u64 {
-        buffer.clear();
-        self.append_entry(page, position, entry, skip, buffer)
-    }
-
-    /// The same behind what the buffer has.
+    /// Appends key and body of an entry to the buffer, except for the first `skip` bytes of the key. Returns the
+    /// sequence number.
     pub(super) fn append_entry(
         &self,
         page: &Page<'_>,
@@ -134,23 +129,22 @@ impl SlotHeap {
         let at = page.at + u64::from(position) * 8;
         let sequence = self.region().load(at + 8);
         self.region().append_racing(at + ENTRY_HEAD + skip, entry.key + entry.inline_body() - skip, buffer);
-        let next = (page.page + 1) % self.chunks.geometry.pages;
         if entry.kind == EntryKind::Continued
-            && let Some(next) = self.chunks.page(page.block, next)
+            && let Some(next) = self.next_page(page)
         {
             self.region().append_racing(next.at + LOG_START + ENTRY_HEAD, entry.body, buffer);
         }
         sequence
     }
 
-    /// Counts out the record of an entry of a page that is held; what remains is to clear its set bit. `None` if there is none or
-    /// that is clear.
+    /// Counts out the record of an entry of a page that is held; what remains is to clear its set bit. `None`
+    /// if there is none or that is clear.
     pub(super) fn count_out_entry(&self, page: &Page<'_>, position: u32) -> Result<Option<Cleared>, Damage> {
         let Some(entry) = self.read_entry(page, position)?.filter(|entry| entry.set) else {
             return Ok(None);
         };
         let at = page.at + u64::from(position) * 8;
-        // Nobody frees the block meanwhile: who does takes all its pages before.
+        // The block is not freed meanwhile: that takes all its pages before.
         page.state.remove(entry.record_len());
         Ok(Some(Cleared { at, word: self.region().load(at) & !SET }))
     }

@@ -2,12 +2,7 @@
 
 /// A record's place: block, page and position.
 ///
-/// ```text
-///   63                    19 18     16 15         0
-///  | block (45 bits)        | page (3) | position  |    the split between block and page lies at the pages of a block
-/// ```
-///
-/// The position is a slot, or an offset in the page in units of 8 bytes. Never all ones.
+/// The position, the lower 16 bits, is a slot, or an offset in the page in units of 8 bytes. Never all ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offset(u64);
 
@@ -15,7 +10,8 @@ const POSITION_BITS: u32 = 16;
 /// Fewest bits of a page number, as in the paper.
 const PAGE_BITS: u32 = 3;
 
-/// How many bits tell the pages of a block apart. Worked out once: it would be a good part of what finds a page.
+/// How many bits tell the pages of a block apart. Worked out once: it would be a good part of what finds a
+/// page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageBits(u32);
 
@@ -64,15 +60,11 @@ impl Offset {
     }
 }
 
-/// An offset and how long its record is, in one word: so whoever supersedes a record need not read it (PACMAN section 3.2).
+/// An offset and how long its record is, in one word: so a writer that supersedes a record need not read it
+/// (PACMAN section 3.2).
 ///
-/// ```text
-///   62 61          49 48            0
-///    | length (13)   | offset plus 1 |    length in units of 8 bytes, 0 where nobody has said
-/// ```
-///
-/// Of Viper's 45 bits for blocks 15 remain unused up to pools of 4 TiB at least; the paper's 16 bits of length, in units that
-/// records are aligned to, need 13.
+/// Of Viper's 45 bits for blocks 15 remain unused up to pools of 4 TiB at least; the paper's 16 bits of
+/// length, in units that records are aligned to, need 13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizedOffset {
     /// Where the record is.

@@ -1,17 +1,8 @@
 //! Values that take more than a block: they fill blocks of their own (section 3.2.3, "overflow pages").
 //!
-//! ```text
-//!        0        1        2        3        4        5        6        7
-//!    0 | lock    | kind 3 | zero            | tag                            |
-//!    8 | sequence number of the record                                       |
-//!   16 | bytes of the value, to the end of the block                         |
-//!
-//! body of the record's entry: length of the value (8) | block (8) | block (8) | ...
-//! ```
-//!
-//! The blocks are durable before the entry that names them, and free after it is durably clear; so an entry that is set always
-//! finds its value, and blocks that none names belong to a write or a deletion that a crash cut off: recovery frees them.
-//! Reclamation moves the entry alone.
+//! The blocks are durable before the entry that names them, and free after it is durably clear; so an entry
+//! that is set always finds its value, and blocks that none names belong to a write or a deletion that a
+//! crash cut off: recovery frees them. Reclamation moves the entry alone.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
@@ -20,6 +11,7 @@ use super::geometry::Geometry;
 use super::heap::SlotHeap;
 use super::offset::Offset;
 use super::owner::{Owner, Reach};
+use super::place::Record;
 
 /// The body of an entry whose value fills these blocks.
 pub(super) fn descriptor(len: u64, blocks: &[u64]) -> Vec<u8> {
@@ -50,32 +42,22 @@ impl Geometry {
 }
 
 impl SlotHeap {
-    /// Writes a value to blocks of its own. Nothing names them yet, and they are durable with the next fence, which the entry
-    /// that does has before its length word.
-    pub(super) fn write_overflow(
-        &self,
-        owner: &mut Owner,
-        value: &[u8],
-        sequence: u64,
-    ) -> Result<Vec<u64>, SlotError> {
-        let mut blocks = Vec::new();
-        for piece in value.chunks(self.chunks.geometry.overflow_capacity() as usize) {
-            self.write_piece(owner, piece, sequence, &mut blocks)
-                .inspect_err(|_| self.free_overflow(&blocks))?;
+    /// Writes the value of a record to blocks of its own, and returns the length of the body that will name
+    /// them. Nothing names them yet, and they are durable with the next fence, which is due before the length
+    /// word of the entry that does.
+    #[cold]
+    pub(super) fn write_overflow(&self, owner: &mut Owner, record: Record<'_>) -> Result<u64, SlotError> {
+        for piece in record.value.chunks(self.chunks.geometry.overflow_capacity() as usize) {
+            self.write_piece(owner, piece, record.sequence)
+                .map_err(|error| self.abandon_overflow(owner, error))?;
         }
-        Ok(blocks)
+        Ok(self.chunks.geometry.descriptor_len(record.value.len() as u64))
     }
 
     /// Fills another block. Durable with the next fence.
-    fn write_piece(
-        &self,
-        owner: &mut Owner,
-        piece: &[u8],
-        sequence: u64,
-        blocks: &mut Vec<u64>,
-    ) -> Result<(), SlotError> {
+    fn write_piece(&self, owner: &mut Owner, piece: &[u8], sequence: u64) -> Result<(), SlotError> {
         let (block, _) = self.take_block(owner.draw(), Reach::Put)?;
-        blocks.push(block);
+        owner.overflow.push(block);
         self.prepare(block, BlockKind::Overflow)?;
         let page = self.page_at(block, 0)?;
         page.state.set_state(BlockState::Overflow);
@@ -85,6 +67,13 @@ impl SlotHeap {
         Ok(())
     }
 
+    /// Frees the blocks of a value whose entry finds no place, and hands the error on.
+    #[cold]
+    pub(super) fn abandon_overflow(&self, owner: &mut Owner, error: SlotError) -> SlotError {
+        self.free_overflow(&std::mem::take(&mut owner.overflow));
+        error
+    }
+
     /// Frees blocks of a value that nothing names any more, durably.
     pub(super) fn free_overflow(&self, blocks: &[u64]) {
         if blocks.is_empty() {
@@ -92,7 +81,7 @@ impl SlotHeap {
         }
         blocks.iter().for_each(|block| self.mark_free(*block));
         self.region().fence();
-        // Who still reads the value looks at the page of its entry, which has changed.
+        // A reader of the value looks at the page of its entry, which has changed.
         self.supply.offer(blocks.iter().copied());
     }
 
@@ -118,7 +107,7 @@ impl SlotHeap {
         entry: &Entry,
     ) -> Result<(u64, Vec<u64>), Damage> {
         let mut bytes = Vec::new();
-        let sequence = self.copy_entry(page, position, entry, 0, &mut bytes);
+        let sequence = self.append_entry(page, position, entry, 0, &mut bytes);
         let damaged = Damage { what: "the blocks of a value", offset: page.at + u64::from(position) * 8 };
         let body = bytes.get(entry.key as usize..).unwrap_or_default();
         let (len, blocks) = parse(body, &self.chunks.geometry).ok_or(damaged)?;

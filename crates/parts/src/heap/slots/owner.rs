@@ -6,6 +6,7 @@ use super::format::{BlockKind, LOG_START};
 use super::geometry::Geometry;
 use super::heap::SlotHeap;
 use super::pen::Pen;
+use crate::sync::SpinGuard;
 
 /// Where a client writes next.
 #[derive(Debug)]
@@ -76,8 +77,8 @@ impl Reach {
     }
 }
 
-/// A client's place to write: its own block, and one for records that take most of a block. To be given back by
-/// [`SlotHeap::leave`]; if it is dropped instead, nobody writes to its blocks before the next open.
+/// A client's place to write: its own block, and one for records that take most of a block. To be given back
+/// by [`SlotHeap::leave`]; if it is dropped instead, nobody writes to its blocks before the next open.
 #[derive(Debug)]
 #[must_use = "its blocks are to be left"]
 pub struct Owner {
@@ -87,12 +88,33 @@ pub struct Owner {
     place: Option<Place>,
     large: Option<Place>,
     taken: u64,
-    pen: Pen,
+    pub(super) pen: Pen,
+    /// Blocks of a value that no entry names yet.
+    pub(super) overflow: Vec<u64>,
 }
 
 impl Owner {
+    fn new(seed: u64, reach: Reach) -> Owner {
+        let (pen, overflow) = (Pen::default(), Vec::new());
+        Owner { random: seed, reach, hot: false, place: None, large: None, taken: 0, pen, overflow }
+    }
+
+    /// An owner that tombstones share.
+    pub(super) fn of_last_resort() -> Owner {
+        Owner::new(0, Reach::Delete)
+    }
+
+    #[inline]
     fn slot(&mut self, large: bool) -> &mut Option<Place> {
         if large { &mut self.large } else { &mut self.place }
+    }
+
+    /// An entry of so many bytes stands at the end of the log that it writes to.
+    #[inline]
+    pub(super) fn grow_tail(&mut self, large: bool, len: u64) {
+        if let Some(place) = self.slot(large) {
+            place.tail += len;
+        }
     }
 
     /// The next of a sequence of numbers that the seed determines.
@@ -113,10 +135,10 @@ impl Owner {
 }
 
 impl SlotHeap {
-    /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are begun.
+    /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are
+    /// begun.
     pub fn owner(&self, seed: u64) -> Owner {
-        let (reach, hot, pen) = (Reach::Put, false, Pen::default());
-        Owner { random: seed, reach, hot, place: None, large: None, taken: 0, pen }
+        Owner::new(seed, Reach::Put)
     }
 
     /// A place to write for the hot records of a client.
@@ -124,18 +146,17 @@ impl SlotHeap {
         Owner { hot: true, ..self.owner(seed) }
     }
 
-    /// A place for the tombstones of all who have found no other.
-    pub(super) fn last_resort() -> Owner {
-        let (reach, hot, pen) = (Reach::Delete, false, Pen::default());
-        Owner { random: 0, reach, hot, place: None, large: None, taken: 0, pen }
+    /// A place for the tombstones of clients that have found no other, locked.
+    pub fn last_resort(&self) -> SpinGuard<'_, Owner> {
+        self.supply.last_resort.lock()
     }
 
     /// A place to write for a cleaner, which gets at the reserve.
     pub fn cleaner(&self, seed: u64) -> Owner {
-        Owner { reach: Reach::Move, ..self.owner(seed) }
+        Owner::new(seed, Reach::Move)
     }
 
-    /// Leaves an owner's blocks to whoever needs one next.
+    /// Leaves an owner's blocks to the next client that needs one.
     pub fn leave(&self, owner: Owner) {
         for place in [owner.place, owner.large].into_iter().flatten() {
             let Some(block) = self.chunks.block(place.block) else { continue };
@@ -150,26 +171,24 @@ impl SlotHeap {
 
     /// Leaves the block where tombstones go that have found no other.
     pub fn leave_last_resort(&self) {
-        self.leave(std::mem::replace(&mut *self.supply.last_resort.lock(), SlotHeap::last_resort()));
+        self.leave(std::mem::replace(&mut *self.last_resort(), Owner::of_last_resort()));
     }
 
     /// The page that the owner writes to, of another block if it has none.
     ///
-    /// Inlined, so that what it answers stays in registers: through memory it is stored by words and fetched by several at once,
-    /// for which these stores would have to leave the processor first.
+    /// Inlined, so that its answer stays in registers; see the head of `place`.
     #[inline(always)]
     pub(super) fn page_for<'h, 'o>(
         &'h self,
         owner: &'o mut Owner,
         large: bool,
-    ) -> Result<(Page<'h>, &'o mut Place, &'o mut Pen), SlotError> {
+    ) -> Result<(Page<'h>, &'o mut Place), SlotError> {
         if owner.slot(large).is_none() {
             self.begin_block(owner, large)?;
         }
-        let Owner { place, large: larger, pen, .. } = owner;
-        let place = if large { larger } else { place }.as_mut().expect("it was put there if there was none");
+        let place = owner.slot(large).as_mut().expect("it was put there if there was none");
         let page = self.page_at(place.block, place.page(self.chunks.geometry.pages))?;
-        Ok((page, place, pen))
+        Ok((page, place))
     }
 
     /// Gives an owner a block to write to.
@@ -191,7 +210,8 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// A block that another client has left with room in it, for records that are hot or not, if that is asked.
+    /// A block that another client has left with room in it, for records that are hot or not, if that is
+    /// asked.
     fn take_left(&self, large: bool, hot: Option<bool>) -> Option<Place> {
         let mut left = self.supply.left.lock();
         let is_one = |place: &Place| place.large == large && hot.is_none_or(|hot| place.hot == hot);

@@ -1,9 +1,10 @@
 //! The page that an owner is filling, written a whole cache line at a time.
 //!
-//! A store to a line that is not in the cache waits until the line has been read, and its flush takes another way to the medium.
-//! A line that is written whole by non-temporal stores does neither: so records, and the bits that make them count, are written
-//! with the rest of their lines. The owner knows that rest, because it wrote it; it is kept in DRAM, and holds as long as the
-//! version of the page says that nobody else has changed the page.
+//! A store to a line that is not in the cache waits until the line has been read, and its flush takes another
+//! way to the medium. A line that is written whole by non-temporal stores does neither: so records, and the
+//! bits that make them count, are written with the rest of their lines. The owner knows that rest, because it
+//! wrote it; it is kept in DRAM, and holds as long as the version of the page says that nobody else has
+//! changed the page.
 
 use super::geometry::{FreeSlot, SEQUENCE, SlotShape};
 use super::locks::PageGuard;
@@ -71,7 +72,8 @@ impl Pen {
         Some(u64::from_le_bytes(*word))
     }
 
-    /// Writes a record to a slot behind which nothing counts up to the end of its last line. Durable after the next fence.
+    /// Writes a record to a slot behind which nothing counts up to the end of its last line. Durable after
+    /// the next fence.
     #[inline]
     pub(super) fn write(
         &mut self,

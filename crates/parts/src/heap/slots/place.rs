@@ -1,73 +1,55 @@
-//! Placing records, and the guard between a record's being durable and its being the only one (section 4.2).
+//! Placing records (section 4.2): a claimed place, and what a put does to it.
+//!
+//! [`SlotHeap::claim`] finds room and holds the page. The caller then takes these steps, so that the order of
+//! a put stands where the put is:
+//!
+//! | step | durable behind it |
+//! |---|---|
+//! | [`write`](Claim::write), fence | the record, which does not count yet |
+//! | [`mark`](Claim::mark), fence | that it counts |
+//! | [`release_old`](Claim::release_old), once the index names the record | that the old record does not |
+//! | drop | nothing: the page is let go |
+//!
+//! Two properties of the processor decide what a caller does between the steps:
+//! - A locked instruction behind a fence waits until the fence has ended. So a caller takes its locks before
+//!   `write`. Stores that a fence is to cover too, and prefetches, go between a step and its fence: to find
+//!   memory takes as long as a fence, and before the stores of the record it would hold them back.
+//! - A load that takes in more than one earlier store waits until these have left the processor, behind a
+//!   fence until that has ended. So a claim is made where it stays, by functions that are inlined, and is
+//!   used by reference: a move would store it by words and load it by several.
 
+use super::chunks::Page;
 use super::error::SlotError;
-use super::format::EntryKind;
-use super::geometry::entry_len;
+use super::format::{Entry, EntryKind};
+use super::geometry::{FreeSlot, entry_len};
 use super::heap::SlotHeap;
 use super::locks::PageGuard;
 use super::offset::{Offset, SizedOffset};
+use super::overflow::descriptor;
 use super::owner::Owner;
 
-/// A record that is durable and that nobody can find yet. Its page is locked until this drops: the caller publishes the
-/// offset, then lets the old record go, if there was one, and drops this. Or it sees to it that whoever looks for the key publishes it
-/// first, and drops this then, not before: somebody who has an offset of an earlier record in this place could read it.
+/// A place for one record, in a page that is held until this drops. Nobody can find the record before the
+/// caller publishes its offset. A caller that leaves that to somebody else holds the page until every reader
+/// of the key would publish it first: a reader with an older offset of this place may read it as soon as the
+/// page is free.
 ///
-/// Meanwhile the caller must not read, place or delete through the heap: it could wait for the page that it holds.
+/// Meanwhile the caller must not read, place or delete through the heap, which could wait for this page.
 /// [`SlotHeap::key_is`] does not wait.
-#[must_use = "the record is to be published, or withdrawn"]
-pub struct Placed<'h> {
-    heap: &'h SlotHeap,
+#[must_use = "the record is to be written, marked and published, or withdrawn"]
+pub struct Claim<'h, 'o> {
     pub(super) guard: PageGuard<'h>,
-    offset: Offset,
-    /// Bytes of it; none if its value fills blocks of its own.
-    len: u64,
+    pub(super) owner: &'o mut Owner,
+    sized: SizedOffset,
+    form: Form,
 }
 
-impl Placed<'_> {
-    /// Where the record is.
-    #[inline]
-    pub fn offset(&self) -> Offset {
-        self.offset
-    }
-
-    /// Where, with its length.
-    #[inline]
-    pub fn sized(&self) -> SizedOffset {
-        SizedOffset::new(self.offset, self.len)
-    }
-
-    /// Lets the record go that this one has replaced in the index: durably, when this returns. Whoever takes an offset
-    /// out of the index lets it go, and nobody else, once.
-    ///
-    /// # Errors
-    /// [`SlotError::Damaged`] if there is no record.
-    pub fn release_old(&self, old: Offset) -> Result<(), SlotError> {
-        let blocks = self.heap.overflow_of(old)?;
-        self.heap.clear_crossing(&self.guard, old)?;
-        self.heap.free_overflow(&blocks);
-        Ok(())
-    }
-
-    /// Lets the record go that this one, with the number `by`, has replaced or deleted, where it is [known](SlotHeap::knows_dead)
-    /// what is dead: notes that, and nothing else. `len` is that of the old record.
-    ///
-    /// The page is held until then. Others may write tombstones to the same block, and leave it as done as soon as they have had
-    /// the page; whoever then asks what holds the tombstones there back must be told of this one.
-    #[inline]
-    pub fn note_old_dead(self, old: Offset, len: u64, by: u64) {
-        self.heap.note_dead(old, len, by);
-    }
-
-    /// Takes the record back, durably when this returns: it was not published.
-    ///
-    /// # Errors
-    /// [`SlotError::Damaged`] if it is no longer what was written.
-    pub fn withdraw(self) -> Result<(), SlotError> {
-        let blocks = self.heap.overflow_of(self.offset)?;
-        self.heap.clear(&self.guard, self.offset)?;
-        self.heap.free_overflow(&blocks);
-        Ok(())
-    }
+/// What the record will be in its page.
+#[derive(Clone, Copy)]
+enum Form {
+    /// A slot, with the word of the bitset that has its bit.
+    Slot { bits: u64 },
+    /// An entry of a log, which may continue on the next page.
+    Entry(Entry),
 }
 
 /// A record that is to be placed.
@@ -75,64 +57,103 @@ impl Placed<'_> {
 pub struct Record<'a> {
     /// Its key.
     pub key: &'a [u8],
-    /// Its value.
+    /// Its value; nothing for a tombstone.
     pub value: &'a [u8],
     /// Its sequence number.
     pub sequence: u64,
 }
 
-/// The fences of a record that is placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fence {
-    /// That behind the record.
-    OfRecord,
-    /// That behind the bit, or the word, that makes it count.
-    OfMark,
-}
-
-/// What a caller does while its record is placed.
-pub trait Steps<'h> {
-    /// What it answers behind the last fence; where speed matters, a word at most. Several would be stored there, and a load that takes
-    /// in several of them waits until the fence has ended.
-    type Outcome;
-
-    /// Called before the first store of the record, once there is room for it, in a page that is held: takes locks, since one behind a
-    /// fence waits for it. It must not wait for pages.
-    fn lock(&mut self);
-
-    /// Called behind the stores of the record, and again behind that of its mark, ahead of the fence of each: stores what that is
-    /// to cover too, and does what needs no lock, which passes while the stores are under way. `placed` is where the record will be.
-    /// For a record that continues on the next page both calls come before its stores.
-    ///
-    /// To find memory that is needed later takes as long as a fence; asked for before the stores it would hold them back.
-    fn ahead(&mut self, fence: Fence, placed: SizedOffset);
-
-    /// Called behind the last fence. What it does without a lock, the processor does while the fences are under way.
-    fn publish(&mut self, placed: Placed<'h>) -> Self::Outcome;
-}
-
-/// Nothing but to have the record.
-pub struct Alone;
-
-impl<'h> Steps<'h> for Alone {
-    type Outcome = Placed<'h>;
-
-    fn lock(&mut self) {}
-
-    fn ahead(&mut self, _fence: Fence, _placed: SizedOffset) {}
-
-    fn publish(&mut self, placed: Placed<'h>) -> Placed<'h> {
-        placed
+impl Claim<'_, '_> {
+    /// Where the record is.
+    #[inline]
+    pub fn offset(&self) -> Offset {
+        self.sized.offset
     }
-}
 
-/// What stands in an entry of a log.
-#[derive(Clone, Copy)]
-pub(super) struct Content<'a> {
-    pub(super) kind: EntryKind,
-    pub(super) key: &'a [u8],
-    pub(super) body: &'a [u8],
-    pub(super) sequence: u64,
+    /// Where the record is, with its length; without, if its value fills blocks of its own.
+    #[inline]
+    pub fn sized(&self) -> SizedOffset {
+        self.sized
+    }
+
+    /// Writes the record for which the place was claimed. Durable with the next fence.
+    #[inline(always)]
+    pub fn write(&mut self, record: Record<'_>) {
+        match self.form {
+            Form::Slot { bits } => {
+                let free = FreeSlot { slot: self.offset().position(), bits };
+                self.guard.heap().write_slot(&self.guard, &mut self.owner.pen, free, record);
+            }
+            Form::Entry(entry) if entry.kind == EntryKind::Overflow => {
+                let blocks = std::mem::take(&mut self.owner.overflow);
+                let value = &descriptor(record.value.len() as u64, &blocks);
+                self.write_entry(&entry, Record { value, ..record });
+            }
+            Form::Entry(entry) => self.write_entry(&entry, record),
+        }
+    }
+
+    /// Lets the record count, which is durable. That is durable with the next fence.
+    #[inline(always)]
+    pub fn mark(&mut self) {
+        match self.form {
+            Form::Slot { bits } => {
+                let free = FreeSlot { slot: self.offset().position(), bits };
+                self.guard.heap().mark_slot(&self.guard, &mut self.owner.pen, free);
+            }
+            Form::Entry(entry) => self.mark_entry(&entry),
+        }
+    }
+
+    /// Writes the record and lets it count, durably, for a caller with nothing to do in between.
+    #[inline]
+    pub fn persist(&mut self, record: Record<'_>) {
+        self.write(record);
+        self.persist_mark();
+    }
+
+    /// Makes a record that was written count, durably.
+    #[inline]
+    fn persist_mark(&mut self) {
+        self.guard.heap().region().fence();
+        self.mark();
+        self.guard.heap().region().fence();
+    }
+
+    /// Releases the record that this one has replaced in the index, durably. The caller that took an offset
+    /// out of the index releases it, and nobody else, once.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if there is no record.
+    pub fn release_old(&self, old: Offset) -> Result<(), SlotError> {
+        let heap = self.guard.heap();
+        let blocks = heap.overflow_of(old)?;
+        heap.clear_crossing(&self.guard, old)?;
+        heap.free_overflow(&blocks);
+        Ok(())
+    }
+
+    /// Notes that this record, with the number `by`, has replaced or deleted an old one of `len` bytes, where
+    /// it is [known](SlotHeap::knows_dead) what is dead. Nothing is written to the old record.
+    ///
+    /// The page is held meanwhile: others may write tombstones to the same block and leave it as done as soon
+    /// as they get the page, and a cleaner then asks what holds the tombstones there back.
+    #[inline]
+    pub fn note_old_dead(&self, old: Offset, len: u64, by: u64) {
+        self.guard.heap().note_dead(old, len, by);
+    }
+
+    /// Takes the record back, durably: it was not published.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if it is no longer what was written.
+    pub fn withdraw(&self) -> Result<(), SlotError> {
+        let heap = self.guard.heap();
+        let blocks = heap.overflow_of(self.offset())?;
+        heap.clear(&self.guard, self.offset())?;
+        heap.free_overflow(&blocks);
+        Ok(())
+    }
 }
 
 impl SlotHeap {
@@ -162,160 +183,163 @@ impl SlotHeap {
         }
     }
 
-    /// Blocks that [`place`](SlotHeap::place) needs at most for a record, if the owner has no room for it.
+    /// Blocks that [`claim`](SlotHeap::claim) needs at most for a record, if the owner has no room for it.
     pub fn blocks_for(&self, key: u64, value: u64) -> u64 {
         let overflows = self.shape().is_none() && self.home_of(key, value) == Some(Home::Overflow);
         1 + if overflows { value.div_ceil(self.chunks.geometry.overflow_capacity()) } else { 0 }
     }
 
-    /// Writes a record, durably when this returns: for two fences and, seldom, those of a new block. The sequence numbers of
-    /// a key must rise in the order in which its records are published, so they are drawn under a lock of the key.
+    /// Claims a place for a record of a [size that fits](SlotHeap::check_size): a slot, an entry of a log,
+    /// one that continues on the next page, or one whose value fills blocks of its own, which are written
+    /// here. The sequence numbers of a key must rise in the order in which its records are published, so they
+    /// are drawn under a lock of the key.
     ///
     /// # Errors
-    /// [`SlotError::Full`] if no block is left, [`SlotError::WrongSize`] or [`SlotError::Unfit`] if the record has no
-    /// place in this heap.
-    pub fn place(
-        &self,
-        owner: &mut Owner,
+    /// [`SlotError::Full`] if no block is left, [`SlotError::Unfit`] if no page can ever hold the record.
+    #[inline(always)]
+    pub fn claim<'h, 'o>(
+        &'h self,
+        owner: &'o mut Owner,
+        record: Record<'_>,
+    ) -> Result<Claim<'h, 'o>, SlotError> {
+        if self.shape().is_some() {
+            return self.claim_slot(owner, record.sequence);
+        }
+        let (key, value) = (record.key.len() as u64, record.value.len() as u64);
+        // One call for all kinds of entries: a claim that a function out of line returned would have to be
+        // copied.
+        let (kind, body) = match self.home_of(key, value).ok_or(SlotError::Unfit { key, value })? {
+            Home::Block => (EntryKind::Plain, value),
+            Home::Overflow => (EntryKind::Overflow, self.write_overflow(owner, record)?),
+        };
+        self.claim_entry(owner, kind, (key, body), record.sequence)
+    }
+
+    /// Claims a place for a tombstone, which says that a key was deleted. Where an owner finds no room, there
+    /// is [some](SlotHeap::last_resort) for tombstones alone.
+    ///
+    /// # Errors
+    /// [`SlotError::Full`] if no block is left.
+    #[inline]
+    pub fn claim_tombstone<'h, 'o>(
+        &'h self,
+        owner: &'o mut Owner,
+        key: &[u8],
+        sequence: u64,
+    ) -> Result<Claim<'h, 'o>, SlotError> {
+        self.claim_entry(owner, EntryKind::Tombstone, (key.len() as u64, 0), sequence)
+    }
+
+    /// Places a record, durably, for a caller with nothing to do between the steps.
+    ///
+    /// # Errors
+    /// As for [`check_size`](SlotHeap::check_size) and [`claim`](SlotHeap::claim).
+    pub fn place<'h, 'o>(
+        &'h self,
+        owner: &'o mut Owner,
         key: &[u8],
         value: &[u8],
         sequence: u64,
-    ) -> Result<Placed<'_>, SlotError> {
-        self.place_with(owner, Record { key, value, sequence }, &mut Alone)
-    }
-
-    /// As [`place`](SlotHeap::place), with what the caller does at its [steps](Steps).
-    ///
-    /// # Errors
-    /// As for [`place`](SlotHeap::place).
-    #[inline]
-    pub fn place_with<'h, S: Steps<'h>>(
-        &'h self,
-        owner: &mut Owner,
-        record: Record<'_>,
-        steps: &mut S,
-    ) -> Result<S::Outcome, SlotError> {
-        let Record { key, value, sequence } = record;
+    ) -> Result<Claim<'h, 'o>, SlotError> {
         self.check_size(key.len() as u64, value.len() as u64)?;
-        if self.shape().is_some() {
-            return self.place_slot(owner, record, steps);
-        }
-        if self.home_of(key.len() as u64, value.len() as u64) != Some(Home::Overflow) {
-            let content = Content { kind: EntryKind::Plain, key, body: value, sequence };
-            return self.place_entry(owner, content, steps);
-        }
-        let blocks = self.write_overflow(owner, value, sequence)?;
-        let body = super::overflow::descriptor(value.len() as u64, &blocks);
-        let head = Content { kind: EntryKind::Overflow, key, body: &body, sequence };
-        self.place_entry(owner, head, steps).inspect_err(|_| self.free_overflow(&blocks))
+        let record = Record { key, value, sequence };
+        let mut claim = self.claim(owner, record)?;
+        claim.persist(record);
+        Ok(claim)
     }
 
-    /// Writes that a key was deleted, durably when this returns, as [`place_with`](SlotHeap::place_with) writes a record. Where
-    /// the owner finds no room, there is some for tombstones alone.
-    ///
-    /// # Errors
-    /// As for [`place`](SlotHeap::place).
-    pub fn place_tombstone_with<'h, S: Steps<'h>>(
+    /// Places a copy of an entry of a log, durably. Its body is copied as it is: both name the same blocks,
+    /// if they name any.
+    pub(super) fn place_copy<'h, 'o>(
         &'h self,
-        owner: &mut Owner,
-        key: &[u8],
+        owner: &'o mut Owner,
+        kind: EntryKind,
+        copy: Record<'_>,
+    ) -> Result<Claim<'h, 'o>, SlotError> {
+        let kind = if kind == EntryKind::Overflow { kind } else { EntryKind::Plain };
+        let lens = (copy.key.len() as u64, copy.value.len() as u64);
+        let mut claim = self.claim_entry(owner, kind, lens, copy.sequence)?;
+        if let Form::Entry(entry) = claim.form {
+            claim.write_entry(&entry, copy);
+        }
+        claim.persist_mark();
+        Ok(claim)
+    }
+
+    /// Claims a free slot.
+    #[inline(always)]
+    fn claim_slot<'h, 'o>(&'h self, owner: &'o mut Owner, sequence: u64) -> Result<Claim<'h, 'o>, SlotError> {
+        loop {
+            let (page, _) = self.page_for(owner, false)?;
+            let guard = self.lock(page);
+            if let Some(FreeSlot { slot, bits }) = self.free_slot(&guard, &mut owner.pen) {
+                let sized = SizedOffset::new(self.offset_in(&guard.page, slot), 0);
+                return Ok(Claim { guard, owner, sized, form: Form::Slot { bits } });
+            }
+            drop(guard);
+            self.turn_page(owner, false, sequence);
+        }
+    }
+
+    /// Claims the end of the log of a page, or of a block that is one page if no page can hold the entry.
+    #[inline(always)]
+    fn claim_entry<'h, 'o>(
+        &'h self,
+        owner: &'o mut Owner,
+        kind: EntryKind,
+        (key, body): (u64, u64),
         sequence: u64,
-        steps: &mut S,
-    ) -> Result<S::Outcome, SlotError> {
-        let tombstone = Content { kind: EntryKind::Tombstone, key, body: &[], sequence };
-        match self.place_entry(owner, tombstone, steps) {
-            Err(SlotError::Full { .. }) => {
-                self.place_entry(&mut self.supply.last_resort.lock(), tombstone, steps)
-            }
-            placed => placed,
-        }
+    ) -> Result<Claim<'h, 'o>, SlotError> {
+        let mut entry = Entry { kind, key, body, set: true };
+        let (guard, tail, _) = match self.room_for(owner, &mut entry, sequence, |page| self.lock(page), || ())
+        {
+            Ok(room) => room,
+            Err(error) => return Err(self.abandon_overflow(owner, error)),
+        };
+        let told = if kind == EntryKind::Overflow { 0 } else { entry.record_len() };
+        let sized = SizedOffset::new(self.offset_in(&guard.page, (tail / 8) as u32), told);
+        Ok(Claim { guard, owner, sized, form: Form::Entry(entry) })
     }
 
-    #[inline]
-    fn place_slot<'h, S: Steps<'h>>(
+    /// The page where an owner's next entry goes, as `hold` holds it, where its log ends, and the room from
+    /// there. An entry that does not fit may be made one that continues on the next page, to which the owner
+    /// goes on then. Otherwise `leave` is called, and the owner takes another page.
+    #[inline(always)]
+    pub(super) fn room_for<'h, H>(
         &'h self,
         owner: &mut Owner,
-        record: Record<'_>,
-        steps: &mut S,
-    ) -> Result<S::Outcome, SlotError> {
+        entry: &mut Entry,
+        sequence: u64,
+        hold: impl Fn(Page<'h>) -> H,
+        mut leave: impl FnMut(),
+    ) -> Result<(H, u64, u64), SlotError> {
+        let geometry = &self.chunks.geometry;
+        let large = !geometry.fits(false, entry.len());
         loop {
-            let (page, _, pen) = self.page_for(owner, false)?;
-            let guard = self.lock(page);
-            if let Some(free) = self.free_slot(&guard, pen) {
-                steps.lock();
-                let placed = self.placed(guard, free.slot, 0);
-                let sized = placed.sized();
-                self.write_slot(&placed.guard, pen, free, record, |fence| steps.ahead(fence, sized));
-                return Ok(steps.publish(placed));
+            let (page, place) = self.page_for(owner, large)?;
+            let held = hold(page);
+            let (tail, room) = place.tail(geometry);
+            if entry.len() <= room {
+                return Ok((held, tail, room));
             }
-            drop(guard);
-            self.turn_page(owner, false, record.sequence);
-        }
-    }
-
-    /// Writes an entry to the log of a page, or of a block that is one page if no page can hold it.
-    pub(super) fn place_entry<'h, S: Steps<'h>>(
-        &'h self,
-        owner: &mut Owner,
-        content: Content<'_>,
-        steps: &mut S,
-    ) -> Result<S::Outcome, SlotError> {
-        let Content { kind, key, body, sequence } = content;
-        let len = entry_len(key.len() as u64, body.len() as u64);
-        let large = !self.chunks.geometry.fits(false, len);
-        loop {
-            let (page, place, pen) = self.page_for(owner, large)?;
-            let guard = self.lock(page);
-            let (tail, room) = place.tail(&self.chunks.geometry);
-            let position = (tail / 8) as u32;
-            if len <= room {
-                steps.lock();
-                if kind == EntryKind::Tombstone
-                    && let Some(dead) = self.chunks.dead(guard.page.block)
-                {
-                    dead.note_tombstone(len, sequence);
-                }
-                let told = if kind == EntryKind::Overflow { 0 } else { len };
-                let placed = self.placed(guard, position, told);
-                let (page, sized) = (&placed.guard.page, placed.sized());
-                let ahead = |fence| steps.ahead(fence, sized);
-                self.write_entry(page, &mut pen.buffer, (tail, room), content, ahead);
-                place.tail += len;
-                return Ok(steps.publish(placed));
-            }
-            let pages = self.chunks.geometry.pages;
-            if let Some(parts) = self.parts(&content, large, room)
-                && place.step_with(pages, parts.next)
+            let part = entry_len(0, entry.body);
+            let may_continue = entry.kind == EntryKind::Plain && !large && entry.body > 0;
+            if may_continue
+                && entry_len(entry.key, 0) <= room
+                && geometry.fits(false, part)
+                && place.step_with(geometry.pages, part)
             {
-                let next = self.page_at(place.block, (guard.page.page + 1) % pages)?;
-                steps.lock();
-                let placed = self.placed(guard, position, parts.here + parts.next);
-                for fence in [Fence::OfRecord, Fence::OfMark] {
-                    steps.ahead(fence, placed.sized());
-                }
-                self.write_continued(&placed.guard.page, &next, &mut pen.buffer, (tail, room), content);
-                return Ok(steps.publish(placed));
+                entry.kind = EntryKind::Continued;
+                return Ok((held, tail, room));
             }
-            drop(guard);
+            drop(held);
+            leave();
             self.turn_page(owner, large, sequence);
         }
     }
 
-    /// The lengths of the entries of a record whose value may continue on the next page, with so much room on this one.
-    pub(super) fn parts(&self, content: &Content<'_>, large: bool, room: u64) -> Option<Parts> {
-        let here = entry_len(content.key.len() as u64, 0);
-        let next = entry_len(0, content.body.len() as u64);
-        let may_continue = content.kind == EntryKind::Plain && !large && !content.body.is_empty();
-        let fits = here <= room && self.chunks.geometry.fits(false, next);
-        (may_continue && fits).then_some(Parts { here, next })
-    }
-
-    fn placed<'h>(&'h self, guard: PageGuard<'h>, position: u32, len: u64) -> Placed<'h> {
-        let offset = Offset::new(guard.page.block, guard.page.page, position, self.chunks.geometry.page_bits);
-        Placed { heap: self, guard, offset, len }
-    }
-
     /// Where a record of these sizes goes, if anywhere.
+    #[inline]
     fn home_of(&self, key: u64, value: u64) -> Option<Home> {
         let geometry = &self.chunks.geometry;
         if key == 0 || key > super::settings::MAX_KEY {
@@ -327,12 +351,6 @@ impl SlotHeap {
         let body = geometry.descriptor_len(value);
         geometry.fits(true, entry_len(key, body)).then_some(Home::Overflow)
     }
-}
-
-/// Bytes of the two entries of a record whose value continues on the next page.
-pub(super) struct Parts {
-    pub(super) here: u64,
-    pub(super) next: u64,
 }
 
 /// Where a record stands.

@@ -1,7 +1,7 @@
 //! Reading without a lock (section 4.3): copy, and look whether the page has changed meanwhile.
 //!
-//! Bytes are copied out, since they may change under any reference. What is copied while the page changes may be anything; it
-//! is only believed, and only called damaged, once the version has been found unchanged.
+//! Bytes are copied out, since they may change under any reference. A copy made while the page changes may be
+//! anything. It is only believed, and only called damaged, once the version has been found unchanged.
 
 use super::chunks::Page;
 use super::error::{Damage, SlotError};
@@ -25,6 +25,19 @@ pub struct SlotRecord<'b> {
     pub sequence: u64,
 }
 
+/// What stands at an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// Its sequence number.
+    pub sequence: u64,
+    /// Bytes that it takes of its block.
+    pub len: u64,
+    /// A key was deleted by it.
+    pub is_tombstone: bool,
+    /// Its value fills blocks of its own.
+    pub has_blocks: bool,
+}
+
 /// A record in a buffer.
 pub(super) struct Copied {
     pub(super) key: u64,
@@ -32,10 +45,11 @@ pub(super) struct Copied {
 }
 
 impl SlotHeap {
-    /// Reads the record at an offset that the index gave. `None` if there is none any more: the caller asks the index again.
+    /// Reads the record at an offset that the index gave. `None` if there is none any more: the caller asks
+    /// the index again.
     ///
-    /// Blocks are reused, so the caller stays pinned to its epoch from its look at the index on; and it compares the key,
-    /// since a slot may have been given to another one.
+    /// Blocks are reused, so the caller stays pinned to its epoch from its look at the index on; and it
+    /// compares the key, since a slot may have been given to another one.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if what is there cannot be a record.
@@ -52,8 +66,9 @@ impl SlotHeap {
         }))
     }
 
-    /// Reads the value of the record at an offset that the index gave, if that is one of `key`, and tells whether it is. `None`
-    /// if there is no record any more: the caller, who is pinned as for [`read`](SlotHeap::read), asks the index again.
+    /// Reads the value of the record at an offset that the index gave, if that is one of `key`, and tells
+    /// whether it is. `None` if there is no record any more: the caller, who is pinned as for
+    /// [`read`](SlotHeap::read), asks the index again.
     ///
     /// # Errors
     /// As for [`read`](SlotHeap::read).
@@ -76,8 +91,8 @@ impl SlotHeap {
         })
     }
 
-    /// Whether the record at an offset that the index gave is one of `key`. `None` if there is no record any more, as for
-    /// [`read_value`](SlotHeap::read_value); its value is not looked at.
+    /// Whether the record at an offset that the index gave is one of `key`. `None` if there is no record any
+    /// more, as for [`read_value`](SlotHeap::read_value); its value is not looked at.
     ///
     /// # Errors
     /// As for [`read`](SlotHeap::read).
@@ -89,8 +104,8 @@ impl SlotHeap {
         })
     }
 
-    /// Reads the key of the record at an offset that the index gave, and tells whether there is a record; its value is not looked
-    /// at. The caller is pinned as for [`read`](SlotHeap::read).
+    /// Reads the key of the record at an offset that the index gave, and tells whether there is a record; its
+    /// value is not looked at. The caller is pinned as for [`read`](SlotHeap::read).
     ///
     /// # Errors
     /// As for [`read`](SlotHeap::read).
@@ -104,7 +119,8 @@ impl SlotHeap {
         })
     }
 
-    /// Where the key of the record at a position of a page stands, and its bytes; `None` if there is no record.
+    /// Where the key of the record at a position of a page stands, and its bytes; `None` if there is no
+    /// record.
     pub(super) fn key_of_record(&self, page: &Page<'_>, position: u32) -> Result<Option<(u64, u64)>, Damage> {
         if let Some(shape) = &self.chunks.geometry.shape {
             let is_there = self.is_slot_set(page, position) == Some(true);
@@ -136,9 +152,9 @@ impl SlotHeap {
         }
     }
 
-    /// Whether the record at this offset has this key. Does not wait for whoever has the page, so it may be asked with a
-    /// [`Placed`](super::Placed) record at hand, or by an index under its own lock. The answer is right if the index names the
-    /// offset all the while.
+    /// Whether the record at this offset has this key. Does not wait for the page, so it may be asked with a
+    /// a [`Claim`](super::Claim) at hand, or by an index under its own lock. The answer is right if the index
+    /// names the offset all the while.
     #[inline]
     pub fn key_is(&self, offset: Offset, key: &[u8]) -> bool {
         self.chunks.page_of(offset).is_some_and(|page| self.has_key(&page, offset.position(), key))
@@ -189,8 +205,8 @@ impl SlotHeap {
         }
     }
 
-    /// Copies a record out that may be changing, but for its first `skip` bytes, which are of its key. `Ok(None)` if there is
-    /// none.
+    /// Copies a record out that may be changing, but for its first `skip` bytes, which are of its key.
+    /// `Ok(None)` if there is none.
     #[inline]
     pub(super) fn copy_record(
         &self,
@@ -213,7 +229,8 @@ impl SlotHeap {
         if entry.key < skip {
             return Ok(None);
         }
-        let sequence = self.copy_entry(page, position, &entry, skip, buffer);
+        buffer.clear();
+        let sequence = self.append_entry(page, position, &entry, skip, buffer);
         if entry.kind == EntryKind::Overflow {
             let (len, blocks) = self.read_descriptor(page, position, &entry)?;
             buffer.truncate((entry.key - skip) as usize);
@@ -221,6 +238,33 @@ impl SlotHeap {
         }
         let is_record = !matches!(entry.kind, EntryKind::Part | EntryKind::Tombstone);
         Ok(is_record.then_some(Copied { key: entry.key, sequence }))
+    }
+
+    /// What stands at an offset, if something does that is marked.
+    ///
+    /// # Errors
+    /// [`SlotError::Damaged`] if that cannot be.
+    pub fn stands(&self, offset: Offset) -> Result<Option<Stands>, SlotError> {
+        let page = self.page_of(offset)?;
+        if let Some(shape) = &self.chunks.geometry.shape {
+            let at = page.at + shape.slot(offset.position()) + shape.sequence_at;
+            let is_set = self.is_slot_set(&page, offset.position()) == Some(true);
+            let sequence = is_set.then(|| self.region().load(at));
+            let len = shape.size;
+            return Ok(sequence.map(|sequence| Stands {
+                sequence,
+                len,
+                is_tombstone: false,
+                has_blocks: false,
+            }));
+        }
+        let entry = self.read_entry(&page, offset.position())?;
+        Ok(entry.filter(|entry| entry.set && entry.kind != EntryKind::Part).map(|entry| Stands {
+            sequence: self.region().load(page.at + u64::from(offset.position()) * 8 + 8),
+            len: entry.record_len(),
+            is_tombstone: entry.kind == EntryKind::Tombstone,
+            has_blocks: entry.kind == EntryKind::Overflow,
+        }))
     }
 
     /// What the header of a page says that its block is for, if it is one of this page.

@@ -1,20 +1,23 @@
-//! Getting free space back (section 4.6): the records of a block move together with others, and the block is free.
+//! Getting free space back (section 4.6): the records of a block move together with others, and the block is
+//! free.
 //!
-//! Every record moves as a client would insert it again: placed, made durable, published in place of the old one, and the old
-//! one cleared durably before the page of the new one is unlocked. So at no time does a crash find more of a key than two
-//! copies with one sequence number, and no deletion of the new copy can leave the old one behind.
+//! Every record moves as a client would insert it again: placed, made durable, published in place of the old
+//! one, and the old one cleared durably before the page of the new one is unlocked. So at no time does a
+//! crash find more of a key than two copies with one sequence number, and no deletion of the new copy can
+//! leave the old one behind.
 //!
-//! A record that the index no longer names at this place is left alone: whoever took it out of the index lets it go, and
-//! until then its block is not free. So nobody ever clears a slot that has been given to another record.
+//! A record that the index no longer names at this place is left alone. The writer that took it out of the
+//! index lets it go, and until then its block is not free. So no slot is cleared that has been given to
+//! another record.
 
 use super::chunks::BlockState;
 use super::error::SlotError;
-use super::format::EntryKind;
+use super::format::{Entry, EntryKind};
 use super::heap::SlotHeap;
 use super::log::FIRST_ENTRY;
 use super::offset::Offset;
 use super::owner::Owner;
-use super::place::{Alone, Content, Placed};
+use super::place::{Claim, Record};
 use super::{blocks::FreedBlock, locks::PageGuard};
 
 /// A record that has a new place, for the index.
@@ -40,39 +43,56 @@ pub enum Reclaimed {
 }
 
 impl SlotHeap {
-    /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint` makes the index
-    /// name the new place of a record if it still names the old one, and says whether it did; it must not wait for pages.
+    /// Moves the records of a [victim](SlotHeap::victim) to the cleaner's own block and frees it. `repoint`
+    /// makes the index name the new place of a record if it still names the old one, and says whether it did;
+    /// it must not wait for pages.
     ///
     /// # Errors
-    /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be read. What has
-    /// been moved stays moved.
+    /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be
+    /// read. What has been moved stays moved.
     pub fn reclaim(
         &self,
         cleaner: &mut Owner,
         block: u64,
         mut repoint: impl FnMut(Moved<'_>) -> bool,
     ) -> Result<Reclaimed, SlotError> {
-        let state = self.page_at(block, 0)?.state;
         let mut kept = 0;
-        let pages = if state.is_large() { 1 } else { self.chunks.geometry.pages };
-        for number in 0..pages {
+        for number in 0..self.pages_of(block)? {
             let guard = self.lock(self.page_at(block, number)?);
             let moved = match self.shape() {
                 Some(_) => self.move_slots(&guard, cleaner, &mut repoint),
                 None => self.move_entries(&guard, cleaner, &mut repoint),
             };
-            kept += moved.inspect_err(|error| {
-                let is_damaged = matches!(error, SlotError::Damaged { .. });
-                state.set_state(if is_damaged { BlockState::Damaged } else { BlockState::Idle });
-            })?;
+            kept += moved.inspect_err(|error| self.leave_victim(block, error))?;
         }
-        if kept > 0 {
-            state.set_state(BlockState::Idle);
-            return Ok(Reclaimed::Kept);
+        Ok(self.end_victim(block, kept > 0))
+    }
+
+    /// Pages of a block: one if its pages are one.
+    pub(super) fn pages_of(&self, block: u64) -> Result<u32, SlotError> {
+        let is_large = self.page_at(block, 0)?.state.is_large();
+        Ok(if is_large { 1 } else { self.chunks.geometry.pages })
+    }
+
+    /// Marks a victim as free, durably, unless records of it stay.
+    pub(super) fn end_victim(&self, block: u64, keeps_some: bool) -> Reclaimed {
+        if keeps_some {
+            if let Some(state) = self.chunks.block(block) {
+                state.set_state(BlockState::Idle);
+            }
+            return Reclaimed::Kept;
         }
         self.mark_free(block);
         self.region().fence();
-        Ok(Reclaimed::Freed(FreedBlock(block)))
+        Reclaimed::Freed(FreedBlock(block))
+    }
+
+    /// Leaves a victim as it is: there is no room to move records to, or they cannot be read.
+    pub(super) fn leave_victim(&self, block: u64, error: &SlotError) {
+        let is_damaged = matches!(error, SlotError::Damaged { .. });
+        if let Some(state) = self.chunks.block(block) {
+            state.set_state(if is_damaged { BlockState::Damaged } else { BlockState::Idle });
+        }
     }
 
     /// Moves what a page of slots has. Returns how many records stay.
@@ -106,39 +126,42 @@ impl SlotHeap {
         let mut kept = 0;
         while let Some(entry) = self.read_entry(&guard.page, position)? {
             if entry.set && entry.kind != EntryKind::Part {
-                let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
-                let (key, body) = record.split_at(entry.key as usize);
-                let kind = match entry.kind {
-                    EntryKind::Overflow => EntryKind::Overflow,
-                    _ => EntryKind::Plain,
-                };
-                let content = Content { kind, key, body, sequence };
-                let placed = self.place_entry(cleaner, content, &mut Alone)?;
-                kept += u32::from(!self.exchange(
-                    guard,
-                    position,
-                    (key, entry.record_len()),
-                    &placed,
-                    repoint,
-                )?);
+                kept +=
+                    u32::from(!self.move_entry(guard, position, &entry, cleaner, repoint, &mut record)?);
             }
             position = SlotHeap::behind(position, &entry);
         }
         Ok(kept)
     }
 
-    /// Lets the new copy of a record count in place of the old one, or takes it back. Whichever goes, the blocks that a value
-    /// fills stay with the other.
-    pub(super) fn exchange(
+    /// Moves one entry; `false` if it stays.
+    pub(super) fn move_entry(
+        &self,
+        guard: &PageGuard<'_>,
+        position: u32,
+        entry: &Entry,
+        cleaner: &mut Owner,
+        repoint: &mut impl FnMut(Moved<'_>) -> bool,
+        record: &mut Vec<u8>,
+    ) -> Result<bool, SlotError> {
+        record.clear();
+        let sequence = self.append_entry(&guard.page, position, entry, 0, record);
+        let (key, value) = record.split_at(entry.key as usize);
+        let placed = self.place_copy(cleaner, entry.kind, Record { key, value, sequence })?;
+        self.exchange(guard, position, (key, entry.record_len()), &placed, repoint)
+    }
+
+    /// Lets the new copy of a record count in place of the old one, or takes it back. Whichever goes, the
+    /// blocks that a value fills stay with the other.
+    fn exchange(
         &self,
         guard: &PageGuard<'_>,
         position: u32,
         (key, len): (&[u8], u64),
-        placed: &Placed<'_>,
+        placed: &Claim<'_, '_>,
         repoint: &mut impl FnMut(Moved<'_>) -> bool,
     ) -> Result<bool, SlotError> {
-        let (block, page) = (guard.page.block, guard.page.page);
-        let from = Offset::new(block, page, position, self.chunks.geometry.page_bits);
+        let from = self.offset_in(&guard.page, position);
         let moved = repoint(Moved { key, from, to: placed.offset(), len });
         if moved {
             self.clear(guard, from)?;

@@ -1,22 +1,23 @@
 //! Finding all records again (section 4.7): after a crash and after a close alike.
 //!
-//! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of a key counts,
-//! and [discards](SlotHeap::discard) the others; then the blocks are [opened](SlotHeap::open_blocks). Locks and owners are of
-//! the run that is over and do not matter; those in pages are [reset](SlotHeap::reset_locks) once nothing was
-//! found damaged, since a pool that is refused stays as it is. Everything may be cut off by a crash and done
-//! again: until the end nothing changes but these, marks of records that do not count, and blocks without
-//! records that become free.
+//! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of
+//! a key counts, and [discards](SlotHeap::discard) the others; then the blocks are
+//! [opened](SlotHeap::open_blocks). Locks and owners are of the run that is over and do not matter; those in
+//! pages are [reset](SlotHeap::reset_locks) once nothing was found damaged, since a pool that is refused
+//! stays as it is. Everything may be cut off by a crash and done again: until the end nothing changes but
+//! these, marks of records that do not count, and blocks without records that become free.
 //!
-//! What recovery has read it makes durable before anyone acts on it: after a crash of the process alone, marks and updated
-//! words may still be in the processor's cache.
+//! Recovery makes durable what it has read before anyone acts on it: after a crash of the process alone,
+//! marks and updated words may still be in the processor's cache.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, EntryKind, LOCK_BYTE, LOG_START};
+use super::format::{BlockKind, Entry, EntryKind, LOCK_BYTE, LOG_START};
 use super::geometry::Geometry;
 use super::heap::{Location, SlotHeap};
 use super::log::FIRST_ENTRY;
 use super::offset::{Offset, SizedOffset};
+use super::read::Stands;
 use super::settings::LockKind;
 use crate::sync::atomic::Ordering;
 use quipu_medium::LINE;
@@ -30,8 +31,6 @@ pub struct FoundSlot<'a> {
     pub location: Location,
     /// Its key.
     pub key: &'a [u8],
-    /// Bytes of its value.
-    pub value_len: u64,
     /// Bytes that it takes of its page.
     pub len: u64,
     /// It has no value: its key was deleted.
@@ -41,6 +40,12 @@ pub struct FoundSlot<'a> {
 }
 
 impl FoundSlot<'_> {
+    /// What stands there.
+    pub fn stands(&self) -> Stands {
+        let FoundSlot { location, len, is_tombstone, has_blocks, .. } = *self;
+        Stands { sequence: location.sequence, len, is_tombstone, has_blocks }
+    }
+
     /// Where it is, with its length.
     pub fn sized(&self) -> SizedOffset {
         SizedOffset::new(self.location.offset, if self.has_blocks { 0 } else { self.len })
@@ -53,53 +58,52 @@ impl SlotHeap {
         self.supply.allocated()
     }
 
-    /// Passes every record of these blocks to `found`; of one key there may be several. Others may scan other blocks at
-    /// the same time. What was found is durable when this returns, so nobody acts on it before.
+    /// Passes every record of these blocks to `found`; of one key there may be several. Others may scan other
+    /// blocks at the same time. What was found is durable when this returns, so nobody acts on it before.
     ///
     /// Returns what is damaged; the rest of a damaged page is passed over.
     pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in blocks {
-            let Some(first) = self.chunks.page(block, 0) else { continue };
-            match self.was_used(block) {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(damage) => {
-                    damages.push(damage);
-                    first.state.set_state(BlockState::Damaged);
-                    continue;
-                }
-            }
+            let Some(state) = self.chunks.block(block) else { continue };
             let before = damages.len();
-            let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
-            first.state.set_kind(kind);
-            first.state.set_state(match kind {
-                BlockKind::Free => BlockState::Free,
-                BlockKind::Overflow => BlockState::Overflow,
-                BlockKind::Pages | BlockKind::Large => BlockState::Idle,
-            });
-            if first.state.state() == BlockState::Idle {
-                let pages = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
-                for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
-                    let mut count = |record: FoundSlot<'_>| {
-                        page.state.add(record.len);
-                        if let Some(dead) = self.chunks.dead(block) {
-                            dead.found(&record);
-                        }
-                        found(record);
-                    };
-                    damages.extend(self.scan_page(&page, kind, &mut count).err());
-                }
+            match self.was_used(block) {
+                Ok(true) => damages.extend(self.scan_used(block, &mut found)),
+                Ok(false) => continue,
+                Err(damage) => damages.push(damage),
             }
             if damages.len() > before {
-                first.state.set_state(BlockState::Damaged);
-            }
-            let geometry = &self.chunks.geometry;
-            for page in (0..geometry.pages).filter_map(|page| self.chunks.page(block, page)) {
-                self.region().flush(page.at, geometry.page_size);
+                state.set_state(BlockState::Damaged);
             }
         }
         self.region().fence();
+        damages
+    }
+
+    /// Notes what a block that was used is for, and passes its records to `found`. Durable with the next fence.
+    fn scan_used(&self, block: u64, found: &mut impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
+        let Some(first) = self.chunks.page(block, 0) else { return Vec::new() };
+        let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
+        first.state.set_kind(kind);
+        first.state.set_state(match kind {
+            BlockKind::Free => BlockState::Free,
+            BlockKind::Overflow => BlockState::Overflow,
+            BlockKind::Pages | BlockKind::Large => BlockState::Idle,
+        });
+        let mut damages = Vec::new();
+        if first.state.state() == BlockState::Idle {
+            damages = self.scan_pages(block, kind, &mut |page, record| {
+                page.state.add(record.len);
+                if let Some(dead) = self.chunks.dead(block) {
+                    dead.found(&record);
+                }
+                found(record);
+            });
+        }
+        let geometry = &self.chunks.geometry;
+        for page in self.chunks.pages(block, geometry.pages) {
+            self.region().flush(page.at, geometry.page_size);
+        }
         damages
     }
 
@@ -114,7 +118,7 @@ impl SlotHeap {
             return Ok(true);
         }
         let words = shape.map_or(1, |shape| shape.bitset_words);
-        for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
+        for page in self.chunks.pages(block, pages) {
             let is_empty =
                 (0..words).all(|word| self.region().load(page.at + LOG_START + 8 * u64::from(word)) == 0);
             if self.kind_of(&page) != Some(BlockKind::Pages) || !is_empty {
@@ -124,8 +128,8 @@ impl SlotHeap {
         Ok(false)
     }
 
-    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what is damaged. Nobody
-    /// writes meanwhile.
+    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what
+    /// is damaged. Nobody writes meanwhile.
     pub fn verify(&self, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in 0..self.blocks() {
@@ -137,17 +141,13 @@ impl SlotHeap {
                 _ => continue,
             }
             let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
-            let pages = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
             let (before, mut live, mut bytes) = (damages.len(), 0, 0);
-            for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
-                let mut live_only = |record: FoundSlot<'_>| {
-                    if !self.is_dead(&page, record.location.offset.position()) {
-                        (live, bytes) = (live + 1, bytes + record.len);
-                        found(record);
-                    }
-                };
-                damages.extend(self.scan_page(&page, kind, &mut live_only).err());
-            }
+            damages.extend(self.scan_pages(block, kind, &mut |page, record| {
+                if !self.is_dead(page, record.location.offset.position()) {
+                    (live, bytes) = (live + 1, bytes + record.len);
+                    found(record);
+                }
+            }));
             if damages.len() == before && (live, bytes) != (first.state.live(), first.state.bytes()) {
                 damages.push(Damage { what: "the count of what a block holds", offset: first.at });
             }
@@ -155,8 +155,9 @@ impl SlotHeap {
         damages
     }
 
-    /// Whether the block of an offset is one whose records a [scan](SlotHeap::scan) has found: not a free one, which may be
-    /// given away, nor part of a value. For who holds an index against the records before the blocks are opened.
+    /// Whether the block of an offset is one whose records a [scan](SlotHeap::scan) has found: not a free
+    /// one, which may be given away, nor part of a value. For a recovery that compares an index with the
+    /// records before the blocks are opened.
     pub fn holds_records(&self, offset: Offset) -> bool {
         self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
     }
@@ -173,7 +174,7 @@ impl SlotHeap {
             let kind = self.kind_of(&first);
             let has_headers = matches!(kind, Some(BlockKind::Free | BlockKind::Pages));
             let pages = if has_headers { self.chunks.geometry.pages } else { 1 };
-            for page in (0..pages).filter_map(|page| self.chunks.page(block, page)) {
+            for page in self.chunks.pages(block, pages) {
                 let word = self.region().load(page.at);
                 let is_taken = !(word & LOCK_BYTE).is_multiple_of(2);
                 if is_taken {
@@ -181,6 +182,19 @@ impl SlotHeap {
                 }
             }
         }
+    }
+
+    /// Passes every record of a block of this kind to `found`. Returns what is damaged; the rest of a damaged
+    /// page is passed over.
+    fn scan_pages(
+        &self,
+        block: u64,
+        kind: BlockKind,
+        found: &mut impl FnMut(&Page<'_>, FoundSlot<'_>),
+    ) -> Vec<Damage> {
+        let count = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
+        let mut scan = |page: Page<'_>| self.scan_page(&page, kind, &mut |record| found(&page, record)).err();
+        self.chunks.pages(block, count).filter_map(&mut scan).collect()
     }
 
     fn scan_page(
@@ -193,14 +207,14 @@ impl SlotHeap {
             return Err(Damage { what: "the header of a page", offset: page.at });
         }
         let mut record = Vec::new();
-        let at = |position| Offset::new(page.block, page.page, position, self.chunks.geometry.page_bits);
+        let at = |position| self.offset_in(page, position);
         if let Some(shape) = self.shape() {
             for slot in self.set_slots(page)? {
                 let sequence = self.copy_slot(page, slot, 0, &mut record);
                 let location = Location { offset: at(slot), sequence };
                 let key = &record[..shape.key as usize];
-                let (value_len, len) = (shape.value, shape.size);
-                found(FoundSlot { location, key, value_len, len, is_tombstone: false, has_blocks: false });
+                let (is_tombstone, has_blocks) = (false, false);
+                found(FoundSlot { location, key, len: shape.size, is_tombstone, has_blocks });
             }
             return Ok(());
         }
@@ -213,24 +227,23 @@ impl SlotHeap {
             }
             if entry.set && entry.kind != EntryKind::Part {
                 let has_blocks = entry.kind == EntryKind::Overflow;
-                let value_len = match entry.kind {
-                    EntryKind::Overflow => self.name_blocks(page, position)?,
-                    _ => entry.body,
-                };
-                let sequence = self.copy_entry(page, position, &entry, 0, &mut record);
+                if has_blocks {
+                    self.name_blocks(page, position, &entry)?;
+                }
+                record.clear();
+                let sequence = self.append_entry(page, position, &entry, 0, &mut record);
                 let location = Location { offset: at(position), sequence };
                 let (key, len) = (&record[..entry.key as usize], entry.record_len());
-                found(FoundSlot { location, key, value_len, len, is_tombstone, has_blocks });
+                found(FoundSlot { location, key, len, is_tombstone, has_blocks });
             }
             position = SlotHeap::behind(position, &entry);
         }
         Ok(())
     }
 
-    /// Notes that the blocks of a value are named. Returns the value's length.
-    fn name_blocks(&self, page: &Page<'_>, position: u32) -> Result<u64, Damage> {
-        let Some(entry) = self.read_entry(page, position)? else { return Ok(0) };
-        let (len, blocks) = self.read_descriptor(page, position, &entry)?;
+    /// Notes that the blocks of a value are named.
+    fn name_blocks(&self, page: &Page<'_>, position: u32, entry: &Entry) -> Result<(), Damage> {
+        let (_, blocks) = self.read_descriptor(page, position, entry)?;
         // A block that is named twice would be given away twice.
         if blocks.iter().collect::<BTreeSet<_>>().len() < blocks.len() {
             return Err(Damage { what: "the blocks of a value", offset: page.at + u64::from(position) * 8 });
@@ -238,11 +251,12 @@ impl SlotHeap {
         for block in blocks.iter().filter_map(|block| self.chunks.block(*block)) {
             block.named.store(true, Ordering::Release);
         }
-        Ok(len)
+        Ok(())
     }
 
-    /// Lets go a record that recovery found and that [does not count](SlotHeap::supersedes) beside `winner`, or not at all,
-    /// durably. To be called after all scans and before [`open_blocks`](SlotHeap::open_blocks), by one thread for each key.
+    /// Lets go a record that recovery found and that [does not count](SlotHeap::supersedes) beside `winner`,
+    /// or not at all, durably. To be called after all scans and before
+    /// [`open_blocks`](SlotHeap::open_blocks), by one thread for each key.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if the loser is no record.
@@ -258,8 +272,8 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// Ends recovery: blocks without records become free, durably, and clients may ask for blocks from now on. Also makes room
-    /// in a new heap.
+    /// Ends recovery: blocks without records become free, durably, and clients may ask for blocks from now
+    /// on. Also makes room in a new heap.
     ///
     /// # Errors
     /// [`SlotError::Space`] if the disk is full and the heap is new.
@@ -293,8 +307,8 @@ impl SlotHeap {
         self.fill_reserve()
     }
 
-    /// The blocks below `next` that nobody uses: those that are free or were never used, and those whose records are gone but
-    /// which are not marked as free yet.
+    /// The blocks below `next` that nobody uses: those that are free or were never used, and those whose
+    /// records are gone but which are not marked as free yet.
     fn unused_blocks(&self, next: u64) -> (Vec<u64>, Vec<u64>) {
         let (mut free, mut gone) = (Vec::new(), Vec::new());
         for number in 0..next {

@@ -6,7 +6,8 @@ use quipu_medium::sim::sched;
 use quipu_medium::sim::{Image, SimArena, Snapshot};
 use quipu_medium::{Pages, Region};
 use quipu_parts::heap::slots::{
-    Alone, Batch, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap, SlotSettings, SlotTechniques, Victim,
+    Batch, Neighbor, Owner, Reclaimed, Record, SizedOffset, SlotError, SlotHeap, SlotSettings,
+    SlotTechniques, Victim,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::Certifier;
@@ -38,7 +39,8 @@ fn marked_in(snapshot: &Snapshot, image: &Image) -> Marked {
     let (space, found) = Space::open(rebooted).expect("the pool opens");
     let certifier = Certifier::new(space.superblock().secret());
     let clock = Clock::resume(&space, ClockSettings { block: 1000, handful: 4 }, found.superblock_copy_lost);
-    let (heap, damages) = SlotHeap::new(space, certifier, clock, pacman(), RESERVE).expect("settings");
+    let (heap, damages) =
+        SlotHeap::new(&Neighbor::default(), space, certifier, clock, pacman(), RESERVE).expect("settings");
     assert_eq!(damages, []);
     let mut marked = Marked::new();
     let damages =
@@ -58,7 +60,10 @@ fn put(heap: &SlotHeap, owner: &mut Owner, number: u64, len: usize) -> SizedOffs
 }
 
 fn delete(heap: &SlotHeap, owner: &mut Owner, number: u64, sequence: u64) -> SizedOffset {
-    heap.place_tombstone_with(owner, &number.to_be_bytes(), sequence, &mut Alone).expect("room").sized()
+    let key = &number.to_be_bytes();
+    let mut claim = heap.claim_tombstone(owner, key, sequence).expect("room");
+    claim.persist(Record { key, value: &[], sequence });
+    claim.sized()
 }
 
 /// Fills the owner's block, so that nobody writes to it any more, with what is dead at once.
@@ -101,7 +106,7 @@ fn what_is_dead_stays_marked_and_is_not_collected() {
     assert_eq!(marked(&region), [(1, false), (2, false), (3, false), (4, false)]);
     fill(&heap, &mut owner, 100);
     let _ = begin(&heap, &mut batch);
-    let numbers: Vec<_> = batch.records().map(|record| record.sequence).collect();
+    let numbers: Vec<_> = batch.records().map(|(_, record)| record.sequence).collect();
     assert_eq!(numbers[..3], [1, 3, 4]);
     assert!(!numbers.contains(&2));
 }
@@ -129,12 +134,12 @@ fn copies_count_when_all_of_them_are_durable_and_not_before() {
     heap.settle_copies();
     let both = marked(&region).len();
     assert_eq!(of_keys(marked(&region)).len(), 2 * originals.len(), "originals and copies");
-    for record in batch.records() {
+    for (key, record) in batch.records() {
         let copy = record.to.expect("it was copied");
         assert_ne!(copy.offset, record.from.offset);
         let mut buffer = Vec::new();
         let found = heap.read(copy.offset, &mut buffer).expect("sound").expect("a record");
-        assert_eq!((found.key, found.sequence), (record.key, record.sequence));
+        assert_eq!((found.key, found.sequence), (key, record.sequence));
         assert!(heap.note_dead(record.from.offset, record.len, record.sequence));
     }
     free(&heap, &victim, &mut cleaner);
@@ -159,10 +164,10 @@ fn a_copy_that_has_lost_is_gone_before_its_original() {
     delete(&heap, &mut owner, 1, 500);
     heap.note_dead(first.offset, first.told_len().expect("short"), 500);
     heap.reveal(&batch);
-    let lost = batch.records().find(|record| record.sequence == 1).and_then(|record| record.to);
+    let lost = batch.records().find(|(_, record)| record.sequence == 1).and_then(|(_, record)| record.to);
     heap.void(lost.expect("it was copied")).expect("sound");
     heap.settle_copies();
-    for record in batch.records().filter(|record| record.sequence != 1) {
+    for (_, record) in batch.records().filter(|(_, record)| record.sequence != 1) {
         heap.note_dead(record.from.offset, record.len, record.sequence);
     }
     let ones = |region: &Region| marked(region).iter().filter(|(number, _)| *number == 1).count();
@@ -347,7 +352,7 @@ fn a_tombstone_that_was_at_work_when_somebody_looked_does_not_go() {
                 }
                 heap.copy(&mut cleaner, &mut batch).expect("room");
                 heap.reveal(&batch);
-                for tombstone in batch.records() {
+                for (_, tombstone) in batch.records() {
                     heap.note_tombstone_gone(tombstone.from);
                 }
                 heap.settle_copies();
@@ -376,7 +381,7 @@ fn a_record_that_is_released_does_not_hide_a_batch_that_is_revealed() {
         fill(&heap, &mut owner, 100);
         let _victim = begin(&heap, &mut batch);
         heap.copy(&mut cleaner, &mut batch).expect("room");
-        let to = batch.records().next().and_then(|record| record.to).expect("it was copied");
+        let to = batch.records().next().and_then(|(_, record)| record.to).expect("it was copied");
         let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![
             Box::new(|| {
                 let placed = heap.place(&mut other, &1u64.to_be_bytes(), b"new", 200).expect("room");

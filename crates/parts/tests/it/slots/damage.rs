@@ -3,7 +3,7 @@
 use super::support::{CLOCK, Random, fixed, heap, recover, region, value, variable};
 use quipu_medium::Region;
 use quipu_parts::heap::Clock;
-use quipu_parts::heap::slots::{Damage, Offset, SlotError, SlotHeap, SlotSettings};
+use quipu_parts::heap::slots::{Damage, Neighbor, Offset, SlotError, SlotHeap, SlotSettings};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{Space, ZoneId};
 
@@ -157,7 +157,8 @@ fn no_bytes_make_a_heap_panic() {
             let Ok((space, _)) = Space::open(region.clone()) else { continue };
             let certifier = Certifier::new(space.superblock().secret());
             let clock = Clock::resume(&space, CLOCK, false);
-            let (heap, _) = SlotHeap::new(space, certifier, clock, settings, 1).expect("settings");
+            let (heap, _) =
+                SlotHeap::new(&Neighbor::default(), space, certifier, clock, settings, 1).expect("settings");
             let mut found = Vec::new();
             heap.scan(0..heap.blocks(), |record| found.push(record.location.offset));
             heap.open_blocks().expect("room");

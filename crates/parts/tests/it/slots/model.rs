@@ -156,7 +156,7 @@ fn every_slot_of_a_block_is_used() {
         let placed = heap.place(&mut owner, &number.to_le_bytes(), &[0; 8], number).expect("room");
         assert_eq!(placed.offset().block(PageBits::of(2)), 0, "slot {number}");
     }
-    assert_eq!(heap.room_of_block(0), (0, 2 * 169 * 24));
+    assert_eq!(heap.usage().block_bytes, 2 * 169 * 24);
     let next = heap.place(&mut owner, &[1; 8], &[0; 8], 999).expect("room").offset();
     assert_eq!(next.block(PageBits::of(2)), 1);
 }

@@ -4,7 +4,8 @@ use quipu_medium::sim::SimOptions;
 use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::slots::{
-    Damage, FoundSlot, Location, Offset, Owner, Reclaimed, RecordForm, SlotError, SlotHeap, SlotSettings,
+    Damage, FoundSlot, Location, Neighbor, Offset, Owner, Reclaimed, RecordForm, SlotError, SlotHeap,
+    SlotSettings,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::Certifier;
@@ -49,7 +50,8 @@ pub fn heap(region: &Region, zone_size: u64, settings: SlotSettings, reserve: us
     let space = space(region, zone_size);
     let certifier = Certifier::new(space.superblock().secret());
     let clock = Clock::resume(&space, CLOCK, false);
-    let (heap, damages) = SlotHeap::new(space, certifier, clock, settings, reserve).expect("settings");
+    let (heap, damages) =
+        SlotHeap::new(&Neighbor::default(), space, certifier, clock, settings, reserve).expect("settings");
     assert!(damages.is_empty());
     heap.open_blocks().expect("room");
     heap
@@ -70,7 +72,8 @@ pub fn recover(region: &Region, settings: SlotSettings, reserve: usize) -> Recov
     let (space, found) = Space::open(region.clone()).expect("the pool opens");
     let certifier = Certifier::new(space.superblock().secret());
     let clock = Clock::resume(&space, CLOCK, found.superblock_copy_lost);
-    let (heap, mut damages) = SlotHeap::new(space, certifier, clock, settings, reserve).expect("settings");
+    let (heap, mut damages) =
+        SlotHeap::new(&Neighbor::default(), space, certifier, clock, settings, reserve).expect("settings");
     heap.clock().pass(heap.newest_life());
     let mut records: BTreeMap<Vec<u8>, Location> = BTreeMap::new();
     let mut losers = Vec::new();

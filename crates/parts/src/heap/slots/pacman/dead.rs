@@ -1,51 +1,55 @@
-//! What is dead in a block although its mark is set: bits and counters in DRAM, so that whoever supersedes a record writes
-//! nothing to it (PACMAN section 3.2).
+//! Records of a block that are dead although their marks are set: bits and counters in DRAM, so that a writer
+//! that supersedes a record writes nothing to it (PACMAN section 3.2).
 //!
-//! A block has one bit for every 24 bytes, and no entry is shorter, so no two begin in the same unit. The bit of a record is
-//! set once, by whoever took it out of the index, or by recovery; who sets it counts the record off.
+//! A block has one bit for every 24 bytes, and no entry is shorter, so no two begin in the same unit. The bit
+//! of a record is set once, by the writer that took it out of the index, or by recovery, which also counts
+//! the record off.
 //!
 //! # What deletions need
 //!
-//! A mark that stays set counts again after a crash, unless something with a higher number beats it: the record that replaced
-//! it, or the *tombstone* that deleted it. A tombstone is a record without a value. Nobody can find it; it has to stay until no
-//! block holds a record that it beats. That is told by one number for each block: the block *holds* tombstones from this number
-//! on.
+//! A mark that stays set counts again after a crash, unless something with a higher number beats it: the
+//! record that replaced it, or the *tombstone* that deleted it. A tombstone is a record without a value.
+//! Nobody can find it; it has to stay until no block holds a record that it beats. That is told by one number
+//! for each block: the block *holds* tombstones from this number on.
 //!
-//! **Rule.** Let `m` be the highest number that was written for a key. Of each record of the key that is marked, and that the
-//! index does not name, the block holds `m`. So the tombstone of a key that is deleted, whose number is `m`, is held by every
-//! block that needs it; and one with a lower number than `m` is not needed at all, since what has the number `m` does its work.
+//! **Rule.** Let `m` be the highest number that was written for a key. Of each record of the key that is
+//! marked, and that the index does not name, the block holds `m`. So the tombstone of a key that is deleted,
+//! whose number is `m`, is held by every block that needs it; and one with a lower number than `m` is not
+//! needed at all, since what has the number `m` does its work.
 //!
-//! - *A record is superseded*, by one with the number `d`, under the lock of its key: `d` is noted for its block before that
-//!   lock is let go. Later numbers of the key are higher.
-//! - *A record is moved*: the original keeps the number of the copy, and that is noted, for the case that the block cannot be
-//!   freed. The copy is named.
-//! - *A copy loses*, since its original was superseded before the index could name it: its mark is durably cleared before the
-//!   original is gone. Until then the original is marked too, and what superseded that has noted it.
-//! - *A crash* forgets what was noted. Recovery notes for each record that another one beats the number of the other.
+//! - *A record is superseded*, by one with the number `d`, under the lock of its key: `d` is noted for its
+//!   block before that lock is let go. Later numbers of the key are higher.
+//! - *A record is moved*: the original keeps the number of the copy, and that is noted, for the case that the
+//!   block cannot be freed. The copy is named.
+//! - *A copy loses*, since its original was superseded before the index could name it: its mark is durably
+//!   cleared before the original is gone. Until then the original is marked too, and what superseded that has
+//!   noted it.
+//! - *A crash* forgets what was noted. Recovery notes for each record that another one beats the number of
+//!   the other.
 //!
-//! Marks in the pool are cleared in these cases: of copies that lose; of records whose value fills blocks of its own, which are
-//! freed at once; and of all records that are dead in blocks that hold many tombstones back (`scrub`), which then hold none. The
-//! mark of a tombstone never is: it goes with its block, and with the records there that it beats.
+//! Marks in the pool are cleared in these cases: of copies that lose; of records whose value fills blocks of
+//! its own, which are freed at once; and of all records that are dead in blocks that hold many tombstones
+//! back (`scrub`), which then hold none. The mark of a tombstone never is: it goes with its block, and with
+//! the records there that it beats.
 
-use super::chunks::Page;
-use super::error::SlotError;
-use super::format::EntryKind;
-use super::heap::SlotHeap;
-use super::offset::{Offset, SizedOffset};
-use super::recovery::FoundSlot;
+use crate::heap::slots::chunks::Page;
+use crate::heap::slots::heap::SlotHeap;
+use crate::heap::slots::offset::{Offset, SizedOffset};
+use crate::heap::slots::recovery::FoundSlot;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use quipu_medium::arch::prefetch_to_write;
 
 /// Bytes for which there is a bit: those of the shortest entry, a tombstone of a key of eight bytes.
 const UNIT: u64 = 24;
 
-const _: () = assert!(super::format::ENTRY_HEAD + 8 == UNIT, "two entries may not begin in one unit");
+const _: () =
+    assert!(crate::heap::slots::format::ENTRY_HEAD + 8 == UNIT, "two entries may not begin in one unit");
 
 /// A block that holds no tombstones back.
-pub(super) const HOLDS_NONE: u64 = u64::MAX;
+pub(in crate::heap::slots) const HOLDS_NONE: u64 = u64::MAX;
 
 /// See the module's documentation.
-pub(super) struct Dead {
+pub(in crate::heap::slots) struct Dead {
     bits: Box<[AtomicU64]>,
     /// From which number on it holds tombstones.
     hold: AtomicU64,
@@ -57,7 +61,7 @@ pub(super) struct Dead {
 }
 
 impl Dead {
-    pub(super) fn new(block_size: u64) -> Dead {
+    pub(in crate::heap::slots) fn new(block_size: u64) -> Dead {
         Dead {
             bits: (0..(block_size / UNIT).div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             hold: AtomicU64::new(HOLDS_NONE),
@@ -68,7 +72,7 @@ impl Dead {
     }
 
     /// The block is empty, and nobody knows a place in it.
-    pub(super) fn reset(&self) {
+    pub(in crate::heap::slots) fn reset(&self) {
         self.bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.hold.store(HOLDS_NONE, Ordering::Release);
         for count in [&self.tombstones, &self.newest_tombstone, &self.filled] {
@@ -83,7 +87,7 @@ impl Dead {
 
     /// Sets the bit of an entry, and tells whether it was clear.
     fn set(&self, at: u64) -> bool {
-        // Ordered with `hold`: who lets go of that looks at the bits behind it.
+        // Ordered with `hold`: a scrub lets go of that, and looks at the bits behind it.
         self.word(at).is_some_and(|(word, bit)| word.fetch_or(bit, Ordering::SeqCst) & bit == 0)
     }
 
@@ -92,31 +96,32 @@ impl Dead {
     }
 
     /// From which number on the block holds tombstones.
-    pub(super) fn holds(&self) -> u64 {
+    pub(in crate::heap::slots) fn holds(&self) -> u64 {
         self.hold.load(Ordering::Acquire)
     }
 
     /// Notes that the block holds tombstones from this number on.
-    pub(super) fn hold(&self, from: u64) {
+    pub(in crate::heap::slots) fn hold(&self, from: u64) {
         // Most are above what is noted, which says the same; then nothing is locked.
         if self.hold.load(Ordering::SeqCst) > from {
             self.hold.fetch_min(from, Ordering::SeqCst);
         }
     }
 
-    /// The block holds nothing back that is not noted from now on. The caller clears the marks of the records that are dead by now.
-    pub(super) fn let_go(&self) -> u64 {
+    /// The block holds nothing back that is not noted from now on. The caller clears the marks of the records
+    /// that are dead by now.
+    pub(in crate::heap::slots) fn let_go(&self) -> u64 {
         self.hold.swap(HOLDS_NONE, Ordering::SeqCst)
     }
 
     /// Notes that a tombstone is about to stand in the block, or does.
-    pub(super) fn note_tombstone(&self, len: u64, sequence: u64) {
+    pub(in crate::heap::slots) fn note_tombstone(&self, len: u64, sequence: u64) {
         self.tombstones.fetch_add(len, Ordering::Relaxed);
         self.newest_tombstone.fetch_max(sequence, Ordering::Relaxed);
     }
 
     /// Notes what recovery has found in the block.
-    pub(super) fn found(&self, record: &FoundSlot<'_>) {
+    pub(in crate::heap::slots) fn found(&self, record: &FoundSlot<'_>) {
         self.fill(record.location.sequence);
         if record.is_tombstone {
             self.note_tombstone(record.len, record.location.sequence);
@@ -124,34 +129,21 @@ impl Dead {
     }
 
     /// Bytes of the tombstones in the block, if all of their numbers are below `horizon`, and if not.
-    pub(super) fn tombstones(&self, horizon: u64) -> (u64, u64) {
+    pub(in crate::heap::slots) fn tombstones(&self, horizon: u64) -> (u64, u64) {
         let bytes = self.tombstones.load(Ordering::Relaxed);
         let may_go = self.newest_tombstone.load(Ordering::Relaxed) < horizon;
         if may_go { (bytes, 0) } else { (0, bytes) }
     }
 
     /// Notes that the record of this number has filled the block.
-    pub(super) fn fill(&self, sequence: u64) {
+    pub(in crate::heap::slots) fn fill(&self, sequence: u64) {
         self.filled.fetch_max(sequence, Ordering::Relaxed);
     }
 
     /// The number of the record that filled the block.
-    pub(super) fn filled(&self) -> u64 {
+    pub(in crate::heap::slots) fn filled(&self) -> u64 {
         self.filled.load(Ordering::Relaxed)
     }
-}
-
-/// What stands at an offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stands {
-    /// Its sequence number.
-    pub sequence: u64,
-    /// Bytes that it takes of its block.
-    pub len: u64,
-    /// A key was deleted by it.
-    pub is_tombstone: bool,
-    /// Its value fills blocks of its own.
-    pub has_blocks: bool,
 }
 
 impl SlotHeap {
@@ -170,11 +162,11 @@ impl SlotHeap {
         Some((dead, at + u64::from(offset.position()) * 8))
     }
 
-    /// Notes that a record, which stays marked, does not count any more because of the one with the number `by`; `false` if
-    /// that was noted before. `len` is that of the record.
+    /// Notes that a record, which stays marked, does not count any more because of the one with the number
+    /// `by`; `false` if that was noted before. `len` is that of the record.
     ///
-    /// The caller's guard is older than the moment at which the index named the record last, so its block is not used again
-    /// meanwhile. Who supersedes it still has the lock of its key.
+    /// The caller's guard is older than the moment at which the index named the record last, so its block is
+    /// not used again meanwhile. The writer that supersedes it still has the lock of its key.
     #[inline]
     pub fn note_dead(&self, offset: Offset, len: u64, by: u64) -> bool {
         let Some((dead, at)) = self.dead_at(offset) else { return false };
@@ -201,7 +193,7 @@ impl SlotHeap {
     }
 
     /// Whether it is noted that what is marked at this place is dead.
-    pub(super) fn is_dead(&self, page: &Page<'_>, position: u32) -> bool {
+    pub(in crate::heap::slots) fn is_dead(&self, page: &Page<'_>, position: u32) -> bool {
         let at = u64::from(page.page) * self.chunks.geometry.page_size + u64::from(position) * 8;
         self.chunks.dead(page.block).is_some_and(|dead| dead.is_set(at))
     }
@@ -214,20 +206,5 @@ impl SlotHeap {
             prefetch_to_write(std::ptr::from_ref(word));
         }
         prefetch_to_write(std::ptr::from_ref(&dead.hold));
-    }
-
-    /// What stands at an offset, if something does that is marked.
-    ///
-    /// # Errors
-    /// [`SlotError::Damaged`] if that cannot be.
-    pub fn stands(&self, offset: Offset) -> Result<Option<Stands>, SlotError> {
-        let page = self.page_of(offset)?;
-        let entry = self.read_entry(&page, offset.position())?;
-        Ok(entry.filter(|entry| entry.set && entry.kind != EntryKind::Part).map(|entry| Stands {
-            sequence: self.region().load(page.at + u64::from(offset.position()) * 8 + 8),
-            len: entry.record_len(),
-            is_tombstone: entry.kind == EntryKind::Tombstone,
-            has_blocks: entry.kind == EntryKind::Overflow,
-        }))
     }
 }

@@ -1,13 +1,15 @@
 //! Moving the records of a block many at a time (PACMAN section 3.3), where it is known in DRAM what is dead.
 //!
-//! Nobody is kept from writing meanwhile. What is live of the victim is collected (step 1 of the paper's figure 4) and written
-//! to the cleaner's pages by non-temporal stores (2); one fence makes it durable. Then the index is to name each copy if it
-//! still names the original (4), and the victim goes as a whole: nothing is cleared in it.
+//! Writers go on meanwhile. The live records of the victim are collected (step 1 of the paper's figure 4) and
+//! written to the cleaner's pages by non-temporal stores (2); one fence makes them durable. Then the index is
+//! to name each copy if it still names the original (4), and the victim goes as a whole: nothing is cleared
+//! in it.
 //!
-//! The paper's logs are trusted by their bytes; in Viper's a length word counts, and there must be a record behind it. So the
-//! copies that go to one page are written with all their words but the first. As long as that is zero the log ends there, and
-//! what is behind it may have arrived in part. When all is durable the first words follow. The next fence is due before the
-//! originals go, not before the index names the copies: a crash finds the originals, or what has superseded them since.
+//! The paper's logs are trusted by their bytes; in Viper's a length word counts, and there must be a record
+//! behind it. So the copies that go to one page are written with all their words but the first. As long as
+//! that is zero the log ends there, and what is behind it may have arrived in part. When all is durable the
+//! first words follow. The next fence is due before the originals go, not before the index names the copies:
+//! a crash finds the originals, or what has superseded them since.
 //!
 //! | step | fence | a crash before that leaves |
 //! |---|---|---|
@@ -15,21 +17,19 @@
 //! | first words, the index, [`void`](SlotHeap::void) | [`settle_copies`](SlotHeap::settle_copies) | copies too |
 //! | [`free_victim`](SlotHeap::free_victim) | its last thing | the same |
 //!
-//! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: whoever supersedes it
-//! frees these blocks, and waits for that page before.
+//! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: a
+//! writer that supersedes it frees these blocks, and waits for that page before.
 
-use super::blocks::FreedBlock;
-use super::chunks::{BlockState, Page};
-use super::error::SlotError;
-use super::format::{Entry, EntryKind, LOG_START};
-use super::geometry::entry_len;
-use super::heap::SlotHeap;
-use super::log::FIRST_ENTRY;
-use super::offset::{Offset, SizedOffset};
-use super::owner::Owner;
-use super::pen::line_of;
-use super::place::{Alone, Content};
-use super::reclaim::{Moved, Reclaimed};
+use crate::heap::slots::chunks::{BlockState, Page};
+use crate::heap::slots::error::SlotError;
+use crate::heap::slots::format::{Entry, EntryKind, LOG_START};
+use crate::heap::slots::heap::SlotHeap;
+use crate::heap::slots::log::FIRST_ENTRY;
+use crate::heap::slots::offset::{Offset, SizedOffset};
+use crate::heap::slots::owner::Owner;
+use crate::heap::slots::pen::line_of;
+use crate::heap::slots::place::Record;
+use crate::heap::slots::reclaim::{Moved, Reclaimed};
 use quipu_medium::LINE;
 use std::ops::Range;
 
@@ -61,23 +61,11 @@ pub struct Batch {
     hidden: Vec<(u64, u64)>,
 }
 
-/// A record in a batch.
-struct Collected {
+/// A record of a batch, for the walk that lets the index name its copy.
+#[derive(Clone, Debug)]
+pub struct Collected {
     key: Range<usize>,
     body: Range<usize>,
-    sequence: u64,
-    is_tombstone: bool,
-    from: SizedOffset,
-    len: u64,
-    /// Where its copy is, once there is one.
-    to: Option<SizedOffset>,
-}
-
-/// A record of a batch, for whoever lets the index name its copy.
-#[derive(Clone, Copy, Debug)]
-pub struct Copied<'b> {
-    /// Its key.
-    pub key: &'b [u8],
     /// Its sequence number.
     pub sequence: u64,
     /// It is a tombstone, which no index names.
@@ -91,16 +79,9 @@ pub struct Copied<'b> {
 }
 
 impl Batch {
-    /// Its records.
-    pub fn records(&self) -> impl Iterator<Item = Copied<'_>> + Clone {
-        self.records.iter().map(|Collected { key, sequence, is_tombstone, from, len, to, .. }| Copied {
-            key: &self.bytes[key.clone()],
-            sequence: *sequence,
-            is_tombstone: *is_tombstone,
-            from: *from,
-            len: *len,
-            to: *to,
-        })
+    /// Its records, with their keys.
+    pub fn records(&self) -> impl Iterator<Item = (&[u8], &Collected)> + Clone {
+        self.records.iter().map(|record| (&self.bytes[record.key.clone()], record))
     }
 
     /// Leaves out tombstones for which `stays` says no, and returns them.
@@ -138,19 +119,17 @@ impl SlotHeap {
         Victim { block, page: 0, position: FIRST_ENTRY, horizon, alone: Vec::new() }
     }
 
-    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the batch had. `false` if
-    /// there is none left.
+    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the
+    /// batch had. `false` if there is none left.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if one cannot be read; the victim is not touched again.
     pub fn collect(&self, victim: &mut Victim, most: usize, batch: &mut Batch) -> Result<bool, SlotError> {
         batch.clear();
-        let state = self.page_at(victim.block, 0)?.state;
-        let pages = if state.is_large() { 1 } else { self.chunks.geometry.pages };
-        while victim.page < pages && batch.records.len() < most {
+        while victim.page < self.pages_of(victim.block)? && batch.records.len() < most {
             let page = self.page_at(victim.block, victim.page)?;
             let entry = self.read_entry(&page, victim.position);
-            let Some(entry) = entry.inspect_err(|_| state.set_state(BlockState::Damaged))? else {
+            let Some(entry) = entry.inspect_err(|_| page.state.set_state(BlockState::Damaged))? else {
                 (victim.page, victim.position) = (victim.page + 1, FIRST_ENTRY);
                 continue;
             };
@@ -163,7 +142,7 @@ impl SlotHeap {
     }
 
     fn collect_entry(&self, victim: &mut Victim, page: &Page<'_>, entry: &Entry, batch: &mut Batch) {
-        let offset = Offset::new(page.block, page.page, victim.position, self.chunks.geometry.page_bits);
+        let offset = self.offset_in(page, victim.position);
         if entry.kind == EntryKind::Overflow {
             victim.alone.push(offset);
             return;
@@ -182,7 +161,7 @@ impl SlotHeap {
         });
     }
 
-    /// Copies the records of a batch to the cleaner's pages. What was copied has a place, and does not count yet.
+    /// Copies the records of a batch to the cleaner's pages. A copy has a place, and does not count yet.
     ///
     /// # Errors
     /// [`SlotError::Full`] if there is no room for all of them.
@@ -199,9 +178,9 @@ impl SlotHeap {
         };
         let copied = records.iter_mut().try_for_each(|record| {
             let kind = if record.is_tombstone { EntryKind::Tombstone } else { EntryKind::Plain };
-            let (key, body) = (&bytes[record.key.clone()], &bytes[record.body.clone()]);
-            let content = Content { kind, key, body, sequence: record.sequence };
-            record.to = Some(self.copy_one(cleaner, &content, &mut runs, &mut write)?);
+            let (key, value) = (&bytes[record.key.clone()], &bytes[record.body.clone()]);
+            let copy = Record { key, value, sequence: record.sequence };
+            record.to = Some(self.copy_one(cleaner, kind, copy, &mut runs, &mut write)?);
             Ok(())
         });
         runs.iter_mut().for_each(write);
@@ -212,51 +191,38 @@ impl SlotHeap {
     fn copy_one<'h>(
         &'h self,
         cleaner: &mut Owner,
-        content: &Content<'_>,
+        kind: EntryKind,
+        Record { key, value, sequence }: Record<'_>,
         runs: &mut [Run<'h>; 2],
         write: &mut impl FnMut(&mut Run<'_>),
     ) -> Result<SizedOffset, SlotError> {
-        let Content { kind, key, body, sequence } = *content;
-        let geometry = &self.chunks.geometry;
-        let len = entry_len(key.len() as u64, body.len() as u64);
-        let large = !geometry.fits(false, len);
+        let mut entry = Entry { kind, key: key.len() as u64, body: value.len() as u64, set: true };
+        let large = !self.chunks.geometry.fits(false, entry.len());
         let run = &mut runs[usize::from(large)];
-        loop {
-            let (page, place, _) = self.page_for(cleaner, large)?;
-            let (tail, room) = place.tail(geometry);
-            if run.bytes.is_empty() {
-                run.begin(page, page.at + tail, page.at + tail + room);
-            }
-            let position = (tail / 8) as u32;
-            let offset = Offset::new(page.block, page.page, position, geometry.page_bits);
-            if len <= room {
-                if kind == EntryKind::Tombstone
-                    && let Some(dead) = self.chunks.dead(page.block)
-                {
-                    dead.note_tombstone(len, sequence);
-                }
-                let entry = Entry { kind, key: key.len() as u64, body: body.len() as u64, set: true };
-                page.state.add(len);
-                run.push(entry.word(page.seed, page.place(position)), sequence, [key, body]);
-                place.tail += len;
-                return Ok(SizedOffset::new(offset, len));
-            }
-            if let Some(parts) = self.parts(content, large, room)
-                && place.step_with(geometry.pages, parts.next)
-            {
-                let next = self.page_at(place.block, (page.page + 1) % geometry.pages)?;
-                let part = Entry { kind: EntryKind::Part, key: 0, body: body.len() as u64, set: true };
-                let head = Entry { kind: EntryKind::Continued, key: key.len() as u64, ..part };
-                page.state.add(head.record_len());
-                run.push(head.word(page.seed, page.place(position)), sequence, [key, &[]]);
-                write(run);
-                run.begin(next, next.at + LOG_START, next.at + geometry.page_size);
-                run.push(part.word(next.seed, next.place(FIRST_ENTRY)), sequence, [&[], body]);
-                return Ok(SizedOffset::new(offset, head.record_len()));
-            }
-            write(run);
-            self.turn_page(cleaner, large, sequence);
+        let (page, tail, room) = self.room_for(cleaner, &mut entry, sequence, |page| page, || write(run))?;
+        if run.bytes.is_empty() {
+            run.begin(page, page.at + tail, page.at + tail + room);
         }
+        let position = (tail / 8) as u32;
+        let word = entry.word(page.seed, page.place(position));
+        page.state.add(entry.record_len());
+        if entry.kind == EntryKind::Continued {
+            let next = self.next_page(&page).expect("an entry continues in its own block");
+            let part = Entry { kind: EntryKind::Part, key: 0, ..entry };
+            run.push(word, sequence, [key, &[]]);
+            write(run);
+            run.begin(next, next.at + LOG_START, next.at + self.chunks.geometry.page_size);
+            run.push(part.word(next.seed, next.place(FIRST_ENTRY)), sequence, [&[], value]);
+        } else {
+            if kind == EntryKind::Tombstone
+                && let Some(dead) = self.chunks.dead(page.block)
+            {
+                dead.note_tombstone(entry.len(), sequence);
+            }
+            run.push(word, sequence, [key, value]);
+            cleaner.grow_tail(large, entry.len());
+        }
+        Ok(SizedOffset::new(self.offset_in(&page, position), entry.record_len()))
     }
 
     /// Writes a run by whole lines; its first word stays zero. Durable with the next fence.
@@ -284,7 +250,8 @@ impl SlotHeap {
         }
     }
 
-    /// Takes a copy back that the index was not to name: its original has been superseded. Durable with the next fence.
+    /// Takes a copy back that the index was not to name: its original has been superseded. Durable with the
+    /// next fence.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if there is no such block.
@@ -302,8 +269,8 @@ impl SlotHeap {
         self.region().fence();
     }
 
-    /// Moves the victim's records with values in blocks of their own, one by one, as [`reclaim`](SlotHeap::reclaim) does, and
-    /// frees the victim. All else of it has moved, durably.
+    /// Moves the victim's records with values in blocks of their own, one by one, as
+    /// [`reclaim`](SlotHeap::reclaim) does, and frees the victim. All else of it has moved, durably.
     ///
     /// # Errors
     /// As for [`reclaim`](SlotHeap::reclaim).
@@ -313,27 +280,17 @@ impl SlotHeap {
         cleaner: &mut Owner,
         mut repoint: impl FnMut(Moved<'_>) -> bool,
     ) -> Result<Reclaimed, SlotError> {
-        let state = self.page_at(victim.block, 0)?.state;
         let mut kept = false;
         for from in &victim.alone {
             let moved = self.move_alone(*from, cleaner, &mut repoint);
             kept |= !moved.inspect_err(|error| self.give_up(victim, error))?;
         }
-        if kept {
-            state.set_state(BlockState::Idle);
-            return Ok(Reclaimed::Kept);
-        }
-        self.mark_free(victim.block);
-        self.region().fence();
-        Ok(Reclaimed::Freed(FreedBlock(victim.block)))
+        Ok(self.end_victim(victim.block, kept))
     }
 
     /// Leaves a victim as it is: there is no room to move records to, or they cannot be read.
     pub fn give_up(&self, victim: &Victim, error: &SlotError) {
-        let is_damaged = matches!(error, SlotError::Damaged { .. });
-        if let Some(state) = self.chunks.block(victim.block) {
-            state.set_state(if is_damaged { BlockState::Damaged } else { BlockState::Idle });
-        }
+        self.leave_victim(victim.block, error);
     }
 
     /// Moves one record, if it is still there. `false` if somebody is about to let it go.
@@ -344,15 +301,12 @@ impl SlotHeap {
         repoint: &mut impl FnMut(Moved<'_>) -> bool,
     ) -> Result<bool, SlotError> {
         let guard = self.lock(self.page_of(from)?);
-        let position = from.position();
-        let entry = self.read_entry(&guard.page, position)?.filter(|entry| entry.set);
-        let Some(entry) = entry else { return Ok(true) };
-        let mut record = Vec::new();
-        let sequence = self.copy_entry(&guard.page, position, &entry, 0, &mut record);
-        let (key, body) = record.split_at(entry.key as usize);
-        let content = Content { kind: entry.kind, key, body, sequence };
-        let placed = self.place_entry(cleaner, content, &mut Alone)?;
-        self.exchange(&guard, position, (key, entry.record_len()), &placed, repoint)
+        match self.read_entry(&guard.page, from.position())?.filter(|entry| entry.set) {
+            Some(entry) => {
+                self.move_entry(&guard, from.position(), &entry, cleaner, repoint, &mut Vec::new())
+            }
+            None => Ok(true),
+        }
     }
 }
 

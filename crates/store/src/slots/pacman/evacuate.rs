@@ -1,15 +1,17 @@
-//! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section 3.3): collect,
-//! copy, one fence, let the index name the copies. `parts/src/heap/slots/batch.rs` has what the medium sees of it.
+//! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section
+//! 3.3): collect, copy, one fence, let the index name the copies. `parts/src/heap/slots/pacman/batch.rs` has
+//! what the medium sees of it.
 //!
-//! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is taken back before
-//! the original goes. A tombstone moves too, unless a record of its key is named, which is younger, or no other block can hold
-//! one that is older. Neither needs the lock of a key: a tombstone in a block that nobody writes to has done its work, and what
-//! may go once may go for ever, since no older record of a key is ever made but by reclamation, which is here.
+//! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is
+//! taken back before the original goes. A tombstone moves too, unless a record of its key is named, which is
+//! younger, or no other block can hold one that is older. Neither needs the lock of a key: a tombstone in a
+//! block that nobody writes to has done its work, and what may go once may go for ever, since no older record
+//! of a key is ever made but by reclamation, which is here.
 
-use super::SlotSpine;
 use crate::options::Twin;
+use crate::slots::SlotSpine;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Batch, Copied, Owner, Reclaimed, SlotError, Victim};
+use quipu_parts::heap::slots::{Batch, Collected, Owner, Reclaimed, SlotError, Victim};
 use quipu_parts::index::cceh::NodeMemory;
 use std::sync::atomic::Ordering;
 
@@ -18,7 +20,7 @@ const AHEAD: usize = 16;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Moves what a victim has to the cleaner's block, and frees it.
-    pub(super) fn evacuate(
+    pub(in crate::slots) fn evacuate(
         &self,
         cleaner: &mut Owner,
         batch: &mut Batch,
@@ -55,21 +57,22 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Lets the index name the copies, where it still names the originals.
     fn repoint(&self, guard: &Guard<'_>, batch: &Batch) -> Result<(), SlotError> {
-        let ask = |copied: Copied<'_>| self.index.prefetch_to_write(self.hash(copied.key));
+        let ask = |(key, _): (&[u8], &Collected)| self.index.prefetch_to_write(self.hash(key));
         let mut ahead = batch.records();
         ahead.by_ref().take(AHEAD).for_each(ask);
         // All that can be settled is, also where one of the copies is damaged.
         let mut outcome = Ok(());
-        for copied in batch.records() {
+        for (key, copied) in batch.records() {
             ahead.next().into_iter().for_each(ask);
-            let Copied { key, sequence, is_tombstone, from, len, to: Some(to) } = copied else { break };
+            let Collected { sequence, is_tombstone, from, len, to: Some(to), .. } = *copied else { break };
             let (old, new) = (Self::word_of(from, key), Self::word_of(to, key));
             self.reclaimer.moved.fetch_add(len, Ordering::Relaxed);
             if is_tombstone {
                 self.heap.note_tombstone_gone(from);
             } else if self.index.replace(guard, self.hash(key), old, new) {
-                // The number counts only if the victim cannot be freed. Most victims hold back more by then, for
-                // what had died in them. One whose free bytes are all at the ends of pages holds nothing else.
+                // The number counts only if the victim cannot be freed. Most victims hold back more by then,
+                // for what had died in them. One whose free bytes are all at the ends of pages holds nothing
+                // else.
                 self.heap.note_dead(from.offset, len, sequence);
             } else if self.twin != Some(Twin::LosingCopyKept) {
                 outcome = outcome.and(self.heap.void(to));

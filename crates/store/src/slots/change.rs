@@ -1,0 +1,145 @@
+//! Changing a record where it is: deleting it (section 4.5 of the paper), and updating eight bytes of it
+//! (section 4.4).
+//!
+//! A whole hash is hardly ever that of another key. So the key is compared only at the record that the index
+//! names first for the hash; a call that misses there looks again under the lock of the index's segment.
+
+use super::{EXACT, Misses, SlotSession, SlotSpine, exact};
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_parts::commit::StripeGuard;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::slots::{Offset, SizedOffset};
+use quipu_parts::index::cceh::NodeMemory;
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    /// Deletes a key, and tells whether it was there (section 4.5).
+    #[inline]
+    pub(crate) fn remove(&self, session: &mut SlotSession, key: &[u8]) -> Result<bool, Error> {
+        let hash = self.ask(key);
+        self.stripes.prefetch(hash);
+        self.check_key(key)?;
+        self.admit_write()?;
+        let stripe = self.lock(&session.participant, hash);
+        self.delete(session, &stripe, hash, key)
+    }
+
+    /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number.
+    /// Returns what stood there; `None` if there is no such key.
+    #[inline]
+    pub(crate) fn update_in_place(
+        &self,
+        session: &mut SlotSession,
+        key: &[u8],
+        at: u64,
+        change: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>, Error> {
+        let hash = self.ask(key);
+        self.stripes.prefetch(hash);
+        self.admit_write()?;
+        let _stripe = self.lock(&session.participant, hash);
+        let guard = session.participant.pin();
+        // Keys that are empty or too long match no record, and are refused below.
+        if let Some(word) = self.index.candidate(&guard, hash)
+            && self.has_begun()
+            && let Some(old) = self.heap.update_in_place(Self::offset_of(word), key, at, change)?
+        {
+            return Ok(Some(old));
+        }
+        self.check_key(key)?;
+        self.find_and(&guard, hash, key, |offset| Ok(self.heap.update_in_place(offset, key, at, change)?))
+    }
+
+    /// Changes a record that is found by a search that compares keys, again and again while it moves. Takes
+    /// the first change of a run too. `None` if there is no such key.
+    #[cold]
+    fn find_and<T>(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        mut change: impl FnMut(Offset) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        let mut misses = Misses::default();
+        loop {
+            let Some(offset) = self.find(guard, hash, key) else { return Ok(None) };
+            self.begin_run();
+            if let Some(changed) = change(offset)? {
+                return Ok(Some(changed));
+            }
+            misses.note(&self.heap, offset)?;
+        }
+    }
+
+    /// Where the record of a key is, for a caller that did not find it at the index's first answer. The
+    /// record has moved since, the slot was filled again with another key's, or another key has this hash,
+    /// which is next to impossible.
+    ///
+    /// The lock of the segment keeps each record in its slot until it has been looked at. Without the lock,
+    /// the slot of a record that moves again could be another key's at each look, and a key that was always
+    /// there would seem absent.
+    #[cold]
+    pub(super) fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
+        if self.twin == Some(Twin::SecondLookUnlocked) {
+            return self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(Self::offset_of);
+        }
+        self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)
+    }
+
+    /// Whether a word names a record of this key. Asks for what a change of that record touches.
+    #[inline]
+    pub(super) fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
+        if REDUCED {
+            let exact = exact(key);
+            self.heap.prefetch_dead(Self::offset_of(word));
+            return word & EXACT == exact && (exact != 0 || self.heap.key_is(Self::offset_of(word), key));
+        }
+        self.heap.prefetch_to_change(Self::offset_of(word));
+        self.heap.key_is(Self::offset_of(word), key)
+    }
+
+    /// Deletes a key whose stripe is held, and tells whether it was there.
+    pub(super) fn delete(
+        &self,
+        session: &mut SlotSession,
+        stripe: &StripeGuard<'_>,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool, Error> {
+        if REDUCED {
+            return self.delete_by_tombstone(session, stripe, hash, key);
+        }
+        self.unmark(&session.participant.pin(), hash, key)
+    }
+
+    /// Deletes a record by its mark.
+    #[inline]
+    pub(super) fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+        // The first answer of the index is tried without a look at the key.
+        if let Some(word) = self.index.candidate(guard, hash)
+            && self.has_begun()
+            && self.unmark_if_named(guard, hash, key, word)?
+        {
+            return Ok(true);
+        }
+        let unmark = |offset| {
+            let word = Self::word_of(SizedOffset::new(offset, 0), key);
+            Ok(self.unmark_if_named(guard, hash, key, word)?.then_some(()))
+        };
+        Ok(self.find_and(guard, hash, key, unmark)?.is_some())
+    }
+
+    /// Deletes the record of a key if it is the one of this word, and has not moved since the index said so.
+    #[inline(always)]
+    fn unmark_if_named(&self, guard: &Guard<'_>, hash: u64, key: &[u8], word: u64) -> Result<bool, Error> {
+        let Some(held) = self.heap.hold(Self::offset_of(word)) else { return Ok(false) };
+        // Locked, and searched, before the fence, as for a put, and while the record is still on its way from
+        // memory.
+        let Some(entry) = self.index.lock(hash).entry_of(word) else { return Ok(false) };
+        let is_gone = held.key_is(key) && held.delete()?;
+        if is_gone {
+            entry.remove(guard);
+        }
+        Ok(is_gone)
+    }
+}

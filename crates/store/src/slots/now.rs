@@ -1,0 +1,52 @@
+//! Publishing a put before it returns, as the paper does (section 4.2, listing 1).
+//!
+//! ```text
+//! put   page held | lock the segment | write | fence | mark | fence | publish | release the old record | page free
+//!                   +----------------------------------------------------+
+//! ```
+//!
+//! The segment of the index is locked before the fences, although nobody needs it there: a locked instruction
+//! behind a fence waits until the fence has ended, and all later loads wait with it. Its holder waits for no
+//! page. Behind the last fence are plain stores only, so the search of the index passes while the fences are
+//! under way.
+//!
+//! The page of the new record is held until the old record is durably gone. So nobody reads a value that a
+//! crash could take back in favour of the old one, where the paper's tie break decides.
+
+use super::SlotSpine;
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_parts::heap::slots::Claim;
+use quipu_parts::index::cceh::NodeMemory;
+
+impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
+    /// Releases the record that the index named by `old` before it named the claimed one, which has this
+    /// number.
+    #[inline]
+    pub(super) fn release(&self, claim: &Claim<'_, '_>, old: u64, sequence: u64) -> Result<(), Error> {
+        if REDUCED {
+            return self.bury(claim, old, sequence);
+        }
+        let old = Self::offset_of(old);
+        // It may be the place of the new record: the index named that although it was free, since the mark
+        // there had been lost.
+        if old != claim.offset() {
+            claim.release_old(old)?;
+        }
+        Ok(())
+    }
+
+    /// Releases a replaced record in a store that may be broken on purpose.
+    #[cold]
+    pub(super) fn release_as_twin(&self, claim: Claim<'_, '_>, old: u64) -> Result<(), Error> {
+        match self.twin {
+            Some(Twin::OldNotReleased) => {}
+            Some(Twin::PageFreeBeforeRelease) if Self::offset_of(old) != claim.offset() => {
+                drop(claim);
+                drop(self.heap.delete(Self::offset_of(old))?);
+            }
+            _ => self.release(&claim, old, 0)?,
+        }
+        Ok(())
+    }
+}
