@@ -10,14 +10,14 @@
 mod mpkv;
 mod pacman;
 mod ratios;
-mod rows;
 mod run;
+mod statements;
 mod text;
 mod viper;
 
 pub use ratios::Ratio;
-pub use rows::{Compared, Rows};
 pub use run::{Scale, paper};
+pub use statements::{Compared, Statement};
 pub use text::text;
 
 use super::config::Config;
@@ -108,6 +108,12 @@ pub struct Run {
     pub benchmark: Benchmark,
 }
 
+impl Run {
+    fn new(setting: impl Into<String>, config: Config, benchmark: Benchmark) -> Run {
+        Run { setting: setting.into(), config, benchmark }
+    }
+}
+
 /// A benchmark of this room.
 pub enum Benchmark {
     /// [`ops`](super::ops()).
@@ -128,16 +134,4 @@ pub enum Benchmark {
     Disorder(Overwrites),
     /// A workload that scans, of designs that cannot: a row that says so.
     NoScans,
-}
-
-/// A number of a paper's text, and ours.
-pub struct Statement {
-    /// Of what.
-    pub what: &'static str,
-    /// The paper's number, with the words that go with it ("more than", "about").
-    pub paper: &'static str,
-    /// The unit of both.
-    pub unit: &'static str,
-    /// The same of the rows, if they have it.
-    pub ours: fn(&Rows<'_>) -> Option<f64>,
 }

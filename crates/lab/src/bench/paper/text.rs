@@ -56,46 +56,21 @@ fn comparison(compared: &[Compared]) -> String {
 
 /// Three digits that count.
 fn digits(number: f64) -> String {
-    let decimals = if number >= 100.0 {
-        0
-    } else if number >= 10.0 {
-        1
-    } else {
-        2
+    let decimals = match number {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
     };
     format!("{number:.decimals$}")
 }
 
 fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let len = word.chars().count();
-        if column > 0 && column + 1 + len > WIDTH {
-            lines.push('\n');
-            column = 0;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += len;
-    }
-    lines.push('\n');
-    lines
+    format!("{}\n", textwrap::fill(text, WIDTH))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_is_broken_between_words_and_loses_none() {
-        let text = "a word and another ".repeat(20);
-        let lines = wrapped(&text);
-        assert!(lines.lines().count() > 3 && lines.lines().all(|line| line.len() <= WIDTH), "{lines}");
-        assert_eq!(lines.split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
-    }
 
     #[test]
     fn numbers_stand_beside_each_other() {

@@ -44,6 +44,13 @@ const RAW: &str = "raw";
 /// The switch of all techniques.
 const SWITCH: &str = "pacman";
 
+/// The names of designs in rows.
+const H: &str = "flatstore-h";
+const M: &str = "flatstore-m";
+const FF: &str = "flatstore-ff";
+const PH: &str = "flatstore-ph";
+const VIPER: &str = "viper-pacman";
+
 /// The skew of most figures.
 const SKEWED: Keys = Keys::Zipf(0.99);
 
@@ -70,11 +77,15 @@ fn mixed() -> Overwrites {
 /// A load with the techniques and without, at one utilization after the other. `of` sets the rows apart from others of the figure.
 fn both(of: &str, config: &Config, overwrites: &Overwrites) -> Vec<Run> {
     let both = |(config, overwrites): (Config, Overwrites)| {
-        [(PACMAN, "on"), (RAW, "off")].map(|(kind, value)| Run {
-            setting: if of.is_empty() { kind.to_owned() } else { format!("{of}, {kind}") },
-            config: config.clone().with(SWITCH, value),
-            benchmark: Benchmark::Util(overwrites.clone()),
-        })
+        switched(of, config, || Benchmark::Util(overwrites.clone()))
     };
     overwrites.clone().apart(config).into_iter().flat_map(both).collect()
+}
+
+/// A benchmark with the techniques and without.
+fn switched(of: &str, config: Config, benchmark: impl Fn() -> Benchmark) -> [Run; 2] {
+    [(PACMAN, "on"), (RAW, "off")].map(|(kind, value)| {
+        let setting = if of.is_empty() { kind.to_owned() } else { format!("{of}, {kind}") };
+        Run::new(setting, config.clone().with(SWITCH, value), benchmark())
+    })
 }

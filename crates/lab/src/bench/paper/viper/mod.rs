@@ -64,9 +64,5 @@ fn usual(config: Config, records: u64) -> Config {
 }
 
 fn ops(setting: impl Into<String>, config: Config, phases: &[OpsPhase]) -> Run {
-    Run {
-        setting: setting.into(),
-        config: Config { phases: phases.to_vec(), ..config },
-        benchmark: Benchmark::Ops,
-    }
+    Run::new(setting, Config { phases: phases.to_vec(), ..config }, Benchmark::Ops)
 }
