@@ -11,8 +11,6 @@ mod failure;
 mod leftover;
 mod output;
 mod pool;
-mod size;
-mod suggest;
 mod text;
 
 use quipu_lab::bench::alloc::Counting;

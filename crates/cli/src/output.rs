@@ -39,6 +39,11 @@ pub fn json_line(object: &impl Serialize) -> Result<(), Failure> {
     line(text)
 }
 
+/// Prints a result: as one line of JSON, or as text for people.
+pub fn told(json: bool, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    if json { json_line(object) } else { line(text()) }
+}
+
 /// Prints a value: as it is into a file or pipe, with an end of line for a person at a terminal.
 pub fn value(bytes: &[u8]) -> Result<(), Failure> {
     raw(bytes)?;

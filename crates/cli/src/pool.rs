@@ -3,8 +3,8 @@
 use crate::commands::check::missed;
 use crate::failure::Failure;
 use crate::output::{self, Bar};
-use crate::size;
 use quipu::{Error, Options, Stats, Store};
+use quipu_lab::size;
 use quipu_medium::MediumError;
 use std::path::Path;
 

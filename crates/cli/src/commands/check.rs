@@ -73,13 +73,9 @@ impl Args {
             return self.rescue(into);
         }
         let findings = self.examine()?;
-        if self.json {
-            output::json_line(&self.object(&findings))?;
-        } else {
-            output::line(self.text(&findings))?;
-        }
+        output::told(self.json, &self.object(&findings), || self.text(&findings))?;
         let is_lost = self.accept_damage && !findings.recovery.lost.is_empty();
-        Ok(if findings.damage.is_empty() && !is_lost { Outcome::Fine } else { Outcome::Problem })
+        Ok(Outcome::Fine.and(findings.damage.is_empty() && !is_lost))
     }
 
     fn rescue(&self, into: &Path) -> Result<Outcome, Failure> {
@@ -98,12 +94,8 @@ impl Args {
         bar.clear();
         let report = report?;
         let whole = report.damage.places.is_empty() && report.lost.is_empty();
-        if self.json {
-            output::json_line(&self.rescued_object(into, &report))?;
-        } else {
-            output::line(self.rescued_text(into, &report))?;
-        }
-        Ok(if whole { Outcome::Fine } else { Outcome::Problem })
+        output::told(self.json, &self.rescued_object(into, &report), || self.rescued_text(into, &report))?;
+        Ok(Outcome::Fine.and(whole))
     }
 
     fn rescued_object(&self, into: &Path, report: &SalvageReport) -> Value {

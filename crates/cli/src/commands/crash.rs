@@ -1,15 +1,11 @@
 //! `quipu crash`: explores what power failures may leave.
 
-use crate::args::{Assignment, DesignChoice, chosen};
+use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
-use crate::size;
-use clap::ValueEnum;
-use quipu::internals::{SlotSettings, TieBreak, Twin};
-use quipu::{Design, Setting};
+use quipu::Setting;
 use quipu_lab::crash::{CrashConfig, CrashReport, explore};
 use quipu_lab::settings;
-use quipu_medium::sim::Fault;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,13 +20,6 @@ during_growth, during_index_split, after_index_split, after_index_removal, durin
 word_keys, after_clock, expired, during_survey, during_close, fixed, during_in_place, from_checkpoint, eliminated (puts, not \
 states), violations; with violations also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
 
-/// States judged if neither these nor runs are limited.
-const STATES: u64 = 5000;
-
-/// With the twin that leaves fences out, the distance between those: enough remain for the store to get
-/// anywhere.
-const OMITTED_FENCES: u64 = 3;
-
 /// Look for a power failure that the store does not survive.
 ///
 /// Runs generated work on a simulated medium, stops it at every kind of moment, forms the images that a power
@@ -42,68 +31,11 @@ pub struct Args {
     /// The designs, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
     design: Vec<DesignChoice>,
-    /// A setting of the designs that have it; may be repeated. `quipu designs` lists them with their values.
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<Assignment>,
-    /// Distinct states to judge. [default: 5000, or without limit if --runs is given]
-    #[arg(long, value_name = "N", value_parser = size::count)]
-    states: Option<u64>,
-    /// Seed of the first run; the following runs have the following seeds.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
-    /// Operations of each thread in a long run.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "40")]
-    ops: u64,
-    /// Threads of the work, interleaved as the seed has it.
-    #[arg(long, value_name = "T", value_parser = size::count, default_value = "2")]
-    threads: u64,
-    /// Stop after this many runs.
-    #[arg(long, value_name = "N", value_parser = size::count)]
-    runs: Option<u64>,
-    /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with
-    /// violations.
-    #[arg(long, value_enum, value_name = "NAME")]
-    twin: Option<TwinChoice>,
+    #[command(flatten)]
+    config: CrashConfig,
     /// Print one JSON object a line, one for each design.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum TwinChoice {
-    /// Readers see a record before it is durable.
-    PublishBeforePersist,
-    /// The check of a record ignores the life of its segment.
-    LifeLeftOut,
-    /// Recovery goes on appending to a segment of an earlier run.
-    AppendAfterRecovery,
-    /// Compaction drops tombstones while older segments remain.
-    TombstoneDroppedEarly,
-    /// Compaction takes a segment for gone before its zone is durably free.
-    FreedInDramOnly,
-    /// The records of an atomic batch are written one by one.
-    BatchInPieces,
-    /// Open believes an old checkpoint after the pool has changed.
-    StaleCheckpoint,
-    /// The zones of a large value are committed after the head that names them.
-    ValueCommittedLate,
-    /// The page of a record can be read before the one that it replaces is durably gone, and ties are broken by the order of
-    /// blocks.
-    BlockOrder,
-    /// The record that another is about to replace is deleted first.
-    ReleasedBeforePersist,
-    /// The record that another has replaced stays marked.
-    OldNotReleased,
-    /// The key of a put that is published late is free before the record that it has replaced is durably gone.
-    KeyFreeBeforeRelease,
-    /// A copy that reclamation was making counts, although its original was superseded.
-    LosingCopyKept,
-    /// A block is marked free while copies of what it held are on their way.
-    VictimFreedEarly,
-    /// What a cleaner changed last in an index in the pool is not flushed.
-    LastRepointedUnflushed,
-    /// Some fences do nothing.
-    FenceLeftOut,
 }
 
 impl Args {
@@ -111,83 +43,19 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::Fine;
         let designs = chosen(&self.design);
-        settings::check(&self.settings(|_| true), &designs)?;
+        settings::check(&self.config.settings, &designs)?;
         for design in designs {
-            let config = CrashConfig { design, settings: self.settings_of(design), ..self.config() };
+            let mut config = CrashConfig { design, ..self.config.clone() };
+            config.settings.retain(|(name, _)| Setting::of(design).any(|setting| setting.name == name));
             let bar = Bar::new(&format!("{design}: states"));
-            let mut report = explore(&config, &mut |done, total| {
+            let report = explore(&config, &mut |done, total| {
                 bar.at(done, if total == u64::MAX { done } else { total })
             })?;
             bar.clear();
-            self.complete(&mut report);
-            if report.violations > 0 {
-                outcome = Outcome::Problem;
-            }
-            if self.json {
-                output::json_line(&report)?;
-            } else {
-                output::line(text(&report))?;
-            }
+            outcome = outcome.and(report.violations == 0);
+            output::told(self.json, &report, || text(&report))?;
         }
         Ok(outcome)
-    }
-
-    /// The settings that were chosen, if this holds of their names.
-    fn settings(&self, holds: impl Fn(&str) -> bool) -> Vec<(String, String)> {
-        let chosen = self.set.iter().filter(|set| holds(&set.name));
-        chosen.map(|set| (set.name.clone(), set.value.clone())).collect()
-    }
-
-    /// Those that this design has.
-    fn settings_of(&self, design: Design) -> Vec<(String, String)> {
-        self.settings(|name| Setting::of(design).any(|setting| setting.name == name))
-    }
-
-    fn config(&self) -> CrashConfig {
-        let (twin, fault) = match self.twin {
-            None => (None, None),
-            Some(TwinChoice::PublishBeforePersist) => (Some(Twin::PublishBeforePersist), None),
-            Some(TwinChoice::LifeLeftOut) => (Some(Twin::LifeLeftOut), None),
-            Some(TwinChoice::AppendAfterRecovery) => (Some(Twin::AppendAfterRecovery), None),
-            Some(TwinChoice::TombstoneDroppedEarly) => (Some(Twin::TombstoneDroppedEarly), None),
-            Some(TwinChoice::FreedInDramOnly) => (Some(Twin::FreedInDramOnly), None),
-            Some(TwinChoice::BatchInPieces) => (Some(Twin::BatchInPieces), None),
-            Some(TwinChoice::StaleCheckpoint) => (Some(Twin::StaleCheckpoint), None),
-            Some(TwinChoice::ValueCommittedLate) => (Some(Twin::ValueCommittedLate), None),
-            Some(TwinChoice::BlockOrder) => (Some(Twin::PageFreeBeforeRelease), None),
-            Some(TwinChoice::ReleasedBeforePersist) => (Some(Twin::ReleasedBeforePersist), None),
-            Some(TwinChoice::OldNotReleased) => (Some(Twin::OldNotReleased), None),
-            Some(TwinChoice::KeyFreeBeforeRelease) => (Some(Twin::KeyFreeBeforeRelease), None),
-            Some(TwinChoice::LosingCopyKept) => (Some(Twin::LosingCopyKept), None),
-            Some(TwinChoice::VictimFreedEarly) => (Some(Twin::VictimFreedEarly), None),
-            Some(TwinChoice::LastRepointedUnflushed) => (Some(Twin::LastRepointedUnflushed), None),
-            Some(TwinChoice::FenceLeftOut) => (None, Some(Fault::FenceOmitted { every: OMITTED_FENCES })),
-        };
-        let tie_break = match self.twin {
-            Some(TwinChoice::BlockOrder) => TieBreak::BlockOrder,
-            _ => TieBreak::Sequence,
-        };
-        CrashConfig {
-            states: self.states.unwrap_or(if self.runs.is_some() { u64::MAX } else { STATES }),
-            seed: self.seed,
-            runs: self.runs,
-            ops: self.ops as usize,
-            threads: self.threads as usize,
-            slots: SlotSettings { tie_break, ..SlotSettings::default() },
-            twin,
-            fault,
-            ..CrashConfig::default()
-        }
-    }
-
-    /// A violation of a broken store is replayed on a store broken in the same way.
-    fn complete(&self, report: &mut CrashReport) {
-        let Some(twin) = self.twin.and_then(|twin| twin.to_possible_value()) else { return };
-        for violation in &mut report.details {
-            if !violation.replay.contains("--twin") {
-                violation.replay.push_str(&format!(" --twin {}", twin.get_name()));
-            }
-        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! `quipu create`: makes a pool, and says what it is good for.
 
 use super::info;
-use crate::args::{self, Assignment, PoolMedium, pool_medium};
+use crate::args::{PoolMedium, pool_medium};
 use crate::failure::{Failure, Outcome};
-use crate::{output, size};
+use crate::output;
 use clap::ValueEnum;
 use quipu::internals::FreeList;
 use quipu::{Design, Durability, Options, Store};
+use quipu_lab::{arguments, size};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -31,11 +32,11 @@ pub struct Args {
     #[arg(long, value_parser = size::pool)]
     size: u64,
     /// The design; `quipu designs` lists them.
-    #[arg(long, value_name = "NAME", default_value_t, value_parser = args::design)]
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
     design: Design,
     /// A setting of the design; may be repeated. `quipu designs` lists them with their values.
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<Assignment>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = arguments::assignment)]
+    set: Vec<(String, String)>,
     /// Bytes of a zone, a power of two from 16K to 4M. A value above a quarter of it takes zones of its own.
     /// [default: a 256th of the pool, from 64K to 4M]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
@@ -78,7 +79,7 @@ impl Args {
                     FreeListChoice::Volatile => FreeList::Volatile,
                 }
             });
-        for Assignment { name, value } in &self.set {
+        for (name, value) in &self.set {
             options = options.set(name, value)?;
         }
         let store = Store::create(&self.pool, &options)?;

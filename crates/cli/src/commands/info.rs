@@ -2,9 +2,9 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
-use crate::size::human;
 use crate::{output, pool};
 use quipu::{Statement, Stats, Store};
+use quipu_lab::size::human;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 

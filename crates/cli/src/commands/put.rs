@@ -1,9 +1,10 @@
 //! `quipu put`: gives a key a value.
 
 use crate::failure::{Failure, Outcome};
-use crate::{output, pool, size, text};
+use crate::{output, pool, text};
 use quipu::Error;
 use quipu_cli::transfer::JsonRecord;
+use quipu_lab::size;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Read;

@@ -96,23 +96,23 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Resu
     let merged = Mutex::new(Merged::default());
     let locked = || merged.lock().expect("no panic while merging");
     let next = AtomicU64::new(0);
-    let limit = config.runs.unwrap_or(u64::MAX);
+    let (limit, states) = (config.runs.unwrap_or(u64::MAX), config.most_states());
     std::thread::scope(|scope| {
         let explore = || {
             let mut arena = SimArena::new();
-            while !locked().is_done(config.states) {
+            while !locked().is_done(states) {
                 let run = next.fetch_add(1, Ordering::Relaxed);
                 if run >= limit {
                     break;
                 }
                 let findings = Run::new(config, &mut arena, config.seed.wrapping_add(run)).explore();
-                locked().add(run, findings, config.states);
+                locked().add(run, findings, states);
             }
         };
         let workers: Vec<_> = (0..config.workers).map(|_| scope.spawn(explore)).collect();
         while workers.iter().any(|worker| !worker.is_finished()) {
             std::thread::sleep(Duration::from_millis(20));
-            progress(locked().report.states.min(config.states), config.states);
+            progress(locked().report.states.min(states), states);
         }
     });
     let Merged { mut report, early, .. } = merged.into_inner().expect("no panic while merging");

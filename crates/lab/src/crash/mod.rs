@@ -23,4 +23,4 @@ mod workload;
 
 pub use explorer::explore;
 pub use oracle::{Action, KeyOracle, Outcome};
-pub use report::{CrashConfig, CrashReport, Violation};
+pub use report::{Broken, CrashConfig, CrashReport, Violation};

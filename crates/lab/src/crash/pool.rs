@@ -4,9 +4,11 @@
 //! without it do not depend on it.
 
 use super::records::{KEYS, MANY_KEYS, Records};
-use super::report::CrashConfig;
+use super::report::{Broken, CrashConfig};
 use crate::settings;
-use quipu::internals::{FreeList, NodePlace, OffsetMap, RecordForm, SlotSettings, Techniques, Testing};
+use quipu::internals::{
+    FreeList, NodePlace, OffsetMap, RecordForm, SlotSettings, Techniques, Testing, TieBreak,
+};
 use quipu::{Design, Error, Options};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -96,7 +98,7 @@ impl Pool {
         let Traits { wide, words, index_zone, moves_clock } = Traits::of(seed, config);
         let testing = Testing {
             index_zone,
-            twin: config.twin,
+            twin: config.twin.and_then(Broken::twin),
             tiny_index: true,
             clock_block: Some(64),
             // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes hardly anything stays
@@ -126,7 +128,7 @@ impl Pool {
                 options.testing = testing;
             });
         if config.design.can().updates_in_place {
-            let (zone_size, slots) = slots(seed, &config.slots);
+            let (zone_size, slots) = slots(seed, config.twin);
             // The index in the pool is written in five runs of ten.
             let nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
             let offset_map = OffsetMap { nodes, ..OffsetMap::default() };
@@ -136,7 +138,7 @@ impl Pool {
                 .with(|options| options.offset_map = offset_map);
         }
         if config.design == Design::VIPER_PACMAN {
-            let (mut zone_size, slots) = slots(seed, &config.slots);
+            let (mut zone_size, slots) = slots(seed, config.twin);
             let mut slots = SlotSettings { form: RecordForm::Variable, ..slots };
             if crowded {
                 let (size, pages_per_block, zones) =
@@ -184,7 +186,7 @@ impl Pool {
 }
 
 /// Bytes of a zone, and slots of some make: in half of the runs of one size.
-fn slots(seed: u64, settings: &SlotSettings) -> (u64, SlotSettings) {
+fn slots(seed: u64, twin: Option<Broken>) -> (u64, SlotSettings) {
     let mut random = SmallRng::seed_from_u64(!seed);
     let (zone, pages_per_block) = *BLOCKS.choose(&mut random).expect("there are some");
     let (key, value) = *SIZES.choose(&mut random).expect("there are some");
@@ -192,5 +194,6 @@ fn slots(seed: u64, settings: &SlotSettings) -> (u64, SlotSettings) {
         if random.random_ratio(1, 2) { RecordForm::Fixed { key, value } } else { RecordForm::Variable };
     // It costs the smallest zone too much.
     let alignment_shift = if zone > ZONE && random.random_ratio(1, 3) { 2048 } else { 0 };
-    (zone, SlotSettings { form, pages_per_block, alignment_shift, ..*settings })
+    let tie_break = twin.map_or(TieBreak::Sequence, Broken::tie_break);
+    (zone, SlotSettings { form, pages_per_block, alignment_shift, tie_break, ..SlotSettings::default() })
 }

@@ -1,56 +1,93 @@
-//! What the explorer is asked and what it answers.
+//! The settings of an exploration, and its findings.
 
+use crate::arguments;
+use crate::size::count;
 use quipu::Design;
-use quipu::internals::{SlotSettings, Twin};
+use quipu::internals::{TieBreak, Twin};
 use quipu_medium::sim::Fault;
 use serde::Serialize;
 
-/// What to explore.
-#[derive(Clone, Debug)]
+/// States judged if neither these nor runs are limited.
+const STATES: u64 = 5000;
+
+/// The settings of an exploration.
+#[derive(Clone, Debug, clap::Args)]
 pub struct CrashConfig {
     /// The design.
+    #[arg(skip)]
     pub design: Design,
-    /// Distinct states to judge.
-    pub states: u64,
-    /// Seed of the first run; the others follow.
-    pub seed: u64,
-    /// Stop after this many runs, however many states they had: 1 replays a violation.
-    pub runs: Option<u64>,
-    /// Operations of a thread in a long run.
-    pub ops: usize,
-    /// Threads of the workload.
-    pub threads: usize,
-    /// Threads of this machine that explore.
-    pub workers: usize,
-    /// Settings of the slots of designs that have them. Their form and sizes count for nothing: every run has its own.
-    pub slots: SlotSettings,
-    /// Settings of the design, by name and value, in place of what a run would choose.
+    /// A setting of the designs that have it, in place of what a run would choose; may be repeated. `quipu designs` lists
+    /// them with their values.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = arguments::assignment)]
     pub settings: Vec<(String, String)>,
-    /// Break the store on purpose.
-    pub twin: Option<Twin>,
-    /// Break the medium on purpose.
-    pub fault: Option<Fault>,
+    /// Distinct states to judge. [default: 5000, or without limit if --runs is given]
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
+    pub states: Option<u64>,
+    /// Seed of the first run; the following runs have the following seeds.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Operations of each thread in a long run.
+    #[arg(long, value_name = "N", value_parser = count::<usize>, default_value = "40")]
+    pub ops: usize,
+    /// Threads of the work, interleaved as the seed has it.
+    #[arg(long, value_name = "T", value_parser = count::<usize>, default_value = "2")]
+    pub threads: usize,
+    /// Stop after this many runs, however many states they had: 1 replays a violation.
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
+    pub runs: Option<u64>,
+    /// Threads of this machine that explore.
+    #[arg(skip = std::thread::available_parallelism().map_or(1, usize::from))]
+    pub workers: usize,
+    /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with violations.
+    #[arg(long, value_name = "NAME", value_parser = arguments::broken(&[]))]
+    pub twin: Option<Broken>,
 }
 
 impl Default for CrashConfig {
     fn default() -> CrashConfig {
-        CrashConfig {
-            design: Design::default(),
-            states: 5000,
-            seed: 1,
-            runs: None,
-            ops: 40,
-            threads: 2,
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
-            slots: SlotSettings::default(),
-            settings: Vec::new(),
-            twin: None,
-            fault: None,
-        }
+        arguments::of_words(&[])
     }
 }
 
-/// What an exploration found.
+impl CrashConfig {
+    /// Distinct states after which the exploration ends.
+    pub(super) fn most_states(&self) -> u64 {
+        self.states.unwrap_or(if self.runs.is_some() { u64::MAX } else { STATES })
+    }
+}
+
+/// A break on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The store.
+    Store(Twin),
+    /// The store, whose slots break ties as Viper's paper does.
+    PaperTies(Twin),
+    /// The medium.
+    Medium(Fault),
+}
+
+impl Broken {
+    /// The break of the store.
+    pub fn twin(self) -> Option<Twin> {
+        match self {
+            Broken::Store(twin) | Broken::PaperTies(twin) => Some(twin),
+            Broken::Medium(_) => None,
+        }
+    }
+
+    /// The break of the medium.
+    pub(super) fn fault(self) -> Option<Fault> {
+        if let Broken::Medium(fault) = self { Some(fault) } else { None }
+    }
+
+    /// How slots break ties.
+    pub(super) fn tie_break(self) -> TieBreak {
+        if let Broken::PaperTies(_) = self { TieBreak::BlockOrder } else { TieBreak::Sequence }
+    }
+}
+
+/// The findings of an exploration.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CrashReport {
     /// The design.

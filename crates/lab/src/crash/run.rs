@@ -6,9 +6,10 @@ use super::moment::{Label, Point, Points, closed};
 use super::oracle::{State, Time, ValueId, milliseconds};
 use super::pace::Pace;
 use super::pool::Pool;
-use super::report::{CrashConfig, Violation};
+use super::report::{Broken, CrashConfig, Violation};
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
+use crate::arguments::twin_argument;
 use quipu::{Design, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, sched};
@@ -121,7 +122,7 @@ impl<'a> Run<'a> {
                 return self.violation(0, format!("the pool could not be created: {error}"), String::new());
             }
         }
-        sim.set_fault(self.config.fault);
+        sim.set_fault(self.config.twin.and_then(Broken::fault));
         let closes = !self.seed.is_multiple_of(3);
         let mut failure =
             self.work(&stage, &recorder, (steps, compactions[0]), workload::FIRST_VALUE, closes);
@@ -477,11 +478,12 @@ impl<'a> Run<'a> {
     }
 
     fn violation(&mut self, operation: u64, what: String, image: String) {
-        let CrashConfig { design, ops, threads, settings, .. } = self.config;
+        let CrashConfig { design, ops, threads, settings, twin, .. } = self.config;
         let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
         let replay = format!(
-            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}",
-            self.seed
+            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}{}",
+            self.seed,
+            twin_argument(*twin)
         );
         self.findings.violations.push(Violation { seed: self.seed, operation, what, image, replay });
     }

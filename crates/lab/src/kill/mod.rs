@@ -20,6 +20,6 @@ mod round;
 mod run;
 mod writer;
 
-pub use config::{KillConfig, KillConviction, KillError, KillReport, WriterConfig};
+pub use config::{KillConfig, KillReport, WriterConfig};
 pub use run::explore;
 pub use writer::write;

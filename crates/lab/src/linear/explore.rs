@@ -5,13 +5,14 @@
 //! reading belongs to its history too, so what recovery returns must fit in behind what the threads were told.
 
 use super::check::{History, Verdict, check};
-use super::config::{Conviction, LinearConfig, LinearError, LinearReport};
+use super::config::{LinearConfig, LinearReport};
 use super::drive::{Driver, Leaving, Meeting};
 use super::operation::{Action, Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
 use super::twins::{Broken, Twin};
 use crate::contract::{Ending, Fixture, Medium};
+use crate::run::{At, Conviction, RunError};
 use quipu::internals::NodePlace;
 use quipu::{Error, Store};
 use std::time::Instant;
@@ -34,17 +35,12 @@ const DETAILS: usize = 10;
 ///
 /// # Panics
 /// If the store does.
-pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<LinearReport, LinearError> {
-    let limits = [
-        ("threads", config.threads, 64, "must be 1 to 64"),
-        ("keys", config.keys, 64, "must be 1 to 64"),
-        ("calls", config.calls, 10_000, "must be 1 to 10,000"),
-    ];
-    for (setting, number, most, reason) in limits {
-        if !(1..=most).contains(&number) {
-            return Err(LinearError::Setting { setting, reason });
-        }
-    }
+pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<LinearReport, RunError> {
+    RunError::check([
+        ("threads", config.threads as u64, 1..=64),
+        ("keys", config.keys as u64, 1..=64),
+        ("calls", config.calls as u64, 1..=10_000),
+    ])?;
     let begun = Instant::now();
     let mut report = LinearReport {
         design: config.design.to_string(),
@@ -57,7 +53,8 @@ pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<L
     while first < config.histories {
         let end = config.histories.min(first + LOT);
         let lot = Lot { config, first, end };
-        let failed = |source| LinearError::Store { history: first, seed: config.seed, source };
+        let doing = || format!("history {first} of seed {}", config.seed);
+        let failed = |source| RunError::Store { doing: doing(), source };
         let Done { operations, eliminated, unsound } = lot.run().map_err(failed)?;
         report.eliminated += eliminated;
         if let Some(what) = unsound {
@@ -191,7 +188,7 @@ impl LinearReport {
             if let Some(twin) = config.twin {
                 replay.push_str(&format!(" --twin {twin}"));
             }
-            self.details.push(Conviction { history, what, replay });
+            self.details.push(Conviction { at: At::History(history), what, replay });
         }
     }
 }

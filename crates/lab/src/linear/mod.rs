@@ -31,7 +31,7 @@ mod window;
 mod check_tests;
 
 pub use check::{BUDGET, History, Verdict, Violation, check};
-pub use config::{Conviction, LinearConfig, LinearError, LinearReport};
+pub use config::{LinearConfig, LinearReport};
 pub(crate) use contents::{Contents, contents};
 pub use explore::explore;
 pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};

@@ -4,15 +4,15 @@
 //! thread, and looked at one call at a time, most of what they answer is plausible. The one left is a published design.
 
 use super::subject::{Change, Subject};
+use clap::ValueEnum;
 use quipu::{Client, Error};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
 /// In which way a store is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Twin {
     /// A read sometimes answers from what this client read or wrote earlier.
     StaleRead,
@@ -22,41 +22,22 @@ pub enum Twin {
     SplitUpdate,
     /// A remove sometimes claims that it removed what was not there.
     PhantomRemove,
-    /// Elimination as the paper of MPKV has it (section 3.3): a put may return for one that readers had seen before it began. For
-    /// design `mpkv`; where writes are published after they have returned it changes nothing.
+    /// A put may return for another one that readers had seen before it began, as in section 3.3 of MPKV's paper; for
+    /// design mpkv, where puts are published before they return.
     SeenWhileOnOffer,
 }
 
 impl Twin {
-    /// All there are.
-    pub const ALL: [Twin; 5] =
-        [Twin::StaleRead, Twin::LatePut, Twin::SplitUpdate, Twin::PhantomRemove, Twin::SeenWhileOnOffer];
-
     /// What is to be broken in the store itself.
     pub(super) fn of_store(self) -> Option<quipu::internals::Twin> {
         (self == Twin::SeenWhileOnOffer).then_some(quipu::internals::Twin::SeenWhileOnOffer)
     }
 }
 
-/// The word that [`FromStr`] reads back.
+/// The word for it on command lines.
 impl fmt::Display for Twin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Twin::StaleRead => "stale-read",
-            Twin::LatePut => "late-put",
-            Twin::SplitUpdate => "split-update",
-            Twin::PhantomRemove => "phantom-remove",
-            Twin::SeenWhileOnOffer => "seen-while-on-offer",
-        })
-    }
-}
-
-impl FromStr for Twin {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Twin, String> {
-        let named = Twin::ALL.into_iter().find(|twin| twin.to_string() == text);
-        named.ok_or_else(|| format!("use one of: {}", Twin::ALL.map(|twin| twin.to_string()).join(", ")))
+        f.write_str(self.to_possible_value().expect("none is skipped").get_name())
     }
 }
 

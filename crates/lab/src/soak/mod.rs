@@ -14,5 +14,5 @@ mod config;
 mod model;
 mod run;
 
-pub use config::{SoakConfig, SoakConviction, SoakError, SoakReport};
+pub use config::{SoakConfig, SoakReport};
 pub use run::explore;

@@ -1,10 +1,11 @@
 //! [`explore`]: work, reopen, compare, again and again.
 
-use super::config::{SoakConfig, SoakConviction, SoakError, SoakReport};
+use super::config::{SoakConfig, SoakReport};
 use super::model::Model;
+use crate::arguments::twin_argument;
 use crate::linear::contents;
+use crate::run::{At, Conviction, RunError};
 use crate::workload::mix;
-use quipu::internals::Testing;
 use quipu::{Client, MediumKind, Options, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -31,17 +32,12 @@ const PASSES: usize = 3;
 ///
 /// # Errors
 /// A pool that cannot be made, or files that cannot be handled.
-pub fn explore(config: &SoakConfig, progress: &mut dyn FnMut(u64)) -> Result<SoakReport, SoakError> {
-    let numbers = [
-        ("keys", config.keys, FEWEST_KEYS),
-        ("threads", config.threads as u64, 1),
-        ("operations", config.ops, 1),
-    ];
-    for (what, found, least) in numbers {
-        if found < least {
-            return Err(SoakError::Number { what, found, least });
-        }
-    }
+pub fn explore(config: &SoakConfig, progress: &mut dyn FnMut(u64)) -> Result<SoakReport, RunError> {
+    RunError::check([
+        ("keys", config.keys, FEWEST_KEYS..=u64::MAX),
+        ("threads", config.threads as u64, 1..=u64::MAX),
+        ("ops", config.ops, 1..=u64::MAX),
+    ])?;
     let begun = Instant::now();
     let mut run = Run {
         config,
@@ -74,7 +70,7 @@ enum Broken {
     /// The store broke a rule.
     Rule(String),
     /// The run could not be carried out.
-    Run(SoakError),
+    Run(RunError),
 }
 
 impl From<String> for Broken {
@@ -83,8 +79,8 @@ impl From<String> for Broken {
     }
 }
 
-impl From<SoakError> for Broken {
-    fn from(error: SoakError) -> Broken {
+impl From<RunError> for Broken {
+    fn from(error: RunError) -> Broken {
         Broken::Run(error)
     }
 }
@@ -106,12 +102,12 @@ impl Run<'_> {
             .medium(MediumKind::File)
             // What is copied while the store is open must not change meanwhile.
             .cleaner(false)
-            .with(|options| options.testing = Testing { twin, ..Testing::default() })
+            .with(|options| options.testing.twin = twin.and_then(|broken| broken.twin()))
     }
 
     fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {
         let pool = &self.config.pool;
-        let mut store = Store::create(pool, &self.options()).map_err(SoakError::Create)?;
+        let mut store = Store::create(pool, &self.options()).map_err(RunError::Create)?;
         let (mut clean, mut unclean) = (self.config.clean, self.config.unclean);
         while clean + unclean > 0 {
             let abandon = self.random.random_range(0..clean + unclean) >= clean;
@@ -120,7 +116,7 @@ impl Run<'_> {
             if abandon {
                 drop(store);
                 let copy = copy_of(pool);
-                fs::rename(&copy, pool).map_err(|source| SoakError::File { path: copy, source })?;
+                fs::rename(&copy, pool).map_err(RunError::system(copy.display()))?;
                 unclean -= 1;
                 self.report.unclean += 1;
             } else {
@@ -154,7 +150,7 @@ impl Run<'_> {
             let _clients = ended.collect::<Result<Vec<_>, String>>()?;
             if abandon {
                 let copy = copy_of(pool);
-                fs::copy(pool, &copy).map_err(|source| SoakError::File { path: copy, source })?;
+                fs::copy(pool, &copy).map_err(RunError::system(copy.display()))?;
             }
             Ok(())
         })
@@ -232,19 +228,20 @@ fn calls(
     Ok(client)
 }
 
-fn remove(pool: &Path) -> Result<(), SoakError> {
-    fs::remove_file(pool).map_err(|source| SoakError::File { path: pool.to_owned(), source })
+fn remove(pool: &Path) -> Result<(), RunError> {
+    fs::remove_file(pool).map_err(RunError::system(pool.display()))
 }
 
 impl SoakReport {
     fn convict(&mut self, config: &SoakConfig, what: String) {
         self.violations += 1;
-        let SoakConfig { pool, design, keys, threads, ops, clean, unclean, seed, .. } = config;
+        let SoakConfig { pool, design, keys, threads, ops, clean, unclean, seed, twin } = config;
         let replay = format!(
             "quipu soak {} --design {design} --keys {keys} --threads {threads} --ops {ops} --clean {clean} --unclean \
-             {unclean} --seed {seed}",
-            pool.display()
+             {unclean} --seed {seed}{}",
+            pool.display(),
+            twin_argument(*twin)
         );
-        self.details.push(SoakConviction { reopenings: self.clean + self.unclean, what, replay });
+        self.details.push(Conviction { at: At::Reopenings(self.clean + self.unclean), what, replay });
     }
 }

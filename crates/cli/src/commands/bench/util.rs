@@ -2,8 +2,8 @@
 
 use super::settings::{Settings, Sizes, in_batches};
 use crate::failure::{Failure, Outcome};
-use crate::size;
 use quipu_lab::bench::{self, Config, Keys, Overwrites};
+use quipu_lab::size;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,8 +61,8 @@ pub struct Args {
     /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
     /// answered when its batch is durable, and its latency counts from when it came; a get of a key
     /// that waits in the batch has that issued first.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
-    batch: u64,
+    #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
+    batch: usize,
     /// Seconds to measure at least at each utilization.
     #[arg(long, value_name = "S", default_value_t = 0.0)]
     seconds: f64,
@@ -83,7 +83,7 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let config = self.settings.apply(self.sizes.config_with(self.settings.basics.medium, RECORDS_SIM));
         let cleaner = config.cleaner && !self.no_cleaner;
-        let batch = self.batch as usize;
+        let batch = self.batch;
         let config = Config { zone_size: self.zone_size, cleaner, batch, roofline: self.roofline, ..config };
         let zipf = self.zipf.or((!self.uniform && !self.etc).then_some(0.99)).map(Keys::Zipf);
         let others = [(self.uniform, Keys::Uniform), (self.etc, Keys::Etc)];

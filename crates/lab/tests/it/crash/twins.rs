@@ -14,8 +14,8 @@
 //! the seeds as they are to stand here. Without `QUIPU_TWIN` it searches for all.
 
 use quipu::Design;
-use quipu::internals::{SlotSettings, TieBreak, Twin};
-use quipu_lab::crash::{CrashConfig, CrashReport, explore};
+use quipu::internals::Twin;
+use quipu_lab::crash::{Broken, CrashConfig, CrashReport, explore};
 use quipu_medium::sim::Fault;
 
 /// A key has a value and should, or at least may, have none.
@@ -39,17 +39,6 @@ const NAMED_TOO_LATE: &[&str] = &["is lost", "took away", "not sound"];
 const MOST: u64 = 60_000;
 
 const FENCE_LEFT_OUT: Broken = Broken::Medium(Fault::FenceOmitted { every: 3 });
-
-/// What is broken.
-#[derive(Clone, Copy, Debug)]
-pub enum Broken {
-    /// The store.
-    Store(Twin),
-    /// The store, with ties broken as the paper breaks them.
-    PaperTies(Twin),
-    /// The medium.
-    Medium(Fault),
-}
 
 /// A broken store and what convicts it.
 #[derive(Debug)]
@@ -75,17 +64,8 @@ pub struct Trial {
 impl Row {
     /// The store, and the run of this seed.
     pub fn config(&self, seed: u64) -> CrashConfig {
-        let (twin, fault) = match self.broken {
-            Broken::Store(twin) | Broken::PaperTies(twin) => (Some(twin), None),
-            Broken::Medium(fault) => (None, Some(fault)),
-        };
-        let tie_break = match self.broken {
-            Broken::PaperTies(_) => TieBreak::BlockOrder,
-            _ => TieBreak::Sequence,
-        };
-        let slots = SlotSettings { tie_break, ..SlotSettings::default() };
-        let (design, runs, states) = (self.design, Some(1), u64::MAX);
-        CrashConfig { design, seed, runs, states, workers: 1, twin, fault, slots, ..CrashConfig::default() }
+        let (design, twin) = (self.design, Some(self.broken));
+        CrashConfig { design, seed, runs: Some(1), workers: 1, twin, ..CrashConfig::default() }
     }
 
     /// Runs one seed.
