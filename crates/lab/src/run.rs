@@ -48,7 +48,7 @@ impl fmt::Display for Conviction {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A number is impossible.
-    #[error("--{setting} is {found}; it must be {} to {}", range.start(), range.end())]
+    #[error("--{setting} is {found}; it must be {}", words(range))]
     Setting {
         /// The setting.
         setting: &'static str,
@@ -76,6 +76,13 @@ pub enum RunError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+fn words(range: &RangeInclusive<u64>) -> String {
+    match range.end() {
+        &u64::MAX => format!("at least {}", range.start()),
+        end => format!("{} to {end}", range.start()),
+    }
 }
 
 impl RunError {

@@ -49,7 +49,7 @@ mod ycsb;
 
 pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
-pub use error::BenchError;
+pub use error::{BenchError, Fault};
 pub use ops::{OpsPhase, ops, ops_of};
 pub use patterns::{Pattern, patterns};
 pub use plot::plot;

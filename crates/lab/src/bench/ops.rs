@@ -11,7 +11,7 @@ use super::batched::Batched;
 use super::config::Config;
 use super::drive::{Access, Caller, Phase, drive};
 use super::engine::{Engine, EngineClient, OpenEngine};
-use super::error::BenchError;
+use super::error::{BenchError, Fault};
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
@@ -239,12 +239,6 @@ impl<'a, E: Engine> Run<'a, E> {
         self.keys_of(move |_| random.random_range(0..self.records()))
     }
 
-    /// That a record is not there that must be.
-    #[cold]
-    fn missing(&self, phase: &str, record: u64) -> BenchError {
-        BenchError::Missing { design: self.session.design().to_owned(), phase: phase.to_owned(), record }
-    }
-
     fn get(&self) -> Result<Row, BenchError> {
         const NAME: &str = "get";
         let session = &self.session;
@@ -390,7 +384,7 @@ impl<'a, E: Engine> Run<'a, E> {
                 let (mut client, refused) = (self.opened.client(), session.refused(NAME));
                 Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
                     let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
-                    found.map(drop).ok_or_else(|| self.missing(NAME, *record))
+                    found.map(drop).ok_or_else(|| session.fault(NAME, Fault::Missing(*record)))
                 }))
             },
         )
@@ -446,7 +440,7 @@ impl<'a, E: Engine> Run<'a, E> {
                 let keys = self.keys_of(move |position| order.at(deleted + position));
                 Ok(Ahead::new(keys, move |_, Request { record, pair }| {
                     let was_there = client.remove(&pair.0).map_err(&refused)?;
-                    if was_there { Ok(()) } else { Err(self.missing(NAME, *record)) }
+                    if was_there { Ok(()) } else { Err(session.fault(NAME, Fault::Missing(*record))) }
                 }))
             },
         )?;
@@ -469,11 +463,7 @@ impl<'a, E: Engine> Run<'a, E> {
             if position >= deletes {
                 session.verify(NAME, record, found.then_some(&value))?;
             } else if found {
-                return Err(BenchError::Undead {
-                    design: session.design().to_owned(),
-                    phase: NAME.to_owned(),
-                    record,
-                });
+                return Err(session.fault(NAME, Fault::Undead(record)));
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::cost::{DimmMeter, Meter};
 use super::drive::{Caller, Outcome, Phase, drive};
 use super::engine::{Engine, OpenEngine};
-use super::error::BenchError;
+use super::error::{BenchError, Fault};
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::Row;
@@ -116,7 +116,13 @@ impl<'a, E: Engine> Session<'a, E> {
         self.verify_up_to(phase, record, value, self.newest).map(drop)
     }
 
-    /// Checks that what was found for a record is a value of it, of a number up to `newest`, and returns that.
+    /// A wrong answer of the store.
+    #[cold]
+    pub(super) fn fault(&self, phase: &str, fault: Fault) -> BenchError {
+        BenchError::fault(self.design(), phase, fault)
+    }
+
+    /// Checks that `value` is one of the record, of a number up to `newest`, and returns its number.
     #[inline]
     fn verify_up_to(
         &self,
@@ -125,19 +131,12 @@ impl<'a, E: Engine> Session<'a, E> {
         value: Option<&[u8]>,
         newest: u64,
     ) -> Result<u64, BenchError> {
-        let design = || self.design().to_owned();
-        let Some(value) = value else {
-            return Err(BenchError::Missing { design: design(), phase: phase.to_owned(), record });
-        };
-        self.values.check(record, value, newest).map_err(|source| BenchError::WrongValue {
-            design: design(),
-            phase: phase.to_owned(),
-            record,
-            source,
-        })
+        let value = value.ok_or_else(|| self.fault(phase, Fault::Missing(record)))?;
+        let checked = self.values.check(record, value, newest);
+        checked.map_err(|mismatch| self.fault(phase, Fault::WrongValue(record, mismatch)))
     }
 
-    /// Checks that what was found for a record is value number `expected`, the last one written.
+    /// Checks that `value` is the record's value number `expected`, the last one written.
     pub(super) fn verify_last(
         &self,
         phase: &str,
@@ -145,13 +144,12 @@ impl<'a, E: Engine> Session<'a, E> {
         value: Option<&[u8]>,
         expected: u64,
     ) -> Result<(), BenchError> {
-        self.verify_up_to(phase, record, value, expected).and_then(|found| {
-            if found == expected {
-                return Ok(());
-            }
-            let (design, phase) = (self.design().to_owned(), phase.to_owned());
-            Err(BenchError::Stale { design, phase, record, found, expected })
-        })
+        let found = self.verify_up_to(phase, record, value, expected)?;
+        if found == expected {
+            Ok(())
+        } else {
+            Err(self.fault(phase, Fault::Stale { record, found, expected }))
+        }
     }
 
     /// Checks that the store counts as many records as it acknowledged, if it counts.
@@ -161,13 +159,8 @@ impl<'a, E: Engine> Session<'a, E> {
         opened: &E::Opened,
         expected: u64,
     ) -> Result<(), BenchError> {
-        match opened.records() {
-            Some(found) if found != expected => {
-                let (design, phase) = (self.design().to_owned(), phase.to_owned());
-                Err(BenchError::Count { design, phase, found, expected })
-            }
-            _ => Ok(()),
-        }
+        let wrong = opened.records().filter(|found| *found != expected);
+        wrong.map_or(Ok(()), |found| Err(self.fault(phase, Fault::Count { found, expected })))
     }
 }
 

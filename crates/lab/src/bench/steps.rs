@@ -10,7 +10,7 @@
 use super::config::{Config, setting};
 use super::cost::Meter;
 use super::drive::{Phase, drive};
-use super::error::BenchError;
+use super::error::{BenchError, Fault};
 use super::ops::{OpsPhase, ops};
 use super::progress::Progress;
 use super::report::{Row, Sink};
@@ -247,5 +247,5 @@ impl<'a> Parts<'a> {
 }
 
 fn missing(step: &str, record: u64) -> BenchError {
-    BenchError::Missing { design: Design::VIPER.name().to_owned(), phase: step.to_owned(), record }
+    BenchError::fault(Design::VIPER.name(), step, Fault::Missing(record))
 }

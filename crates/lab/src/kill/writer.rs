@@ -3,7 +3,7 @@
 use super::config::WriterConfig;
 use super::frame::Acknowledgement;
 use super::plan::Plan;
-use crate::linear::{Broken, Clock, Subject, Timing, perform};
+use crate::linear::{Clock, Subject, Timing, perform};
 use quipu::{Error, ErrorKind, Options, Store};
 use std::fs::File;
 use std::io::{self, Write};
@@ -33,12 +33,9 @@ pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
 }
 
 fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, mut out: &File) {
-    let mut subject: Box<dyn Subject> = match config.twin {
-        None => Box::new(store.client()),
-        Some(twin) => Box::new(Broken::new(store.client(), twin, config.seed ^ config.round ^ thread)),
-    };
+    let mut subject = Subject::new(store.client(), config.twin, config.seed ^ config.round ^ thread);
     for (number, (key, action)) in Plan::new(config.seed, config.round, thread).enumerate() {
-        let acknowledgement = match perform(&mut *subject, clock, key, action, &Timing::FREE) {
+        let acknowledgement = match perform(&mut subject, clock, key, action, &Timing::FREE) {
             Ok((invoked, returned, outcome)) => {
                 Acknowledgement { thread, number: number as u64, invoked, returned, outcome: Some(outcome) }
             }

@@ -91,7 +91,7 @@ impl Driver<'_> {
         &self,
         history: u64,
         number: usize,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         log: &mut Log<'_>,
     ) -> Result<(), Error> {
         let shared = mix(self.seed ^ mix(history));

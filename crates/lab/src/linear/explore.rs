@@ -10,7 +10,7 @@ use super::drive::{Driver, Leaving, Meeting};
 use super::operation::{Action, Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
-use super::twins::{Broken, Twin};
+use super::twins::Twin;
 use crate::contract::{Ending, Fixture, Medium};
 use crate::run::{At, Conviction, RunError};
 use quipu::internals::NodePlace;
@@ -108,12 +108,12 @@ impl Lot<'_> {
         let eliminated = store.stats().eliminated_writes;
         let mut store = fixture.reopen(store, Ending::Dropped)?;
         let mut log = Log::new(&clock, Caller::Afterwards);
-        let mut client = store.client();
+        let mut subject = Subject::new(store.client(), None, 0);
         for key in self.first * *keys as u64..self.end * *keys as u64 {
-            log.call(&mut client, key, Action::Get, &Timing::FREE)?;
+            log.call(&mut subject, key, Action::Get, &Timing::FREE)?;
         }
         operations.extend(log.into_operations());
-        drop(client);
+        drop(subject);
         let checked = store.check(&|_, _| {})?;
         let unsound = (!checked.is_sound()).then(|| format!("the pool is unsound: {}", checked.damage));
         Ok(Done { operations, eliminated, unsound })
@@ -125,14 +125,11 @@ impl Lot<'_> {
         let work = |thread: u64| -> Result<Vec<Operation>, Error> {
             let _leaving = Leaving(meeting);
             let LinearConfig { keys, calls, seed, twin, .. } = *self.config;
-            let mut subject: Box<dyn Subject> = match twin {
-                None => Box::new(store.client()),
-                Some(twin) => Box::new(Broken::new(store.client(), twin, seed ^ self.first ^ thread)),
-            };
+            let mut subject = Subject::new(store.client(), twin, seed ^ self.first ^ thread);
             let mut log = Log::new(clock, Caller::Thread(thread as u32));
             let driver = Driver { meeting, seed, thread, keys: keys as u64, calls };
             for (number, history) in (self.first..self.end).enumerate() {
-                driver.run(history, number, &mut *subject, &mut log)?;
+                driver.run(history, number, &mut subject, &mut log)?;
             }
             Ok(log.into_operations())
         };

@@ -38,6 +38,6 @@ pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
 pub use record::{Clock, Log};
 pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};
-pub use twins::{Broken, Twin};
+pub use twins::Twin;
 pub(crate) use values::key_bytes;
 pub use values::{decode, encode};

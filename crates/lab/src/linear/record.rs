@@ -47,7 +47,7 @@ impl<'c> Log<'c> {
     /// Those of the store; the call had no effect then and is not recorded.
     pub fn call(
         &mut self,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         key: u64,
         action: Action,
         timing: &Timing<'_>,
@@ -66,14 +66,15 @@ impl<'c> Log<'c> {
     /// If there is not one answer for each key.
     pub fn get_many(
         &mut self,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         keys: &[u64],
         timing: &Timing<'_>,
     ) -> Result<(), Error> {
         let names: Vec<Vec<u8>> = keys.iter().map(|key| key_bytes(*key)).collect();
         (timing.ready)();
         let invoked = self.clock.stamp();
-        let found = subject.get_many(&names)?;
+        let mut found = Vec::with_capacity(names.len());
+        subject.client()?.get_many(&names, |_, value| found.push(value.map(<[u8]>::to_vec)))?;
         let returned = self.clock.stamp();
         assert_eq!(found.len(), keys.len(), "get_many answers once for each key");
         for (key, found) in keys.iter().zip(found) {
@@ -89,7 +90,7 @@ impl<'c> Log<'c> {
     /// Those of the store. Some pairs may be written then, which the record does not tell: give the history up.
     pub fn put_many(
         &mut self,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         pairs: &[(u64, Value)],
         timing: &Timing<'_>,
     ) -> Result<(), Error> {
@@ -97,7 +98,7 @@ impl<'c> Log<'c> {
             pairs.iter().map(|(key, value)| (key_bytes(*key), encode(*key, *value))).collect();
         (timing.ready)();
         let invoked = self.clock.stamp();
-        subject.put_many(&bytes)?;
+        subject.client()?.put_many(&bytes)?;
         let returned = self.clock.stamp();
         for (key, value) in pairs {
             self.note(*key, Action::Put(*value), invoked, (returned, Outcome::Done));

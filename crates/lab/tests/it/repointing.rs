@@ -6,7 +6,7 @@ use crate::shared::schedule;
 
 use quipu::internals::{Techniques, Testing, Twin};
 use quipu::{Design, Error, Options, Store};
-use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
+use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Subject, Timing};
 use quipu_medium::sim::SimArena;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -45,7 +45,7 @@ fn options_of(design: Design, seed: u64, twin: Option<Twin>) -> Options {
 /// What a writer does; every value that it writes is its own.
 fn write(store: &Store, clock: &Clock, number: u64, seed: u64) -> Result<Vec<Operation>, Error> {
     let mut random = SmallRng::seed_from_u64(seed ^ number << 32);
-    let mut client = store.client();
+    let mut client = Subject::new(store.client(), None, 0);
     let mut log = Log::new(clock, Caller::Thread(number as u32));
     let mut value = number * 1000;
     for _ in 0..CALLS {
