@@ -3,11 +3,11 @@
 //! Our own designs go through the same door as in `quipu bench`, on a pool in the place where the others have
 //! their folders, so that the file system and its medium are the same.
 
-use crate::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb};
+use crate::engines::{Choice, Fjall, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
 use crate::level::Survival;
 use crate::place::Place;
 use quipu::{Design, Durability, Setting};
-use quipu_lab::bench::{self, BenchError, Config, Engine, Overwrites, Progress, Roofline, Row, Sink};
+use quipu_lab::bench::{self, BenchError, Config, Overwrites, Progress, Roofline, Row, Sink};
 use quipu_lab::workload::Workload;
 use quipu_medium::Region;
 use std::fs;
@@ -66,10 +66,10 @@ pub fn run(
         let sink: Sink<'_> = &mut |row| sink(choice, row);
         match choice.kind {
             Kind::Quipu(design) => ours(design, benchmark, &config, progress, sink)?,
-            Kind::RocksDb => rivals.measure(RocksDb::new(setup), sink)?,
-            Kind::Redb => rivals.measure(Redb::new(setup), sink)?,
-            Kind::Fjall => rivals.measure(Fjall::new(setup), sink)?,
-            Kind::Pmemkv => rivals.measure(Pmemkv::new(setup), sink)?,
+            Kind::RocksDb => rivals.measure::<RocksDb>(setup, sink)?,
+            Kind::Redb => rivals.measure::<Redb>(setup, sink)?,
+            Kind::Fjall => rivals.measure::<Fjall>(setup, sink)?,
+            Kind::Pmemkv => rivals.measure::<Pmemkv>(setup, sink)?,
         }
     }
     Ok(())
@@ -101,7 +101,8 @@ struct Rivals<'a> {
 }
 
 impl Rivals<'_> {
-    fn measure<E: Engine>(&mut self, engine: E, sink: Sink<'_>) -> Result<(), BenchError> {
+    fn measure<H: Handle>(&mut self, setup: Setup, sink: Sink<'_>) -> Result<(), BenchError> {
+        let engine = Rival::<H>::new(setup);
         if self.config.roofline && self.roofline.is_none() {
             self.roofline = Some(Roofline::new(self.config)?);
         }

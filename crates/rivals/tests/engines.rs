@@ -10,7 +10,7 @@ use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, Keys, OpenEngin
 use quipu_lab::workload::Workload;
 use quipu_rivals::compare::{self, Benchmark};
 use quipu_rivals::engines::pmemkv::environment;
-use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb, Setup};
+use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
 use quipu_rivals::{Level, Place};
 use skip::is_here;
 use std::path::Path;
@@ -123,20 +123,20 @@ fn runs_at(chosen: &[Choice]) {
 
 #[test]
 fn redb() {
-    does_what_it_should(Kind::Redb, Redb::new);
+    does_what_it_should(Kind::Redb, Rival::<Redb>::new);
     runs_every_benchmark(Kind::Redb);
 }
 
 #[test]
 fn fjall() {
-    does_what_it_should(Kind::Fjall, Fjall::new);
+    does_what_it_should(Kind::Fjall, Rival::<Fjall>::new);
     runs_every_benchmark(Kind::Fjall);
 }
 
 #[test]
 fn rocksdb() {
     if is_here(Kind::RocksDb) {
-        does_what_it_should(Kind::RocksDb, RocksDb::new);
+        does_what_it_should(Kind::RocksDb, Rival::<RocksDb>::new);
         runs_every_benchmark(Kind::RocksDb);
     }
 }
@@ -149,7 +149,7 @@ fn pmemkv() {
     let levels = choices(Kind::Pmemkv);
     assert_eq!(levels.len(), 2);
     if let Some(choice) = levels.iter().find(|choice| fits(choice)) {
-        does_at(&[*choice], Pmemkv::new);
+        does_at(&[*choice], Rival::<Pmemkv>::new);
         if choice.level == Level::Process {
             runs_at(&[*choice]);
         }
@@ -177,7 +177,7 @@ fn pmemkv_is_refused_where_it_would_persist_in_another_way() {
     }
     let folder = tempfile::tempdir().unwrap();
     let setup = choice.setup(&tiny(), Place::new(&folder.path().join("place")));
-    let Err(error) = Pmemkv::new(setup).create(10) else { panic!("it was created") };
+    let Err(error) = Rival::<Pmemkv>::new(setup).create(10) else { panic!("it was created") };
     assert!(error.to_string().contains("env PMEM_IS_PMEM_FORCE=1 PMEM_NO_FLUSH=1 "), "{error}");
 }
 

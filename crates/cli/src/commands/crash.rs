@@ -4,7 +4,7 @@ use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use quipu::Setting;
-use quipu_lab::crash::{CrashConfig, CrashReport, explore};
+use quipu_lab::crash::{CrashConfig, CrashReport, KINDS, explore};
 use quipu_lab::settings;
 
 const EXAMPLES: &str = "\
@@ -59,40 +59,17 @@ impl Args {
     }
 }
 
-/// Per cent of all states.
-fn share(states: u64, all: u64) -> f64 {
-    100.0 * states as f64 / all.max(1) as f64
-}
-
 fn text(report: &CrashReport) -> String {
+    let kinds: String =
+        KINDS.iter().map(|kind| format!("{} {}, ", report.count(kind.name), kind.words)).collect();
     let mut text = format!(
-        "{}: {} in {} of {}, seed {}, {:.1} s; {} nested, {} during recovery, {} during growth, {} during and {} after a \
-         split of the index, {} after a removal from it, {} during and {} after a link of its zones, {} with keys of one \
-         word, {} after the clock had moved, {} with an expired value, {} during compaction ({:.1} %), {} during a survey, {} during a close, {} with records of one size, {} during an \
-         update in place, {} opened from a checkpoint; {} eliminated\n",
+        "{}: {} in {} of {}, seed {}, {:.1} s; {kinds}{} opened from a checkpoint; {} eliminated\n",
         report.design,
         counted(report.states, "state"),
         counted(report.runs, "run"),
         counted(report.operations, "operation"),
         report.seed,
         report.seconds,
-        report.nested,
-        report.during_recovery,
-        report.during_growth,
-        report.during_index_split,
-        report.after_index_split,
-        report.after_index_removal,
-        report.during_index_zone,
-        report.after_index_zone,
-        report.word_keys,
-        report.after_clock,
-        report.expired,
-        report.during_compaction,
-        share(report.during_compaction, report.states),
-        report.during_survey,
-        report.during_close,
-        report.fixed,
-        report.during_in_place,
         report.from_checkpoint,
         counted(report.eliminated, "put"),
     );

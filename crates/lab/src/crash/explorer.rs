@@ -1,6 +1,6 @@
 //! Explores runs until enough states have been judged, on several threads of the machine at once.
 
-use super::moment::Label;
+use super::moment::{KINDS, Label};
 use super::pool::Pool;
 use super::report::{CrashConfig, CrashReport, Violation};
 use super::run::Run;
@@ -59,22 +59,9 @@ impl Merged {
         for (image, label) in findings.states {
             if self.images.insert(image) {
                 report.states += 1;
-                report.nested += (label.depth > 0) as u64;
-                report.during_recovery += label.recovering as u64;
-                report.during_growth += label.growing as u64;
-                report.during_index_split += label.splitting as u64;
-                report.after_index_split += label.split as u64;
-                report.after_index_removal += label.removed as u64;
-                report.during_index_zone += label.linking as u64;
-                report.after_index_zone += label.linked as u64;
-                report.word_keys += label.words as u64;
-                report.after_clock += label.timed as u64;
-                report.expired += label.expired as u64;
-                report.during_compaction += label.compacting as u64;
-                report.during_survey += label.surveying as u64;
-                report.during_close += label.closing as u64;
-                report.fixed += label.fixed as u64;
-                report.during_in_place += label.changing as u64;
+                for kind in &KINDS {
+                    *report.kinds.entry(kind.name).or_default() += (kind.holds)(&label) as u64;
+                }
             }
         }
     }
@@ -121,6 +108,7 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Resu
     report.violations = report.details.len() as u64;
     report.design = config.design.to_string();
     report.seed = config.seed;
+    KINDS.iter().for_each(|kind| _ = report.kinds.entry(kind.name).or_default());
     report.seconds = begun.elapsed().as_secs_f64();
     Ok(report)
 }

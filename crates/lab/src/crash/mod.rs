@@ -22,5 +22,6 @@ mod verdict;
 mod workload;
 
 pub use explorer::explore;
+pub use moment::{KINDS, Kind};
 pub use oracle::{Action, KeyOracle, Outcome};
 pub use report::{Broken, CrashConfig, CrashReport, Violation};

@@ -1,11 +1,13 @@
 //! The settings of an exploration, and its findings.
 
+use super::moment::KINDS;
 use crate::arguments;
 use crate::size::count;
 use quipu::Design;
 use quipu::internals::{TieBreak, Twin};
 use quipu_medium::sim::Fault;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// States judged if neither these nor runs are limited.
 const STATES: u64 = 5000;
@@ -98,40 +100,9 @@ pub struct CrashReport {
     pub operations: u64,
     /// Distinct durable images that were recovered and judged.
     pub states: u64,
-    /// Of these, states of a pool that had crashed before.
-    pub nested: u64,
-    /// Of these, crashes while compaction was at work.
-    pub during_compaction: u64,
-    /// Of these, crashes while it was not known yet what is dead in segments of an earlier run.
-    pub during_survey: u64,
-    /// Of these, crashes of recovery itself.
-    pub during_recovery: u64,
-    /// Of these, crashes while the index or the heap was growing.
-    pub during_growth: u64,
-    /// Of these, crashes while a node or segment of the index was being split. In an index in DRAM that shows
-    /// only if another thread writes to the medium meanwhile.
-    pub during_index_split: u64,
-    /// Of these, states of pools whose index had split before.
-    pub after_index_split: u64,
-    /// Of these, states of pools whose index had lost a node that became empty: an ordered index in the pool
-    /// tells that.
-    pub after_index_removal: u64,
-    /// Of these, crashes while an index in the pool linked a further zone to its others.
-    pub during_index_zone: u64,
-    /// Of these, states of pools whose index had taken a further zone.
-    pub after_index_zone: u64,
-    /// Of these, states of pools whose records vary in size and whose keys are words of eight bytes.
-    pub word_keys: u64,
-    /// Of these, states in whose history the clock had moved.
-    pub after_clock: u64,
-    /// Of these, states in which a key may have a value that has expired since it was written.
-    pub expired: u64,
-    /// Of these, crashes while a store was being closed.
-    pub during_close: u64,
-    /// Of these, states of pools whose records have one size.
-    pub fixed: u64,
-    /// Of these, crashes while a value was being changed in place.
-    pub during_in_place: u64,
+    /// Of these, states of each of the [`KINDS`], by name.
+    #[serde(flatten)]
+    pub kinds: BTreeMap<&'static str, u64>,
     /// Crashes after which the checkpoint of a clean close was there and believed.
     pub from_checkpoint: u64,
     /// Puts that returned because another one, which they met, had overwritten them.
@@ -147,6 +118,17 @@ pub struct CrashReport {
     /// The first violations, in full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Violation>,
+}
+
+impl CrashReport {
+    /// States of a kind.
+    ///
+    /// # Panics
+    /// If no kind has this name.
+    pub fn count(&self, kind: &str) -> u64 {
+        assert!(KINDS.iter().any(|known| known.name == kind), "no kind of states is called {kind}");
+        self.kinds.get(kind).copied().unwrap_or(0)
+    }
 }
 
 /// A broken rule, and how to see it again.
