@@ -44,87 +44,57 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Stores and media broken on purpose, as command lines call them.
-const BROKEN: [(&str, Broken, &str); 16] = [
+/// Stores and media broken on purpose: each with its name on command lines, and behind a colon its help.
+const BROKEN: [(Broken, &str); 16] = [
+    (Store(Twin::PublishBeforePersist), "publish-before-persist: readers see a record before it is durable"),
+    (Store(Twin::LifeLeftOut), "life-left-out: the check of a record ignores the life of its segment"),
     (
-        "publish-before-persist",
-        Store(Twin::PublishBeforePersist),
-        "Readers see a record before it is durable",
-    ),
-    ("life-left-out", Store(Twin::LifeLeftOut), "The check of a record ignores the life of its segment"),
-    (
-        "append-after-recovery",
         Store(Twin::AppendAfterRecovery),
-        "Recovery appends to an earlier run's segment",
+        "append-after-recovery: recovery appends to a segment of an earlier run",
     ),
+    (Store(Twin::TombstoneDroppedEarly), "tombstone-dropped-early: tombstones go before older segments"),
+    (Store(Twin::FreedInDramOnly), "freed-in-dram-only: a segment counts as gone before it is durably free"),
+    (Store(Twin::BatchInPieces), "batch-in-pieces: the records of an atomic batch are written one by one"),
+    (Store(Twin::StaleCheckpoint), "stale-checkpoint: open believes a checkpoint after the pool has changed"),
+    (Store(Twin::ValueCommittedLate), "value-committed-late: zones of a value are committed after its head"),
     (
-        "tombstone-dropped-early",
-        Store(Twin::TombstoneDroppedEarly),
-        "Tombstones go while older segments remain",
-    ),
-    (
-        "freed-in-dram-only",
-        Store(Twin::FreedInDramOnly),
-        "A segment counts as gone before its zone is durably free",
-    ),
-    ("batch-in-pieces", Store(Twin::BatchInPieces), "The records of an atomic batch are written one by one"),
-    (
-        "stale-checkpoint",
-        Store(Twin::StaleCheckpoint),
-        "Open believes a checkpoint after the pool has changed",
-    ),
-    (
-        "value-committed-late",
-        Store(Twin::ValueCommittedLate),
-        "A large value's zones are committed after its head",
-    ),
-    (
-        "block-order",
         PaperTies(Twin::PageFreeBeforeRelease),
-        "A page is free too early, and block order breaks ties",
+        "block-order: pages are free too early; block order breaks ties",
     ),
     (
-        "released-before-persist",
         Store(Twin::ReleasedBeforePersist),
-        "A record is deleted before its successor is durable",
+        "released-before-persist: the old record goes before the new is durable",
     ),
-    ("old-not-released", Store(Twin::OldNotReleased), "The record that another has replaced stays marked"),
+    (Store(Twin::OldNotReleased), "old-not-released: the record that another has replaced stays marked"),
     (
-        "key-free-before-release",
         Store(Twin::KeyFreeBeforeRelease),
-        "A deferred put frees its key before the old record is gone",
+        "key-free-before-release: a key is free before its old record is gone",
     ),
-    ("losing-copy-kept", Store(Twin::LosingCopyKept), "Reclamation's copy of a superseded record counts"),
-    (
-        "victim-freed-early",
-        Store(Twin::VictimFreedEarly),
-        "A block is free while copies of its records are on their way",
-    ),
-    (
-        "last-repointed-unflushed",
-        Store(Twin::LastRepointedUnflushed),
-        "The cleaner's last change of an index is not flushed",
-    ),
+    (Store(Twin::LosingCopyKept), "losing-copy-kept: reclamation's copy of a superseded record counts"),
+    (Store(Twin::VictimFreedEarly), "victim-freed-early: a block is free while its records are being copied"),
+    (Store(Twin::LastRepointedUnflushed), "last-repointed-unflushed: a cleaner's last change is not flushed"),
     // Enough fences remain for the store to get anywhere.
-    ("fence-left-out", Medium(Fault::FenceOmitted { every: 3 }), "Some fences do nothing"),
+    (Medium(Fault::FenceOmitted { every: 3 }), "fence-left-out: some fences do nothing"),
 ];
 
-/// Reads the names of what can be broken, those of `choice` alone unless that is empty.
+/// The breaks with their names and helps.
+fn named() -> impl Iterator<Item = (Broken, &'static str, &'static str)> {
+    BROKEN
+        .iter()
+        .filter_map(|(broken, words)| words.split_once(": ").map(|(name, help)| (*broken, name, help)))
+}
+
+/// Reads the names of breaks, those of `choice` alone unless that is empty.
 pub(crate) fn broken(choice: &[&str]) -> impl TypedValueParser<Value = Broken> + use<> {
-    let is_chosen = |(name, ..): &&(&str, Broken, &str)| choice.is_empty() || choice.contains(name);
-    let value =
-        |(name, _, help): &(&'static str, Broken, &'static str)| PossibleValue::new(*name).help(*help);
-    PossibleValuesParser::new(BROKEN.iter().filter(is_chosen).map(value)).try_map(|name| {
-        BROKEN
-            .iter()
-            .find(|(known, ..)| *known == name)
-            .map(|(_, broken, _)| *broken)
-            .ok_or("clap has read it")
+    let chosen = named().filter(|(_, name, _)| choice.is_empty() || choice.contains(name));
+    let names: Vec<_> = chosen.map(|(_, name, help)| PossibleValue::new(name).help(help)).collect();
+    PossibleValuesParser::new(names).try_map(|name| {
+        named().find(|(_, known, _)| *known == name).map(|(broken, ..)| broken).ok_or("unknown")
     })
 }
 
 /// The argument that breaks a store in this way, with a space before it; nothing for one that is not broken.
 pub(crate) fn twin_argument(broken: Option<Broken>) -> String {
-    let named = BROKEN.iter().find(|(_, known, _)| Some(*known) == broken);
-    named.map_or(String::new(), |(name, ..)| format!(" --twin {name}"))
+    let known = named().find(|(known, ..)| Some(*known) == broken);
+    known.map_or(String::new(), |(_, name, _)| format!(" --twin {name}"))
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 /// One put in so many is timed: a prime, so that it is now here and now there in its batch.
 const SAMPLE: u32 = 17;
 
-/// A client that puts many at a time, or one.
+/// A client that puts many at a time, or one. All errors are the engine's own.
 pub(super) struct Batched<C> {
     client: C,
     /// Room for a batch; none if each put is one.
@@ -33,9 +33,6 @@ impl<C: EngineClient> Batched<C> {
 
     /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. What is left in its place is to
     /// be written over.
-    ///
-    /// # Errors
-    /// The engine's own.
     #[inline(always)]
     pub(super) fn put(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<(), C::Error> {
         if self.pairs.is_empty() {
@@ -57,9 +54,6 @@ impl<C: EngineClient> Batched<C> {
     }
 
     /// Reads a value, behind the puts of its key that wait.
-    ///
-    /// # Errors
-    /// The engine's own.
     #[inline]
     pub(super) fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, C::Error> {
         if self.pairs[..self.waiting].iter().any(|(waiting, _)| waiting == key) {
@@ -81,9 +75,6 @@ impl<C: EngineClient> Batched<C> {
     }
 
     /// The answer of the last call, with which all that waits is issued. Its own latency would be theirs too then, so it has none.
-    ///
-    /// # Errors
-    /// The engine's own.
     pub(super) fn finish(&mut self, last: Answer) -> Result<Answer, C::Error> {
         let is_alone = self.waiting == 0;
         self.issue()?;
@@ -92,9 +83,6 @@ impl<C: EngineClient> Batched<C> {
     }
 
     /// Issues what waits.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn issue(&mut self) -> Result<(), C::Error> {
         if self.waiting > 0 {
             self.client.put_many(&self.pairs[..self.waiting])?;

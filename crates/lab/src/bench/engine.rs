@@ -69,36 +69,24 @@ pub trait OpenEngine: Sync {
     }
 }
 
-/// One thread's access to an open engine. Every write is acknowledged by its return.
+/// One thread's access to an open engine. Every write is acknowledged by its return. All errors are the engine's own.
 pub trait EngineClient {
     /// Why an operation was refused.
     type Error: Error + Send + Sync + 'static;
 
     /// Puts a value, over the old one if there is one.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Self::Error>;
 
     /// Puts many pairs, all acknowledged by its return. Here, one after another: for engines that have nothing better.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Self::Error> {
         pairs.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
     /// Replaces the content of `out` by the value of `key`, and tells whether there is one.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Self::Error>;
 
     /// Reads many keys, and calls `each` with the position and value of every one. Here, one after another:
     /// for engines that have nothing better.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn get_many(
         &mut self,
         keys: &[Vec<u8>],
@@ -114,9 +102,6 @@ pub trait EngineClient {
 
     /// Calls `each` with up to so many keys and values in the order of the keys, from `from` on, and tells with how many. Here, with
     /// none: for engines without an order, of which it is not asked.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn scan(
         &mut self,
         from: &[u8],
@@ -129,9 +114,6 @@ pub trait EngineClient {
 
     /// Changes eight bytes of a value, `at` bytes into it, and tells what stood there. Here, by writing the value anew: for
     /// engines that change nothing in place.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn update_in_place(
         &mut self,
         key: &[u8],
@@ -152,15 +134,9 @@ pub trait EngineClient {
     }
 
     /// Deletes `key`, whether it is there or not.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn delete(&mut self, key: &[u8]) -> Result<(), Self::Error>;
 
     /// Deletes `key`, and tells whether it was there. Here, by looking first: for engines whose deletes are blind.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn remove(&mut self, key: &[u8]) -> Result<bool, Self::Error> {
         let found = self.get_into(key, &mut Vec::new())?;
         if found {

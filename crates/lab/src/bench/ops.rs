@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
 use super::scan::{Scan, last_key};
-use super::session::{Bounds, REREAD, Session, WARM_UP};
+use super::session::{Bounds, REREAD, Session, WARM_UP, in_new_place};
 use super::target::{Target, room};
 use crate::workload::{KeyShape, Permutation, mix};
 use rand::rngs::SmallRng;
@@ -102,12 +102,9 @@ pub fn ops_of<E: Engine>(
     config.check_run()?;
     let (keys, values) = (config.keys()?, config.values()?);
     let before = Memory::baseline(config.medium);
-    let opened = engine.create(config.records)?;
     let session = Session { config, progress, target: engine, values, newest: UPDATED, before };
-    let rows = Run { session, keys, opened: &opened }.all(roofline);
-    drop(opened);
-    engine.remove()?;
-    rows?.into_iter().for_each(sink);
+    let all = |opened| Run { session, keys, opened: &opened }.all(roofline);
+    in_new_place(engine, config.records, all)?.into_iter().for_each(sink);
     Ok(())
 }
 
@@ -180,6 +177,20 @@ impl<'a, E: Engine> Run<'a, E> {
         SmallRng::seed_from_u64(mix(mix(self.session.config.seed).wrapping_add(phase << 32 | thread as u64)))
     }
 
+    /// A phase of single operations, warmed up.
+    fn warmed<'p>(&'p self, name: &'p str) -> Phase<'p> {
+        self.session.warmed(self.session.phase(name, self.operations()))
+    }
+
+    /// Runs a phase that leaves all records there.
+    fn measured<C: Caller>(
+        &self,
+        phase: &Phase<'_>,
+        prepare: impl Fn(usize) -> Result<C, BenchError> + Sync,
+    ) -> Result<Row, BenchError> {
+        self.session.measure(self.opened, phase, || self.records(), prepare)
+    }
+
     fn insert(&self) -> Result<Row, BenchError> {
         const NAME: &str = "insert";
         let session = &self.session;
@@ -189,12 +200,9 @@ impl<'a, E: Engine> Run<'a, E> {
             drive(&phase, |thread| Ok(self.writer(NAME, &phase, thread, 0, |number| number)))?;
         }
         let phase = session.phase(NAME, self.records() - prefilled);
-        let row = session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| Ok(self.writer(NAME, &phase, thread, 0, move |number| prefilled + number)),
-        )?;
+        let row = self.measured(&phase, |thread| {
+            Ok(self.writer(NAME, &phase, thread, 0, move |number| prefilled + number))
+        })?;
         session.verify_count(NAME, self.opened, self.records())?;
         Ok(session.batched(row))
     }
@@ -242,20 +250,15 @@ impl<'a, E: Engine> Run<'a, E> {
     fn get(&self) -> Result<Row, BenchError> {
         const NAME: &str = "get";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let (mut client, mut value) = (self.opened.client(), self.value());
-                let refused = session.refused(NAME);
-                Ok(Ahead::new(self.random_keys(1, thread), move |_, Request { record, pair }| {
-                    let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
-                    session.verify(NAME, *record, found.then_some(&value))
-                }))
-            },
-        )
+        let phase = self.warmed(NAME);
+        self.measured(&phase, |thread| {
+            let (mut client, mut value) = (self.opened.client(), self.value());
+            let refused = session.refused(NAME);
+            Ok(Ahead::new(self.random_keys(1, thread), move |_, Request { record, pair }| {
+                let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
+                session.verify(NAME, *record, found.then_some(&value))
+            }))
+        })
     }
 
     fn get_many(&self) -> Result<Row, BenchError> {
@@ -263,36 +266,30 @@ impl<'a, E: Engine> Run<'a, E> {
         let session = &self.session;
         let phase = session.warmed(session.phase(NAME, self.operations().div_ceil(BATCH as u64)));
         let phase = Phase { operations_per_call: BATCH as u64, ..phase };
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let mut client = self.opened.client();
-                let mut random = self.random(2, thread);
-                let (mut keys, mut value) = (vec![self.key(); BATCH], self.value());
-                Ok(move |_| {
-                    let mut records = [0; BATCH];
-                    for (record, key) in records.iter_mut().zip(&mut keys) {
-                        *record = random.random_range(0..self.records());
-                        self.keys.fill(*record, key);
+        self.measured(&phase, |thread| {
+            let mut client = self.opened.client();
+            let mut random = self.random(2, thread);
+            let (mut keys, mut value) = (vec![self.key(); BATCH], self.value());
+            Ok(move |_| {
+                let mut records = [0; BATCH];
+                for (record, key) in records.iter_mut().zip(&mut keys) {
+                    *record = random.random_range(0..self.records());
+                    self.keys.fill(*record, key);
+                }
+                let mut verdict = Ok(());
+                let each = |position: usize, found: Option<&[u8]>| {
+                    // Copied out, as get does, so that the two do the same work.
+                    value.clear();
+                    value.extend_from_slice(found.unwrap_or(&[]));
+                    let result = session.verify(NAME, records[position], found.is_some().then_some(&value));
+                    if result.is_err() {
+                        verdict = result;
                     }
-                    let mut verdict = Ok(());
-                    let each = |position: usize, found: Option<&[u8]>| {
-                        // Copied out, as get does, so that the two do the same work.
-                        value.clear();
-                        value.extend_from_slice(found.unwrap_or(&[]));
-                        let result =
-                            session.verify(NAME, records[position], found.is_some().then_some(&value));
-                        if result.is_err() {
-                            verdict = result;
-                        }
-                    };
-                    client.get_many(&keys, each).map_err(session.refused(NAME))?;
-                    verdict
-                })
-            },
-        )
+                };
+                client.get_many(&keys, each).map_err(session.refused(NAME))?;
+                verdict
+            })
+        })
     }
 
     fn scan(&self) -> Result<Row, BenchError> {
@@ -300,20 +297,15 @@ impl<'a, E: Engine> Run<'a, E> {
         let session = &self.session;
         let phase = session.warmed(session.phase(NAME, self.operations().div_ceil(SCANNED as u64)));
         let last = last_key(self.keys, self.records());
-        let row = session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let mut client = self.opened.client();
-                let mut random = self.random(6, thread);
-                let mut scan = Scan::new(session, NAME, self.keys, &last);
-                Ok(move |_| {
-                    let record = random.random_range(0..self.records());
-                    scan.run(&mut client, record, random.random_range(SCAN))
-                })
-            },
-        )?;
+        let row = self.measured(&phase, |thread| {
+            let mut client = self.opened.client();
+            let mut random = self.random(6, thread);
+            let mut scan = Scan::new(session, NAME, self.keys, &last);
+            Ok(move |_| {
+                let record = random.random_range(0..self.records());
+                scan.run(&mut client, record, random.random_range(SCAN))
+            })
+        })?;
         Scan::new(session, NAME, self.keys, &last).all(self.opened, self.records())?;
         Ok(row)
     }
@@ -321,17 +313,12 @@ impl<'a, E: Engine> Run<'a, E> {
     fn update(&self) -> Result<Row, BenchError> {
         const NAME: &str = "update";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
-        let row = session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let mut random = self.random(3, thread);
-                let record = move |_| random.random_range(0..self.records());
-                Ok(self.writer(NAME, &phase, thread, UPDATED, record))
-            },
-        )?;
+        let phase = self.warmed(NAME);
+        let row = self.measured(&phase, |thread| {
+            let mut random = self.random(3, thread);
+            let record = move |_| random.random_range(0..self.records());
+            Ok(self.writer(NAME, &phase, thread, UPDATED, record))
+        })?;
         Ok(session.batched(row))
     }
 
@@ -339,26 +326,21 @@ impl<'a, E: Engine> Run<'a, E> {
     fn read_modify_write(&self) -> Result<Row, BenchError> {
         const NAME: &str = "read_modify_write";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let (mut client, mut old) = (self.opened.client(), self.value());
-                let mut random = self.random(5, thread);
-                let fill = move |_, request: &mut Request| {
-                    request.record = random.random_range(0..self.records());
-                    self.keys.fill(request.record, &mut request.pair.0);
-                    session.values.fill(request.record, UPDATED, &mut request.pair.1);
-                };
-                Ok(Ahead::new(fill, move |_, Request { record, pair: (key, value) }| {
-                    let found = client.get_into(key, &mut old).map_err(session.refused(NAME))?;
-                    session.verify(NAME, *record, found.then_some(&old))?;
-                    client.put(key, value).map_err(session.refused(NAME))
-                }))
-            },
-        )
+        let phase = self.warmed(NAME);
+        self.measured(&phase, |thread| {
+            let (mut client, mut old) = (self.opened.client(), self.value());
+            let mut random = self.random(5, thread);
+            let fill = move |_, request: &mut Request| {
+                request.record = random.random_range(0..self.records());
+                self.keys.fill(request.record, &mut request.pair.0);
+                session.values.fill(request.record, UPDATED, &mut request.pair.1);
+            };
+            Ok(Ahead::new(fill, move |_, Request { record, pair: (key, value) }| {
+                let found = client.get_into(key, &mut old).map_err(session.refused(NAME))?;
+                session.verify(NAME, *record, found.then_some(&old))?;
+                client.put(key, value).map_err(session.refused(NAME))
+            }))
+        })
     }
 
     /// The first eight bytes of a value that can be changed in place: slots begin at multiples of eight, with their keys.
@@ -374,20 +356,15 @@ impl<'a, E: Engine> Run<'a, E> {
     fn update_in_place(&self) -> Result<Row, BenchError> {
         const NAME: &str = "update_in_place";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
+        let phase = self.warmed(NAME);
         let at = self.first_word();
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let (mut client, refused) = (self.opened.client(), session.refused(NAME));
-                Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
-                    let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
-                    found.map(drop).ok_or_else(|| session.fault(NAME, Fault::Missing(*record)))
-                }))
-            },
-        )
+        self.measured(&phase, |thread| {
+            let (mut client, refused) = (self.opened.client(), session.refused(NAME));
+            Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
+                let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
+                found.map(drop).ok_or_else(|| session.fault(NAME, Fault::Missing(*record)))
+            }))
+        })
     }
 
     /// Records that delete and remove take away together.

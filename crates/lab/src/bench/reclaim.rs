@@ -12,7 +12,7 @@ use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
-use super::session::Session;
+use super::session::{Session, in_new_place};
 use super::target::{Opened, Target, room};
 use crate::workload::{KeyShape, Permutation, mix};
 use quipu::MediumKind;
@@ -43,12 +43,9 @@ pub fn reclaim(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Resu
             let writes = config.records + 2 * config.operations;
             let target = Target::new(config, design, room(config, writes, config.records / DELETED))?;
             let before = Memory::baseline(config.medium);
-            let opened = target.create(config.records)?;
             let session = Session { config, progress, target: &target, values, newest: 0, before };
-            let rows = Run { session, keys, opened: &opened }.all(work);
-            drop(opened);
-            target.remove()?;
-            rows?.into_iter().for_each(&mut *sink);
+            let all = |opened| Run { session, keys, opened: &opened }.all(work);
+            in_new_place(&target, config.records, all)?.into_iter().for_each(&mut *sink);
         }
     }
     Ok(())
@@ -102,7 +99,9 @@ impl Run<'_> {
     /// Puts all records, and deletes a third.
     fn load(&self) -> Result<(), BenchError> {
         let session = &self.session;
-        drive(&session.phase("load", self.records()), |_| Ok(self.inserter("load", 0)))?;
+        drive(&session.phase("load", self.records()), |_| {
+            Ok(session.loader(self.opened, self.keys, "load", 0))
+        })?;
         let (order, deleted) = self.order();
         drive(&session.phase("deleting", deleted), |_| {
             let (mut client, mut key) = (self.opened.client(), Vec::new());
@@ -114,27 +113,13 @@ impl Run<'_> {
         session.verify_count("deleting", self.opened, self.left())
     }
 
-    fn inserter<'r>(
-        &'r self,
-        name: &'r str,
-        first: u64,
-    ) -> impl FnMut(u64) -> Result<(), BenchError> + use<'r> {
-        let mut client = self.opened.client();
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        move |number| {
-            let record = first + number;
-            self.keys.fill(record, &mut key);
-            self.session.values.fill(record, 0, &mut value);
-            client.put(&key, &value).map_err(self.session.refused(name))
-        }
-    }
-
     /// New records, from the `earlier`th that is new.
     fn inserts(&self, name: &str, earlier: u64) -> Result<Row, BenchError> {
         let (session, first) = (&self.session, self.records() + earlier);
         let phase = session.phase(name, session.config.operations);
         let left = self.left() + earlier + session.config.operations;
-        let row = session.measure(self.opened, &phase, || left, |_| Ok(self.inserter(name, first)))?;
+        let loader = |_| Ok(session.loader(self.opened, self.keys, name, first));
+        let row = session.measure(self.opened, &phase, || left, loader)?;
         session.verify_count(name, self.opened, left)?;
         Ok(row)
     }

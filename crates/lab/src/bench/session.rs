@@ -3,13 +3,13 @@
 use super::config::Config;
 use super::cost::{DimmMeter, Meter};
 use super::drive::{Caller, Outcome, Phase, drive};
-use super::engine::{Engine, OpenEngine};
+use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::{BenchError, Fault};
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::Row;
 use super::roofline::{Limits, Roofline};
-use crate::workload::Values;
+use crate::workload::{KeyShape, Values};
 use quipu::MediumKind;
 use std::error::Error;
 
@@ -116,6 +116,22 @@ impl<'a, E: Engine> Session<'a, E> {
         self.verify_up_to(phase, record, value, self.newest).map(drop)
     }
 
+    /// Puts version 0 of a record for each number, from record `first` on: the calls of one thread.
+    pub(super) fn loader<'p>(
+        &'p self,
+        opened: &E::Opened,
+        keys: KeyShape,
+        phase: &'p str,
+        first: u64,
+    ) -> impl FnMut(u64) -> Result<(), BenchError> + use<'a, 'p, E> {
+        let (mut client, mut key, mut value) = (opened.client(), Vec::new(), Vec::new());
+        move |number| {
+            keys.fill(first + number, &mut key);
+            self.values.fill(first + number, 0, &mut value);
+            client.put(&key, &value).map_err(self.refused(phase))
+        }
+    }
+
     /// A wrong answer of the store.
     #[cold]
     pub(super) fn fault(&self, phase: &str, fault: Fault) -> BenchError {
@@ -162,6 +178,17 @@ impl<'a, E: Engine> Session<'a, E> {
         let wrong = opened.records().filter(|found| *found != expected);
         wrong.map_or(Ok(()), |found| Err(self.fault(phase, Fault::Count { found, expected })))
     }
+}
+
+/// Makes the engine anew, runs something on it, and removes it.
+pub(super) fn in_new_place<E: Engine, T>(
+    engine: &E,
+    records: u64,
+    run: impl FnOnce(E::Opened) -> Result<T, BenchError>,
+) -> Result<T, BenchError> {
+    let result = run(engine.create(records)?);
+    engine.remove()?;
+    result
 }
 
 /// The limits around the phases of one design, if they are asked for.

@@ -49,7 +49,7 @@ fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, 
                 std::process::exit(1)
             }
         };
-        if out.write_all(&acknowledgement.to_bytes()).is_err() {
+        if out.write_all(&acknowledgement.to_line()).is_err() {
             return;
         }
     }

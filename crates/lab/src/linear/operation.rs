@@ -1,5 +1,6 @@
 //! [`Operation`]: one call on one key as it was seen from outside, and what calls do to a key, one after another.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Names a written value: every write of a history has its own.
@@ -39,8 +40,8 @@ pub enum Action {
     Update(State),
 }
 
-/// What a call returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The answer of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Nothing.
     Done,
