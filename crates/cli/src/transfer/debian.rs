@@ -47,7 +47,7 @@ impl<R: BufRead> Records for DebianReader<R> {
             }
             let indented = matches!(text, [b' ' | b'\t', ..]) && !value.is_empty();
             if !indented && name_and_rest(text).is_none() {
-                return Err(FormError::NoField { line });
+                return Err(FormError::NoField(line));
             }
             if value.is_empty() {
                 first = line;

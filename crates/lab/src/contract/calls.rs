@@ -1,6 +1,6 @@
 //! What each call of a client does, as one thread sees it.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Change, Client, Error, Store, WriteBatch};
 use std::collections::BTreeSet;
@@ -391,9 +391,7 @@ pub(super) fn iteration_shows_every_key_once(fixture: &Fixture) -> Outcome {
     let mut client = store.client();
     for number in 0..fixture.scaled(30_000, 6_000) {
         let key = format!("key {number}").into_bytes();
-        let value = value_of(&key, 1, number % 64);
-        client.put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut client, &mut expected, key, 1, number % 64)?;
         if number % 3 == 0 {
             let gone = format!("key {}", number / 2).into_bytes();
             assert_eq!(client.remove(&gone)?, expected.remove(&gone).is_some());

@@ -1,6 +1,6 @@
 //! What a store should hold, and whether it does, by every way of asking.
 
-use quipu::Store;
+use quipu::{Client, Error, Store};
 use std::collections::BTreeMap;
 
 /// Keys and their values.
@@ -18,6 +18,20 @@ pub fn value_of(key: &[u8], version: u64, len: usize) -> Vec<u8> {
     }
     value.truncate(len);
     value
+}
+
+/// Puts a value of a version and length, in the store and in what it should hold.
+pub(super) fn put(
+    client: &mut Client,
+    expected: &mut Contents,
+    key: Vec<u8>,
+    version: u64,
+    len: usize,
+) -> Result<(), Error> {
+    let value = value_of(&key, version, len);
+    client.put(&key, &value)?;
+    expected.insert(key, value);
+    Ok(())
 }
 
 /// Asserts that the store holds exactly this: by single and batched gets, by iteration, by its count, and by its own

@@ -1,6 +1,6 @@
 //! What outlives a store, and what happens when there is no more room.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Error, ErrorKind, Store};
 
@@ -22,9 +22,7 @@ pub(super) fn reopening_keeps_everything(fixture: &Fixture) -> Outcome {
                     expected.insert(key.to_vec(), Vec::new());
                 }
                 _ => {
-                    let value = value_of(&key, round, (number % 150) as usize);
-                    client.put(&key, &value)?;
-                    expected.insert(key.to_vec(), value);
+                    put(&mut client, &mut expected, key.to_vec(), round, (number % 150) as usize)?;
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Keys in their order, of designs that keep them so.
 
-use super::contents::value_of;
+use super::contents::{put, value_of};
 use super::fixture::{Fixture, Outcome};
 use quipu::{Client, Error};
 use std::borrow::Cow;
@@ -15,9 +15,7 @@ pub(super) fn ranges_are_those_of_a_sorted_map(fixture: &Fixture) -> Outcome {
     let mut expected = BTreeMap::new();
     for number in 0..fixture.scaled(3_000, 150) as u64 {
         let key = key(number);
-        let value = value_of(&key, number, 30);
-        client.put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut client, &mut expected, key, number, 30)?;
         if number % 5 == 4 {
             let gone = self::key(number / 2);
             client.delete(&gone)?;

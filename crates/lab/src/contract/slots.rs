@@ -1,7 +1,7 @@
 //! What designs with records of one size promise of these: they are kept, their space comes back, and a word of a value can be
 //! changed in place.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::Error;
 use quipu::internals::RecordForm;
@@ -47,9 +47,7 @@ pub(super) fn records_of_one_size_are_kept(fixture: &Fixture) -> Outcome {
                     value.into_iter().for_each(|value| add(value, round as u64));
                 }
                 _ => {
-                    let value = value_of(&key, round as u64, VALUE);
-                    client.put(&key, &value)?;
-                    expected.insert(key, value);
+                    put(&mut client, &mut expected, key, round as u64, VALUE)?;
                 }
             }
         }
@@ -91,9 +89,7 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
             client.delete(&key)?;
             expected.remove(&key);
         } else {
-            let value = value_of(&key, round as u64, VALUE);
-            client.put(&key, &value)?;
-            expected.insert(key, value);
+            put(&mut client, &mut expected, key, round as u64, VALUE)?;
         }
     }
     drop(client);

@@ -26,31 +26,30 @@ pub fn text(preset: &Preset, rows: &[Row], ratios: &[Ratio], compared: &[Compare
     parts.join("\n")
 }
 
+/// A column of these rows, to the left or to the right.
+fn column<T>(rows: &[T], left: bool, header: &str, cell: fn(&T) -> String) -> (bool, Vec<String>) {
+    (left, std::iter::once(header.to_owned()).chain(rows.iter().map(cell)).collect())
+}
+
 fn ratios_of(ratios: &[Ratio]) -> String {
-    let cells = |header: &str, cell: fn(&Ratio) -> String| {
-        std::iter::once(header.to_owned()).chain(ratios.iter().map(cell)).collect::<Vec<_>>()
-    };
     aligned(&[
-        (true, cells("setting", |row| row.setting.clone())),
-        (true, cells("design", |row| row.design.clone())),
-        (true, cells("keys", |row| row.distribution.clone())),
-        (false, cells("threads", |row| row.threads.to_string())),
-        (false, cells("% used", |row| row.utilization.map_or_else(|| "-".to_owned(), |at| at.to_string()))),
-        (true, cells("throughput", |row| row.ratio.clone())),
-        (false, cells("times", |row| digits(row.times))),
-        (false, cells("rounds", |row| row.rounds.to_string())),
+        column(ratios, true, "setting", |row| row.setting.clone()),
+        column(ratios, true, "design", |row| row.design.clone()),
+        column(ratios, true, "keys", |row| row.distribution.clone()),
+        column(ratios, false, "threads", |row| row.threads.to_string()),
+        column(ratios, false, "% used", |row| row.utilization.map_or("-".to_owned(), |at| at.to_string())),
+        column(ratios, true, "throughput", |row| row.ratio.clone()),
+        column(ratios, false, "times", |row| digits(row.times)),
+        column(ratios, false, "rounds", |row| row.rounds.to_string()),
     ])
 }
 
 fn comparison(compared: &[Compared]) -> String {
-    let cells = |header: &str, cell: fn(&Compared) -> String| {
-        std::iter::once(header.to_owned()).chain(compared.iter().map(cell)).collect::<Vec<_>>()
-    };
     aligned(&[
-        (true, cells("the paper's text", |row| row.statement.to_owned())),
-        (false, cells("paper", |row| row.paper_says.to_owned())),
-        (false, cells("here", |row| row.ours.map_or_else(|| "-".to_owned(), digits))),
-        (true, cells("unit", |row| row.unit.to_owned())),
+        column(compared, true, "the paper's text", |row| row.statement.to_owned()),
+        column(compared, false, "paper", |row| row.paper_says.to_owned()),
+        column(compared, false, "here", |row| row.ours.map_or("-".to_owned(), digits)),
+        column(compared, true, "unit", |row| row.unit.to_owned()),
     ])
 }
 
