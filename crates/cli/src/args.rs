@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-/// What holds for all commands; shown below the list of them.
+/// Rules of all commands, shown below the list of them.
 const EVERYWHERE: &str = "\
 Exit codes:
   0  all is well
@@ -132,7 +132,7 @@ pub fn wants_json() -> bool {
     std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
-/// What `--design` takes where several may be named.
+/// A value of `--design` where several may be named.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DesignChoice {
     /// All there are.

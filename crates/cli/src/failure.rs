@@ -35,7 +35,7 @@ pub enum Failure {
     Problem(String),
     /// The key that was asked for is not there.
     Absent(String),
-    /// Whoever read standard output has gone away, so there is no one to tell and nothing left to do.
+    /// The reader of standard output has gone away, so nothing is left to do.
     ReaderGone,
 }
 

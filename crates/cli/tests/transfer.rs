@@ -1,5 +1,5 @@
-//! Records out of pools and in again, through the library: the document's example, mistakes in files, and what an
-//! import keeps when it fails.
+//! Records out of pools and in again, through the library: the document's example, mistakes in files, and
+//! what an import keeps when it fails.
 
 #[path = "transfer/forms.rs"]
 mod forms;
@@ -73,7 +73,8 @@ fn times_of_expiry_go_out_and_in() {
     }
 }
 
-/// A record that does not prove itself is named and left out; the file says that it is incomplete, and so does whoever imports it.
+/// A record that does not prove itself is named and left out; the file says that it is incomplete, and so
+/// does whoever imports it.
 #[test]
 fn an_export_of_a_damaged_pool_says_so_and_has_all_that_proves_itself() {
     let folder = tempfile::tempdir().unwrap();

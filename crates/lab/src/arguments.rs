@@ -1,7 +1,7 @@
 //! Arguments that several command lines take, and the settings of runs as the command line reads them.
 //!
-//! The settings of a run are declared once: its `Config` is read from a command line, and its defaults are those of a
-//! command line that says nothing.
+//! The settings of a run are declared once: its `Config` is read from a command line, and its defaults are
+//! those of a command line that says nothing.
 
 use crate::crash::Broken::{self, Medium, PaperTies, Store};
 use crate::suggest::{nearest, with_nearest};
@@ -29,7 +29,8 @@ pub fn design(name: &str) -> Result<Design, String> {
     name.parse().map_err(|refusal| with_nearest(refusal, name, names))
 }
 
-/// Reads a setting of a design and its value, `NAME=VALUE`. Whether there is such a setting depends on the design.
+/// Reads a setting of a design and its value, `NAME=VALUE`. Whether there is such a setting depends on the
+/// design.
 ///
 /// # Errors
 /// Text of another form, and a name that is nearly that of a setting.

@@ -1,10 +1,10 @@
-//! What proves Quipu: that it keeps its word, and how fast it does.
+//! The proofs of Quipu: of its promises, and of its speed.
 //!
 //! - [`workload`]: keys, values that prove themselves, and YCSB's requests.
 //! - [`contract`]: what every design promises on every medium.
 //! - [`model`]: random calls that must agree with a `BTreeMap`.
 //! - [`damage`]: damage to any byte of a pool is told, or harms nobody.
-//! - [`kill`]: what is acknowledged survives `kill -9`, proved on real processes.
+//! - [`kill`]: acknowledged writes survive `kill -9`, proved on real processes.
 //! - [`soak`]: deletes stay deleted and nothing is lost, over hundreds of reopenings with compaction at work.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
 //! - [`run`]: what the last three share.

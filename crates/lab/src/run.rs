@@ -1,5 +1,5 @@
-//! What runs over real threads and real processes share: [`linear`](crate::linear), [`kill`](crate::kill) and
-//! [`soak`](crate::soak).
+//! The common parts of runs over real threads and processes: [`linear`](crate::linear), [`kill`](crate::kill)
+//! and [`soak`](crate::soak).
 
 use quipu::Error;
 use serde::Serialize;
@@ -15,8 +15,8 @@ pub struct Conviction {
     pub at: At,
     /// The fault, in lines.
     pub what: String,
-    /// The command that makes the same calls again. Real threads and processes may need several tries to meet as they
-    /// did.
+    /// The command that makes the same calls again. Real threads and processes may need several tries to meet
+    /// as they did.
     pub replay: String,
 }
 

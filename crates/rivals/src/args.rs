@@ -23,11 +23,11 @@ Examples:
   quipu-rivals paper mpkv --figure 4,contention --threads 1,2
   quipu-rivals compare > tables.md";
 
-/// What is measured where nothing is chosen: of every engine, what is nearest to ours.
+/// The engines that are measured by default: of each the level that is nearest to ours.
 const USUAL: &str = "quipu,rocksdb:process,redb:memory,fjall:process";
 
-/// What is compared where nothing is chosen: each engine at its weakest level, and at the one that is nearest to ours
-/// from above; of pmemkv, whose weakest is ours, its strongest too.
+/// The engines that are compared by default: each engine at its weakest level, and at the one that is nearest
+/// to ours from above; of pmemkv, whose weakest is ours, its strongest too.
 const COMPARED: &str = "quipu,rocksdb:memory,rocksdb:process,redb:memory,redb:power,fjall:memory,fjall:process,\
                         pmemkv:process,pmemkv:power";
 
@@ -53,9 +53,11 @@ enum Command {
     Ycsb(Ycsb),
     /// Get and put, by default half and half, until throughput is steady.
     ///
-    /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of the others.
+    /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of
+    /// the others.
     Mix(Mix),
-    /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our designs.
+    /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our
+    /// designs.
     Paper(Evaluated),
     /// Run ops and YCSB A and B on all engines, media and numbers of threads, and print tables in Markdown.
     Compare(Compare),
@@ -153,7 +155,7 @@ struct Evaluated {
     /// How often each figure is run, every other time in reverse; ratios are medians over the rounds.
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: usize,
-    /// What all choices follow from.
+    /// The seed of all choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Print one JSON object a line, one for each phase.
@@ -176,8 +178,8 @@ impl Evaluated {
 
 #[derive(clap::Args)]
 struct Compare {
-    /// Engines, separated by commas; the first is what the others are compared with, and is measured twice. Levels of
-    /// power are run on file alone, where they mean something.
+    /// Engines, separated by commas; the first is what the others are compared with, and is measured twice.
+    /// Levels of power are run on file alone, where they mean something.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = COMPARED)]
     engine: Vec<String>,
     /// Media, one table each.
@@ -222,15 +224,15 @@ impl Compare {
 
 #[derive(clap::Args)]
 struct Settings {
-    /// Engines, separated by commas, each with its durability level (see `engines`), or all but pmemkv:power, which
-    /// needs a run of its own.
+    /// Engines, separated by commas, each with its durability level (see `engines`), or all but pmemkv:power,
+    /// which needs a run of its own.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = USUAL)]
     engine: Vec<String>,
     /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
     #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
     medium: MediumKind,
-    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for file
-    /// in the folder of temporary files]
+    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for
+    /// file in the folder of temporary files]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
     /// Threads at work.
@@ -242,7 +244,7 @@ struct Settings {
     /// Operations of each phase after the inserts. [default: as many as records]
     #[arg(long, value_name = "N")]
     ops: Option<u64>,
-    /// What all choices follow from.
+    /// The seed of all choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Measure the limits of the medium too, and give every result as a share of one.

@@ -1,4 +1,4 @@
-//! Runs what was chosen, one after another, each in the same place and by the same runner.
+//! Runs the chosen engines, one after another, each in the same place and by the same runner.
 //!
 //! Our own designs go through the same door as in `quipu bench`, on a pool in the place where the others have
 //! their folders, so that the file system and its medium are the same.
@@ -16,18 +16,18 @@ use std::path::Path;
 /// Bytes of the region that is made to hear what the medium says of itself.
 const TRIAL: u64 = 4096;
 
-/// What is measured.
+/// A benchmark.
 pub enum Benchmark {
     /// The basic operations, each alone.
     Ops,
     /// A workload of YCSB.
     Ycsb(Workload),
-    /// Gets and puts until throughput is steady. Our own designs do it in pools of these utilizations; the space of others is not
-    /// limited.
+    /// Gets and puts until throughput is steady. Our own designs do it in pools of these utilizations; the
+    /// space of others is not limited.
     Mix(Overwrites),
 }
 
-/// What acknowledged writes of `choice` survive, where `config` puts it.
+/// The failures that acknowledged writes of `choice` survive, where `config` puts it.
 ///
 /// # Errors
 /// [`BenchError`] if the place is taken, or cannot be the medium.
@@ -92,7 +92,7 @@ fn ours(
     }
 }
 
-/// What the engines share that are not ours.
+/// The common state of the engines that are not ours.
 struct Rivals<'a> {
     benchmark: &'a Benchmark,
     config: &'a Config,

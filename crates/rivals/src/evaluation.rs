@@ -64,7 +64,7 @@ impl Evaluation {
     }
 }
 
-/// What a run measures, if any engine can do it.
+/// The benchmark of a run, if any engine can do it.
 fn benchmark(paper: &Paper, preset: &Preset, run: &Run) -> Result<Benchmark, Failure> {
     match &run.benchmark {
         paper::Benchmark::Ycsb(workload) if !workload.scans() => Ok(Benchmark::Ycsb((**workload).clone())),

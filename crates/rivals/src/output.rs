@@ -20,7 +20,7 @@ pub enum Failure {
     /// The program could not be begun again, or a part of a comparison not at all.
     #[error("cannot run {what}: {source}")]
     Run {
-        /// What was to be run.
+        /// The command.
         what: String,
         /// The system's answer.
         source: io::Error,
@@ -36,7 +36,7 @@ pub enum Failure {
     /// A result could not be written.
     #[error("cannot write {what}: {source}")]
     Write {
-        /// What was being written.
+        /// The output.
         what: String,
         /// The system's answer.
         source: io::Error,

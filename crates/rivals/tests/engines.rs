@@ -1,7 +1,7 @@
 //! Each engine does through the interface what the runner takes for granted.
 //!
-//! RocksDB and pmemkv are the system's. Where one cannot be loaded its test says so on standard error, past the
-//! harness, and measures nothing.
+//! RocksDB and pmemkv are the system's. Where one cannot be loaded its test says so on standard error, past
+//! the harness, and measures nothing.
 
 mod skip;
 
@@ -141,8 +141,8 @@ fn rocksdb() {
     }
 }
 
-/// Its libraries read their environment when they are loaded, so each level gets a process of its own: this test
-/// once more, which then finds the environment that it needs.
+/// Its libraries read their environment when they are loaded, so each level gets a process of its own: this
+/// test once more, which then finds the environment that it needs.
 #[test]
 fn pmemkv() {
     let fits = |choice: &Choice| environment::fits(choice.level, tiny().medium);

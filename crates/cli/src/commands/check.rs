@@ -30,13 +30,14 @@ instead: nothing, older_value or deleted_value).";
 
 /// Prove every structure and every record of a pool, and that no space leaks.
 ///
-/// Damage is reported and never repaired: the pool is only read. What a crash of the system took, where the
-/// durability of the pool does not cover that, is lost and not damage; it is reported until a command that writes
-/// has opened the pool.
+/// Damage is reported and never repaired: the pool is only read. Records that a crash of the system took,
+/// where the durability of the pool does not cover that, is lost and not damage; it is reported until a
+/// command that writes has opened the pool.
 ///
-/// With --salvage everything that proves itself is copied into a new pool. With --accept-damage the pool itself gives up what does not prove itself, and opens like any other from then on. Keys
-/// whose latest record is lost are named, as far as they can still be read. Designs whose records do not prove
-/// themselves, or do not tell which of them count, can do neither; `quipu designs` says which.
+/// With --salvage everything that proves itself is copied into a new pool. With --accept-damage the pool
+/// itself gives up what does not prove itself, and opens like any other from then on. Keys whose latest
+/// record is lost are named, as far as they can still be read. Designs whose records do not prove themselves,
+/// or do not tell which of them count, can do neither; `quipu designs` says which.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -56,7 +57,7 @@ pub struct Args {
 /// Lost keys and damaged places that are listed before the rest is only counted.
 const LISTED: usize = 20;
 
-/// What was found, of a pool that could be opened or of one whose damage forbade it.
+/// The findings, of a pool that could be opened or of one whose damage forbade it.
 #[derive(Default)]
 struct Findings {
     report: Option<CheckReport>,
@@ -202,7 +203,7 @@ impl Args {
     }
 }
 
-/// What recovery did not find, in words.
+/// Records that recovery did not find, in words.
 pub fn missed(recovery: &RecoveryReport) -> Vec<String> {
     let mut lines = listed("lost", &recovery.lost);
     lines.extend(lost_lines(&recovery.lost_keys));

@@ -22,7 +22,8 @@ Fields of the JSON object: those of `quipu info`.";
 /// Make a new pool.
 ///
 /// The pool is a file of the given size, which takes disk space only as it fills, or the beginning of a
-/// devdax device. What its contents survive depends on what it lies on: that is printed, with the evidence.
+/// devdax device. Its medium decides which failures its contents survive; they are printed, with the
+/// evidence.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -41,10 +42,11 @@ pub struct Args {
     /// [default: a 256th of the pool, from 64K to 4M]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     zone_size: Option<u64>,
-    /// What the pool lies on: auto, dax, dram or file. `auto` finds out.
+    /// The medium below the pool: auto, dax, dram or file. `auto` finds out.
     #[arg(long, default_value = "auto", value_parser = pool_medium)]
     medium: PoolMedium,
-    /// What an acknowledged write survives, on a file: process, interval, interval:MILLISECONDS or always.
+    /// The failures that an acknowledged write survives, on a file: process, interval, interval:MILLISECONDS
+    /// or always.
     #[arg(long, default_value_t)]
     durability: Durability,
     /// How free space is remembered.

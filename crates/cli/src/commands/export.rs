@@ -43,7 +43,7 @@ pub struct Args {
     pool: PathBuf,
     /// The file, which must not exist; `-` is standard output.
     file: PathBuf,
-    /// What the file is to be.
+    /// The form of the file.
     #[arg(long, value_enum, default_value_t)]
     form: Form,
     /// Print one JSON object.

@@ -1,4 +1,5 @@
-//! `quipu kill`: kills writers and judges what they leave. The writer itself is the hidden command `kill-writer`.
+//! `quipu kill`: kills writers and judges what they leave. The writer itself is the hidden command
+//! `kill-writer`.
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
@@ -24,9 +25,9 @@ round, what, replay.";
 /// Kill writers with SIGKILL, and see that what they acknowledged is there.
 ///
 /// A process writes to the pool and acknowledges every call after it has returned. At a moment drawn from the
-/// seed it is killed, sometimes while it is still recovering the pool. Then the pool is opened, checked and read:
-/// every acknowledged call must be there, calls in flight may be, and nothing else. The next writer goes on with
-/// the same pool.
+/// seed it is killed, sometimes while it is still recovering the pool. Then the pool is opened, checked and
+/// read: every acknowledged call must be there, calls in flight may be, and nothing else. The next writer
+/// goes on with the same pool.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -22,9 +22,9 @@ of history, what, replay. A violation is exit code 1.";
 /// Look for answers to real threads that no order of their calls explains.
 ///
 /// Makes many small histories: a few threads call the store on a few keys, as much at once as the machine
-/// allows, and everything they do is recorded. For each key a search then tries to find an order that explains
-/// every result and never contradicts time. Stale reads, lost updates and writes that come and go have none.
-/// After each lot of histories the pool is opened again and read once more; that must fit in too.
+/// allows, and everything they do is recorded. For each key a search then tries to find an order that
+/// explains every result and never contradicts time. Stale reads, lost updates and writes that come and go
+/// have none. After each lot of histories the pool is opened again and read once more; that must fit in too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

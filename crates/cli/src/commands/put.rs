@@ -45,7 +45,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What `put` and `del` have done, for programs.
+/// The result of `put` and `del`, for programs.
 #[derive(Serialize)]
 pub struct Done<'a> {
     pool: String,

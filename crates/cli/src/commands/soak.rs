@@ -18,11 +18,12 @@ Fields of the JSON object: design, seed, threads, clean, unclean (reopenings), p
 freed_segments, moved_bytes (by compaction), most_tombstone_bytes (at any reopening), tombstone_bytes (in the end, \
 after compaction), violations; with violations also details, a list of reopenings, what, replay.";
 
-/// Delete and insert again for long, and see that what is deleted stays away and nothing is lost.
+/// Delete and insert again for long, and see that deleted keys remain deleted and nothing is lost.
 ///
-/// Clients delete and insert over 20 to 2000 keys in a small pool, so that compaction is always at work. Again and
-/// again the pool is closed, or abandoned as it is in the midst of the work, and opened. Each time it is checked, and
-/// its contents must be exactly those of a model in memory. In the end compaction must leave hardly a tombstone.
+/// Clients delete and insert over 20 to 2000 keys in a small pool, so that compaction is always at work.
+/// Again and again the pool is closed, or abandoned as it is in the midst of the work, and opened. Each time
+/// it is checked, and its contents must be exactly those of a model in memory. In the end compaction must
+/// leave hardly a tombstone.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -15,10 +15,10 @@ Fields of the JSON object: pool, medium, survives (process_crash, os_crash, powe
 
 /// Write a pool back to its device, so that a crash of the system takes nothing of what it holds now.
 ///
-/// Commands that change a pool do this by themselves before they end. It is for a pool in a file whose process was
-/// killed, or left it without closing it: its writes may still be in the memory of the system alone.
-/// Such a pool is recovered and closed, so that commands which only read need not recover it each time. On persistent
-/// memory that is all there is to do.
+/// Commands that change a pool do this by themselves before they end. It is for a pool in a file whose
+/// process was killed, or left it without closing it: its writes may still be in the memory of the system
+/// alone. Such a pool is recovered and closed, so that commands which only read need not recover it each
+/// time. On persistent memory that is all there is to do.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -1,4 +1,4 @@
-//! What can be wrong with a file of records, or with carrying them.
+//! Faults of a file of records, and of its transfer.
 
 use std::io;
 
@@ -47,10 +47,10 @@ pub enum FormError {
     Object {
         /// The line.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
-    /// What follows the value is no time.
+    /// The text behind the value is no time.
     #[error("line {0} has something other than milliseconds since 1970 behind the second tab")]
     Expiry(u64),
     /// The line ends with a carriage return.
@@ -63,7 +63,7 @@ pub enum FormError {
         line: u64,
         /// The byte within it.
         column: usize,
-        /// What stands there.
+        /// The byte there.
         found: u8,
     },
     /// A backslash begins nothing that is known.
@@ -149,17 +149,17 @@ impl FormError {
     }
 }
 
-/// Why an import ended early. What it had put before stays.
+/// Why an import ended early. Earlier records stay.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct ImportError {
     /// Records that are certainly in the pool: the first ones of the file.
     pub imported: u64,
-    /// What went wrong.
+    /// The cause.
     pub cause: ImportCause,
 }
 
-/// What ended an import.
+/// The cause of an import's early end.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportCause {
     /// The file.
@@ -172,7 +172,7 @@ pub enum ImportCause {
         line: u64,
         /// Bytes of its key and value.
         wanted: u64,
-        /// What the store says.
+        /// The store's answer.
         #[source]
         source: quipu::Error,
     },

@@ -39,7 +39,7 @@ fn field(bytes: &[u8]) -> Field<'_> {
     }
 }
 
-/// Puts the bytes of a field into `out`, or says what is wrong with it.
+/// Puts the bytes of a field into `out`, or tells its fault.
 fn bytes((text, digits): Field<'_>, name: &'static str, out: &mut Vec<u8>) -> Result<(), String> {
     match (text, digits) {
         (Some(text), None) => out.extend_from_slice(text.as_bytes()),

@@ -15,7 +15,8 @@ pub const FIRST_LINE: &str = "quipu-export 1";
 /// The first line up to its version.
 const NAME: &str = "quipu-export ";
 
-/// The word that begins the last line, and the one that begins it if the pool was damaged, so that records are missing.
+/// The word that begins the last line, and the one that begins it if the pool was damaged, so that records
+/// are missing.
 const END: &str = "end";
 const INCOMPLETE: &str = "incomplete";
 
@@ -47,8 +48,8 @@ pub struct TextReader<R> {
 }
 
 impl<R: BufRead> TextReader<R> {
-    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes four when it is
-    /// escaped.
+    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes four
+    /// when it is escaped.
     pub fn new(input: R, longest: u64) -> TextReader<R> {
         let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(4).saturating_add(MARGIN);
         let (lines, digest) = (Lines::new(input, longest), XxHash3_64::new());

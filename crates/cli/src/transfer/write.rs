@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::io::{self, Write};
 use twox_hash::XxHash3_64;
 
-/// What an export can be.
+/// The forms of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// Key, tab and value, with a first and a last line that prove the file: for backups, and for import.
@@ -32,10 +32,10 @@ pub struct Writer<W> {
     without_expiry: u64,
 }
 
-/// What was written.
+/// The result.
 #[derive(Debug)]
 pub struct Written<W> {
-    /// What it was written to.
+    /// The output.
     pub out: W,
     /// Records.
     pub records: u64,
@@ -75,7 +75,7 @@ impl<W: Write> Writer<W> {
         self.pending.len()
     }
 
-    /// Hands on what was added.
+    /// Hands on the added records.
     ///
     /// # Errors
     /// Those of what it writes to.

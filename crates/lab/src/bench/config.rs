@@ -1,4 +1,4 @@
-//! What a benchmark is asked to do.
+//! The settings of a benchmark.
 
 use super::error::BenchError;
 use super::ops::OpsPhase;
@@ -41,7 +41,7 @@ pub struct Config {
     pub records: u64,
     /// Of these, records that are there before the inserts that `ops` measures.
     pub prefilled: u64,
-    /// What `ops` measures after the inserts, in this order.
+    /// The phases of `ops` after the inserts, in this order.
     pub phases: Vec<OpsPhase>,
     /// Operations of each phase.
     pub operations: u64,
@@ -53,15 +53,17 @@ pub struct Config {
     pub spread: Option<(f64, f64)>,
     /// Whether every key and every value has just that size, for designs that can make use of it.
     pub fixed_sizes: bool,
-    /// Whether memory of medium `dram` has persistence instructions; without them, what they cost can be seen.
+    /// Whether memory of medium `dram` has persistence instructions; without them, what they cost can be
+    /// seen.
     pub persists: bool,
-    /// On the simulator, whether to count the DIMMs that each operation touches, for which every call is looked at.
+    /// On the simulator, whether to count the DIMMs that each operation touches, for which every call is
+    /// looked at.
     pub counts_dimms: bool,
     /// [Settings](quipu::Setting) by name, with their values, each for the designs that have it.
     pub settings: Vec<(String, String)>,
     /// Puts that a thread of `ops` or `util` collects and issues together; 1 for each alone.
     pub batch: usize,
-    /// What all choices follow from.
+    /// The seed of all choices.
     pub seed: u64,
     /// Whether the medium's own limits are measured too, and results given as shares of them.
     pub roofline: bool,
@@ -110,7 +112,7 @@ impl Config {
         self.check_run()
     }
 
-    /// What the pool of a design is created and opened with, but for its size.
+    /// The options of a design's pool, except its size.
     ///
     /// # Errors
     /// [`BenchError::Setting`] for a value that a setting does not take.

@@ -32,7 +32,7 @@ pub enum BenchError {
     Store {
         /// The design, or the name of another engine.
         design: String,
-        /// What was being done.
+        /// The phase.
         phase: String,
         /// The store's answer; of our own store, a [`quipu::Error`].
         source: Box<dyn Error + Send + Sync>,

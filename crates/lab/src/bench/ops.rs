@@ -1,10 +1,11 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
-//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in every index. insert
-//! puts all records; get, get_many, scan (where keys have an order), update, read_modify_write and, where there is such a thing,
-//! update_in_place choose uniformly; delete (which does not look) and remove (which tells whether the record was there) share a random order and meet each record at most
-//! once. Every value read is checked for its key, its wholeness and its version; after the deletes a sample is read again,
-//! where the deleted must be absent and the others present.
+//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in
+//! every index. insert puts all records; get, get_many, scan (where keys have an order), update,
+//! read_modify_write and, where there is such a thing, update_in_place choose uniformly; delete (which does
+//! not look) and remove (which tells whether the record was there) share a random order and meet each record
+//! at most once. Every value read is checked for its key, its wholeness and its version; after the deletes a
+//! sample is read again, where the deleted must be absent and the others present.
 
 use super::ahead::{Ahead, Request};
 use super::batched::Batched;
@@ -31,14 +32,15 @@ const BATCH: usize = 32;
 const SCAN: RangeInclusive<u64> = 1..=100;
 const SCANNED: f64 = 50.5;
 
-/// What `ops` measures once the records are there.
+/// A phase of `ops` after the inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpsPhase {
     /// One record, copied out.
     Get,
     /// Batches of 32.
     GetMany,
-    /// From a record on, 1 to 100 in the order of keys, where the design has one. One for 50 operations of other phases.
+    /// From a record on, 1 to 100 in the order of keys, where the design has one. One for 50 operations of
+    /// other phases.
     Scan,
     /// A whole new value over the old one, which is not looked at.
     Update,
@@ -53,7 +55,7 @@ pub enum OpsPhase {
 }
 
 impl OpsPhase {
-    /// What is measured unless something else is asked for.
+    /// The phases unless others are asked for.
     pub const DEFAULT: [OpsPhase; 7] = [
         OpsPhase::Get,
         OpsPhase::GetMany,
@@ -68,8 +70,8 @@ impl OpsPhase {
 /// Version of values that the update phase writes; the load writes version 0.
 const UPDATED: u64 = 1;
 
-/// Runs insert, and the phases that the settings name after it, on each design, and hands over a row for each when they are
-/// complete.
+/// Runs insert, and the phases that the settings name after it, on each design, and hands over a row for each
+/// when they are complete.
 ///
 /// # Errors
 /// [`BenchError`] if a setting is impossible, if the store refuses something, or if it answers wrongly.
@@ -87,8 +89,8 @@ pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(
     Ok(())
 }
 
-/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something to
-/// measure them with.
+/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something
+/// to measure them with.
 ///
 /// # Errors
 /// As for [`ops`].
@@ -207,7 +209,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(session.batched(row))
     }
 
-    /// What a thread does to put this version of the records that its calls are about, in batches if that was asked for.
+    /// The calls of a thread that put this version of their records, in batches if that was asked for.
     fn writer<'r>(
         &'r self,
         name: &'r str,
@@ -343,7 +345,8 @@ impl<'a, E: Engine> Run<'a, E> {
         })
     }
 
-    /// The first eight bytes of a value that can be changed in place: slots begin at multiples of eight, with their keys.
+    /// The first eight bytes of a value that can be changed in place: slots begin at multiples of eight, with
+    /// their keys.
     fn first_word(&self) -> usize {
         self.keys.length().next_multiple_of(8) - self.keys.length()
     }

@@ -1,9 +1,9 @@
 //! Writes by themselves, without a store: what the medium makes of the order in which they come.
 //!
-//! Papers argue from such figures before they show a store (figure 1 of Viper, VLDB'21). Each write is made durable before
-//! the next: ordinary stores, write-back of the lines, a fence. On a real medium every thread is a writer, and the time of a
-//! write is what counts. The simulator has no time, but it knows DIMMs: there a round of writes stands for writers at the
-//! same moment, and is asked how many of them were at one DIMM.
+//! Papers argue from such figures before they show a store (figure 1 of Viper, VLDB'21). Each write is made
+//! durable before the next: ordinary stores, write-back of the lines, a fence. On a real medium every thread
+//! is a writer, and the time of a write is what counts. The simulator has no time, but it knows DIMMs: there
+//! a round of writes stands for writers at the same moment, and is asked how many of them were at one DIMM.
 
 use super::config::{Config, setting};
 use super::cost::{DimmMeter, Meter};
@@ -43,7 +43,8 @@ pub enum Pattern {
     OwnLogs,
     /// Lines anywhere.
     Random,
-    /// Four KiB, one behind the other and each durable as a whole, so many bytes behind the boundary of a page.
+    /// Four KiB, one behind the other and each durable as a whole, so many bytes behind the boundary of a
+    /// page.
     Pages(u64),
 }
 
@@ -60,7 +61,8 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Makes as many writes in each pattern as the settings have operations (of pages a sixteenth), and hands over a row for each.
+/// Makes as many writes in each pattern as the settings have operations (of pages a sixteenth), and hands
+/// over a row for each.
 ///
 /// # Errors
 /// [`BenchError`] if the settings are impossible or the memory is not to be had.

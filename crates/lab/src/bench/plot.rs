@@ -1,9 +1,9 @@
 //! Results as a picture: an SVG of throughput and latencies.
 //!
-//! A table answers "how much", a picture "which, and by how far". Each panel has a group for each phase and a bar
-//! for each design in it; over utilizations, throughput is a line for each design. The colours are told apart by
-//! people who see few of them (Okabe and Ito's), every bar has its number, and the text stays text, so that it can
-//! be searched and read out.
+//! A table answers "how much", a picture "which, and by how far". Each panel has a group for each phase and a
+//! bar for each design in it; over utilizations, throughput is a line for each design. The colours are told
+//! apart by people who see few of them (Okabe and Ito's), every bar has its number, and the text stays text,
+//! so that it can be searched and read out.
 
 use super::report::Row;
 use charts_rs::{
@@ -25,7 +25,8 @@ const MARGIN: f32 = 28.0;
 const LINE: f32 = 18.0;
 const COLUMNS: usize = 150;
 
-/// Draws rows that have times as an SVG document, under a title that says what was measured; `notes` stand below.
+/// Draws rows that have times as an SVG document, under a title that names the measurement; `notes` stand
+/// below.
 ///
 /// # Panics
 /// If the library cannot draw such a chart, which is a fault of this module.
@@ -92,8 +93,8 @@ fn utilization(row: &Row) -> Option<u64> {
     row.utilized.as_ref()?.utilization
 }
 
-/// The design of a row; each choice of keys is one too, and of a paper's rows each setting, alone or with each
-/// number of threads.
+/// The design of a row; each choice of keys is one too, and of a paper's rows each setting, alone or with
+/// each number of threads.
 fn design(row: &Row) -> String {
     if let Some(at) = &row.utilized {
         let setting = row.paper.as_ref().map_or(String::new(), |paper| format!(", {}", paper.setting));

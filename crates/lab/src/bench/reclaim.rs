@@ -1,8 +1,9 @@
 //! Reads and writes beside reclamation: what it costs those who work on.
 //!
-//! A store is loaded and a third of its records deleted, at random, so that every block or segment has holes. Then reads (and,
-//! on another store, inserts of new records) are measured twice: alone, and while one more thread reclaims all that has
-//! holes (section 5.3.8 of Viper, VLDB'21). On the simulator, which runs one thread, only reclamation itself is counted.
+//! A store is loaded and a third of its records deleted, at random, so that every block or segment has holes.
+//! Then reads (and, on another store, inserts of new records) are measured twice: alone, and while one more
+//! thread reclaims all that has holes (section 5.3.8 of Viper, VLDB'21). On the simulator, which runs one
+//! thread, only reclamation itself is counted.
 
 use super::config::Config;
 use super::cost::Meter;
@@ -23,8 +24,8 @@ use std::time::Instant;
 /// One record in so many is deleted.
 const DELETED: u64 = 3;
 
-/// Measures gets and inserts of each design, alone and beside reclamation, and hands over a row for each and for reclamation
-/// itself, of which an operation is a block, or segment, that became free.
+/// Measures gets and inserts of each design, alone and beside reclamation, and hands over a row for each and
+/// for reclamation itself, of which an operation is a block, or segment, that became free.
 ///
 /// # Errors
 /// As for [`ops`](super::ops()).
@@ -51,7 +52,7 @@ pub fn reclaim(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Resu
     Ok(())
 }
 
-/// What is done beside reclamation.
+/// The work beside reclamation.
 #[derive(Clone, Copy)]
 enum Work {
     Gets,

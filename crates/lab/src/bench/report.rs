@@ -8,8 +8,8 @@ use serde_with::skip_serializing_none;
 /// Takes the rows of a run as they come.
 pub type Sink<'a> = &'a mut dyn FnMut(Row);
 
-/// What one phase of one design showed. Serialises to the names that scripts rely on; what was not measured
-/// is left out.
+/// The result of one phase of one design. Serialises to the names that scripts rely on; a value that was not
+/// measured is left out.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
@@ -64,10 +64,10 @@ pub struct Row {
     pub dimms_per_op: Option<f64>,
     /// Of writers that write at the same time, the most at one DIMM, in the mean over such moments.
     pub writers_at_one_dimm: Option<f64>,
-    /// What only a row of a paper's evaluation has.
+    /// The fields of a row of a paper's evaluation.
     #[serde(flatten)]
     pub paper: Option<InPaper>,
-    /// What only a row of overwriting until throughput is steady has.
+    /// The fields of a row of overwriting until throughput is steady.
     #[serde(flatten)]
     pub utilized: Option<Utilized>,
     /// Why nothing was run. Then there is nothing else but what should have been.
@@ -81,22 +81,23 @@ pub struct InPaper {
     pub paper: String,
     /// Number of the figure, or of the section where there is none.
     pub figure: String,
-    /// What sets this row apart from others of the figure.
+    /// The mark of this row among those of the figure.
     pub setting: String,
 }
 
-/// What overwriting until throughput is steady showed.
+/// The result of overwriting until throughput is steady.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Utilized {
-    /// Bytes of live records over bytes of all segments that puts may use, in per cent, as it was asked for. Nothing of an
-    /// engine whose space is not limited.
+    /// Bytes of live records over bytes of all segments that puts may use, in per cent, as it was asked for.
+    /// Nothing of an engine whose space is not limited.
     pub utilization: Option<u64>,
     /// How keys were chosen.
     pub distribution: String,
     /// Puts among the operations, in per cent.
     pub put: u64,
-    /// Million operations a second of each window of one pool volume of writes; the last three are the row's own.
+    /// Million operations a second of each window of one pool volume of writes; the last three are the row's
+    /// own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<f64>,
     /// Whether the last three windows agree.
@@ -104,7 +105,7 @@ pub struct Utilized {
     /// Times of gets and of puts, where there are both and times are taken.
     #[serde(flatten)]
     pub mixed: Option<Mixed>,
-    /// What compaction did, of a store of our own.
+    /// The work of compaction, of a store of our own.
     #[serde(flatten)]
     pub compaction: Option<Compaction>,
 }
@@ -122,13 +123,14 @@ pub struct Mixed {
     pub put_p99_ns: u64,
 }
 
-/// What compaction did in the last three windows, and where.
+/// The work of compaction in the last three windows.
 #[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Compaction {
     /// Segments that puts may use.
     pub segments: u64,
-    /// Bytes of records written by users and by compaction, over those written by users. Nothing where only reads were asked for.
+    /// Bytes of records written by users and by compaction, over those written by users. Nothing where only
+    /// reads were asked for.
     pub write_amplification: Option<f64>,
     /// Bytes of records that compaction moved.
     pub moved_bytes: u64,
@@ -140,7 +142,8 @@ pub struct Compaction {
     pub cleaned_bytes: u64,
     /// The same for each second.
     pub cleaned_bytes_per_second: Option<f64>,
-    /// Zones that compaction owed at the end: those missing to as many as are to be left for puts when it rests.
+    /// Zones that compaction owed at the end: those missing to as many as are to be left for puts when it
+    /// rests.
     pub owed_zones: u64,
     /// Writes that helped to compact before they began.
     pub helped_writes: u64,

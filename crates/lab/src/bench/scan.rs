@@ -1,8 +1,8 @@
 //! Scans in the order of keys, and what proves that they read what they claim.
 //!
-//! A scan names a record, which must come first. Each pair tells by itself of which record it is; that record must have this key and
-//! this value, and each key must be above the one before. A scan may end early only behind the last key that was loaded. That none
-//! was left out is shown once, in the end, by a scan of all.
+//! A scan names a record, which must come first. Each pair tells by itself of which record it is; that record
+//! must have this key and this value, and each key must be above the one before. A scan may end early only
+//! behind the last key that was loaded. That none was left out is shown once, in the end, by a scan of all.
 
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::{BenchError, Fault};
@@ -14,7 +14,7 @@ pub(super) trait Names: Copy {
     /// Writes the key of a record over `key`.
     fn fill(&self, number: u64, key: &mut Vec<u8>);
 
-    /// The record that a pair seems to be of. Whoever asks checks that.
+    /// The record that a pair seems to be of. The caller checks that.
     fn number_of(&self, key: &[u8], value: &[u8]) -> u64;
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Session<'a, E: Engine> {
 }
 
 impl<'a, E: Engine> Session<'a, E> {
-    /// The name of what is measured.
+    /// The name of the design or engine.
     pub(super) fn design(&self) -> &'a str {
         self.target.name()
     }
@@ -110,7 +110,7 @@ impl<'a, E: Engine> Session<'a, E> {
         move |source| BenchError::refused(target.name(), phase)(source)
     }
 
-    /// Checks what was found for a record that must be there.
+    /// Checks the value of a record that must be there.
     #[inline]
     pub(super) fn verify(&self, phase: &str, record: u64, value: Option<&[u8]>) -> Result<(), BenchError> {
         self.verify_up_to(phase, record, value, self.newest).map(drop)

@@ -1,9 +1,10 @@
-//! What an operation consists of: the whole beside its steps, each alone.
+//! The steps of an operation: the whole beside its steps, each alone.
 //!
-//! A clock inside of an operation of half a microsecond would measure itself, so the steps are taken one by one: the store's
-//! own parts, in the same order and over the same records, without a store around them (figure 12 of Viper, VLDB'21). What
-//! comes out is a guide and no sum: alone, the misses of one call overlap with those of the next, and the whole also locks
-//! keys, pins epochs and draws numbers. On the simulator the steps say which of them reads and writes PM.
+//! A clock inside of an operation of half a microsecond would measure itself, so the steps are taken one by
+//! one: the store's own parts, in the same order and over the same records, without a store around them
+//! (figure 12 of Viper, VLDB'21). The result is a guide and no sum: alone, the misses of one call overlap
+//! with those of the next, and the whole also locks keys, pins epochs and draws numbers. On the simulator the
+//! steps say which of them reads and writes PM.
 //!
 //! The parts are those of a store of slots; there is nothing of the kind for logs.
 
@@ -34,8 +35,8 @@ const CLOCK: ClockSettings = ClockSettings { block: 1 << 20, handful: 1 };
 /// Bytes of a zone.
 const ZONE: u64 = 256 << 10;
 
-/// Measures insert, get, update_in_place and remove of the design `viper`, and the steps of each. The rows of steps are named
-/// by operation and step.
+/// Measures insert, get, update_in_place and remove of the design `viper`, and the steps of each. The rows of
+/// steps are named by operation and step.
 ///
 /// # Errors
 /// As for [`ops`](super::ops()), and if another design is asked for.

@@ -42,8 +42,8 @@ pub fn ycsb(
     Ok(())
 }
 
-/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something to
-/// measure them with.
+/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something
+/// to measure them with.
 ///
 /// # Errors
 /// As for [`ycsb`]; [`BenchError::NoOrder`] if it scans and the engine keeps no order.

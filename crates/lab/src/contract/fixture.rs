@@ -1,4 +1,5 @@
-//! [`Fixture`]: a pool of one design on one medium, which a check can create, close or abandon, and open again.
+//! [`Fixture`]: a pool of one design on one medium, which a check can create, close or abandon, and open
+//! again.
 
 use quipu::{Design, Durability, Error, MediumKind, Options, Store};
 use quipu_medium::sim::{SimOptions, sched};
@@ -8,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a check returns: an error only if a call failed that should not.
+/// The result of a check: an error only if a call failed that should not.
 pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Where the pools of checks are made.
@@ -173,7 +174,7 @@ impl Fixture {
                 let run = &run;
                 let spawned: Vec<_> = (0..threads).map(|number| scope.spawn(move || run(number))).collect();
                 for thread in spawned {
-                    // What the thread said says more than that one panicked.
+                    // The thread's message says more than that one panicked.
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 }
             });

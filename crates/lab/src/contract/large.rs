@@ -1,4 +1,5 @@
-//! Values that live in zones of their own: whole at every size, gone without a trace when they are superseded.
+//! Values that live in zones of their own: whole at every size, gone without a trace when they are
+//! superseded.
 
 use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};

@@ -52,7 +52,7 @@ pub(super) fn sizes_up_to_the_limits_are_kept_with_large_zones(fixture: &Fixture
     sizes_up_to_the_limits_are_kept(fixture)
 }
 
-/// What is refused, by every call that writes, and with which numbers.
+/// Sizes beyond the limits are refused by every call that writes, with the numbers.
 fn refuses_what_is_beyond(store: &Store) -> Outcome {
     let (longest_key, longest_value) = store.limits();
     let records = store.stats().records;

@@ -1,5 +1,5 @@
-//! What designs with records of one size promise of these: they are kept, their space comes back, and a word of a value can be
-//! changed in place.
+//! The promises of designs with records of one size: they are kept, their space comes back, and a word of a
+//! value can be changed in place.
 
 use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
@@ -26,7 +26,8 @@ fn add(value: &mut [u8], number: u64) {
     *word = u64::from_le_bytes(*word).wrapping_add(number).to_le_bytes();
 }
 
-/// Records that were put, replaced, changed in place and deleted survive both endings; other sizes are refused.
+/// Records that were put, replaced, changed in place and deleted survive both endings; other sizes are
+/// refused.
 pub(super) fn records_of_one_size_are_kept(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     assert_eq!(store.limits(), (KEY as u64, VALUE as u64));
@@ -97,7 +98,8 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
     Ok(())
 }
 
-/// No change in place is lost, whatever moves the records or shows them meanwhile, and the rest of the value stays.
+/// No change in place is lost, whatever moves the records or shows them meanwhile, and the rest of the value
+/// stays.
 pub(super) fn updates_in_place_are_atomic(fixture: &Fixture) -> Outcome {
     const COUNTERS: usize = 3;
     let mut store = fixture.create()?;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Exploration, or a run of it, stops at so many violations.
 pub(super) const DETAILS: usize = 10;
 
-/// What one run found.
+/// The findings of one run.
 #[derive(Default)]
 pub(super) struct Findings {
     /// The states that it judged, by their images.
@@ -29,8 +29,8 @@ pub(super) struct Findings {
     pub(super) violations: Vec<Violation>,
 }
 
-/// The findings of all runs, taken in the order of the runs: what an exploration finds does not depend on which thread
-/// is faster.
+/// The findings of all runs, taken in the order of the runs: what an exploration finds does not depend on
+/// which thread is faster.
 #[derive(Default)]
 struct Merged {
     report: CrashReport,
@@ -75,8 +75,8 @@ impl Merged {
 /// Explores. `progress` is told the states judged so far and in all, from one thread.
 ///
 /// # Errors
-/// [`Error::Option`] for a setting that the design does not have or that every run chooses for itself, and for a value that
-/// it does not take.
+/// [`Error::Option`] for a setting that the design does not have or that every run chooses for itself, and
+/// for a value that it does not take.
 pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Result<CrashReport, Error> {
     Pool::check(config)?;
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Moments at which a run is stopped, and what was going on there.
+//! Moments at which a run is stopped, and the activity there.
 
 use super::history::{Expectation, Recorder};
 use super::oracle::Time;
@@ -13,14 +13,14 @@ pub(super) struct Point {
     pub(super) expectation: Rc<Expectation>,
     /// Operations on persistent memory before it.
     pub(super) operation: u64,
-    /// What the clock showed.
+    /// The time of the clock.
     pub(super) time: Time,
     /// It is judged however many there are.
     pub(super) stays: bool,
     pub(super) label: Label,
 }
 
-/// What was going on at a crash.
+/// The activity at a crash.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Label {
     /// Crashes that came before.
@@ -44,7 +44,7 @@ pub(super) struct Label {
     /// There is a key whose value has expired.
     pub(super) expired: bool,
     pub(super) compacting: bool,
-    /// It is not known yet what is dead in segments of an earlier run.
+    /// The dead records in segments of an earlier run are not known yet.
     pub(super) surveying: bool,
     pub(super) closing: bool,
     /// A value is being changed in place.
@@ -67,8 +67,8 @@ const fn kind(name: &'static str, words: &'static str, holds: fn(&Label) -> bool
     Kind { name, words, holds }
 }
 
-/// All kinds. An index in DRAM shows its splits only if another thread writes to the medium meanwhile; removals of nodes
-/// are told by an ordered index in the pool.
+/// All kinds. An index in DRAM shows its splits only if another thread writes to the medium meanwhile;
+/// removals of nodes are told by an ordered index in the pool.
 pub static KINDS: [Kind; 16] = [
     kind("nested", "nested", |label| label.depth > 0),
     kind("during_recovery", "during recovery", |label| label.recovering),
@@ -101,7 +101,7 @@ impl Label {
         }
     }
 
-    /// What stays true of the pool after a crash.
+    /// The part that stays true of the pool after a crash.
     pub(super) fn inherited(self) -> Label {
         let Label { depth, split, removed, linked, words, timed, fixed, .. } = self;
         Label { depth, split, removed, linked, words, timed, fixed, ..Label::default() }

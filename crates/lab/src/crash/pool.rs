@@ -1,7 +1,7 @@
 //! The pool of a run: small, so that zones run out and are used again, and of another make in every run.
 //!
-//! What a run has beyond the settings that all designs share is drawn apart, from its seed alone, so that the runs of a design
-//! without it do not depend on it.
+//! The traits of a run beyond the settings that all designs share are drawn apart, from its seed alone, so
+//! that the runs of a design without it do not depend on it.
 
 use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::{Broken, CrashConfig};
@@ -21,26 +21,27 @@ const CROWDED: u64 = 12 * ZONE;
 /// Bytes of a zone unless blocks need more.
 const ZONE: u64 = 16 << 10;
 
-/// Bytes of a zone, and pages of a block that then leave little of it unused: most often several blocks a zone, or one that
-/// is almost all of a small one.
+/// Bytes of a zone, and pages of a block that then leave little of it unused: most often several blocks a
+/// zone, or one that is almost all of a small one.
 const BLOCKS: [(u64, u8); 8] =
     [(ZONE, 1), (ZONE, 1), (ZONE, 3), (ZONE, 3), (ZONE, 3), (2 * ZONE, 2), (2 * ZONE, 6), (4 * ZONE, 4)];
 
-/// The same for a crowded pool, with the zones that make ten or a dozen blocks: two clients, each with a block for hot records and
-/// one for others, the cleaner and the reserve leave next to none of them.
+/// The same for a crowded pool, with the zones that make ten or a dozen blocks: two clients, each with a
+/// block for hot records and one for others, the cleaner and the reserve leave next to none of them.
 const CROWDED_BLOCKS: [(u64, u8, u64); 3] = [(ZONE, 1, 5), (ZONE, 3, 11), (2 * ZONE, 2, 5)];
 
 /// Bytes of its zones that an index in the pool uses in half of the wide runs: a handful of nodes or segments
 /// each. Of buckets half as many are a handful.
 const INDEX_ZONES: [u64; 2] = [1 << 10, 2 << 10];
 
-/// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are filled and reclaimed.
+/// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are
+/// filled and reclaimed.
 const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 1306), (16, 2000)];
 
 /// The setting that every run chooses for itself: its keys and values follow from it.
 const OWN: &str = "form";
 
-/// What some runs have and others do not.
+/// The traits of some runs.
 struct Traits {
     /// Many keys, so that the index splits.
     wide: bool,
@@ -101,8 +102,8 @@ impl Pool {
             twin: config.twin.and_then(Broken::twin),
             tiny_index: true,
             clock_block: Some(64),
-            // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes hardly anything stays
-            // parked until its client publishes it.
+            // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes
+            // hardly anything stays parked until its client publishes it.
             handful: (seed % 4 < 2).then_some(3),
             stripes: (seed % 4 < 2).then_some(if seed % 8 < 4 { 2 } else { 16 }),
             // In four of eight, two clients may compact at a time.
@@ -110,8 +111,8 @@ impl Pool {
             ..Testing::default()
         };
         let free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
-        // As many as it takes for two states of five to fall during compaction. Viper's blocks would leave too little of such a
-        // pool to updates in place.
+        // As many as it takes for two states of five to fall during compaction. Viper's blocks would leave
+        // too little of such a pool to updates in place.
         let crowded = match config.design {
             Design::VIPER => false,
             Design::VIPER_PACMAN => seed % 5 != 2,
@@ -174,7 +175,7 @@ impl Pool {
         self.moves_clock
     }
 
-    /// What it is created and opened with.
+    /// The options that it is created and opened with.
     pub(super) fn options(&self) -> &Options {
         &self.options
     }

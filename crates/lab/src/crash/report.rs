@@ -18,8 +18,8 @@ pub struct CrashConfig {
     /// The design.
     #[arg(skip)]
     pub design: Design,
-    /// A setting of the designs that have it, in place of what a run would choose; may be repeated. `quipu designs` lists
-    /// them with their values.
+    /// A setting of the designs that have it, in place of what a run would choose; may be repeated. `quipu
+    /// designs` lists them with their values.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = arguments::assignment)]
     pub settings: Vec<(String, String)>,
     /// Distinct states to judge. [default: 5000, or without limit if --runs is given]
@@ -40,7 +40,8 @@ pub struct CrashConfig {
     /// Threads of this machine that explore.
     #[arg(skip = std::thread::available_parallelism().map_or(1, usize::from))]
     pub workers: usize,
-    /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with violations.
+    /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with
+    /// violations.
     #[arg(long, value_name = "NAME", value_parser = arguments::broken(&[]))]
     pub twin: Option<Broken>,
 }
@@ -138,7 +139,7 @@ pub struct Violation {
     pub seed: u64,
     /// Operation on persistent memory, counted within the run, before which the crash came.
     pub operation: u64,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// Which words the crash tore: what arrived and what did not.
     pub image: String,

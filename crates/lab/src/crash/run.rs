@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
         let (mut operation, mut returned) = (0, 0);
         Box::new(move |sim, _| {
             operation += 1;
-            // What has just returned must stay, and nothing came after it that could help.
+            // A write that has just returned must stay, and nothing came after it that could help.
             let has_returned = std::mem::replace(&mut returned, recorder.borrow().version()) != returned;
             let open = stage.store.borrow().clone();
             let activity = open.as_ref().map(|store| store.activity()).unwrap_or_default();
@@ -209,13 +209,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the clock shows, if it moves in this run.
+    /// The time of the clock, if it moves in this run.
     fn clock(&self, recorder: &RefCell<Recorder>) -> Option<Time> {
         self.pool.moves_clock().then(|| recorder.borrow().now())
     }
 
-    /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it drop. Tells what went
-    /// wrong, crash or no crash.
+    /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it
+    /// drop. Tells what went wrong, crash or no crash.
     fn work(
         &mut self,
         stage: &Stage,
@@ -268,8 +268,8 @@ impl<'a> Run<'a> {
         recorder.borrow_mut().inexplicable.take().or(failure.into_inner())
     }
 
-    /// Opens the store that was closed and works on: what the close has left must count until the first change, and not after
-    /// it.
+    /// Opens the store that was closed and works on: what the close has left must count until the first
+    /// change, and not after it.
     fn work_after_close(
         &mut self,
         region: Region,
@@ -319,7 +319,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes again.
+    /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes
+    /// again.
     fn judge(&mut self, point: &Point, crash: Crash<'_>) {
         let Label { depth, creating, .. } = point.label;
         let seed = self.random.random();
@@ -415,7 +416,8 @@ impl<'a> Run<'a> {
         self.judge_points(&nested, budget, self.pace.points[1]);
     }
 
-    /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the same history.
+    /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the
+    /// same history.
     fn recovery_observer(
         &mut self,
         point: &Point,

@@ -28,7 +28,8 @@ pub struct KillConfig {
     /// Bytes of the pool. One that becomes full is replaced.
     #[arg(long, value_name = "SIZE", value_parser = size::pool, default_value = "64M")]
     pub size: u64,
-    /// Break the writers' store on purpose, to see that the judge notices: a self-test, which must end with a violation.
+    /// Break the writers' store on purpose, to see that the judge notices: a self-test, which must end with a
+    /// violation.
     #[arg(long, value_enum, value_name = "NAME")]
     pub twin: Option<Twin>,
 }
@@ -78,7 +79,7 @@ pub struct KillReport {
     /// Wall time.
     #[serde(skip)]
     pub seconds: f64,
-    /// What was wrong.
+    /// The fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Conviction>,
 }

@@ -1,7 +1,7 @@
 //! Acknowledgements on their way through the pipe.
 //!
-//! Each is one write of a short line, which a pipe takes whole or not at all, also from several threads and from a
-//! process that is being killed.
+//! Each is one write of a short line, which a pipe takes whole or not at all, also from several threads and
+//! from a process that is being killed.
 
 use crate::linear::Outcome;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub(super) struct Acknowledgement {
     /// Stamps around it.
     pub invoked: u64,
     pub returned: u64,
-    /// What it returned; `None` if it was refused for want of room.
+    /// Its answer; `None` if it was refused for want of room.
     pub outcome: Option<Outcome>,
 }
 

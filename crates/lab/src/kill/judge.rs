@@ -1,4 +1,4 @@
-//! What a dead writer left, held against what it had acknowledged.
+//! The pool of a dead writer, held against its acknowledgements.
 
 use super::plan::KEYS;
 use crate::linear::{
@@ -9,7 +9,7 @@ use quipu::{Error, Store};
 /// Judges an open pool: the contents, if nothing is wrong.
 ///
 /// # Errors
-/// What is wrong, in lines.
+/// The fault, in lines.
 pub(super) fn judge(
     store: &mut Store,
     before: &Contents,

@@ -42,10 +42,10 @@ impl Moment {
     }
 }
 
-/// What the parent knows of a writer that is dead.
+/// The parent's knowledge of a dead writer.
 pub(super) struct Traces {
     pub acknowledged: Vec<Acknowledgement>,
-    /// What is wrong with its death: it did not come from the parent.
+    /// The fault of its death: it did not come from the parent.
     pub complaint: Option<String>,
 }
 
@@ -111,10 +111,11 @@ fn collect(mut from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::R
     }
 }
 
-/// The calls of the dead writer: those that returned, and for each thread the one that may have been in flight.
+/// The calls of the dead writer: those that returned, and for each thread the one that may have been in
+/// flight.
 ///
 /// # Errors
-/// What is wrong with the acknowledgements.
+/// The fault of the acknowledgements.
 pub(super) fn operations(
     config: &WriterConfig,
     acknowledged: &[Acknowledgement],

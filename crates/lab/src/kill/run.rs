@@ -13,8 +13,9 @@ use std::time::Instant;
 /// Zones this small fill up and change hands within a round.
 const ZONE: u64 = 64 << 10;
 
-/// Kills one writer after another, each started by the command that `writer` makes for it, which has to end in
-/// [`write`](super::write). The first violation ends the run and leaves the pool. `progress` is told the rounds done.
+/// Kills one writer after another, each started by the command that `writer` makes for it, which has to end
+/// in [`write`](super::write). The first violation ends the run and leaves the pool. `progress` is told the
+/// rounds done.
 ///
 /// # Errors
 /// A pool that cannot be made, or a process that cannot be run.
@@ -88,7 +89,7 @@ fn rounds(
 /// Opens the pool of a dead writer and judges it: what it holds, and how many calls in flight show in it.
 ///
 /// # Errors
-/// What is wrong, in lines.
+/// The fault, in lines.
 fn after(
     config: &KillConfig,
     told: &WriterConfig,

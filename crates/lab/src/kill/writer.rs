@@ -8,9 +8,10 @@ use quipu::{Error, ErrorKind, Options, Store};
 use std::fs::File;
 use std::io::{self, Write};
 
-/// Opens the pool and works on it, acknowledging every call on `out` after it has returned, until the process is killed
-/// or nobody reads any more. A call that the full pool refuses is acknowledged as such: it had no effect. One that fails
-/// otherwise is told on standard error and ends the process with code 1, which the parent takes for a violation.
+/// Opens the pool and works on it, acknowledging every call on `out` after it has returned, until the process
+/// is killed or nobody reads any more. A call that the full pool refuses is acknowledged as such: it had no
+/// effect. One that fails otherwise is told on standard error and ends the process with code 1, which the
+/// parent takes for a violation.
 ///
 /// # Errors
 /// Those of opening the store.
@@ -25,7 +26,7 @@ pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
             .map(|thread| scope.spawn(move || one_thread(config, store, clock, thread, out)))
             .collect();
         for thread in threads {
-            // What a thread said when it panicked says more than that it did.
+            // A thread's message says more than that it panicked.
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     });

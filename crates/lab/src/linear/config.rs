@@ -35,7 +35,8 @@ pub struct LinearConfig {
     /// Operations that the checker tries for one key before it gives up.
     #[arg(skip = super::check::BUDGET)]
     pub budget: u64,
-    /// Break the store on purpose, to see that the checker notices: a self-test, which must end with violations.
+    /// Break the store on purpose, to see that the checker notices: a self-test, which must end with
+    /// violations.
     #[arg(long, value_enum, value_name = "NAME")]
     pub twin: Option<Twin>,
 }

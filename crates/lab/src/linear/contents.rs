@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 /// All keys with their values; absent ones are not in it.
 pub(crate) type Contents = BTreeMap<u64, Value>;
 
-/// Reads the keys below `keys`, by iteration and by key, and insists that both agree and that nothing is foreign.
+/// Reads the keys below `keys`, by iteration and by key, and insists that both agree and that nothing is
+/// foreign.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault.
 pub(crate) fn contents(store: &Store, keys: u64) -> Result<Contents, String> {
     let client = store.client();
     let guard = client.pin();

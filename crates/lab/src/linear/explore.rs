@@ -1,8 +1,9 @@
 //! [`explore`]: many small histories on real threads, each judged.
 //!
-//! Histories are made in lots that share a store and its threads, each on keys of its own, so that the index and the
-//! heap grow while they run. After a lot the store is dropped, opened again, and every key read once more: that
-//! reading belongs to its history too, so what recovery returns must fit in behind what the threads were told.
+//! Histories are made in lots that share a store and its threads, each on keys of its own, so that the index
+//! and the heap grow while they run. After a lot the store is dropped, opened again, and every key read once
+//! more: that reading belongs to its history too, so what recovery returns must fit in behind what the
+//! threads were told.
 
 use super::check::{History, Verdict, check};
 use super::config::{LinearConfig, LinearReport};
@@ -77,12 +78,12 @@ struct Lot<'c> {
     end: u64,
 }
 
-/// What came of a lot.
+/// The result of a lot.
 struct Done {
     operations: Vec<Operation>,
     /// Puts that were eliminated.
     eliminated: u64,
-    /// What is unsound in the pool afterwards.
+    /// The unsoundness of the pool afterwards.
     unsound: Option<String>,
 }
 
@@ -119,7 +120,7 @@ impl Lot<'_> {
         Ok(Done { operations, eliminated, unsound })
     }
 
-    /// What the threads did.
+    /// The operations of the threads.
     fn threads(&self, store: &Store, clock: &Clock) -> Result<Vec<Operation>, Error> {
         let meeting = &Meeting::new(self.config.threads);
         let work = |thread: u64| -> Result<Vec<Operation>, Error> {
@@ -139,7 +140,7 @@ impl Lot<'_> {
             let spawned: Vec<_> = threads.map(|thread| scope.spawn(move || work(thread))).collect();
             let mut operations = Vec::new();
             for thread in spawned {
-                // What a thread said when it panicked says more than that it did.
+                // A thread's message says more than that it panicked.
                 let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 operations.extend(done?);
             }

@@ -1,7 +1,7 @@
 //! [`Subject`]: one thread's access to a store while a history is recorded, perhaps broken on purpose.
 //!
-//! A broken one breaks one promise now and then, as a real mistake would, to see that the checker notices. Used by a
-//! single thread, and looked at one call at a time, most of its answers are plausible.
+//! A broken one breaks one promise now and then, as a real mistake would, to see that the checker notices.
+//! Used by a single thread, and looked at one call at a time, most of its answers are plausible.
 
 use super::operation::{Action, Outcome, State};
 use super::record::Clock;
@@ -93,7 +93,7 @@ impl Subject {
     }
 }
 
-/// What happens around a call and within it, to make calls meet.
+/// Hooks around a call and within it, to make calls meet.
 #[derive(Clone, Copy)]
 pub struct Timing<'t> {
     /// Called when everything is prepared, right before the call.
@@ -107,8 +107,8 @@ impl Timing<'static> {
     pub const FREE: Timing<'static> = Timing { ready: &|| {}, pause: &|| {} };
 }
 
-/// Does `action` to key number `key`: the stamps around the call, and what came of it. Keys and values become bytes
-/// before the first stamp and numbers after the second, so that nothing but the call lies between them.
+/// Does `action` to key number `key`: the stamps around the call, and what came of it. Keys and values become
+/// bytes before the first stamp and numbers after the second, so that nothing but the call lies between them.
 pub(crate) fn perform(
     subject: &mut Subject,
     clock: &Clock,

@@ -14,13 +14,13 @@ pub enum Twin {
     SplitUpdate,
     /// A remove sometimes claims that it removed what was not there.
     PhantomRemove,
-    /// A put may return for another one that readers had seen before it began, as in section 3.3 of MPKV's paper; for
-    /// design mpkv, where puts are published before they return.
+    /// A put may return for another one that readers had seen before it began, as in section 3.3 of MPKV's
+    /// paper; for design mpkv, where puts are published before they return.
     SeenWhileOnOffer,
 }
 
 impl Twin {
-    /// What is to be broken in the store itself.
+    /// The break of the store itself.
     pub(super) fn of_store(self) -> Option<quipu::internals::Twin> {
         (self == Twin::SeenWhileOnOffer).then_some(quipu::internals::Twin::SeenWhileOnOffer)
     }

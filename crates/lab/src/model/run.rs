@@ -20,7 +20,7 @@ pub struct Disagreement {
     pub seed: u64,
     /// The design at fault.
     pub design: Design,
-    /// What differs.
+    /// The difference.
     pub what: String,
     /// A short sequence that shows it.
     pub steps: Vec<Step>,
@@ -78,7 +78,8 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     Err((at.get(), what))
 }
 
-/// Half of the time all of PACMAN, else none of it, or all but one. Slots are not copied together where marks in the pool count.
+/// Half of the time all of PACMAN, else none of it, or all but one. Slots are not copied together where marks
+/// in the pool count.
 fn techniques(design: Design, number: u64) -> Techniques {
     match number % 10 {
         0 => Techniques::RAW,

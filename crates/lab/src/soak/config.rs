@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// The settings of a run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SoakConfig {
-    /// The pool's file, which must not exist; nor may one of that name and `.copy`. It stays only if a violation was
-    /// found.
+    /// The pool's file, which must not exist; nor may one of that name and `.copy`. It stays only if a
+    /// violation was found.
     pub pool: PathBuf,
     /// The design.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
@@ -77,7 +77,7 @@ pub struct SoakReport {
     /// Wall time.
     #[serde(skip)]
     pub seconds: f64,
-    /// What was wrong.
+    /// The fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Conviction>,
 }

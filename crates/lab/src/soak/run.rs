@@ -20,15 +20,16 @@ const FEWEST_KEYS: u64 = 20;
 /// Zones this small fill up and change hands often.
 const ZONE: u64 = 16 << 10;
 
-/// Bytes of the pool for a key: several times what its value takes, so that there is always something to clean, and never
-/// want of room.
+/// Bytes of the pool for a key: several times what its value takes, so that there is always something to
+/// clean, and never want of room.
 const BYTES_PER_KEY: u64 = 1024;
 
-/// Passes of compaction in the end: the first drops what was superseded, the others the tombstones that had to outlive it.
+/// Passes of compaction in the end: the first drops what was superseded, the others the tombstones that had
+/// to outlive it.
 const PASSES: usize = 3;
 
-/// Works and reopens as `config` says. The first violation ends the run and leaves the pool. `progress` is told the
-/// reopenings done.
+/// Works and reopens as `config` says. The first violation ends the run and leaves the pool. `progress` is
+/// told the reopenings done.
 ///
 /// # Errors
 /// A pool that cannot be made, or files that cannot be handled.
@@ -100,7 +101,7 @@ impl Run<'_> {
             .size((keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096))
             .zone_size(ZONE)
             .medium(MediumKind::File)
-            // What is copied while the store is open must not change meanwhile.
+            // The copy of an open store must not change meanwhile.
             .cleaner(false)
             .with(|options| options.testing.twin = twin.and_then(|broken| broken.twin()))
     }
@@ -130,8 +131,8 @@ impl Run<'_> {
         self.end(store)
     }
 
-    /// All clients at work, until they have made their calls. To abandon the pool, it is copied while they still hold
-    /// everything that they hold.
+    /// All clients at work, until they have made their calls. To abandon the pool, it is copied while they
+    /// still hold everything that they hold.
     fn work(&mut self, store: &Store, abandon: bool) -> Result<(), Broken> {
         let SoakConfig { pool, threads, ops, .. } = self.config;
         // From few keys, which are hot, to all of them: each order of magnitude as often as any other.

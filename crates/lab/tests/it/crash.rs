@@ -120,7 +120,8 @@ fn puts_are_eliminated_where_a_design_does_so() {
     }
 }
 
-/// A crash leaves locks in pages taken, and recovery reads such pages before it frees them: it must not wait for the dead.
+/// A crash leaves locks in pages taken, and recovery reads such pages before it frees them: it must not wait
+/// for the dead.
 #[test]
 fn locks_in_pages_that_a_crash_has_left_taken_hold_nobody_up() {
     let settings = vec![("lock".to_owned(), "page-byte".to_owned())];
@@ -128,7 +129,7 @@ fn locks_in_pages_that_a_crash_has_left_taken_hold_nobody_up() {
     assert!(report.count("during_recovery") > 0, "{report:?}");
 }
 
-/// What convicts the paper's tie break must not convict sequence numbers.
+/// Runs that convict the paper's tie break must not convict sequence numbers.
 #[test]
 fn ties_broken_by_sequence_numbers_survive_what_convicts_those_of_the_paper() {
     let row = row("viper_ties_of_the_paper");

@@ -1,4 +1,5 @@
-//! What all rivals have in common: a folder that the benchmark makes and removes, and a handle for each thread.
+//! The common part of all rivals: a folder that the benchmark makes and removes, and a handle for each
+//! thread.
 
 use super::Setup;
 use quipu_lab::bench::{BenchError, Engine, EngineClient, OpenEngine};

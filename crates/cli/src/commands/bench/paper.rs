@@ -27,7 +27,8 @@ for each number of the paper's text: paper, figure, statement, paper_says, ours 
 Where a paper compares a store with itself, there is one before these for each pair of rows: paper, figure, design, setting, \
 distribution, threads, utilization, ratio (of what to what), times, rounds. A row with not_run says why nothing was run.";
 
-/// Records where no number is given, in the place of the paper's 100 million: beyond any cache, and through in seconds.
+/// Records where no number is given, in the place of the paper's 100 million: beyond any cache, and through
+/// in seconds.
 const RECORDS: u64 = 300_000;
 
 /// The same on the simulator.
@@ -35,9 +36,10 @@ const RECORDS_SIM: u64 = 5_000;
 
 /// Repeat the evaluation of a paper, and print it beside the paper's own numbers.
 ///
-/// Each figure is a set of benchmarks, at a scale that --records sets. Its table is followed by what the paper's text
-/// says (nothing is read off plots), what these rows say in its place, and what can be expected to carry over from the
-/// paper's machine to this medium. Figures without times, such as those of DIMMs, come from the simulator.
+/// Each figure is a set of benchmarks, at a scale that --records sets. Its table is followed by what the
+/// paper's text says (nothing is read off plots), what these rows say in its place, and what can be expected
+/// to carry over from the paper's machine to this medium. Figures without times, such as those of DIMMs, come
+/// from the simulator.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -59,8 +61,8 @@ pub struct Args {
     /// How often each figure is run, every other time in reverse; ratios of rows are medians over the rounds.
     #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
     rounds: usize,
-    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
-    /// answered when its batch is durable. Not all papers have that.
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one
+    /// for every 32). A put is answered when its batch is durable. Not all papers have that.
     #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
     batch: usize,
     #[command(flatten)]

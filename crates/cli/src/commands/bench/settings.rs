@@ -1,4 +1,4 @@
-//! What all benchmarks are told, and how all of them answer.
+//! The arguments of all benchmarks, and the way in which all of them answer.
 
 use super::place::Place;
 use crate::args::{DesignChoice, chosen};
@@ -43,7 +43,7 @@ pub struct Basics {
     /// temporary one]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
-    /// What all choices follow from.
+    /// The seed of all choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON object a line, one for each phase.
@@ -93,7 +93,7 @@ pub struct Bench<'a> {
     basics: &'a Basics,
     place: Place,
     heading: String,
-    /// What a picture says besides the heading.
+    /// The scale, which a picture says besides the heading.
     scale: String,
     /// Settings of designs that were asked for.
     chosen: Vec<(String, String)>,
@@ -123,7 +123,8 @@ impl Basics {
         Config { medium: self.medium, seed: self.seed, ..config }
     }
 
-    /// Finds a place for the pool. `heading` says above the table what was measured, `scale` in a picture how large it was.
+    /// Finds a place for the pool. `heading` says above the table what was measured, `scale` in a picture how
+    /// large it was.
     pub fn begin(&self, heading: String, scale: String) -> Result<Bench<'_>, Failure> {
         if self.plot.is_some() && self.medium == MediumKind::Sim {
             let text = "--plot draws times, and --medium sim has none; take another medium, or --json";
@@ -143,7 +144,7 @@ impl Basics {
     }
 }
 
-/// What was chosen of the settings of a design.
+/// The chosen settings of a design.
 fn chosen_of(chosen: &[(String, String)], design: &str) -> String {
     let is_of = |(name, _): &&(String, String)| Setting::designs(name).any(|known| known.name() == design);
     let text = |(name, value): &(String, String)| format!("{name}={value}");
@@ -171,20 +172,20 @@ impl Bench<'_> {
         self.refused.take().map_or(Ok(()), Err)
     }
 
-    /// What was measured, and where: what stands above tables.
+    /// The text above tables: the measurement and its place.
     pub fn heading(&self) -> String {
         let chosen: String =
             self.chosen.iter().map(|(name, value)| format!("With {name}={value}.\n")).collect();
         format!("{}\n{chosen}{}\n", self.heading, self.place)
     }
 
-    /// The rows since the last call, for who prints them in a way of its own.
+    /// The rows since the last call, for a command that prints them in a way of its own.
     pub fn take_rows(&mut self) -> Vec<Row> {
         self.bar.clear();
         std::mem::take(&mut self.rows)
     }
 
-    /// Prints what is left to print, also of a run that failed on the way, and ends.
+    /// Prints the rest, also of a run that failed on the way, and ends.
     pub fn end(self, result: Result<(), Failure>) -> Result<Outcome, Failure> {
         self.bar.clear();
         if !self.rows.is_empty() {

@@ -30,10 +30,11 @@ const RECORDS_SIM: u64 = 80_000;
 
 /// Measure overwriting at given utilizations, alone or among gets, until throughput is steady.
 ///
-/// Utilization is bytes of live records, with headers and alignment, over bytes of all segments that puts may use.
-/// For each, a pool is made of the size that so many records fill up to it, and loaded until it is; then records are overwritten, a window of one pool
-/// volume after the other, until three in a row are within 5 %, or until 20 windows have shown that they will not be. Every get must
-/// find the last value written before it; every record is read in the end and must have the last value written to it.
+/// Utilization is bytes of live records, with headers and alignment, over bytes of all segments that puts may
+/// use. For each, a pool is made of the size that so many records fill up to it, and loaded until it is; then
+/// records are overwritten, a window of one pool volume after the other, until three in a row are within 5 %,
+/// or until 20 windows have shown that they will not be. Every get must find the last value written before
+/// it; every record is read in the end and must have the last value written to it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -47,20 +48,21 @@ pub struct Args {
     /// Choose the records to overwrite uniformly; together with --zipf, both are measured.
     #[arg(long)]
     uniform: bool,
-    /// Choose them by YCSB's scrambled zipfian distribution. [default: 0.99, unless --uniform or --etc is given]
+    /// Choose them by YCSB's scrambled zipfian distribution. [default: 0.99, unless --uniform or --etc is
+    /// given]
     #[arg(long, value_name = "THETA", num_args = 0..=1, default_missing_value = "0.99")]
     zipf: Option<f64>,
-    /// Choose them, and sizes of values too, as in Facebook's ETC pool: 1 to 13, 14 to 300 and up to 1024 bytes, zipfian over the
-    /// first two classes and uniform over the third.
+    /// Choose them, and sizes of values too, as in Facebook's ETC pool: 1 to 13, 14 to 300 and up to 1024
+    /// bytes, zipfian over the first two classes and uniform over the third.
     #[arg(long)]
     etc: bool,
-    /// Per cent of the operations that are puts; the others are gets. With less than 25, windows end before they have written a
-    /// pool volume.
+    /// Per cent of the operations that are puts; the others are gets. With less than 25, windows end before
+    /// they have written a pool volume.
     #[arg(long, value_name = "PCT", default_value_t = 100)]
     put: u64,
-    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
-    /// answered when its batch is durable, and its latency counts from when it came; a get of a key
-    /// that waits in the batch has that issued first.
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one
+    /// for every 32). A put is answered when its batch is durable, and its latency counts from when it came;
+    /// a get of a key that waits in the batch has that issued first.
     #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
     batch: usize,
     /// Seconds to measure at least at each utilization.
@@ -69,8 +71,8 @@ pub struct Args {
     /// Bytes of a segment, a power of two from 16K to 4M. [default: the largest that makes 1000 of them]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     zone_size: Option<u64>,
-    /// Leave compaction to the writers: without it, a thread of the store's own compacts ahead of them, where the machine has
-    /// more than one processor.
+    /// Leave compaction to the writers: without it, a thread of the store's own compacts ahead of them, where
+    /// the machine has more than one processor.
     #[arg(long)]
     no_cleaner: bool,
     /// Measure the limits of the medium too, and give every result as a share of one.

@@ -1,8 +1,8 @@
-//! MPKV's evaluation (Wang, Zhu, Shu: "A Multicore-Friendly Persistent Memory Key-Value Store", in Chinese, section 4), and what it does not
-//! show: writers that meet.
+//! MPKV's evaluation (Wang, Zhu, Shu: "A Multicore-Friendly Persistent Memory Key-Value Store", in Chinese,
+//! section 4), and what it does not show: writers that meet.
 //!
-//! Its rival pmemkv is not ours to run: `quipu-rivals paper mpkv` runs the same figures with it in the same run. The mix of a
-//! figure is a workload of YCSB's kind, with keys of eight bytes chosen uniformly.
+//! Its rival pmemkv is not ours to run: `quipu-rivals paper mpkv` runs the same figures with it in the same
+//! run. The mix of a figure is a workload of YCSB's kind, with keys of eight bytes chosen uniformly.
 
 use super::statements::{Cell, best, says};
 use super::{Benchmark, Paper, Preset, Run, Scale};
@@ -25,10 +25,10 @@ const BASELINE: &str = "mpkv-baseline";
 /// As `quipu-rivals` calls it.
 const PMEMKV: &str = "pmemkv:process";
 
-/// What all figures run, and what is compared.
+/// The phase that all figures run and compare.
 const PHASE: &str = "run_mix";
 
-/// What the paper says of pmemkv, of no figure in particular.
+/// The paper's number for pmemkv, of no figure in particular.
 const OVER_PMEMKV: &str = "1.7 to 6.2 in all figures";
 
 const USUAL_VALUE: usize = 64;

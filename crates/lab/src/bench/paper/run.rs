@@ -8,7 +8,8 @@ use crate::bench::report::{InPaper, Row, Sink};
 use crate::bench::{ops, patterns, reclaim, recovery, recovery_of_overwritten, steps, util, ycsb};
 use quipu::{Design, MediumKind};
 
-/// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact with more of them.
+/// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact
+/// with more of them.
 const BESIDE: u64 = 2_000;
 
 /// How large an evaluation is to be, and where.

@@ -1,8 +1,8 @@
 //! The statements of a paper as data: which rows of a figure a number is about, and how it follows from them.
 //!
 //! A [`Cell`] names rows by design, setting, phase and utilization and reduces them to one number; a
-//! [`Statement`] holds a cell, or the ratio of two, beside the paper's number. The constructors here are what the
-//! tables of the papers consist of.
+//! [`Statement`] holds a cell, or the ratio of two, beside the paper's number. The constructors here are what
+//! the tables of the papers consist of.
 
 use super::ratios::median;
 use super::{Paper, Preset};
@@ -182,8 +182,8 @@ pub(super) fn mean_us(row: &Row) -> Option<f64> {
     Some(row.threads as f64 / row.mops?)
 }
 
-/// The throughput of the settings that end like this over that of those that end like that: of the first of each,
-/// or of the last.
+/// The throughput of the settings that end like this over that of those that end like that: of the first of
+/// each, or of the last.
 pub(super) fn over_ends(rows: &[Row], [first, second]: [&str; 2], of_last: bool) -> Option<f64> {
     let mops = |end: &str| {
         let mut settings: Vec<&str> = Vec::new();
@@ -212,7 +212,7 @@ impl Statement {
     }
 }
 
-/// A statement of a paper beside what was measured.
+/// A statement of a paper beside our measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// The paper's system.

@@ -7,7 +7,7 @@ use crate::bench::table::{aligned, table};
 /// Columns of running text.
 const WIDTH: usize = 110;
 
-/// Lays out a figure: what was run, the rows, how they compare with each other and with the paper, and what carries over.
+/// Lays out a figure: its runs, its rows, their ratios, the paper's numbers, and what carries over.
 pub fn text(preset: &Preset, rows: &[Row], ratios: &[Ratio], compared: &[Compared]) -> String {
     let Preset { figure, section, title, about, carries_over, .. } = preset;
     let place = if figure == section {

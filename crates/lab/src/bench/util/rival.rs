@@ -1,4 +1,5 @@
-//! The same load on another engine, whose space nobody limits: as papers do with rivals that allocate in place.
+//! The same load on another engine, whose space nobody limits: as papers do with rivals that allocate in
+//! place.
 
 use super::requests::Requests;
 use super::run::{Run, most_operations};
@@ -12,8 +13,9 @@ use crate::bench::report::Sink;
 use crate::bench::roofline::Roofline;
 use crate::bench::session::{Session, in_new_place};
 
-/// Loads the records into any engine and overwrites and reads until throughput is steady, for each choice of keys; windows are of as
-/// many writes as there are records. Utilizations mean nothing here. Limits are measured if there is something to measure them with.
+/// Loads the records into any engine and overwrites and reads until throughput is steady, for each choice of
+/// keys; windows are of as many writes as there are records. Utilizations mean nothing here. Limits are
+/// measured if there is something to measure them with.
 ///
 /// # Errors
 /// As for [`util`](super::util).

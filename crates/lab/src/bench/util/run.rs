@@ -25,7 +25,8 @@ const AGREEMENT: f64 = 1.05;
 /// Windows after which a run ends that does not become steady.
 const MOST_WINDOWS: usize = 20;
 
-/// Operations of a window for each write of a pool volume, at most: where puts are rare, windows would not end.
+/// Operations of a window for each write of a pool volume, at most: where puts are rare, windows would not
+/// end.
 const MOST_PER_WRITE: u64 = 4;
 
 /// A store at work.
@@ -108,7 +109,8 @@ impl<E: Engine> Run<'_, E> {
         // Until every segment has been in use once there is nothing to see.
         self.overwrite("filling", 0, 100, self.writes)?;
         let mut bounds = Bounds::begin(roofline)?;
-        // Of all windows but the last few only the figures stay: a long run has many, and latencies take memory.
+        // Of all windows but the last few only the figures stay: a long run has many, and latencies take
+        // memory.
         let (mut last, mut paces, mut mops) = (VecDeque::new(), Vec::new(), Vec::new());
         let mut seconds = 0.0;
         loop {

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The settings of overwriting.
 
 use crate::bench::config::{Config, setting};
 use crate::bench::error::BenchError;
@@ -6,7 +6,8 @@ use crate::workload::{EtcChoice, ScrambledZipfian, Values};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Shares of the segments, in per cent, that can be filled with live records: some of each is lost to its end.
+/// Shares of the segments, in per cent, that can be filled with live records: some of each is lost to its
+/// end.
 const UTILIZATIONS: RangeInclusive<u64> = 1..=95;
 
 /// Segments that a pool has at least: with fewer, the choice of what to clean is a matter of luck.
@@ -52,7 +53,7 @@ impl fmt::Display for Keys {
     }
 }
 
-/// What is overwritten, what is read beside it, and for how long.
+/// The records to overwrite, the share of puts, and the least time.
 #[derive(Clone, Debug)]
 pub struct Overwrites {
     /// Utilizations in per cent, each measured in a pool of its own.
@@ -61,7 +62,8 @@ pub struct Overwrites {
     pub keys: Vec<Keys>,
     /// Per cent of the operations that are puts; the others are gets.
     pub put: u64,
-    /// Seconds that the windows last at least. A run that is not steady by then goes on to a limit of its own.
+    /// Seconds that the windows last at least. A run that is not steady by then goes on to a limit of its
+    /// own.
     pub seconds: f64,
     /// Segments that a pool has at least.
     pub segments: u64,

@@ -1,4 +1,4 @@
-//! What a property file asks for.
+//! The workload of a property file.
 //!
 //! A misspelt key would otherwise run a different workload under the same name, so an unknown one is an
 //! error. Keys of YCSB that have no meaning here (its database, its measurements, its threads) are known and
@@ -44,7 +44,7 @@ pub struct Mix {
 /// A workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// What reports call it: `a` to `f`, or the name of its file.
+    /// Its name in reports: `a` to `f`, or the name of its file.
     pub name: String,
     /// Records loaded before the run.
     pub records: u64,
@@ -95,7 +95,7 @@ pub enum WorkloadError {
         value: String,
         /// The line, from 1.
         line: usize,
-        /// What would fit.
+        /// The values that fit.
         expected: &'static str,
     },
     /// All weights are zero.

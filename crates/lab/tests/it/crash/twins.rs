@@ -28,11 +28,11 @@ const HEAD_CAME_BACK: &str = "a large value";
 const LOST: &str = "an acknowledged write is lost";
 const READ_TOO_EARLY: &str = "a read before the crash returned what the crash took away";
 
-/// What is left of a record that an index in the pool names too early.
+/// Remains of a record that an index in the pool names too early.
 const NAMED_TOO_EARLY: &[&str] =
     &["is lost", "took away", "never written", "no record of its key where the index names one"];
 
-/// What is left where an index in the pool names a record that has moved away.
+/// Remains where an index in the pool names a record that has moved away.
 const NAMED_TOO_LATE: &[&str] = &["is lost", "took away", "not sound"];
 
 /// States after which a twin without pinned seeds has got away.
@@ -43,7 +43,7 @@ const FENCE_LEFT_OUT: Broken = Broken::Medium(Fault::FenceOmitted { every: 3 });
 /// A broken store and what convicts it.
 #[derive(Debug)]
 pub struct Row {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     design: Design,
     broken: Broken,
@@ -53,7 +53,7 @@ pub struct Row {
     seeds: &'static [u64],
 }
 
-/// What a run of a broken store has shown.
+/// The result of a run of a broken store.
 pub struct Trial {
     /// Whether the run convicts the store of its own fault.
     pub convicts: bool,

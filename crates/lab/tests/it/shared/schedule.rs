@@ -1,5 +1,5 @@
-//! A store on the simulator whose writers run in schedules of the simulator's scheduler, each told by its seed, and everything that
-//! they are told.
+//! A store on the simulator whose writers run in schedules of the simulator's scheduler, each told by its
+//! seed, and everything that they are told.
 //!
 //! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
 
@@ -81,8 +81,8 @@ impl<'o> Scheduled<'o> {
         Ok(())
     }
 
-    /// Reads these keys, and again after a power failure that left nothing but what was durable, and after a compaction of that;
-    /// everything that anybody was told.
+    /// Reads these keys, and again after a power failure that left nothing but what was durable, and after a
+    /// compaction of that; everything that anybody was told.
     pub fn end(mut self, arena: &mut SimArena, keys: u64) -> Result<Vec<Operation>, Error> {
         let Scheduled { options, seed, store, clock, done } = &mut self;
         done.extend(read(store, clock, keys)?);

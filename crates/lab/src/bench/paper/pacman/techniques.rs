@@ -1,4 +1,4 @@
-//! What each technique gives: figure 8.
+//! The gain of each technique: figure 8.
 
 use super::super::statements::{at, says};
 use super::super::{Benchmark, Preset, Run, Scale};

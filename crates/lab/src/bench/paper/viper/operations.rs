@@ -1,4 +1,4 @@
-//! What the store does, and how that depends on its records: figures 6 to 9.
+//! The store's operations over threads and records: figures 6 to 9.
 
 use super::super::Preset;
 use super::super::statements::{best, says, worst};
