@@ -5,6 +5,7 @@
 use super::cost::DimmMeter;
 use super::error::BenchError;
 use super::progress::Progress;
+use crate::run::on_threads;
 use hdrhistogram::Histogram;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -214,18 +215,7 @@ where
         // On the caller's own thread: the simulator's runs are bound to it.
         vec![run(phase, 0, &prepare, &barrier, &stop)]
     } else {
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..phase.threads)
-                .map(|thread| {
-                    let (prepare, barrier, stop) = (&prepare, &barrier, &stop);
-                    scope.spawn(move || run(phase, thread, prepare, barrier, stop))
-                })
-                .collect();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
-                .collect()
-        })
+        on_threads(phase.threads, |thread| run(phase, thread, &prepare, &barrier, &stop))
     };
     phase.progress.end();
     collect(phase, shares)

@@ -101,14 +101,7 @@ impl Run<'_> {
         let config = self.config;
         let each = if matches!(self.pattern, Pattern::Pages(_)) { PAGES_ARE_DEARER } else { 1 };
         let calls = (config.operations / each).max(self.writers as u64);
-        let row = Row {
-            design: "medium".to_owned(),
-            phase: stage.clone(),
-            medium: config.medium.to_string(),
-            threads: config.threads,
-            records: config.records,
-            ..Row::default()
-        };
+        let row = Row::of("medium", &stage, config);
         let meter = Meter::start(self.region.simulator());
         let phase = Phase::new(&stage, config.threads, calls, progress);
         let Some(sim) = self.region.simulator() else {

@@ -1,5 +1,6 @@
 //! One result: the row that scripts read as JSON and people as a line of a table.
 
+use super::config::Config;
 use super::drive::Outcome;
 use super::memory::Memory;
 use serde::Serialize;
@@ -158,6 +159,18 @@ pub struct Compaction {
 }
 
 impl Row {
+    /// The row of a phase of `design`, with nothing measured.
+    pub(super) fn of(design: &str, phase: &str, config: &Config) -> Row {
+        Row {
+            design: design.to_owned(),
+            phase: phase.to_owned(),
+            medium: config.medium.to_string(),
+            threads: config.threads,
+            records: config.records,
+            ..Row::default()
+        }
+    }
+
     /// Fills in throughput and latencies.
     pub(super) fn timed(mut self, outcome: &Outcome) -> Row {
         self.ops = outcome.operations;

@@ -83,15 +83,7 @@ impl<'a, E: Engine> Session<'a, E> {
     /// The row of a phase that took `outcome`, whose histogram ends here: it is the benchmark's memory, not
     /// the store's.
     pub(super) fn row(&self, phase: &str, meter: Meter, outcome: Outcome) -> Row {
-        let row = Row {
-            design: self.design().to_owned(),
-            phase: phase.to_owned(),
-            medium: self.config.medium.to_string(),
-            threads: self.config.threads,
-            records: self.config.records,
-            ..Row::default()
-        };
-        meter.stop(row, &outcome)
+        meter.stop(Row::of(self.design(), phase, self.config), &outcome)
     }
 
     /// A row whose puts were issued in batches, if they were.

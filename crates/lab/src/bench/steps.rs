@@ -123,15 +123,8 @@ impl<'a> Parts<'a> {
         P: Fn(usize) -> Result<C, BenchError> + Sync,
         C: FnMut(u64) -> Result<(), BenchError>,
     {
-        let Config { threads, records, medium, .. } = *self.config;
-        let row = Row {
-            design: Design::VIPER.name().to_owned(),
-            phase: step.to_owned(),
-            medium: medium.to_string(),
-            threads,
-            records,
-            ..Row::default()
-        };
+        let Config { threads, records, .. } = *self.config;
+        let row = Row::of(Design::VIPER.name(), step, self.config);
         let meter = Meter::start(self.region.simulator());
         let outcome = drive(&Phase::new(step, threads, records, self.progress), prepare)?;
         sink(meter.stop(row, &outcome));

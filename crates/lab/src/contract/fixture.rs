@@ -1,6 +1,7 @@
 //! [`Fixture`]: a pool of one design on one medium, which a check can create, close or abandon, and open
 //! again.
 
+use crate::run::on_threads;
 use quipu::{Design, Durability, Error, MediumKind, Options, Store};
 use quipu_medium::sim::{SimOptions, sched};
 use quipu_medium::{Pages, Region};
@@ -170,14 +171,7 @@ impl Fixture {
             let tasks = (0..threads).map(|number| Box::new(move || run(number)) as Box<dyn FnOnce() + '_>);
             sched::run(threads as u64, tasks.collect()).map_err(|error| error.to_string())?;
         } else {
-            std::thread::scope(|scope| {
-                let run = &run;
-                let spawned: Vec<_> = (0..threads).map(|number| scope.spawn(move || run(number))).collect();
-                for thread in spawned {
-                    // The thread's message says more than that one panicked.
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                }
-            });
+            on_threads(threads, run);
         }
         failure.into_inner().expect("no panic while it was held")
     }

@@ -4,6 +4,7 @@ use super::config::WriterConfig;
 use super::frame::Acknowledgement;
 use super::plan::Plan;
 use crate::linear::{Clock, Subject, Timing, perform};
+use crate::run::on_threads;
 use quipu::{Error, ErrorKind, Options, Store};
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,15 +22,7 @@ use std::io::{self, Write};
 pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
     let store = Store::open(&config.pool, &Options::default())?;
     let (store, clock) = (&store, &Clock::default());
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..config.threads as u64)
-            .map(|thread| scope.spawn(move || one_thread(config, store, clock, thread, out)))
-            .collect();
-        for thread in threads {
-            // A thread's message says more than that it panicked.
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        }
-    });
+    on_threads(config.threads, |thread| one_thread(config, store, clock, thread as u64, out));
     Ok(())
 }
 

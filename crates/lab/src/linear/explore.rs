@@ -13,7 +13,7 @@ use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
 use super::twins::Twin;
 use crate::contract::{Ending, Fixture, Medium};
-use crate::run::{At, Conviction, RunError};
+use crate::run::{At, Conviction, RunError, on_threads};
 use quipu::internals::NodePlace;
 use quipu::{Error, Store};
 use std::time::Instant;
@@ -134,18 +134,8 @@ impl Lot<'_> {
             }
             Ok(log.into_operations())
         };
-        std::thread::scope(|scope| {
-            let work = &work;
-            let threads = 0..self.config.threads as u64;
-            let spawned: Vec<_> = threads.map(|thread| scope.spawn(move || work(thread))).collect();
-            let mut operations = Vec::new();
-            for thread in spawned {
-                // A thread's message says more than that it panicked.
-                let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                operations.extend(done?);
-            }
-            Ok(operations)
-        })
+        let done = on_threads(self.config.threads, |thread| work(thread as u64));
+        Ok(done.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// The operations of each history.

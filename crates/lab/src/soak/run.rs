@@ -4,13 +4,12 @@ use super::config::{SoakConfig, SoakReport};
 use super::model::Model;
 use crate::arguments::twin_argument;
 use crate::linear::contents;
-use crate::run::{At, Conviction, RunError};
+use crate::run::{At, Conviction, RunError, on_threads};
 use crate::workload::mix;
 use quipu::{Client, MediumKind, Options, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fs;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -139,22 +138,15 @@ impl Run<'_> {
         let most = (self.config.keys as f64 / FEWEST_KEYS as f64).ln();
         let keys = (FEWEST_KEYS as f64 * self.random.random_range(0.0..=most).exp()) as u64;
         let (seed, model) = (self.random.random::<u64>(), &self.model);
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..*threads as u64)
-                .map(|thread| {
-                    scope.spawn(move || calls(store, model, keys, ops / *threads as u64, seed, thread))
-                })
-                .collect();
-            let ended =
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            // Dropped at the end of this function and not before: a client that goes tidies up.
-            let _clients = ended.collect::<Result<Vec<_>, String>>()?;
-            if abandon {
-                let copy = copy_of(pool);
-                fs::copy(pool, &copy).map_err(RunError::system(copy.display()))?;
-            }
-            Ok(())
-        })
+        let ops = ops / *threads as u64;
+        let ended = on_threads(*threads, |thread| calls(store, model, keys, ops, seed, thread as u64));
+        // Dropped at the end of this function and not before: a client that goes tidies up.
+        let _clients = ended.into_iter().collect::<Result<Vec<_>, String>>()?;
+        if abandon {
+            let copy = copy_of(pool);
+            fs::copy(pool, &copy).map_err(RunError::system(copy.display()))?;
+        }
+        Ok(())
     }
 
     /// Adds up what a store did that is about to go.

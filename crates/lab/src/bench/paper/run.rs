@@ -155,22 +155,12 @@ impl Benchmark {
             Benchmark::Util(overwrites) => util(config, overwrites, progress, sink),
             Benchmark::Disorder(overwrites) => recovery_of_overwritten(config, overwrites, progress, sink),
             Benchmark::NoScans => {
-                config.designs.iter().for_each(|design| sink(without_scans(config, *design)));
+                for design in &config.designs {
+                    let not_run = Some("keys have no order");
+                    sink(Row { not_run, ..Row::of(design.name(), "run_e", config) });
+                }
                 Ok(())
             }
         }
-    }
-}
-
-/// A row in the place of scans.
-fn without_scans(config: &Config, design: Design) -> Row {
-    Row {
-        design: design.to_string(),
-        phase: "run_e".to_owned(),
-        medium: config.medium.to_string(),
-        threads: config.threads,
-        records: config.records,
-        not_run: Some("keys have no order"),
-        ..Row::default()
     }
 }
