@@ -22,7 +22,7 @@ Exit codes:
   2  the command was misused, or the file is not a pool
   3  the key is absent
 
-Results go to standard output, with --json as one object a line; errors and progress go to standard error. With
+Results go to standard output, with --json as one object a line; errors and progress go to standard error. With \
 --json a failure is an object there too: error, hint (or null) and exit (the code).
 
 Examples:

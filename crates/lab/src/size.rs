@@ -30,9 +30,6 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a number of bytes in memory.
-///
-/// # Errors
-/// As for [`bytes`], and for more than this machine can address.
 pub fn length(text: &str) -> Result<usize, String> {
     usize::try_from(bytes(text)?).map_err(|_| "it is more than this machine can address".to_owned())
 }
@@ -77,9 +74,6 @@ pub fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads the bytes of a pool: a multiple of 4096.
-///
-/// # Errors
-/// As for [`bytes`], and the nearest multiples.
 pub fn pool(text: &str) -> Result<u64, String> {
     const UNIT: u64 = 4096;
     let size = bytes(text)?;

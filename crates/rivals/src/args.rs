@@ -140,12 +140,8 @@ struct Evaluated {
     /// Engines beside the designs of each figure, separated by commas, each with its durability level.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = "pmemkv:process")]
     engine: Vec<String>,
-    /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
-    #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
-    medium: MediumKind,
-    /// A path that does not exist, made and removed for every engine. [default: as for mix]
-    #[arg(long, value_name = "PATH")]
-    pool: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Numbers of threads, separated by commas.
     #[arg(long, value_name = "T", value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
@@ -155,9 +151,6 @@ struct Evaluated {
     /// How often each figure is run, every other time in reverse; ratios are medians over the rounds.
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: usize,
-    /// The seed of all choices.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
     /// Print one JSON object a line, one for each phase.
     #[arg(long)]
     json: bool,
@@ -165,12 +158,11 @@ struct Evaluated {
 
 impl Evaluated {
     fn run(self) -> Result<(), Failure> {
-        let Evaluated { paper, figure, engine, medium, pool, threads, records, rounds, seed, json } = self;
+        let Evaluated { paper, figure, engine, place, threads, records, rounds, json } = self;
         let presets = paper.figures(&figure).map_err(Failure::Usage)?;
         let beside = engine.iter().map(|name| choice(name)).collect::<Result<Vec<_>, Failure>>()?;
-        let pool = Some(place(medium, pool.as_deref())?);
-        again::with_environment(&beside, medium)?;
-        let base = Config { designs: Vec::new(), medium, pool, seed, ..Config::default() };
+        again::with_environment(&beside, place.medium)?;
+        let base = place.config(Config::default())?;
         let scale = Scale { base, records, threads, rounds, ..Scale::default() };
         Evaluation { paper, presets, beside, scale, json }.run()
     }
@@ -222,19 +214,29 @@ impl Compare {
     }
 }
 
+/// The place of all engines, and the seed.
+#[derive(clap::Args)]
+struct Place {
+    /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
+    #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
+    medium: MediumKind,
+    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for file in
+    /// the folder of temporary files]
+    #[arg(long, value_name = "PATH")]
+    pool: Option<PathBuf>,
+    /// The seed of all choices.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+}
+
 #[derive(clap::Args)]
 struct Settings {
     /// Engines, separated by commas, each with its durability level (see `engines`), or all but pmemkv:power,
     /// which needs a run of its own.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = USUAL)]
     engine: Vec<String>,
-    /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
-    #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
-    medium: MediumKind,
-    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for
-    /// file in the folder of temporary files]
-    #[arg(long, value_name = "PATH")]
-    pool: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Threads at work.
     #[arg(long, value_name = "T", default_value_t = 1)]
     threads: usize,
@@ -244,9 +246,6 @@ struct Settings {
     /// Operations of each phase after the inserts. [default: as many as records]
     #[arg(long, value_name = "N")]
     ops: Option<u64>,
-    /// The seed of all choices.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
     roofline: bool,
@@ -319,14 +318,10 @@ impl Settings {
     }
 
     fn config(&self, sizes: Config) -> Result<Config, Failure> {
-        Ok(Config {
-            designs: Vec::new(),
-            medium: self.medium,
-            pool: Some(place(self.medium, self.pool.as_deref())?),
+        self.place.config(Config {
             threads: self.threads,
             records: self.records,
             operations: self.ops.unwrap_or(self.records),
-            seed: self.seed,
             roofline: self.roofline,
             ..sizes
         })
@@ -334,34 +329,36 @@ impl Settings {
 
     fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
-        again::with_environment(&choices, self.medium)?;
+        again::with_environment(&choices, self.place.medium)?;
         let threads =
             if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
-        let heading = format!("{heading}, {threads}, medium {}, seed {}.", self.medium, self.seed);
+        let Place { medium, seed, .. } = self.place;
+        let heading = format!("{heading}, {threads}, medium {medium}, seed {seed}.");
         Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, config)
     }
 }
 
-/// Where pools and folders are made, one after another.
-fn place(medium: MediumKind, chosen: Option<&Path>) -> Result<PathBuf, Failure> {
-    let path = match (chosen, medium) {
-        (_, MediumKind::Sim) => {
-            return Err(Failure::Usage("--medium sim knows no files, which the others need".to_owned()));
+impl Place {
+    /// The settings of a benchmark without designs, at this place, where pools and folders are made one after another.
+    fn config(&self, config: Config) -> Result<Config, Failure> {
+        let path = match (&self.pool, self.medium) {
+            (_, MediumKind::Sim) => {
+                return Err(Failure::Usage("--medium sim knows no files, which the others need".to_owned()));
+            }
+            (Some(path), _) => path.to_owned(),
+            (None, MediumKind::Dram) => Path::new("/dev/shm").join(temporary()),
+            (None, MediumKind::File) => std::env::temp_dir().join(temporary()),
+            (None, _) => {
+                return Err(Failure::Usage("name a new place on persistent memory with --pool".into()));
+            }
+        };
+        if path.exists() {
+            let path = path.display();
+            return Err(Failure::Usage(format!("{path} exists already; name a new place with --pool")));
         }
-        (Some(path), _) => path.to_owned(),
-        (None, MediumKind::Dram) => Path::new("/dev/shm").join(temporary()),
-        (None, MediumKind::File) => std::env::temp_dir().join(temporary()),
-        (None, _) => {
-            return Err(Failure::Usage("name a new place on persistent memory with --pool".into()));
-        }
-    };
-    if path.exists() {
-        return Err(Failure::Usage(format!(
-            "{} exists already; name a new place with --pool",
-            path.display()
-        )));
+        let Place { medium, seed, .. } = *self;
+        Ok(Config { designs: Vec::new(), medium, pool: Some(path), seed, ..config })
     }
-    Ok(path)
 }
 
 fn temporary() -> String {

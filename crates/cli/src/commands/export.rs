@@ -89,7 +89,7 @@ impl Args {
         let places = listed("damaged", &exported.damage).join("\n");
         Err(Failure::Problem(format!(
             "{} is damaged, and the export is incomplete: {} proved themselves, and these did not\n{places}; restore the pool, or \
-             take what is missing from an older export",
+             take the missing records from an older export",
             self.pool.display(),
             counted(exported.records, "record")
         )))

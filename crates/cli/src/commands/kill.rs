@@ -14,8 +14,8 @@ Examples:
   quipu kill /mnt/pmem0/scratch.pool --rounds 500 --seed 7 --json
   quipu kill scratch.pool --rounds 200 --threads 1 --twin late-put    # must end with a violation
 
-POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool for \
-whoever wants to look at it, and is exit code 1.
+POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
+for a closer look, and is exit code 1.
 
 Fields of the JSON object: design, seed, threads, rounds, early (writers killed before their first \
 acknowledgement), acknowledged (calls), refused (calls, by a full pool, which is then replaced), in_flight \

@@ -11,8 +11,8 @@ Examples:
   quipu soak /mnt/pmem0/scratch.pool --clean 1k --unclean 1k --threads 4 --seed 7 --json
   quipu soak scratch.pool --twin tombstone-dropped-early       # must end with a violation
 
-POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool for \
-whoever wants to look at it, and is exit code 1.
+POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
+for a closer look, and is exit code 1.
 
 Fields of the JSON object: design, seed, threads, clean, unclean (reopenings), puts, deletes (calls), \
 freed_segments, moved_bytes (by compaction), most_tombstone_bytes (at any reopening), tombstone_bytes (in the end, \

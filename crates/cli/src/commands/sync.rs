@@ -11,7 +11,7 @@ Examples:
   quipu sync animals.pool
   quipu sync animals.pool --json
 
-Fields of the JSON object: pool, medium, survives (process_crash, os_crash, power_loss: of what is acknowledged later).";
+Fields of the JSON object: pool, medium, survives (process_crash, os_crash, power_loss: of later writes).";
 
 /// Write a pool back to its device, so that a crash of the system takes nothing of what it holds now.
 ///

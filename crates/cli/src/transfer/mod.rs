@@ -37,9 +37,6 @@ pub use write::{Form, Writer, Written};
 pub trait Records {
     /// Reads the next record in place of what `key` and `value` hold, and returns the number of its first
     /// line; `None` at the proven end of the file.
-    ///
-    /// # Errors
-    /// The fault of the file, and its place. Nothing more can be read then.
     fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<Option<u64>, FormError>;
 
     /// When the record that was read last expires, in milliseconds since 1970, if it does.

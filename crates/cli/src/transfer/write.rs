@@ -76,9 +76,6 @@ impl<W: Write> Writer<W> {
     }
 
     /// Hands on the added records.
-    ///
-    /// # Errors
-    /// Those of what it writes to.
     pub fn drain(&mut self) -> io::Result<()> {
         self.digest.write(&self.pending);
         self.bytes += self.pending.len() as u64;
@@ -89,9 +86,6 @@ impl<W: Write> Writer<W> {
 
     /// Writes the last line, if the form has one. It says whether records are missing, since the pool was
     /// damaged.
-    ///
-    /// # Errors
-    /// As for [`drain`](Writer::drain).
     pub fn finish(mut self, is_complete: bool) -> io::Result<Written<W>> {
         self.drain()?;
         let checksum = self.digest.finish();

@@ -97,9 +97,6 @@ pub(super) trait Caller {
     fn prepare(&mut self, calls: Range<u64>);
 
     /// Makes the call of this number.
-    ///
-    /// # Errors
-    /// Any error stops the phase.
     fn call(&mut self, number: u64) -> Result<Answer, BenchError>;
 }
 
@@ -200,9 +197,6 @@ struct Share {
 /// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the
 /// function it returns, or other [`Caller`], makes the call of a given number. Thread `t` makes a consecutive
 /// share of the calls, in order. The answer of a call tells its kind.
-///
-/// # Errors
-/// The first error of any thread; the others then stop.
 pub(super) fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError> + Sync,

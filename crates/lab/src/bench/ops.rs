@@ -72,9 +72,6 @@ const UPDATED: u64 = 1;
 
 /// Runs insert, and the phases that the settings name after it, on each design, and hands over a row for each
 /// when they are complete.
-///
-/// # Errors
-/// [`BenchError`] if a setting is impossible, if the store refuses something, or if it answers wrongly.
 pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     config.check()?;
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
@@ -91,9 +88,6 @@ pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(
 
 /// The same on any engine, whatever designs the settings name. Its limits are measured if there is something
 /// to measure them with.
-///
-/// # Errors
-/// As for [`ops`].
 pub fn ops_of<E: Engine>(
     config: &Config,
     engine: &E,

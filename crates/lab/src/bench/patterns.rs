@@ -63,9 +63,6 @@ impl fmt::Display for Pattern {
 
 /// Makes as many writes in each pattern as the settings have operations (of pages a sixteenth), and hands
 /// over a row for each.
-///
-/// # Errors
-/// [`BenchError`] if the settings are impossible or the memory is not to be had.
 pub fn patterns(
     config: &Config,
     patterns: &[Pattern],

@@ -26,9 +26,6 @@ const DELETED: u64 = 3;
 
 /// Measures gets and inserts of each design, alone and beside reclamation, and hands over a row for each and
 /// for reclamation itself, of which an operation is a block, or segment, that became free.
-///
-/// # Errors
-/// As for [`ops`](super::ops()).
 pub fn reclaim(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     // No cleaner may begin before it is asked.
     let config = &Config { cleaner: false, ..config.clone() };

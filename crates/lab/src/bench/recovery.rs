@@ -19,9 +19,6 @@ use std::time::Instant;
 
 /// Loads each design, drops it without closing and reopens it (row `recovery`), then closes and reopens it
 /// (row `reopen`). An operation is a record; `threads` recover.
-///
-/// # Errors
-/// As for [`ops`](super::ops()).
 pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     config.check()?;
     if config.roofline {

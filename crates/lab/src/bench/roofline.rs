@@ -61,9 +61,6 @@ pub struct Roofline {
 
 impl Roofline {
     /// Makes and touches as many records as the benchmark will have, and an index of them in random order.
-    ///
-    /// # Errors
-    /// [`BenchError`] if the settings are impossible or the memory is not to be had.
     pub fn new(config: &Config) -> Result<Roofline, BenchError> {
         config.check_run()?;
         let size = config.record_bytes();
@@ -90,9 +87,6 @@ impl Roofline {
     }
 
     /// Measures once more, and returns the limits of all repetitions since the last restart.
-    ///
-    /// # Errors
-    /// Errors of the measurement's threads; the accesses themselves cannot fail.
     pub fn repeat(&mut self) -> Result<Limits, BenchError> {
         let limits = Limits { write_mops: self.writes()?, read_mops: self.reads()? };
         self.repetitions.push(limits);

@@ -37,9 +37,6 @@ const ZONE: u64 = 256 << 10;
 
 /// Measures insert, get, update_in_place and remove of the design `viper`, and the steps of each. The rows of
 /// steps are named by operation and step.
-///
-/// # Errors
-/// As for [`ops`](super::ops()), and if another design is asked for.
 pub fn steps(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     if config.designs != [Design::VIPER] {
         return Err(setting("designs", "must be viper alone: steps are those of its parts"));

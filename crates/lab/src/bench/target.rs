@@ -95,8 +95,8 @@ pub(super) fn scratch(config: &Config, bytes: u64) -> Result<Region, BenchError>
     Ok(region)
 }
 
-/// A region as a pool would have it, for who measures the medium, or parts of a store, without a store. One
-/// node on the simulator: who writes on the wrong one is a question to stores.
+/// A region as a pool would have it, to measure the medium, or parts of a store, without a store. It has one
+/// node on the simulator: only stores can write to the wrong one.
 pub(super) fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
     match (config.medium, &config.pool) {
@@ -179,7 +179,7 @@ impl Engine for Target {
         }
     }
 
-    /// Only for who has had [`create`](Engine::create) succeed: a file that was there before is not the
+    /// Only after a [`create`](Engine::create) that succeeded: a file that was there before is not the
     /// benchmark's.
     fn remove(&self) -> Result<(), BenchError> {
         match &self.place {

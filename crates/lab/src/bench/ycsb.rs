@@ -44,9 +44,6 @@ pub fn ycsb(
 
 /// The same on any engine, whatever designs the settings name. Its limits are measured if there is something
 /// to measure them with.
-///
-/// # Errors
-/// As for [`ycsb`]; [`BenchError::NoOrder`] if it scans and the engine keeps no order.
 pub fn ycsb_of<E: Engine>(
     config: &Config,
     workload: &Workload,

@@ -95,9 +95,6 @@ impl Fixture {
     }
 
     /// Creates the pool.
-    ///
-    /// # Errors
-    /// As for [`Store::create`].
     pub fn create(&self) -> Result<Store, Error> {
         match &self.place {
             Place::Memory(region) => Store::create_on(region.clone(), &self.options),
@@ -106,9 +103,6 @@ impl Fixture {
     }
 
     /// Opens the pool.
-    ///
-    /// # Errors
-    /// As for [`Store::open`].
     pub fn open(&self) -> Result<Store, Error> {
         match &self.place {
             Place::Memory(region) => Store::open_on(region.clone(), &self.options),
@@ -117,9 +111,6 @@ impl Fixture {
     }
 
     /// Ends the store in this way and opens its pool again.
-    ///
-    /// # Errors
-    /// As for [`Store::close`] and [`Store::open`].
     pub fn reopen(&self, store: Store, ending: Ending) -> Result<Store, Error> {
         match ending {
             Ending::Closed => store.close()?,

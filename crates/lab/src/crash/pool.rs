@@ -84,9 +84,6 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Holds the settings against the design.
-    ///
-    /// # Errors
-    /// As of [`super::explore`].
     pub(super) fn check(config: &CrashConfig) -> Result<(), Error> {
         if let Some((name, _)) = config.settings.iter().find(|(name, _)| name == OWN) {
             return Err(Error::Option(format!("every run chooses the setting {name} itself")));

@@ -113,9 +113,6 @@ fn collect(mut from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::R
 
 /// The calls of the dead writer: those that returned, and for each thread the one that may have been in
 /// flight.
-///
-/// # Errors
-/// The fault of the acknowledgements.
 pub(super) fn operations(
     config: &WriterConfig,
     acknowledged: &[Acknowledgement],

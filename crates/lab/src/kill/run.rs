@@ -87,9 +87,6 @@ fn rounds(
 }
 
 /// Opens the pool of a dead writer and judges it: what it holds, and how many calls in flight show in it.
-///
-/// # Errors
-/// The fault, in lines.
 fn after(
     config: &KillConfig,
     told: &WriterConfig,

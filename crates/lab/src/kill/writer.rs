@@ -14,9 +14,6 @@ use std::io::{self, Write};
 /// effect. One that fails otherwise is told on standard error and ends the process with code 1, which the
 /// parent takes for a violation.
 ///
-/// # Errors
-/// Those of opening the store.
-///
 /// # Panics
 /// If the store does.
 pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {

@@ -7,6 +7,7 @@
 
 use super::check::{History, Verdict, check};
 use super::config::{LinearConfig, LinearReport};
+use super::contents::prove;
 use super::drive::{Driver, Leaving, Meeting};
 use super::operation::{Action, Caller, Operation};
 use super::record::{Clock, Log};
@@ -115,9 +116,7 @@ impl Lot<'_> {
         }
         operations.extend(log.into_operations());
         drop(subject);
-        let checked = store.check(&|_, _| {})?;
-        let unsound = (!checked.is_sound()).then(|| format!("the pool is unsound: {}", checked.damage));
-        Ok(Done { operations, eliminated, unsound })
+        Ok(Done { operations, eliminated, unsound: prove(&mut store).err() })
     }
 
     /// The operations of the threads.

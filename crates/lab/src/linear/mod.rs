@@ -32,7 +32,7 @@ mod check_tests;
 
 pub use check::{BUDGET, History, Verdict, Violation, check};
 pub use config::{LinearConfig, LinearReport};
-pub(crate) use contents::{Contents, contents};
+pub(crate) use contents::{Contents, contents, prove};
 pub use explore::explore;
 pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
 pub use record::{Clock, Log};

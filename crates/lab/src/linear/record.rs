@@ -59,9 +59,6 @@ impl<'c> Log<'c> {
 
     /// Reads many keys in one call.
     ///
-    /// # Errors
-    /// Those of the store.
-    ///
     /// # Panics
     /// If there is not one answer for each key.
     pub fn get_many(

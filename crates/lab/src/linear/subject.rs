@@ -34,9 +34,6 @@ impl Subject {
     }
 
     /// The client, after the write that was held back.
-    ///
-    /// # Errors
-    /// As for [`Client::put`].
     pub fn client(&mut self) -> Result<&mut Client, Error> {
         if let Some((key, value)) = self.held_back.take() {
             self.client.put(&key, &value)?;

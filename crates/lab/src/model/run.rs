@@ -35,9 +35,6 @@ impl fmt::Display for Disagreement {
 }
 
 /// Runs the sequence of a seed.
-///
-/// # Errors
-/// The disagreement, shortened.
 pub fn explore(design: Design, medium: &Medium, seed: u64, steps: usize) -> Result<(), Disagreement> {
     let run = |steps: &[Step]| attempt(design, medium, seed, steps);
     let all = generate(seed, steps);

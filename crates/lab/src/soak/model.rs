@@ -28,9 +28,6 @@ impl Model {
     }
 
     /// Does something to one of the first `keys` keys: half of the calls that write delete.
-    ///
-    /// # Errors
-    /// The fault of the answer.
     pub(super) fn call(&self, client: &mut Client, keys: u64, random: &mut SmallRng) -> Result<(), String> {
         let key = random.random_range(0..keys);
         let name = key_bytes(key);
@@ -72,9 +69,6 @@ impl Model {
     }
 
     /// Compares what a store holds with what it must hold.
-    ///
-    /// # Errors
-    /// The first differences, a line each.
     pub(super) fn compare(&self, found: &Contents) -> Result<(), String> {
         let mut lines = Vec::new();
         for key in 0..self.keys.len() as u64 {

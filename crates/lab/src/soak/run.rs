@@ -3,7 +3,7 @@
 use super::config::{SoakConfig, SoakReport};
 use super::model::Model;
 use crate::arguments::twin_argument;
-use crate::linear::contents;
+use crate::linear::{contents, prove};
 use crate::run::{At, Conviction, RunError, on_threads};
 use crate::workload::mix;
 use quipu::{Client, MediumKind, Options, Store};
@@ -166,11 +166,7 @@ impl Run<'_> {
     }
 
     fn judge(&self, store: &mut Store) -> Result<(), Broken> {
-        let checked =
-            store.check(&|_, _| {}).map_err(|error| format!("the pool cannot be checked: {error}"))?;
-        if !checked.is_sound() {
-            return Err(format!("the pool is unsound: {}", checked.damage).into());
-        }
+        prove(store)?;
         Ok(self.model.compare(&contents(store, self.config.keys)?)?)
     }
 

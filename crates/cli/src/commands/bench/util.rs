@@ -21,7 +21,7 @@ Fields of the JSON objects beside those of every benchmark: batch (puts issued t
 segments (that puts may use), windows (Mops/s of each; the last three make the row), steady (whether those three \
 are within 5 %), write_amplification (bytes that users and compaction wrote, over those that users wrote), \
 moved_bytes, moved_records (by compaction), moved_by_hint (share of these that told where the index has them), \
-cleaned_bytes, cleaned_bytes_per_second, owed_zones (missing to what is to be left for puts when compaction rests, at the end), \
+cleaned_bytes, cleaned_bytes_per_second, owed_zones (missing to the number that compaction leaves free for puts, at the end), \
 helped_writes (that took a step of compaction first), stalled_writes (that found no room and waited), stalled_ms, reserve_bytes, metadata_bytes; where there are gets and puts, get_p50_ns, get_p99_ns, put_p50_ns, \
 put_p99_ns. What compaction did is that of the last three windows.";
 

@@ -97,9 +97,6 @@ impl Scale {
 const LEAST_RECORDS: u64 = 1_000;
 
 /// Runs a figure of a paper, and hands over its rows as they come.
-///
-/// # Errors
-/// [`BenchError`] if the scale is impossible, or if a benchmark fails.
 pub fn paper(
     paper: &Paper,
     preset: &Preset,

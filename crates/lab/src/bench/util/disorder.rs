@@ -16,9 +16,6 @@ use std::time::Instant;
 /// Loads each design up to each utilization, overwrites half as many records as there are, abandons the store
 /// and reopens it (row `recovery`, whose operations are the records). Then every record must have its last
 /// value.
-///
-/// # Errors
-/// As for [`util`](super::util).
 pub fn recovery_of_overwritten(
     config: &Config,
     overwrites: &Overwrites,

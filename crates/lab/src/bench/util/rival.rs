@@ -16,9 +16,6 @@ use crate::bench::session::{Session, in_new_place};
 /// Loads the records into any engine and overwrites and reads until throughput is steady, for each choice of
 /// keys; windows are of as many writes as there are records. Utilizations mean nothing here. Limits are
 /// measured if there is something to measure them with.
-///
-/// # Errors
-/// As for [`util`](super::util).
 pub fn util_of<E: Engine>(
     config: &Config,
     overwrites: &Overwrites,
