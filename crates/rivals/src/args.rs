@@ -6,10 +6,9 @@ use crate::evaluation::Evaluation;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
-use quipu_lab::bench::paper::{Paper, Scale};
+use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
 use quipu_lab::bench::{Config, Keys, Overwrites};
 use quipu_lab::workload::Workload;
-use quipu_rivals::compare::Benchmark;
 use quipu_rivals::engines::Choice;
 use std::path::{Path, PathBuf};
 
@@ -125,7 +124,7 @@ impl Mix {
         );
         let overwrites =
             Overwrites { utilizations: vec![utilization], keys: vec![keys], put, ..Overwrites::default() };
-        settings.measure(&heading, &[Benchmark::Mix(overwrites)], &config)
+        settings.measure(&heading, &[Benchmark::Util(overwrites)], &config)
     }
 }
 
@@ -302,7 +301,7 @@ fn workload(name: &str, config: &Config, value_size: usize) -> Result<Benchmark,
         Failure::Usage(format!("workload {name} cannot be compared: choose from a, b, c, d, f"))
     })?;
     let Config { records, operations, .. } = *config;
-    Ok(Benchmark::Ycsb(Workload { records, operations, value_size, ..published }))
+    Ok(Benchmark::Ycsb(Box::new(Workload { records, operations, value_size, ..published })))
 }
 
 impl Settings {

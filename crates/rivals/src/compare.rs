@@ -7,25 +7,14 @@ use crate::engines::{Choice, Fjall, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, 
 use crate::level::Survival;
 use crate::place::Place;
 use quipu::{Design, Durability, Setting};
-use quipu_lab::bench::{self, BenchError, Config, Overwrites, Progress, Roofline, Row, Sink};
-use quipu_lab::workload::Workload;
+use quipu_lab::bench::paper::Benchmark;
+use quipu_lab::bench::{BenchError, Config, Progress, Roofline, Row, Sink};
 use quipu_medium::Region;
 use std::fs;
 use std::path::Path;
 
 /// Bytes of the region that is made to hear what the medium says of itself.
 const TRIAL: u64 = 4096;
-
-/// A benchmark.
-pub enum Benchmark {
-    /// The basic operations, each alone.
-    Ops,
-    /// A workload of YCSB.
-    Ycsb(Workload),
-    /// Gets and puts until throughput is steady. Our own designs do it in pools of these utilizations; the
-    /// space of others is not limited.
-    Mix(Overwrites),
-}
 
 /// The failures that acknowledged writes of `choice` survive, where `config` puts it.
 ///
@@ -56,8 +45,8 @@ pub fn run(
     sink: &mut dyn FnMut(&Choice, Row),
 ) -> Result<(), BenchError> {
     let config = match benchmark {
-        Benchmark::Ops | Benchmark::Mix(_) => config.clone(),
         Benchmark::Ycsb(workload) => config.of_workload(workload),
+        _ => config.clone(),
     };
     let config = Config { pool: Some(path.to_owned()), ..config };
     let mut rivals = Rivals { benchmark, config: &config, roofline: None, progress };
@@ -85,11 +74,7 @@ fn ours(
     let mut config = Config { designs: vec![design], ..config.clone() };
     // Of several designs with settings, each has its own.
     config.settings.retain(|(name, _)| Setting::of(design).any(|setting| setting.name == name));
-    match benchmark {
-        Benchmark::Ops => bench::ops(&config, progress, sink),
-        Benchmark::Ycsb(workload) => bench::ycsb(&config, workload, progress, sink),
-        Benchmark::Mix(overwrites) => bench::util(&config, overwrites, progress, sink),
-    }
+    benchmark.run(&config, progress, sink)
 }
 
 /// The common state of the engines that are not ours.
@@ -106,15 +91,6 @@ impl Rivals<'_> {
         if self.config.roofline && self.roofline.is_none() {
             self.roofline = Some(Roofline::new(self.config)?);
         }
-        let roofline = self.roofline.as_mut();
-        match self.benchmark {
-            Benchmark::Ops => bench::ops_of(self.config, &engine, roofline, self.progress, sink),
-            Benchmark::Ycsb(workload) => {
-                bench::ycsb_of(self.config, workload, &engine, roofline, self.progress, sink)
-            }
-            Benchmark::Mix(overwrites) => {
-                bench::util_of(self.config, overwrites, &engine, roofline, self.progress, sink)
-            }
-        }
+        self.benchmark.run_on(self.config, &engine, self.roofline.as_mut(), self.progress, sink)
     }
 }

@@ -1,5 +1,6 @@
 //! Results for people and for programs, each with what its acknowledged writes survive.
 
+use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{BenchError, Config, Progress, Row, plot, table};
 use quipu_rivals::engines::Choice;
 use quipu_rivals::{Survival, compare};
@@ -82,7 +83,7 @@ impl Report {
     pub fn run(
         mut self,
         choices: &[Choice],
-        benchmarks: &[compare::Benchmark],
+        benchmarks: &[Benchmark],
         config: &Config,
     ) -> Result<(), Failure> {
         let path = config.pool.clone().unwrap_or_default();

@@ -6,9 +6,10 @@
 mod skip;
 
 use quipu::MediumKind;
+use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, Keys, OpenEngine, Overwrites, Silent};
 use quipu_lab::workload::Workload;
-use quipu_rivals::compare::{self, Benchmark};
+use quipu_rivals::compare;
 use quipu_rivals::engines::pmemkv::environment;
 use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
 use quipu_rivals::{Level, Place};
@@ -102,9 +103,9 @@ fn runs_at(chosen: &[Choice]) {
     let workload = Workload { records: 300, operations: 400, ..Workload::published("d").unwrap() };
     for (benchmark, phases) in [
         (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "delete", "remove"]),
-        (Benchmark::Ycsb(workload), vec!["load_d", "run_d"]),
+        (Benchmark::Ycsb(Box::new(workload)), vec!["load_d", "run_d"]),
         (
-            Benchmark::Mix(Overwrites { keys: vec![Keys::Etc], put: 50, ..Overwrites::default() }),
+            Benchmark::Util(Overwrites { keys: vec![Keys::Etc], put: 50, ..Overwrites::default() }),
             vec!["util"],
         ),
     ] {

@@ -5,7 +5,10 @@ use crate::bench::config::{Config, setting};
 use crate::bench::error::BenchError;
 use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
-use crate::bench::{ops, patterns, reclaim, recovery, recovery_of_overwritten, steps, util, ycsb};
+use crate::bench::{
+    Engine, Roofline, ops, ops_of, patterns, reclaim, recovery, recovery_of_overwritten, steps, util,
+    util_of, ycsb, ycsb_of,
+};
 use quipu::{Design, MediumKind};
 
 /// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact
@@ -141,7 +144,11 @@ impl Run {
 }
 
 impl Benchmark {
-    fn run(&self, config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
+    /// Runs the benchmark on the designs of the settings.
+    ///
+    /// # Errors
+    /// As for each of the benchmarks.
+    pub fn run(&self, config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
         match self {
             Benchmark::Ops => ops(config, progress, sink),
             Benchmark::Ycsb(workload) => ycsb(config, workload, progress, sink),
@@ -158,6 +165,35 @@ impl Benchmark {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Whether any engine can do it.
+    pub fn is_of_any_engine(&self) -> bool {
+        match self {
+            Benchmark::Ops | Benchmark::Util(_) => true,
+            Benchmark::Ycsb(workload) => !workload.scans(),
+            _ => false,
+        }
+    }
+
+    /// Runs the benchmark on any engine.
+    ///
+    /// # Errors
+    /// As for each of the benchmarks; [`BenchError::Setting`] for one that measures only our own designs.
+    pub fn run_on<E: Engine>(
+        &self,
+        config: &Config,
+        engine: &E,
+        roofline: Option<&mut Roofline>,
+        progress: &dyn Progress,
+        sink: Sink<'_>,
+    ) -> Result<(), BenchError> {
+        match self {
+            Benchmark::Ops => ops_of(config, engine, roofline, progress, sink),
+            Benchmark::Ycsb(workload) => ycsb_of(config, workload, engine, roofline, progress, sink),
+            Benchmark::Util(overwrites) => util_of(config, overwrites, engine, roofline, progress, sink),
+            _ => Err(setting("benchmark", "measures what only Quipu's designs do")),
         }
     }
 }
