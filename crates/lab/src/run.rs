@@ -8,8 +8,8 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::panic::resume_unwind;
 
-/// Runs `work` on so many threads at once, and returns their answers in order. A panic of one of them goes on here: its
-/// message says more than that it panicked.
+/// Runs `work` on so many threads at once, and returns their answers in order. A panic of one of them goes on
+/// here: its message says more than that it panicked.
 pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let work = &work;

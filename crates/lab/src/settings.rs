@@ -29,6 +29,11 @@ pub fn apply(settings: &[(String, String)], design: Design, options: Options) ->
     own.try_fold(options.design(design), |options, (name, value)| set(options, name, value))
 }
 
+/// Those settings that a design has.
+pub fn of_design(settings: &[(String, String)], design: Design) -> Vec<(String, String)> {
+    settings.iter().filter(|(name, _)| has(design, name)).cloned().collect()
+}
+
 /// Whether a design has a setting of this name.
 fn has(design: Design, name: &str) -> bool {
     Setting::of(design).any(|setting| setting.name == name)

@@ -219,8 +219,8 @@ struct Place {
     /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
     #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
     medium: MediumKind,
-    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for file in
-    /// the folder of temporary files]
+    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for
+    /// file in the folder of temporary files]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
     /// The seed of all choices.
@@ -338,7 +338,8 @@ impl Settings {
 }
 
 impl Place {
-    /// The settings of a benchmark without designs, at this place, where pools and folders are made one after another.
+    /// The settings of a benchmark without designs, at this place, where pools and folders are made one after
+    /// another.
     fn config(&self, config: Config) -> Result<Config, Failure> {
         let path = match (&self.pool, self.medium) {
             (_, MediumKind::Sim) => {

@@ -6,9 +6,10 @@
 use crate::engines::{Choice, Fjall, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
 use crate::level::Survival;
 use crate::place::Place;
-use quipu::{Design, Durability, Setting};
+use quipu::{Design, Durability};
 use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{BenchError, Config, Progress, Roofline, Row, Sink};
+use quipu_lab::settings;
 use quipu_medium::Region;
 use std::fs;
 use std::path::Path;
@@ -71,9 +72,9 @@ fn ours(
     progress: &dyn Progress,
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
-    let mut config = Config { designs: vec![design], ..config.clone() };
     // Of several designs with settings, each has its own.
-    config.settings.retain(|(name, _)| Setting::of(design).any(|setting| setting.name == name));
+    let settings = settings::of_design(&config.settings, design);
+    let config = Config { designs: vec![design], settings, ..config.clone() };
     benchmark.run(&config, progress, sink)
 }
 

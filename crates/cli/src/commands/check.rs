@@ -31,7 +31,7 @@ instead: nothing, older_value or deleted_value).";
 /// Prove every structure and every record of a pool, and that no space leaks.
 ///
 /// Damage is reported and never repaired: the pool is only read. Records that a crash of the system took,
-/// where the durability of the pool does not cover that, is lost and not damage; it is reported until a
+/// where the durability of the pool does not cover that, are lost and not damage; they are reported until a
 /// command that writes has opened the pool.
 ///
 /// With --salvage everything that proves itself is copied into a new pool. With --accept-damage the pool

@@ -3,7 +3,6 @@
 use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
-use quipu::Setting;
 use quipu_lab::crash::{CrashConfig, CrashReport, KINDS, explore};
 use quipu_lab::settings;
 
@@ -45,8 +44,8 @@ impl Args {
         let designs = chosen(&self.design);
         settings::check(&self.config.settings, &designs)?;
         for design in designs {
-            let mut config = CrashConfig { design, ..self.config.clone() };
-            config.settings.retain(|(name, _)| Setting::of(design).any(|setting| setting.name == name));
+            let settings = settings::of_design(&self.config.settings, design);
+            let config = CrashConfig { design, settings, ..self.config.clone() };
             let bar = Bar::new(&format!("{design}: states"));
             let report = explore(&config, &mut |done, total| {
                 bar.at(done, if total == u64::MAX { done } else { total })
