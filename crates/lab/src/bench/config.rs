@@ -101,6 +101,15 @@ pub(super) fn setting(setting: &'static str, reason: impl Into<String>) -> Bench
     BenchError::Setting { setting, reason: reason.into() }
 }
 
+/// Refuses the first setting whose fault is there.
+pub(super) fn refuse<const N: usize>(faults: [(bool, &'static str, &str); N]) -> Result<(), BenchError> {
+    let found = faults.into_iter().find(|(is_there, ..)| *is_there);
+    found.map_or(Ok(()), |(_, name, reason)| Err(setting(name, reason)))
+}
+
+/// Why a simulated run has one thread.
+pub(super) const ONE_CLIENT: &str = "must be 1 on the simulator: costs are those of one client";
+
 impl Config {
     /// Checks what every benchmark of designs needs.
     pub(super) fn check(&self) -> Result<(), BenchError> {
@@ -150,36 +159,26 @@ impl Config {
 
     /// Checks what a benchmark of any engine needs.
     pub(super) fn check_run(&self) -> Result<(), BenchError> {
-        if self.threads == 0 {
-            return Err(setting("threads", "must be at least 1"));
-        }
-        if !BATCHES.contains(&self.batch) {
-            return Err(setting("batch", format!("must be 1 to {}", BATCHES.end())));
-        }
-        if self.records == 0 || self.operations == 0 {
-            return Err(setting("records and operations", "must be at least 1"));
-        }
-        if self.prefilled >= self.records {
-            return Err(setting("prefilled", "must leave records to be inserted"));
-        }
-        if matches!(self.medium, MediumKind::File | MediumKind::Dax) && self.pool.is_none() {
-            return Err(setting("pool", format!("must name a new file for the medium {}", self.medium)));
-        }
-        if self.medium == MediumKind::Sim {
-            if self.threads > 1 {
-                return Err(setting("threads", "must be 1 on the simulator: costs are those of one client"));
-            }
-            if self.roofline {
-                return Err(setting(
-                    "roofline",
-                    "has no meaning on the simulator, which counts and does not time",
-                ));
-            }
-            if self.pool.is_some() {
-                return Err(setting("pool", "has no meaning on the simulator, which keeps no file"));
-            }
-        }
-        Ok(())
+        let is_simulated = self.medium == MediumKind::Sim;
+        let needs_pool = matches!(self.medium, MediumKind::File | MediumKind::Dax);
+        refuse([
+            (self.threads == 0, "threads", "must be at least 1"),
+            (!BATCHES.contains(&self.batch), "batch", "must be 1 to 1024"),
+            (self.records == 0 || self.operations == 0, "records and operations", "must be at least 1"),
+            (self.prefilled >= self.records, "prefilled", "must leave records to be inserted"),
+            (needs_pool && self.pool.is_none(), "pool", "must name a new file for such a medium"),
+            (is_simulated && self.threads > 1, "threads", ONE_CLIENT),
+            (
+                is_simulated && self.roofline,
+                "roofline",
+                "has no meaning on the simulator, which takes no times",
+            ),
+            (
+                is_simulated && self.pool.is_some(),
+                "pool",
+                "has no meaning on the simulator, which keeps no file",
+            ),
+        ])
     }
 
     /// How a heap of slots stores such records: as slots if they have one size and some fit a page.

@@ -1,7 +1,7 @@
 //! Running a figure at a scale.
 
 use super::{Benchmark, Paper, Preset, Run};
-use crate::bench::config::{Config, setting};
+use crate::bench::config::{Config, ONE_CLIENT, refuse, setting};
 use crate::bench::error::BenchError;
 use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
@@ -77,22 +77,12 @@ impl Scale {
     /// # Errors
     /// [`BenchError::Setting`] names what cannot be.
     pub fn check(&self) -> Result<(), BenchError> {
-        if self.threads.is_empty() || self.threads.contains(&0) {
-            return Err(setting("threads", "must be at least 1"));
-        }
-        if self.is_simulated() && self.threads != [1] {
-            return Err(setting("threads", "must be 1 on the simulator: costs are those of one client"));
-        }
-        if self.rounds == 0 {
-            return Err(setting("rounds", "must be at least 1"));
-        }
-        if self.records < LEAST_RECORDS {
-            return Err(setting(
-                "records",
-                format!("must be at least {LEAST_RECORDS}, to be halved and divided"),
-            ));
-        }
-        Ok(())
+        refuse([
+            (self.threads.is_empty() || self.threads.contains(&0), "threads", "must be at least 1"),
+            (self.is_simulated() && self.threads != [1], "threads", ONE_CLIENT),
+            (self.rounds == 0, "rounds", "must be at least 1"),
+            (self.records < LEAST_RECORDS, "records", "must be at least 1000, to be halved and divided"),
+        ])
     }
 }
 

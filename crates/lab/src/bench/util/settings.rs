@@ -1,6 +1,6 @@
 //! The settings of overwriting.
 
-use crate::bench::config::{Config, setting};
+use crate::bench::config::{Config, refuse, setting};
 use crate::bench::error::BenchError;
 use crate::workload::{EtcChoice, ScrambledZipfian, Values};
 use std::fmt;
@@ -83,17 +83,13 @@ impl Default for Overwrites {
 
 impl Overwrites {
     pub(super) fn check(&self) -> Result<(), BenchError> {
-        let (least, most) = (UTILIZATIONS.start(), UTILIZATIONS.end());
-        if self.utilizations.is_empty() || self.utilizations.iter().any(|asked| !UTILIZATIONS.contains(asked))
-        {
-            return Err(setting("utilization", format!("must be {least} to {most}, in per cent")));
-        }
-        if self.put > 100 {
-            return Err(setting("put", "must be 0 to 100, in per cent"));
-        }
-        if self.keys.is_empty() {
-            return Err(setting("keys", "must name at least one distribution"));
-        }
+        let is_beyond = |asked: &u64| !UTILIZATIONS.contains(asked);
+        let no_utilization = self.utilizations.is_empty() || self.utilizations.iter().any(is_beyond);
+        refuse([
+            (no_utilization, "utilization", "must be 1 to 95, in per cent"),
+            (self.put > 100, "put", "must be 0 to 100, in per cent"),
+            (self.keys.is_empty(), "keys", "must name at least one distribution"),
+        ])?;
         self.keys.iter().try_for_each(|keys| keys.check())
     }
 }
