@@ -5,17 +5,16 @@ use crate::commands::{
     scan, soak, sync,
 };
 use crate::failure::{Failure, Outcome, tell};
-use crate::suggest::{nearest, with_nearest};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use quipu::{Design, MediumKind, Setting};
-use std::fmt;
+use quipu::{Design, MediumKind};
+use quipu_lab::arguments::design;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-/// What holds for all commands; shown below the list of them.
+/// Rules of all commands, shown below the list of them.
 const EVERYWHERE: &str = "\
 Exit codes:
   0  all is well
@@ -23,7 +22,7 @@ Exit codes:
   2  the command was misused, or the file is not a pool
   3  the key is absent
 
-Results go to standard output, with --json as one object a line; errors and progress go to standard error. With
+Results go to standard output, with --json as one object a line; errors and progress go to standard error. With \
 --json a failure is an object there too: error, hint (or null) and exit (the code).
 
 Examples:
@@ -133,37 +132,7 @@ pub fn wants_json() -> bool {
     std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
-/// What `--set` takes: a setting of a design and its value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Assignment {
-    /// The setting; whether there is one of this name depends on the design.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-}
-
-impl FromStr for Assignment {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Assignment, String> {
-        let (name, value) = text.split_once('=').ok_or(
-            "write a setting and its value as NAME=VALUE; `quipu designs` lists what each design has",
-        )?;
-        let known = || Design::ALL.iter().flat_map(|design| Setting::of(*design)).map(|setting| setting.name);
-        if !known().any(|setting| setting == name) && nearest(name, known()).is_some() {
-            return Err(with_nearest(format!("no setting is called {name:?}"), name, known()));
-        }
-        Ok(Assignment { name: name.to_owned(), value: value.to_owned() })
-    }
-}
-
-impl fmt::Display for Assignment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.name, self.value)
-    }
-}
-
-/// What `--design` takes where several may be named.
+/// A value of `--design` where several may be named.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DesignChoice {
     /// All there are.
@@ -178,12 +147,6 @@ impl FromStr for DesignChoice {
     fn from_str(name: &str) -> Result<DesignChoice, String> {
         if name == "all" { Ok(DesignChoice::All) } else { design(name).map(DesignChoice::One) }
     }
-}
-
-/// Reads the name of a design.
-pub fn design(name: &str) -> Result<Design, String> {
-    let names = Design::ALL.iter().map(|design| design.name());
-    name.parse().map_err(|refusal| with_nearest(refusal, name, names))
 }
 
 /// The designs that the choices name, each once, in the order they were named.

@@ -3,9 +3,7 @@
 use crate::args;
 use quipu::{Error, ErrorKind};
 use quipu_lab::bench::BenchError;
-use quipu_lab::kill::KillError;
-use quipu_lab::linear::LinearError;
-use quipu_lab::soak::SoakError;
+use quipu_lab::run::RunError;
 use quipu_medium::MediumError;
 use serde_json::json;
 use std::io::{self, Write};
@@ -21,6 +19,13 @@ pub enum Outcome {
     Problem,
 }
 
+impl Outcome {
+    /// This outcome, or a problem unless a further part of the command is fine.
+    pub fn and(self, is_fine: bool) -> Outcome {
+        if is_fine { self } else { Outcome::Problem }
+    }
+}
+
 /// Why a command did not do what it was asked to.
 #[derive(Debug)]
 pub enum Failure {
@@ -30,7 +35,7 @@ pub enum Failure {
     Problem(String),
     /// The key that was asked for is not there.
     Absent(String),
-    /// Whoever read standard output has gone away, so there is no one to tell and nothing left to do.
+    /// The reader of standard output has gone away, so nothing is left to do.
     ReaderGone,
 }
 
@@ -95,34 +100,14 @@ impl From<BenchError> for Failure {
     }
 }
 
-impl From<LinearError> for Failure {
-    fn from(error: LinearError) -> Failure {
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
         let text = error.to_string();
         match error {
-            LinearError::Setting { .. } => Failure::Usage(format!("--{text}")),
-            LinearError::Store { source, .. } => {
-                Failure::new(matches!(source.into(), Failure::Usage(_)), text)
-            }
-        }
-    }
-}
-
-impl From<KillError> for Failure {
-    fn from(error: KillError) -> Failure {
-        match error {
-            KillError::Create(error) => error.into(),
-            KillError::Threads { .. } => Failure::Usage(format!("--threads: {error}")),
-            _ => Failure::Problem(error.to_string()),
-        }
-    }
-}
-
-impl From<SoakError> for Failure {
-    fn from(error: SoakError) -> Failure {
-        match error {
-            SoakError::Create(error) => error.into(),
-            SoakError::Number { .. } => Failure::Usage(error.to_string()),
-            SoakError::File { .. } => Failure::Problem(error.to_string()),
+            RunError::Create(error) => error.into(),
+            RunError::Setting { .. } => Failure::Usage(text),
+            RunError::Store { source, .. } => Failure::new(matches!(source.into(), Failure::Usage(_)), text),
+            RunError::System { .. } => Failure::Problem(text),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Files that a command makes for itself, and removes, but not if it is killed: Ctrl-C ends it on the spot.
 //!
 //! Their names have the number of the process, so that a file whose process is gone is known to be of no use;
-//! the next command that makes such a file removes it. Two containers must not make such files in one folder: a
-//! process of one is gone for the other. A lock on the file would tell, but the standard library has none before
-//! Rust 1.89.
+//! the next command that makes such a file removes it. Two containers must not make such files in one folder:
+//! a process of one is gone for the other. A lock on the file would tell, but the standard library has none
+//! before Rust 1.89.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -66,8 +66,8 @@ impl Unnamed {
     /// Gives the file its name, for good. Its bytes are on the device.
     ///
     /// # Errors
-    /// If another file got that name meanwhile, or the file system refuses; the file is kept under the name that it
-    /// has, which the failure tells.
+    /// If another file got that name meanwhile, or the file system refuses; the file is kept under the name
+    /// that it has, which the failure tells.
     pub fn name(mut self) -> Result<(), Failure> {
         // A link is refused if the name is taken, where a rename replaces the file; not all file systems have
         // links.

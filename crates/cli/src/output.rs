@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use textwrap::WordSplitter;
 
 /// Prints bytes as they are.
 pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
@@ -39,6 +40,11 @@ pub fn json_line(object: &impl Serialize) -> Result<(), Failure> {
     line(text)
 }
 
+/// Prints a result: as one line of JSON, or as text for people.
+pub fn told(json: bool, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    if json { json_line(object) } else { line(text()) }
+}
+
 /// Prints a value: as it is into a file or pipe, with an end of line for a person at a terminal.
 pub fn value(bytes: &[u8]) -> Result<(), Failure> {
     raw(bytes)?;
@@ -50,26 +56,22 @@ const WIDTH: usize = 100;
 
 /// Lines of text behind `before`, which further lines have as many spaces for. Words are not cut.
 pub fn wrapped(before: &str, text: &str) -> String {
-    let indent = " ".repeat(before.chars().count());
-    let mut lines = vec![before.to_owned()];
-    for (i, paragraph) in text.lines().enumerate() {
-        if i > 0 {
-            lines.push(indent.clone());
-        }
-        let mut is_first = true;
-        for word in paragraph.split_whitespace() {
-            let line = lines.last_mut().expect("there is one");
-            if is_first {
-                line.push_str(word);
-            } else if line.chars().count() + 1 + word.chars().count() <= WIDTH {
-                line.push_str(&format!(" {word}"));
-            } else {
-                lines.push(format!("{indent}{word}"));
-            }
-            is_first = false;
-        }
+    if text.is_empty() {
+        return before.to_owned();
     }
-    lines.join("\n")
+    let indent = " ".repeat(before.chars().count());
+    let options = textwrap::Options::new(WIDTH).initial_indent(before).subsequent_indent(&indent);
+    let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    text.lines()
+        .enumerate()
+        .map(|(i, line)| {
+            textwrap::fill(
+                line,
+                if i == 0 { options.clone() } else { options.clone().initial_indent(&indent) },
+            )
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A number of things, in words that fit the number.

@@ -3,8 +3,8 @@
 use crate::commands::check::missed;
 use crate::failure::Failure;
 use crate::output::{self, Bar};
-use crate::size;
 use quipu::{Error, Options, Stats, Store};
+use quipu_lab::size;
 use quipu_medium::MediumError;
 use std::path::Path;
 
@@ -16,8 +16,8 @@ pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
     store
 }
 
-/// Opens a pool of whatever design for reading only, which changes nothing of it, with a bar while it is recovered in memory. That is
-/// told on standard error, since every command that reads has to do it again.
+/// Opens a pool of any design for reading only, which changes nothing of it, with a bar while it is recovered
+/// in memory. That is told on standard error, since every command that reads has to do it again.
 pub fn open_read_only(path: &Path, options: &Options) -> Result<Store, Error> {
     let bar = Bar::new("recovering");
     let store = Store::open_read_only_with_progress(path, options, &|done, total| {
@@ -38,15 +38,15 @@ pub fn open_read_only(path: &Path, options: &Options) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// Opens a pool for reading only, and hands it to `work`. Records that recovery did not find are told on standard
-/// error. Every failure names the pool.
+/// Opens a pool for reading only, and hands it to `work`. Records that recovery did not find are told on
+/// standard error. Every failure names the pool.
 pub fn read<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
     run(path, work, |path| open_read_only(path, &Options::new().verify_reads(true)))
 }
 
 /// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
-/// the work counts more than one of the close. Every record that is read is proved. Records that recovery did not
-/// find are told on standard error: the next open knows nothing of it. Every failure names the pool.
+/// the work counts more than one of the close. Every record that is read is proved. Records that recovery did
+/// not find are told on standard error: the next open knows nothing of it. Every failure names the pool.
 pub fn with<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
     run(path, work, |path| open_with(path, &Options::new().verify_reads(true)))
 }
@@ -68,7 +68,7 @@ fn run<T>(
     run().map_err(|failure: Failure| failure.naming(path))
 }
 
-/// What is said of a pool that has no room for so many bytes.
+/// The failure of a pool that has no room for so many bytes.
 pub fn full(store: &Store, wanted: u64) -> String {
     let Stats { free_bytes, garbage_bytes, .. } = store.stats();
     format!(

@@ -1,15 +1,18 @@
-//! What proves Quipu: that it keeps its word, and how fast it does.
+//! The proofs of Quipu: of its promises, and of its speed.
 //!
 //! - [`workload`]: keys, values that prove themselves, and YCSB's requests.
 //! - [`contract`]: what every design promises on every medium.
 //! - [`model`]: random calls that must agree with a `BTreeMap`.
 //! - [`damage`]: damage to any byte of a pool is told, or harms nobody.
-//! - [`kill`]: what is acknowledged survives `kill -9`, proved on real processes.
+//! - [`kill`]: acknowledged writes survive `kill -9`, proved on real processes.
 //! - [`soak`]: deletes stay deleted and nothing is lost, over hundreds of reopenings with compaction at work.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
-//! - [`settings`]: settings of designs, for whoever has several designs at hand.
+//! - [`run`]: what the last three share.
+//! - [`settings`]: settings of designs, where several designs are at hand.
+//! - [`arguments`], [`size`], [`suggest`]: arguments of command lines.
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
+pub mod arguments;
 pub mod bench;
 pub mod contract;
 pub mod crash;
@@ -17,6 +20,9 @@ pub mod damage;
 pub mod kill;
 pub mod linear;
 pub mod model;
+pub mod run;
 pub mod settings;
+pub mod size;
 pub mod soak;
+pub mod suggest;
 pub mod workload;

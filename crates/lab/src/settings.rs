@@ -1,15 +1,17 @@
-//! [Settings](Setting) of designs by name, where several designs may be at hand: each goes to the designs that have it.
+//! [Settings](Setting) of designs by name, where several designs may be at hand: each goes to the designs
+//! that have it.
 
 use quipu::{Design, Error, Options, Setting};
 
 /// Holds settings against these designs.
 ///
 /// # Errors
-/// [`Error::Option`] if none of them has a setting of such a name, or one that has it does not take the value.
+/// [`Error::Option`] if none of them has a setting of such a name, or one that has it does not take the
+/// value.
 pub fn check(settings: &[(String, String)], designs: &[Design]) -> Result<(), Error> {
     for (name, value) in settings {
         let owners = designs.iter().filter(|design| has(**design, name)).count();
-        // Nobody's: any of the designs says what is wrong with it.
+        // Nobody's: any of the designs tells its fault.
         let asked = designs.iter().filter(|design| owners == 0 || has(**design, name));
         asked
             .take(owners.max(1))
@@ -25,6 +27,11 @@ pub fn check(settings: &[(String, String)], designs: &[Design]) -> Result<(), Er
 pub fn apply(settings: &[(String, String)], design: Design, options: Options) -> Result<Options, Error> {
     let mut own = settings.iter().filter(|(name, _)| has(design, name));
     own.try_fold(options.design(design), |options, (name, value)| set(options, name, value))
+}
+
+/// Those settings that a design has.
+pub fn of_design(settings: &[(String, String)], design: Design) -> Vec<(String, String)> {
+    settings.iter().filter(|(name, _)| has(design, name)).cloned().collect()
 }
 
 /// Whether a design has a setting of this name.

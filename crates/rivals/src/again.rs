@@ -1,7 +1,7 @@
 //! Begins the program again where an engine needs it.
 //!
-//! pmemkv's libraries take their settings from the environment, and read it when they are loaded. Changing it in a
-//! running process is sound only as long as no other thread reads it, so the process replaces itself.
+//! pmemkv's libraries take their settings from the environment, and read it when they are loaded. Changing it
+//! in a running process is sound only as long as no other thread reads it, so the process replaces itself.
 
 use crate::output::Failure;
 use quipu::MediumKind;
@@ -12,8 +12,8 @@ use std::env;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Returns if the environment is good for all of `choices` on `medium`. If it is not, the same command begins anew
-/// with another, and this does not return.
+/// Returns if the environment is good for all of `choices` on `medium`. If it is not, the same command begins
+/// anew with another, and this does not return.
 ///
 /// # Errors
 /// [`Failure::Usage`] if no environment is good for all.

@@ -6,10 +6,9 @@ use crate::evaluation::Evaluation;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
-use quipu_lab::bench::paper::{Paper, Scale};
+use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
 use quipu_lab::bench::{Config, Keys, Overwrites};
 use quipu_lab::workload::Workload;
-use quipu_rivals::compare::Benchmark;
 use quipu_rivals::engines::Choice;
 use std::path::{Path, PathBuf};
 
@@ -23,11 +22,11 @@ Examples:
   quipu-rivals paper mpkv --figure 4,contention --threads 1,2
   quipu-rivals compare > tables.md";
 
-/// What is measured where nothing is chosen: of every engine, what is nearest to ours.
+/// The engines that are measured by default: of each the level that is nearest to ours.
 const USUAL: &str = "quipu,rocksdb:process,redb:memory,fjall:process";
 
-/// What is compared where nothing is chosen: each engine at its weakest level, and at the one that is nearest to ours
-/// from above; of pmemkv, whose weakest is ours, its strongest too.
+/// The engines that are compared by default: each engine at its weakest level, and at the one that is nearest
+/// to ours from above; of pmemkv, whose weakest is ours, its strongest too.
 const COMPARED: &str = "quipu,rocksdb:memory,rocksdb:process,redb:memory,redb:power,fjall:memory,fjall:process,\
                         pmemkv:process,pmemkv:power";
 
@@ -53,9 +52,11 @@ enum Command {
     Ycsb(Ycsb),
     /// Get and put, by default half and half, until throughput is steady.
     ///
-    /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of the others.
+    /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of
+    /// the others.
     Mix(Mix),
-    /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our designs.
+    /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our
+    /// designs.
     Paper(Evaluated),
     /// Run ops and YCSB A and B on all engines, media and numbers of threads, and print tables in Markdown.
     Compare(Compare),
@@ -123,7 +124,7 @@ impl Mix {
         );
         let overwrites =
             Overwrites { utilizations: vec![utilization], keys: vec![keys], put, ..Overwrites::default() };
-        settings.measure(&heading, &[Benchmark::Mix(overwrites)], &config)
+        settings.measure(&heading, &[Benchmark::Util(overwrites)], &config)
     }
 }
 
@@ -138,12 +139,8 @@ struct Evaluated {
     /// Engines beside the designs of each figure, separated by commas, each with its durability level.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = "pmemkv:process")]
     engine: Vec<String>,
-    /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
-    #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
-    medium: MediumKind,
-    /// A path that does not exist, made and removed for every engine. [default: as for mix]
-    #[arg(long, value_name = "PATH")]
-    pool: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Numbers of threads, separated by commas.
     #[arg(long, value_name = "T", value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
@@ -153,9 +150,6 @@ struct Evaluated {
     /// How often each figure is run, every other time in reverse; ratios are medians over the rounds.
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: usize,
-    /// What all choices follow from.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
     /// Print one JSON object a line, one for each phase.
     #[arg(long)]
     json: bool,
@@ -163,12 +157,11 @@ struct Evaluated {
 
 impl Evaluated {
     fn run(self) -> Result<(), Failure> {
-        let Evaluated { paper, figure, engine, medium, pool, threads, records, rounds, seed, json } = self;
+        let Evaluated { paper, figure, engine, place, threads, records, rounds, json } = self;
         let presets = paper.figures(&figure).map_err(Failure::Usage)?;
         let beside = engine.iter().map(|name| choice(name)).collect::<Result<Vec<_>, Failure>>()?;
-        let pool = Some(place(medium, pool.as_deref())?);
-        again::with_environment(&beside, medium)?;
-        let base = Config { designs: Vec::new(), medium, pool, seed, ..Config::default() };
+        again::with_environment(&beside, place.medium)?;
+        let base = place.config(Config::default())?;
         let scale = Scale { base, records, threads, rounds, ..Scale::default() };
         Evaluation { paper, presets, beside, scale, json }.run()
     }
@@ -176,8 +169,8 @@ impl Evaluated {
 
 #[derive(clap::Args)]
 struct Compare {
-    /// Engines, separated by commas; the first is what the others are compared with, and is measured twice. Levels of
-    /// power are run on file alone, where they mean something.
+    /// Engines, separated by commas; the first is what the others are compared with, and is measured twice.
+    /// Levels of power are run on file alone, where they mean something.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = COMPARED)]
     engine: Vec<String>,
     /// Media, one table each.
@@ -220,19 +213,29 @@ impl Compare {
     }
 }
 
+/// The place of all engines, and the seed.
 #[derive(clap::Args)]
-struct Settings {
-    /// Engines, separated by commas, each with its durability level (see `engines`), or all but pmemkv:power, which
-    /// needs a run of its own.
-    #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = USUAL)]
-    engine: Vec<String>,
+struct Place {
     /// The medium of the place: dram (a tmpfs that stands in for PM), file, or dax.
     #[arg(long, default_value = "dram", value_parser = |text: &str| text.parse::<MediumKind>())]
     medium: MediumKind,
-    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for file
-    /// in the folder of temporary files]
+    /// A path that does not exist, made and removed for every engine. [default: in memory for dram, and for
+    /// file in the folder of temporary files]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
+    /// The seed of all choices.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(clap::Args)]
+struct Settings {
+    /// Engines, separated by commas, each with its durability level (see `engines`), or all but pmemkv:power,
+    /// which needs a run of its own.
+    #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = USUAL)]
+    engine: Vec<String>,
+    #[command(flatten)]
+    place: Place,
     /// Threads at work.
     #[arg(long, value_name = "T", default_value_t = 1)]
     threads: usize,
@@ -242,9 +245,6 @@ struct Settings {
     /// Operations of each phase after the inserts. [default: as many as records]
     #[arg(long, value_name = "N")]
     ops: Option<u64>,
-    /// What all choices follow from.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
     roofline: bool,
@@ -301,7 +301,7 @@ fn workload(name: &str, config: &Config, value_size: usize) -> Result<Benchmark,
         Failure::Usage(format!("workload {name} cannot be compared: choose from a, b, c, d, f"))
     })?;
     let Config { records, operations, .. } = *config;
-    Ok(Benchmark::Ycsb(Workload { records, operations, value_size, ..published }))
+    Ok(Benchmark::Ycsb(Box::new(Workload { records, operations, value_size, ..published })))
 }
 
 impl Settings {
@@ -317,14 +317,10 @@ impl Settings {
     }
 
     fn config(&self, sizes: Config) -> Result<Config, Failure> {
-        Ok(Config {
-            designs: Vec::new(),
-            medium: self.medium,
-            pool: Some(place(self.medium, self.pool.as_deref())?),
+        self.place.config(Config {
             threads: self.threads,
             records: self.records,
             operations: self.ops.unwrap_or(self.records),
-            seed: self.seed,
             roofline: self.roofline,
             ..sizes
         })
@@ -332,34 +328,37 @@ impl Settings {
 
     fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
-        again::with_environment(&choices, self.medium)?;
+        again::with_environment(&choices, self.place.medium)?;
         let threads =
             if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
-        let heading = format!("{heading}, {threads}, medium {}, seed {}.", self.medium, self.seed);
+        let Place { medium, seed, .. } = self.place;
+        let heading = format!("{heading}, {threads}, medium {medium}, seed {seed}.");
         Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, config)
     }
 }
 
-/// Where pools and folders are made, one after another.
-fn place(medium: MediumKind, chosen: Option<&Path>) -> Result<PathBuf, Failure> {
-    let path = match (chosen, medium) {
-        (_, MediumKind::Sim) => {
-            return Err(Failure::Usage("--medium sim knows no files, which the others need".to_owned()));
+impl Place {
+    /// The settings of a benchmark without designs, at this place, where pools and folders are made one after
+    /// another.
+    fn config(&self, config: Config) -> Result<Config, Failure> {
+        let path = match (&self.pool, self.medium) {
+            (_, MediumKind::Sim) => {
+                return Err(Failure::Usage("--medium sim knows no files, which the others need".to_owned()));
+            }
+            (Some(path), _) => path.to_owned(),
+            (None, MediumKind::Dram) => Path::new("/dev/shm").join(temporary()),
+            (None, MediumKind::File) => std::env::temp_dir().join(temporary()),
+            (None, _) => {
+                return Err(Failure::Usage("name a new place on persistent memory with --pool".into()));
+            }
+        };
+        if path.exists() {
+            let path = path.display();
+            return Err(Failure::Usage(format!("{path} exists already; name a new place with --pool")));
         }
-        (Some(path), _) => path.to_owned(),
-        (None, MediumKind::Dram) => Path::new("/dev/shm").join(temporary()),
-        (None, MediumKind::File) => std::env::temp_dir().join(temporary()),
-        (None, _) => {
-            return Err(Failure::Usage("name a new place on persistent memory with --pool".into()));
-        }
-    };
-    if path.exists() {
-        return Err(Failure::Usage(format!(
-            "{} exists already; name a new place with --pool",
-            path.display()
-        )));
+        let Place { medium, seed, .. } = *self;
+        Ok(Config { designs: Vec::new(), medium, pool: Some(path), seed, ..config })
     }
-    Ok(path)
 }
 
 fn temporary() -> String {

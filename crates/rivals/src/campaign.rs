@@ -1,9 +1,9 @@
 //! The whole comparison in one run: every engine in a process of its own, one after another.
 //!
-//! Processes of their own, because an engine leaves threads and memory behind that would burden the next, and because
-//! pmemkv's libraries can be set once only. On each medium and with each number of threads the first engine is
-//! measured before the others and once more after them: how far its two figures are apart is how far the
-//! machine can be trusted.
+//! Processes of their own, because an engine leaves threads and memory behind that would burden the next, and
+//! because pmemkv's libraries can be set once only. On each medium and with each number of threads the first
+//! engine is measured before the others and once more after them: how far its two figures are apart is how
+//! far the machine can be trusted.
 
 use crate::markdown::{Cell, Table};
 use crate::output::{Failure, print};
@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::time::Instant;
 
-/// What is run of the program for each engine.
+/// The commands that are run for each engine.
 const BENCHMARKS: [&[&str]; 2] = [&["ops"], &["ycsb", "a", "b"]];
 
 /// Bytes of a value, in YCSB too, so that all phases write the same.
 const VALUE: &str = "200";
 
-/// What is compared.
+/// A comparison.
 pub struct Campaign {
     /// The engines; the first is what the others are compared with.
     pub choices: Vec<Choice>,
@@ -82,7 +82,8 @@ impl Campaign {
         table
     }
 
-    /// The engines that are measured on a medium: a sync into memory makes nothing safer, and so means nothing.
+    /// The engines that are measured on a medium: a sync into memory makes nothing safer, and so means
+    /// nothing.
     fn choices_on(&self, medium: MediumKind) -> Vec<Choice> {
         let meant = |choice: &Choice| medium == MediumKind::File || choice.level != Level::Power;
         self.choices.iter().copied().filter(meant).collect()

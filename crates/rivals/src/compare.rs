@@ -1,14 +1,15 @@
-//! Runs what was chosen, one after another, each in the same place and by the same runner.
+//! Runs the chosen engines, one after another, each in the same place and by the same runner.
 //!
 //! Our own designs go through the same door as in `quipu bench`, on a pool in the place where the others have
 //! their folders, so that the file system and its medium are the same.
 
-use crate::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb};
+use crate::engines::{Choice, Fjall, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
 use crate::level::Survival;
 use crate::place::Place;
-use quipu::{Design, Durability, Setting};
-use quipu_lab::bench::{self, BenchError, Config, Engine, Overwrites, Progress, Roofline, Row, Sink};
-use quipu_lab::workload::Workload;
+use quipu::{Design, Durability};
+use quipu_lab::bench::paper::Benchmark;
+use quipu_lab::bench::{BenchError, Config, Progress, Roofline, Row, Sink};
+use quipu_lab::settings;
 use quipu_medium::Region;
 use std::fs;
 use std::path::Path;
@@ -16,18 +17,7 @@ use std::path::Path;
 /// Bytes of the region that is made to hear what the medium says of itself.
 const TRIAL: u64 = 4096;
 
-/// What is measured.
-pub enum Benchmark {
-    /// The basic operations, each alone.
-    Ops,
-    /// A workload of YCSB.
-    Ycsb(Workload),
-    /// Gets and puts until throughput is steady. Our own designs do it in pools of these utilizations; the space of others is not
-    /// limited.
-    Mix(Overwrites),
-}
-
-/// What acknowledged writes of `choice` survive, where `config` puts it.
+/// The failures that acknowledged writes of `choice` survive, where `config` puts it.
 ///
 /// # Errors
 /// [`BenchError`] if the place is taken, or cannot be the medium.
@@ -56,8 +46,8 @@ pub fn run(
     sink: &mut dyn FnMut(&Choice, Row),
 ) -> Result<(), BenchError> {
     let config = match benchmark {
-        Benchmark::Ops | Benchmark::Mix(_) => config.clone(),
         Benchmark::Ycsb(workload) => config.of_workload(workload),
+        _ => config.clone(),
     };
     let config = Config { pool: Some(path.to_owned()), ..config };
     let mut rivals = Rivals { benchmark, config: &config, roofline: None, progress };
@@ -66,10 +56,10 @@ pub fn run(
         let sink: Sink<'_> = &mut |row| sink(choice, row);
         match choice.kind {
             Kind::Quipu(design) => ours(design, benchmark, &config, progress, sink)?,
-            Kind::RocksDb => rivals.measure(RocksDb::new(setup), sink)?,
-            Kind::Redb => rivals.measure(Redb::new(setup), sink)?,
-            Kind::Fjall => rivals.measure(Fjall::new(setup), sink)?,
-            Kind::Pmemkv => rivals.measure(Pmemkv::new(setup), sink)?,
+            Kind::RocksDb => rivals.measure::<RocksDb>(setup, sink)?,
+            Kind::Redb => rivals.measure::<Redb>(setup, sink)?,
+            Kind::Fjall => rivals.measure::<Fjall>(setup, sink)?,
+            Kind::Pmemkv => rivals.measure::<Pmemkv>(setup, sink)?,
         }
     }
     Ok(())
@@ -82,17 +72,13 @@ fn ours(
     progress: &dyn Progress,
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
-    let mut config = Config { designs: vec![design], ..config.clone() };
     // Of several designs with settings, each has its own.
-    config.settings.retain(|(name, _)| Setting::of(design).any(|setting| setting.name == name));
-    match benchmark {
-        Benchmark::Ops => bench::ops(&config, progress, sink),
-        Benchmark::Ycsb(workload) => bench::ycsb(&config, workload, progress, sink),
-        Benchmark::Mix(overwrites) => bench::util(&config, overwrites, progress, sink),
-    }
+    let settings = settings::of_design(&config.settings, design);
+    let config = Config { designs: vec![design], settings, ..config.clone() };
+    benchmark.run(&config, progress, sink)
 }
 
-/// What the engines share that are not ours.
+/// The common state of the engines that are not ours.
 struct Rivals<'a> {
     benchmark: &'a Benchmark,
     config: &'a Config,
@@ -101,19 +87,11 @@ struct Rivals<'a> {
 }
 
 impl Rivals<'_> {
-    fn measure<E: Engine>(&mut self, engine: E, sink: Sink<'_>) -> Result<(), BenchError> {
+    fn measure<H: Handle>(&mut self, setup: Setup, sink: Sink<'_>) -> Result<(), BenchError> {
+        let engine = Rival::<H>::new(setup);
         if self.config.roofline && self.roofline.is_none() {
             self.roofline = Some(Roofline::new(self.config)?);
         }
-        let roofline = self.roofline.as_mut();
-        match self.benchmark {
-            Benchmark::Ops => bench::ops_of(self.config, &engine, roofline, self.progress, sink),
-            Benchmark::Ycsb(workload) => {
-                bench::ycsb_of(self.config, workload, &engine, roofline, self.progress, sink)
-            }
-            Benchmark::Mix(overwrites) => {
-                bench::util_of(self.config, overwrites, &engine, roofline, self.progress, sink)
-            }
-        }
+        self.benchmark.run_on(self.config, &engine, self.roofline.as_mut(), self.progress, sink)
     }
 }

@@ -3,7 +3,7 @@
 use crate::output::{self, Failure, Stages};
 use quipu_lab::bench::paper::{self, Paper, Preset, Run, Scale};
 use quipu_lab::bench::{Config, Row};
-use quipu_rivals::compare::{self, Benchmark};
+use quipu_rivals::compare;
 use quipu_rivals::engines::Choice;
 
 /// Figures of a paper, and the engines beside our designs.
@@ -28,9 +28,7 @@ impl Evaluation {
     pub fn run(&self) -> Result<(), Failure> {
         self.scale.check()?;
         for preset in &self.presets {
-            (preset.runs)(&self.scale)
-                .iter()
-                .try_for_each(|run| benchmark(self.paper, preset, run).map(drop))?;
+            (preset.runs)(&self.scale).iter().try_for_each(|run| check(self.paper, preset, run))?;
         }
         self.presets.iter().try_for_each(|preset| self.figure(preset))
     }
@@ -47,13 +45,12 @@ impl Evaluation {
 
     /// Runs all engines with one setting of a figure.
     fn setting(&self, preset: &Preset, run: &Run, rows: &mut Vec<Row>) -> Result<(), Failure> {
-        let benchmark = benchmark(self.paper, preset, run)?;
         let ours = run.config.designs.iter().map(|design| Choice::ours(*design));
         let choices: Vec<Choice> = ours.chain(self.beside.iter().copied()).collect();
         let config = Config { designs: Vec::new(), ..run.config.clone() };
         let path = config.pool.clone().unwrap_or_default();
         let mut refused = None;
-        compare::run(&choices, &benchmark, &config, &path, &Stages, &mut |_, row| {
+        compare::run(&choices, &run.benchmark, &config, &path, &Stages, &mut |_, row| {
             let row = run.stamp(self.paper, preset, row);
             if self.json {
                 refused = refused.take().or(output::json_line(&row).err());
@@ -64,14 +61,14 @@ impl Evaluation {
     }
 }
 
-/// What a run measures, if any engine can do it.
-fn benchmark(paper: &Paper, preset: &Preset, run: &Run) -> Result<Benchmark, Failure> {
-    match &run.benchmark {
-        paper::Benchmark::Ycsb(workload) if !workload.scans() => Ok(Benchmark::Ycsb((**workload).clone())),
-        _ => Err(Failure::Usage(format!(
-            "figure {} of {} measures what only Quipu's designs do: run it with quipu bench paper, or choose others \
-             with --figure",
-            preset.figure, paper.name
-        ))),
+/// Refuses a run that not every engine can do.
+fn check(paper: &Paper, preset: &Preset, run: &Run) -> Result<(), Failure> {
+    if run.benchmark.is_of_any_engine() {
+        return Ok(());
     }
+    Err(Failure::Usage(format!(
+        "figure {} of {} measures what only Quipu's designs do: run it with quipu bench paper, or choose others with \
+         --figure",
+        preset.figure, paper.name
+    )))
 }

@@ -1,8 +1,9 @@
-//! What an acknowledged write survives, said of every engine in the same words.
+//! The failures that an acknowledged write survives, said of every engine in the same words.
 //!
 //! Engines name their settings differently (write-ahead log, persist mode, durability), and few figures are
-//! compared at the same one. A [`Level`] is the failure that a setting is safe against; a [`Survival`] is what
-//! remains of that on a given medium: a sync into memory protects from nothing that memory does not survive.
+//! compared at the same one. A [`Level`] is the failure that a setting is safe against; a [`Survival`] is
+//! what remains of that on a given medium: a sync into memory protects from nothing that memory does not
+//! survive.
 
 use quipu_medium::{Answer, MediumKind, Statement, Survives};
 use serde::Serialize;
@@ -32,7 +33,7 @@ impl Level {
         }
     }
 
-    /// What this level gives on `medium` to an engine that uses files.
+    /// The survival that this level gives on `medium` to an engine that uses files.
     pub fn on(self, medium: MediumKind) -> Survival {
         let lasting = matches!(medium, MediumKind::File | MediumKind::Dax);
         let synced = if self == Level::Power && lasting { "yes" } else { "no" };

@@ -1,26 +1,28 @@
 //! Other engines measured beside Quipu: by the same runner, on the same medium, in the same run.
 //!
-//! A store that is compared only with itself is always the fastest. Here [`engines`] puts RocksDB, redb, fjall and pmemkv
-//! behind the runner's interface ([`quipu_lab::bench::Engine`]), each at the durability [levels](Level) that it
-//! has, and [`compare`] runs them and Quipu's own designs one after another in the same place. What an
-//! acknowledged write survives differs, and decides most of the speed, so it is part of every result.
+//! A store that is compared only with itself is always the fastest. Here [`engines`] puts RocksDB, redb,
+//! fjall and pmemkv behind the runner's interface ([`quipu_lab::bench::Engine`]), each at the durability
+//! [levels](Level) that it has, and [`compare`] runs them and Quipu's own designs one after another in the
+//! same place. The failures that an acknowledged write survives differ, and decide most of the speed, so they
+//! are part of every result.
 //!
 //! # What the comparison can and cannot say
 //!
 //! - All engines are embedded and called from the same threads; every value read is copied out and checked.
-//! - Each has a block cache that holds all records, no compression (values do not compress), and, where there is
-//!   such a setting, is told that reads are single keys. Nothing else is tuned.
-//! - All but Quipu and pmemkv keep keys in order, which costs them something and which these benchmarks do not use.
+//! - Each has a block cache that holds all records, no compression (values do not compress), and, where there
+//!   is such a setting, is told that reads are single keys. Nothing else is tuned.
+//! - All but Quipu and pmemkv keep keys in order, which costs them something and which these benchmarks do
+//!   not use.
 //! - RocksDB, fjall and redb reach the medium through the file system, and are built for disks.
-//! - On memory (`dram`), a sync returns at once and makes nothing safer: figures of `power` mean something only
-//!   on a disk.
+//! - On memory (`dram`), a sync returns at once and makes nothing safer: figures of `power` mean something
+//!   only on a disk.
 //!
 //! # What it needs
 //!
-//! redb and fjall are built with this crate. RocksDB and pmemkv are the system's and are loaded when they are asked
-//! for: `librocksdb.so` (on Debian, from the package `librocksdb-dev`) and `libpmemkv.so.1`
-//! (`scripts/pmemkv-from-debian.sh` fetches it). The crate builds without them; its tests say on standard error
-//! which they had to leave out.
+//! redb and fjall are built with this crate. RocksDB and pmemkv are the system's and are loaded when they are
+//! asked for: `librocksdb.so` (on Debian, from the package `librocksdb-dev`) and `libpmemkv.so.1`
+//! (`scripts/pmemkv-from-debian.sh` fetches it). The crate builds without them; its tests say on standard
+//! error which they had to leave out.
 //!
 //! ```text
 //! cargo run --release -p quipu-rivals -- ops --engine quipu,rocksdb:process,redb:memory,fjall:process

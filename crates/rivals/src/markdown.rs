@@ -1,8 +1,8 @@
 //! The tables of a comparison, as Markdown to be pasted.
 //!
-//! Two for each medium: throughput, and how many times as fast the first engine is, of whose two measurements the
-//! slower counts there. What was not measured is a dash, and so are the pure reads of an engine that was given
-//! fewer records, which all are in the processor's cache.
+//! Two for each medium: throughput, and how many times as fast the first engine is, of whose two measurements
+//! the slower counts there. A value that was not measured is a dash, and so are the pure reads of an engine
+//! that was given fewer records, which all are in the processor's cache.
 
 use quipu::MediumKind;
 use quipu_rivals::engines::Choice;
@@ -72,7 +72,7 @@ impl Table {
         Table { medium, threads: threads.to_vec(), rows }
     }
 
-    /// Enters what was measured for a row with the `column`-th number of threads. Phases that are not shown are
+    /// Enters a measurement for a row with the `column`-th number of threads. Phases that are not shown are
     /// passed over.
     pub fn add(&mut self, row: usize, column: usize, cell: &Cell) {
         let phase = PHASES.iter().position(|(phase, _)| *phase == cell.phase);

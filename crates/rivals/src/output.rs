@@ -1,5 +1,6 @@
 //! Results for people and for programs, each with what its acknowledged writes survive.
 
+use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{BenchError, Config, Progress, Row, plot, table};
 use quipu_rivals::engines::Choice;
 use quipu_rivals::{Survival, compare};
@@ -20,7 +21,7 @@ pub enum Failure {
     /// The program could not be begun again, or a part of a comparison not at all.
     #[error("cannot run {what}: {source}")]
     Run {
-        /// What was to be run.
+        /// The command.
         what: String,
         /// The system's answer.
         source: io::Error,
@@ -36,7 +37,7 @@ pub enum Failure {
     /// A result could not be written.
     #[error("cannot write {what}: {source}")]
     Write {
-        /// What was being written.
+        /// The output.
         what: String,
         /// The system's answer.
         source: io::Error,
@@ -82,7 +83,7 @@ impl Report {
     pub fn run(
         mut self,
         choices: &[Choice],
-        benchmarks: &[compare::Benchmark],
+        benchmarks: &[Benchmark],
         config: &Config,
     ) -> Result<(), Failure> {
         let path = config.pool.clone().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The folder in which an engine keeps its files while it is measured.
 //!
-//! It is made by the benchmark and removed by it, and so must not exist before: what is somebody's is left alone.
+//! It is made by the benchmark and removed by it, and so must not exist before: an existing folder is left
+//! alone.
 
 use quipu_lab::bench::BenchError;
 use std::fs::{self, Metadata};
@@ -24,7 +25,8 @@ impl Place {
     /// Makes the folder and lets `fill` begin in it. If that fails, nothing is left behind.
     ///
     /// # Errors
-    /// [`BenchError::File`] if there is something already, or the file system refuses; and what `fill` answers.
+    /// [`BenchError::File`] if there is something already, or the file system refuses; and what `fill`
+    /// answers.
     pub fn make<T>(&self, fill: impl FnOnce(&Path) -> Result<T, BenchError>) -> Result<T, BenchError> {
         fs::create_dir(&self.0).map_err(|source| self.failed(source))?;
         let filled = fill(&self.0);
@@ -34,7 +36,7 @@ impl Place {
         filled
     }
 
-    /// Removes the folder with all that is in it. Only for who has made it.
+    /// Removes the folder and its contents. Only its maker may call this.
     ///
     /// # Errors
     /// [`BenchError::File`] if the file system refuses.

@@ -1,16 +1,17 @@
 //! Each engine does through the interface what the runner takes for granted.
 //!
-//! RocksDB and pmemkv are the system's. Where one cannot be loaded its test says so on standard error, past the
-//! harness, and measures nothing.
+//! RocksDB and pmemkv are the system's. Where one cannot be loaded its test says so on standard error, past
+//! the harness, and measures nothing.
 
 mod skip;
 
 use quipu::MediumKind;
+use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, Keys, OpenEngine, Overwrites, Silent};
 use quipu_lab::workload::Workload;
-use quipu_rivals::compare::{self, Benchmark};
+use quipu_rivals::compare;
 use quipu_rivals::engines::pmemkv::environment;
-use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, RocksDb, Setup};
+use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
 use quipu_rivals::{Level, Place};
 use skip::is_here;
 use std::path::Path;
@@ -102,9 +103,9 @@ fn runs_at(chosen: &[Choice]) {
     let workload = Workload { records: 300, operations: 400, ..Workload::published("d").unwrap() };
     for (benchmark, phases) in [
         (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "delete", "remove"]),
-        (Benchmark::Ycsb(workload), vec!["load_d", "run_d"]),
+        (Benchmark::Ycsb(Box::new(workload)), vec!["load_d", "run_d"]),
         (
-            Benchmark::Mix(Overwrites { keys: vec![Keys::Etc], put: 50, ..Overwrites::default() }),
+            Benchmark::Util(Overwrites { keys: vec![Keys::Etc], put: 50, ..Overwrites::default() }),
             vec!["util"],
         ),
     ] {
@@ -123,33 +124,33 @@ fn runs_at(chosen: &[Choice]) {
 
 #[test]
 fn redb() {
-    does_what_it_should(Kind::Redb, Redb::new);
+    does_what_it_should(Kind::Redb, Rival::<Redb>::new);
     runs_every_benchmark(Kind::Redb);
 }
 
 #[test]
 fn fjall() {
-    does_what_it_should(Kind::Fjall, Fjall::new);
+    does_what_it_should(Kind::Fjall, Rival::<Fjall>::new);
     runs_every_benchmark(Kind::Fjall);
 }
 
 #[test]
 fn rocksdb() {
     if is_here(Kind::RocksDb) {
-        does_what_it_should(Kind::RocksDb, RocksDb::new);
+        does_what_it_should(Kind::RocksDb, Rival::<RocksDb>::new);
         runs_every_benchmark(Kind::RocksDb);
     }
 }
 
-/// Its libraries read their environment when they are loaded, so each level gets a process of its own: this test
-/// once more, which then finds the environment that it needs.
+/// Its libraries read their environment when they are loaded, so each level gets a process of its own: this
+/// test once more, which then finds the environment that it needs.
 #[test]
 fn pmemkv() {
     let fits = |choice: &Choice| environment::fits(choice.level, tiny().medium);
     let levels = choices(Kind::Pmemkv);
     assert_eq!(levels.len(), 2);
     if let Some(choice) = levels.iter().find(|choice| fits(choice)) {
-        does_at(&[*choice], Pmemkv::new);
+        does_at(&[*choice], Rival::<Pmemkv>::new);
         if choice.level == Level::Process {
             runs_at(&[*choice]);
         }
@@ -177,7 +178,7 @@ fn pmemkv_is_refused_where_it_would_persist_in_another_way() {
     }
     let folder = tempfile::tempdir().unwrap();
     let setup = choice.setup(&tiny(), Place::new(&folder.path().join("place")));
-    let Err(error) = Pmemkv::new(setup).create(10) else { panic!("it was created") };
+    let Err(error) = Rival::<Pmemkv>::new(setup).create(10) else { panic!("it was created") };
     assert!(error.to_string().contains("env PMEM_IS_PMEM_FORCE=1 PMEM_NO_FLUSH=1 "), "{error}");
 }
 

@@ -1,4 +1,5 @@
-//! The program does what its page says: libraries that are missing, levels that need an environment, and tables.
+//! The program does what its page says: libraries that are missing, levels that need an environment, and
+//! tables.
 
 mod skip;
 

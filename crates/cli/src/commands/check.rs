@@ -30,13 +30,14 @@ instead: nothing, older_value or deleted_value).";
 
 /// Prove every structure and every record of a pool, and that no space leaks.
 ///
-/// Damage is reported and never repaired: the pool is only read. What a crash of the system took, where the
-/// durability of the pool does not cover that, is lost and not damage; it is reported until a command that writes
-/// has opened the pool.
+/// Damage is reported and never repaired: the pool is only read. Records that a crash of the system took,
+/// where the durability of the pool does not cover that, are lost and not damage; they are reported until a
+/// command that writes has opened the pool.
 ///
-/// With --salvage everything that proves itself is copied into a new pool. With --accept-damage the pool itself gives up what does not prove itself, and opens like any other from then on. Keys
-/// whose latest record is lost are named, as far as they can still be read. Designs whose records do not prove
-/// themselves, or do not tell which of them count, can do neither; `quipu designs` says which.
+/// With --salvage everything that proves itself is copied into a new pool. With --accept-damage the pool
+/// itself gives up what does not prove itself, and opens like any other from then on. Keys whose latest
+/// record is lost are named, as far as they can still be read. Designs whose records do not prove themselves,
+/// or do not tell which of them count, can do neither; `quipu designs` says which.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -56,7 +57,7 @@ pub struct Args {
 /// Lost keys and damaged places that are listed before the rest is only counted.
 const LISTED: usize = 20;
 
-/// What was found, of a pool that could be opened or of one whose damage forbade it.
+/// The findings, of a pool that could be opened or of one whose damage forbade it.
 #[derive(Default)]
 struct Findings {
     report: Option<CheckReport>,
@@ -73,13 +74,9 @@ impl Args {
             return self.rescue(into);
         }
         let findings = self.examine()?;
-        if self.json {
-            output::json_line(&self.object(&findings))?;
-        } else {
-            output::line(self.text(&findings))?;
-        }
+        output::told(self.json, &self.object(&findings), || self.text(&findings))?;
         let is_lost = self.accept_damage && !findings.recovery.lost.is_empty();
-        Ok(if findings.damage.is_empty() && !is_lost { Outcome::Fine } else { Outcome::Problem })
+        Ok(Outcome::Fine.and(findings.damage.is_empty() && !is_lost))
     }
 
     fn rescue(&self, into: &Path) -> Result<Outcome, Failure> {
@@ -98,12 +95,8 @@ impl Args {
         bar.clear();
         let report = report?;
         let whole = report.damage.places.is_empty() && report.lost.is_empty();
-        if self.json {
-            output::json_line(&self.rescued_object(into, &report))?;
-        } else {
-            output::line(self.rescued_text(into, &report))?;
-        }
-        Ok(if whole { Outcome::Fine } else { Outcome::Problem })
+        output::told(self.json, &self.rescued_object(into, &report), || self.rescued_text(into, &report))?;
+        Ok(Outcome::Fine.and(whole))
     }
 
     fn rescued_object(&self, into: &Path, report: &SalvageReport) -> Value {
@@ -210,7 +203,7 @@ impl Args {
     }
 }
 
-/// What recovery did not find, in words.
+/// Records that recovery did not find, in words.
 pub fn missed(recovery: &RecoveryReport) -> Vec<String> {
     let mut lines = listed("lost", &recovery.lost);
     lines.extend(lost_lines(&recovery.lost_keys));

@@ -16,9 +16,9 @@ free_zones.";
 
 /// Give the space of superseded and deleted records back.
 ///
-/// Writers do this by themselves when space becomes short; this is for a quiet hour, or before a pool is copied.
-/// Every segment that holds something superseded or deleted is cleaned: what is live moves, and the zone is free. Of
-/// a pool in a file, the disk space of free zones goes back to the file system.
+/// Writers do this by themselves when space becomes short; this is for a quiet hour, or before a pool is
+/// copied. Every segment that holds something superseded or deleted is cleaned: live records move, and the
+/// zone is free. Of a pool in a file, the disk space of free zones goes back to the file system.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

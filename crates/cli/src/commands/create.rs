@@ -1,12 +1,13 @@
 //! `quipu create`: makes a pool, and says what it is good for.
 
 use super::info;
-use crate::args::{self, Assignment, PoolMedium, pool_medium};
+use crate::args::{PoolMedium, pool_medium};
 use crate::failure::{Failure, Outcome};
-use crate::{output, size};
+use crate::output;
 use clap::ValueEnum;
 use quipu::internals::FreeList;
 use quipu::{Design, Durability, Options, Store};
+use quipu_lab::{arguments, size};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -21,7 +22,8 @@ Fields of the JSON object: those of `quipu info`.";
 /// Make a new pool.
 ///
 /// The pool is a file of the given size, which takes disk space only as it fills, or the beginning of a
-/// devdax device. What its contents survive depends on what it lies on: that is printed, with the evidence.
+/// devdax device. Its medium decides which failures its contents survive; they are printed, with the
+/// evidence.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,19 +33,20 @@ pub struct Args {
     #[arg(long, value_parser = size::pool)]
     size: u64,
     /// The design; `quipu designs` lists them.
-    #[arg(long, value_name = "NAME", default_value_t, value_parser = args::design)]
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
     design: Design,
     /// A setting of the design; may be repeated. `quipu designs` lists them with their values.
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<Assignment>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = arguments::assignment)]
+    set: Vec<(String, String)>,
     /// Bytes of a zone, a power of two from 16K to 4M. A value above a quarter of it takes zones of its own.
     /// [default: a 256th of the pool, from 64K to 4M]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     zone_size: Option<u64>,
-    /// What the pool lies on: auto, dax, dram or file. `auto` finds out.
+    /// The medium below the pool: auto, dax, dram or file. `auto` finds out.
     #[arg(long, default_value = "auto", value_parser = pool_medium)]
     medium: PoolMedium,
-    /// What an acknowledged write survives, on a file: process, interval, interval:MILLISECONDS or always.
+    /// The failures that an acknowledged write survives, on a file: process, interval, interval:MILLISECONDS
+    /// or always.
     #[arg(long, default_value_t)]
     durability: Durability,
     /// How free space is remembered.
@@ -78,7 +81,7 @@ impl Args {
                     FreeListChoice::Volatile => FreeList::Volatile,
                 }
             });
-        for Assignment { name, value } in &self.set {
+        for (name, value) in &self.set {
             options = options.set(name, value)?;
         }
         let store = Store::create(&self.pool, &options)?;

@@ -30,11 +30,7 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         for design in Design::ALL {
             let description = design.description();
-            if self.json {
-                output::json_line(&object(*design, description))?;
-            } else {
-                output::line(text(*design, description))?;
-            }
+            output::told(self.json, &object(*design, description), || text(*design, description))?;
         }
         Ok(Outcome::Fine)
     }

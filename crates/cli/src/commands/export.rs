@@ -5,10 +5,10 @@ use crate::failure::{Failure, Outcome};
 use crate::leftover::Unnamed;
 use crate::output::{self, Bar, counted};
 use crate::pool;
-use crate::size::human;
 use clap::ValueEnum;
 use quipu::Store;
 use quipu_cli::transfer::{self, ExportError, Exported, Form};
+use quipu_lab::size::human;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Write};
@@ -43,7 +43,7 @@ pub struct Args {
     pool: PathBuf,
     /// The file, which must not exist; `-` is standard output.
     file: PathBuf,
-    /// What the file is to be.
+    /// The form of the file.
     #[arg(long, value_enum, default_value_t)]
     form: Form,
     /// Print one JSON object.
@@ -89,7 +89,7 @@ impl Args {
         let places = listed("damaged", &exported.damage).join("\n");
         Err(Failure::Problem(format!(
             "{} is damaged, and the export is incomplete: {} proved themselves, and these did not\n{places}; restore the pool, or \
-             take what is missing from an older export",
+             take the missing records from an older export",
             self.pool.display(),
             counted(exported.records, "record")
         )))

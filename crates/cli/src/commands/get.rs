@@ -59,7 +59,7 @@ impl Args {
     }
 }
 
-/// What is said of a key that is not there, in the form in which it was asked for.
+/// The failure of a key that is absent, in the form in which it was asked for.
 pub fn absent(key: &OsString) -> Failure {
     Failure::Absent(format!("the key {} is absent", key.display()))
 }

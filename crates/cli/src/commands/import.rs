@@ -3,12 +3,12 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
-use crate::size::human;
 use clap::ValueEnum;
 use quipu::{Error, Store};
 use quipu_cli::transfer::{
     self, DebianReader, ImportCause, ImportError, Imported, JsonlReader, Records, TextReader, TsvReader,
 };
+use quipu_lab::size::human;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -31,8 +31,8 @@ the file), bytes, seconds.";
 
 /// Put all records of a file into a pool.
 ///
-/// Keys that the pool has get the value of the file; others stay as they are. If the file is damaged or the pool
-/// becomes full on the way, what stands before is kept, and importing the whole file again does no harm.
+/// Keys that the pool has get the value of the file; others stay as they are. If the file is damaged or the
+/// pool becomes full on the way, what stands before is kept, and importing the whole file again does no harm.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,7 +40,7 @@ pub struct Args {
     pool: PathBuf,
     /// The file; `-` is standard input.
     file: PathBuf,
-    /// What the file is.
+    /// The form of the file.
     #[arg(long, value_enum, default_value_t = Form::Quipu)]
     form: Form,
     /// With `--form debian`: the fields that make the key, with colons between.
@@ -58,7 +58,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Form {
-    /// What `quipu export` writes if it is asked for nothing else.
+    /// The form that `quipu export` writes by default.
     #[value(alias = "text")]
     Quipu,
     /// Key, tab and value, escaped as `quipu export --form tsv` does.

@@ -2,9 +2,9 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
-use crate::size::human;
 use crate::{output, pool};
 use quipu::{Statement, Stats, Store};
+use quipu_lab::size::human;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -51,9 +51,9 @@ fn wanted_bytes(stats: &Stats) -> u64 {
     stats.goal_zones * stats.zone_bytes
 }
 
-/// What there is to say of a pool, for programs.
+/// The description of a pool, for programs.
 pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
-    // Asked first, so that what is counted afterwards is not called known too early.
+    // Asked first, so that later counts are not called known too early.
     let garbage_is_known = !store.activity().is_surveying;
     let (stats, (key, value)) = (store.stats(), store.limits());
     json!({
@@ -90,7 +90,7 @@ pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
 }
 
 impl Args {
-    /// Prints what there is to say.
+    /// Prints the description.
     pub fn run(self) -> Result<Outcome, Failure> {
         let described = pool::read(&self.pool, |store| {
             // The handle of a reader says of itself only that it writes nothing.

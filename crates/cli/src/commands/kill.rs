@@ -1,15 +1,11 @@
-//! `quipu kill`: kills writers and judges what they leave. The writer itself is the hidden command `kill-writer`.
+//! `quipu kill`: kills writers and judges what they leave. The writer itself is the hidden command
+//! `kill-writer`.
 
-use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
-use crate::size;
-use quipu::Design;
 use quipu_lab::kill::{self, KillConfig, KillReport, WriterConfig, explore};
-use quipu_lab::linear::Twin;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::process::Command;
 
 const EXAMPLES: &str = "\
@@ -18,8 +14,8 @@ Examples:
   quipu kill /mnt/pmem0/scratch.pool --rounds 500 --seed 7 --json
   quipu kill scratch.pool --rounds 200 --threads 1 --twin late-put    # must end with a violation
 
-POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool for \
-whoever wants to look at it, and is exit code 1.
+POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
+for a closer look, and is exit code 1.
 
 Fields of the JSON object: design, seed, threads, rounds, early (writers killed before their first \
 acknowledgement), acknowledged (calls), refused (calls, by a full pool, which is then replaced), in_flight \
@@ -29,33 +25,14 @@ round, what, replay.";
 /// Kill writers with SIGKILL, and see that what they acknowledged is there.
 ///
 /// A process writes to the pool and acknowledges every call after it has returned. At a moment drawn from the
-/// seed it is killed, sometimes while it is still recovering the pool. Then the pool is opened, checked and read:
-/// every acknowledged call must be there, calls in flight may be, and nothing else. The next writer goes on with
-/// the same pool.
+/// seed it is killed, sometimes while it is still recovering the pool. Then the pool is opened, checked and
+/// read: every acknowledged call must be there, calls in flight may be, and nothing else. The next writer
+/// goes on with the same pool.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool's file.
-    pool: PathBuf,
-    /// The design.
-    #[arg(long, value_name = "NAME", default_value_t, value_parser = args::design)]
-    design: Design,
-    /// Writers to kill.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "100")]
-    rounds: u64,
-    /// Threads of each writer.
-    #[arg(long, value_name = "T", value_parser = size::count, default_value = "2")]
-    threads: u64,
-    /// What calls and moments follow from. How far a writer gets is up to the machine.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
-    /// Bytes of the pool.
-    #[arg(long, value_name = "SIZE", value_parser = size::pool, default_value = "64M")]
-    size: u64,
-    /// Break the writers' store on purpose, to see that the judge notices: a self-test, which must end with a
-    /// violation. One of stale-read, late-put, split-update, phantom-remove.
-    #[arg(long, value_name = "NAME")]
-    twin: Option<Twin>,
+    #[command(flatten)]
+    config: KillConfig,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -67,15 +44,6 @@ impl Args {
         let program = std::env::current_exe().map_err(|error| {
             Failure::Problem(format!("cannot find this program to start it again: {error}"))
         })?;
-        let config = KillConfig {
-            pool: self.pool,
-            design: self.design,
-            size: self.size,
-            rounds: self.rounds,
-            threads: self.threads as usize,
-            seed: self.seed,
-            twin: self.twin,
-        };
         let writer = |told: &WriterConfig| {
             let mut command = Command::new(&program);
             let number = |flag: &str, number: u64| [flag.to_owned(), number.to_string()];
@@ -86,15 +54,11 @@ impl Args {
             command
         };
         let bar = Bar::new("writers killed");
-        let report = explore(&config, &writer, &mut |done| bar.at(done, config.rounds));
+        let report = explore(&self.config, &writer, &mut |done| bar.at(done, self.config.rounds));
         bar.clear();
         let report = report?;
-        if self.json {
-            output::json_line(&report)?;
-        } else {
-            output::line(text(&report))?;
-        }
-        Ok(if report.violations == 0 { Outcome::Fine } else { Outcome::Problem })
+        output::told(self.json, &report, || text(&report))?;
+        Ok(Outcome::Fine.and(report.violations == 0))
     }
 }
 
@@ -113,12 +77,7 @@ fn text(report: &KillReport) -> String {
         report.in_flight,
         counted(report.pools, "pool"),
     );
-    for conviction in &report.details {
-        text.push_str(&format!(
-            "\nviolation in round {}: {}\n  replay: {}\n",
-            conviction.round, conviction.what, conviction.replay
-        ));
-    }
+    report.details.iter().for_each(|conviction| text.push_str(&format!("\n{conviction}\n")));
     text.push_str(if report.violations == 0 { "no violation" } else { "\nthe pool is left as it is" });
     text
 }
@@ -131,30 +90,17 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = WRITER_EXAMPLES)]
 pub struct WriterArgs {
-    /// The pool.
-    pool: PathBuf,
-    /// Seed of the run.
-    #[arg(long)]
-    seed: u64,
-    /// Number of the round.
-    #[arg(long)]
-    round: u64,
-    /// Threads.
-    #[arg(long)]
-    threads: usize,
-    /// Break the store on purpose.
-    #[arg(long)]
-    twin: Option<Twin>,
+    #[command(flatten)]
+    config: WriterConfig,
 }
 
 impl WriterArgs {
     /// Writes until it is killed.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let WriterArgs { pool, seed, round, threads, twin } = self;
-        // Past the buffer of standard output: what is acknowledged must be in the pipe.
+        // Past the buffer of standard output: an acknowledgement must be in the pipe.
         let stdout = std::io::stdout().as_fd().try_clone_to_owned();
         let stdout = File::from(stdout.map_err(|error| Failure::output(&error))?);
-        kill::write(&WriterConfig { pool, seed, round, threads, twin }, &stdout)?;
+        kill::write(&self.config, &stdout)?;
         Ok(Outcome::Fine)
     }
 }

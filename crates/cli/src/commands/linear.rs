@@ -3,9 +3,7 @@
 use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
-use crate::size;
-use quipu_lab::linear::{BUDGET, LinearConfig, LinearReport, Twin, explore};
-use std::path::PathBuf;
+use quipu_lab::linear::{LinearConfig, LinearReport, explore};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,38 +22,17 @@ of history, what, replay. A violation is exit code 1.";
 /// Look for answers to real threads that no order of their calls explains.
 ///
 /// Makes many small histories: a few threads call the store on a few keys, as much at once as the machine
-/// allows, and everything they do is recorded. For each key a search then tries to find an order that explains
-/// every result and never contradicts time. Stale reads, lost updates and writes that come and go have none.
-/// After each lot of histories the pool is opened again and read once more; that must fit in too.
+/// allows, and everything they do is recorded. For each key a search then tries to find an order that
+/// explains every result and never contradicts time. Stale reads, lost updates and writes that come and go
+/// have none. After each lot of histories the pool is opened again and read once more; that must fit in too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The designs, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
     design: Vec<DesignChoice>,
-    /// Histories to judge.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "2000")]
-    histories: u64,
-    /// Threads of each. With more than there are processors, fewer calls meet.
-    #[arg(long, value_name = "T", value_parser = size::count, default_value = "2")]
-    threads: u64,
-    /// Keys of each.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "2")]
-    keys: u64,
-    /// Calls of each thread in a history.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "12")]
-    calls: u64,
-    /// What all calls follow from. How the threads meet is up to the machine.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
-    /// Keep the pools in files in this folder, instead of in memory; they are removed afterwards.
-    #[arg(long, value_name = "DIR")]
-    folder: Option<PathBuf>,
-    /// Break the store on purpose, to see that the checker notices: a self-test, which must end with
-    /// violations. One of stale-read, late-put, split-update, phantom-remove, and, with design mpkv,
-    /// seen-while-on-offer.
-    #[arg(long, value_name = "NAME")]
-    twin: Option<Twin>,
+    #[command(flatten)]
+    config: LinearConfig,
     /// Print one JSON object a line, one for each design.
     #[arg(long)]
     json: bool,
@@ -66,29 +43,13 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::Fine;
         for design in chosen(&self.design) {
-            let config = LinearConfig {
-                design,
-                folder: self.folder.clone(),
-                histories: self.histories,
-                threads: self.threads as usize,
-                keys: self.keys as usize,
-                calls: self.calls as usize,
-                seed: self.seed,
-                budget: BUDGET,
-                twin: self.twin,
-            };
+            let config = LinearConfig { design, ..self.config.clone() };
             let bar = Bar::new(&format!("{design}: histories"));
-            let report = explore(&config, &mut |done| bar.at(done, self.histories));
+            let report = explore(&config, &mut |done| bar.at(done, config.histories));
             bar.clear();
             let report = report?;
-            if report.violations > 0 {
-                outcome = Outcome::Problem;
-            }
-            if self.json {
-                output::json_line(&report)?;
-            } else {
-                output::line(text(&report))?;
-            }
+            outcome = outcome.and(report.violations == 0);
+            output::told(self.json, &report, || text(&report))?;
         }
         Ok(outcome)
     }
@@ -108,12 +69,7 @@ fn text(report: &LinearReport) -> String {
         report.eliminated,
         report.undecided,
     );
-    for conviction in &report.details {
-        text.push_str(&format!(
-            "\nviolation in history {}: {}\n  replay: {}\n",
-            conviction.history, conviction.what, conviction.replay
-        ));
-    }
+    report.details.iter().for_each(|conviction| text.push_str(&format!("\n{conviction}\n")));
     text.push_str(&match report.violations {
         0 => "no violation".to_owned(),
         count => format!("\n{}", counted(count, "violation")),

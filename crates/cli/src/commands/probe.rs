@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Prints what was found out.
+    /// Prints the findings.
     pub fn run(self) -> Result<Outcome, Failure> {
         let probe = quipu_medium::probe(&self.path)?;
         if !self.json {

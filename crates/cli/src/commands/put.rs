@@ -1,9 +1,10 @@
 //! `quipu put`: gives a key a value.
 
 use crate::failure::{Failure, Outcome};
-use crate::{output, pool, size, text};
+use crate::{output, pool, text};
 use quipu::Error;
 use quipu_cli::transfer::JsonRecord;
+use quipu_lab::size;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Read;
@@ -44,7 +45,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What `put` and `del` have done, for programs.
+/// The result of `put` and `del`, for programs.
 #[derive(Serialize)]
 pub struct Done<'a> {
     pool: String,

@@ -22,9 +22,10 @@ expires (milliseconds since 1970, if it does).";
 
 /// Print the records of a pool in the order of their keys.
 ///
-/// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are ordered by their
-/// bytes. Only designs that keep keys in their order can do this; `quipu designs` says which, and `quipu export` sorts those of
-/// any other. Every record is proved before it is printed; if one does not prove itself, the others are printed and the exit code is 1.
+/// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are
+/// ordered by their bytes. Only designs that keep keys in their order can do this; `quipu designs` says
+/// which, and `quipu export` sorts those of any other. Every record is proved before it is printed; if one
+/// does not prove itself, the others are printed and the exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -115,7 +116,7 @@ impl Args {
     }
 }
 
-/// What is said of a pool whose design keeps no order.
+/// The failure of a pool whose design keeps no order.
 fn unordered(design: Design) -> Failure {
     let ordered = Design::ALL.iter().filter(|design| design.can().ordered);
     let names: Vec<&str> = ordered.map(|design| design.name()).collect();

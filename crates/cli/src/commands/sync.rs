@@ -11,14 +11,14 @@ Examples:
   quipu sync animals.pool
   quipu sync animals.pool --json
 
-Fields of the JSON object: pool, medium, survives (process_crash, os_crash, power_loss: of what is acknowledged later).";
+Fields of the JSON object: pool, medium, survives (process_crash, os_crash, power_loss: of later writes).";
 
 /// Write a pool back to its device, so that a crash of the system takes nothing of what it holds now.
 ///
-/// Commands that change a pool do this by themselves before they end. It is for a pool in a file whose process was
-/// killed, or left it without closing it: its writes may still be in the memory of the system alone.
-/// Such a pool is recovered and closed, so that commands which only read need not recover it each time. On persistent
-/// memory that is all there is to do.
+/// Commands that change a pool do this by themselves before they end. It is for a pool in a file whose
+/// process was killed, or left it without closing it: its writes may still be in the memory of the system
+/// alone. Such a pool is recovered and closed, so that commands which only read need not recover it each
+/// time. On persistent memory that is all there is to do.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -14,7 +14,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const EXPORT_KEYS: usize = 256;
 const EXPORT_BYTES: usize = 1 << 20;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// Records put.
@@ -23,7 +23,7 @@ pub struct Imported {
     pub bytes: u64,
 }
 
-/// What an export did.
+/// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// Records written.
@@ -34,15 +34,15 @@ pub struct Exported {
     pub checksum: u64,
     /// Records that expire and of which the file does not say so, since its form has no place for the time.
     pub without_expiry: u64,
-    /// What is damaged in the pool, so that records are missing; the last line says so, if the form has one.
+    /// Damage of the pool, by which records are missing; the last line says so, if the form has one.
     pub damage: Vec<DamagedPlace>,
 }
 
-/// Puts all records of a file, in their order; of several with one key the last remains. `progress` hears the bytes
-/// read so far.
+/// Puts all records of a file, in their order; of several with one key the last remains. `progress` hears the
+/// bytes read so far.
 ///
 /// # Errors
-/// What is wrong with the file, or why the store does not take a record. What stands before it is put.
+/// A fault of the file, or the store's refusal of a record. The records before it are put.
 pub fn import(
     client: &mut Client,
     records: &mut dyn Records,
@@ -65,8 +65,8 @@ pub fn import(
     }
 }
 
-/// Records that are put together, one behind the other in one buffer: so a few long ones among many short ones do not
-/// leave many long buffers behind.
+/// Records that are put together, one behind the other in one buffer: so a few long ones among many short
+/// ones do not leave many long buffers behind.
 #[derive(Default)]
 struct Batch {
     key: Vec<u8>,
@@ -109,7 +109,8 @@ impl Batch {
         if lasting && client.put_many(&pairs).is_ok() {
             *imported += pairs.len() as u64;
         } else {
-            // Which of them failed only shows when they are put one by one. Some are put again; that does no harm.
+            // Which of them failed only shows when they are put one by one. Some are put again; that does no
+            // harm.
             for ((key, value), place) in pairs.iter().zip(&self.places) {
                 let put = match place.expires {
                     None => client.put(key, value),
@@ -135,7 +136,7 @@ impl Batch {
 /// Writes all records, in order of their keys. `progress` hears the records done and in all.
 ///
 /// Of a store that proves what it reads ([`Options::verify_reads`](quipu::Options::verify_reads)) each record
-/// in the file has proved itself; those that do not are left out and listed behind what is `missing` already,
+/// in the file has proved itself; those that do not are left out and listed behind those in `missing`,
 /// and the last line, if the form has one, says that some are missing.
 ///
 /// # Errors
@@ -201,7 +202,8 @@ fn proved<T>(
     }
 }
 
-/// All keys of a store, in order. They stand one behind the other in one buffer: 16 bytes a key beside its own.
+/// All keys of a store, in order. They stand one behind the other in one buffer: 16 bytes a key beside its
+/// own.
 struct Keys {
     bytes: Vec<u8>,
     places: Vec<(usize, usize)>,

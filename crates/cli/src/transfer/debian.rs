@@ -1,9 +1,11 @@
-//! The Debian form: the package index of an installation (`/var/lib/dpkg/status`) or of a mirror (`Packages`).
+//! The Debian form: the package index of an installation (`/var/lib/dpkg/status`) or of a mirror
+//! (`Packages`).
 //!
-//! Such a file is a row of stanzas with empty lines between; a stanza is a row of fields, `Name: value`, whose further
-//! lines are indented (Debian Policy, section 5.1). A stanza becomes a record. Its value is the stanza, byte for byte,
-//! with the end of its last line; its key is made of the fields that are asked for, with colons between. The file
-//! proves nothing about itself, so what was cut off at the end of a line cannot be noticed.
+//! Such a file is a row of stanzas with empty lines between; a stanza is a row of fields, `Name: value`,
+//! whose further lines are indented (Debian Policy, section 5.1). A stanza becomes a record. Its value is the
+//! stanza, byte for byte, with the end of its last line; its key is made of the fields that are asked for,
+//! with colons between. The file proves nothing about itself, so what was cut off at the end of a line cannot
+//! be noticed.
 
 use super::Records;
 use super::error::FormError;
@@ -47,7 +49,7 @@ impl<R: BufRead> Records for DebianReader<R> {
             }
             let indented = matches!(text, [b' ' | b'\t', ..]) && !value.is_empty();
             if !indented && name_and_rest(text).is_none() {
-                return Err(FormError::NoField { line });
+                return Err(FormError::NoField(line));
             }
             if value.is_empty() {
                 first = line;

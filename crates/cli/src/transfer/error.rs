@@ -1,8 +1,8 @@
-//! What can be wrong with a file of records, or with carrying them.
+//! Faults of a file of records, and of its transfer.
 
 use std::io;
 
-/// What is wrong with a file. Lines and bytes within them count from 1.
+/// The fault of a file. Lines and bytes within them count from 1; a number without a name is the line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
@@ -32,23 +32,14 @@ pub enum FormError {
         limit: usize,
     },
     /// A line is neither a record nor the last.
-    #[error("line {line} has no tab; a record is a key, a tab and a value")]
-    NoTab {
-        /// The line.
-        line: u64,
-    },
+    #[error("line {0} has no tab; a record is a key, a tab and a value")]
+    NoTab(u64),
     /// A line has more than a key and a value.
-    #[error("line {line} has a second tab; write a tab within a key or a value as \\t")]
-    SecondTab {
-        /// The line.
-        line: u64,
-    },
+    #[error("line {0} has a second tab; write a tab within a key or a value as \\t")]
+    SecondTab(u64),
     /// The last line has no end.
-    #[error("line {line} has no line feed at its end; get the file whole, or add one if nothing is missing")]
-    Unended {
-        /// The line.
-        line: u64,
-    },
+    #[error("line {0} has no line feed at its end; get the file whole, or add one if nothing is missing")]
+    Unended(u64),
     /// A line is no object, or not one of a record.
     #[error(
         "line {line}: {what}; each line is an object with key or key_hex, value or value_hex, and perhaps expires"
@@ -56,23 +47,15 @@ pub enum FormError {
     Object {
         /// The line.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
-    /// What follows the value is no time.
-    #[error("line {line} has something other than milliseconds since 1970 behind the second tab")]
-    Expiry {
-        /// The line.
-        line: u64,
-    },
+    /// The text behind the value is no time.
+    #[error("line {0} has something other than milliseconds since 1970 behind the second tab")]
+    Expiry(u64),
     /// The line ends with a carriage return.
-    #[error(
-        "line {line} ends with a carriage return; get a copy of which the ends of lines were not converted"
-    )]
-    CarriageReturn {
-        /// The line.
-        line: u64,
-    },
+    #[error("line {0} ends with a carriage return; get a copy of which the ends of lines were not converted")]
+    CarriageReturn(u64),
     /// A byte that must be escaped is not.
     #[error("line {line}, byte {column} is a bare control character; write it as \\x{found:02x}")]
     Control {
@@ -80,7 +63,7 @@ pub enum FormError {
         line: u64,
         /// The byte within it.
         column: usize,
-        /// What stands there.
+        /// The byte there.
         found: u8,
     },
     /// A backslash begins nothing that is known.
@@ -94,19 +77,11 @@ pub enum FormError {
         column: usize,
     },
     /// The file ends without its last line.
-    #[error(
-        "it ends after line {line} without a last line that begins with \"end\"; it was cut, get it whole"
-    )]
-    Cut {
-        /// Lines there are.
-        line: u64,
-    },
+    #[error("it ends after line {0} without a last line that begins with \"end\"; it was cut, get it whole")]
+    Cut(u64),
     /// The last line cannot be read.
-    #[error("line {line} should be the word end, a number of records and a checksum; get an unchanged copy")]
-    End {
-        /// The line.
-        line: u64,
-    },
+    #[error("line {0} should be the word end, a number of records and a checksum; get an unchanged copy")]
+    End(u64),
     /// The last line says that the pool was damaged. All records that are there were read.
     #[error(
         "line {line} says that the pool was damaged when it was exported: {records} records proved themselves, and others are \
@@ -141,19 +116,13 @@ pub enum FormError {
         found: u64,
     },
     /// Something stands behind the last line.
-    #[error("line {line} stands behind the last; give each export a file of its own")]
-    Surplus {
-        /// The line.
-        line: u64,
-    },
+    #[error("line {0} stands behind the last; give each export a file of its own")]
+    Surplus(u64),
     /// A line of a stanza that is no field.
     #[error(
-        "line {line} is neither a field with a colon nor indented; is this a Debian package index, uncompressed?"
+        "line {0} is neither a field with a colon nor indented; is this a Debian package index, uncompressed?"
     )]
-    NoField {
-        /// The line.
-        line: u64,
-    },
+    NoField(u64),
     /// A stanza without a field of its key.
     #[error("the stanza at line {line} has no field {field}; name others with --key")]
     FieldMissing {
@@ -176,24 +145,21 @@ impl FormError {
     /// Whether the file is of another form altogether, so that nothing of it was used.
     pub fn is_foreign(&self) -> bool {
         use FormError::{Foreign, Newer, NoField, NoTab, Object};
-        matches!(
-            self,
-            Foreign | Newer { .. } | NoField { line: 1 } | NoTab { line: 1 } | Object { line: 1, .. }
-        )
+        matches!(self, Foreign | Newer { .. } | NoField(1) | NoTab(1) | Object { line: 1, .. })
     }
 }
 
-/// Why an import ended early. What it had put before stays.
+/// Why an import ended early. Earlier records stay.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct ImportError {
     /// Records that are certainly in the pool: the first ones of the file.
     pub imported: u64,
-    /// What went wrong.
+    /// The cause.
     pub cause: ImportCause,
 }
 
-/// What ended an import.
+/// The cause of an import's early end.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportCause {
     /// The file.
@@ -206,7 +172,7 @@ pub enum ImportCause {
         line: u64,
         /// Bytes of its key and value.
         wanted: u64,
-        /// What the store says.
+        /// The store's answer.
         #[source]
         source: quipu::Error,
     },

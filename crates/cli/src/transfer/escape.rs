@@ -1,9 +1,9 @@
 //! Any bytes as text on one line.
 //!
-//! What is valid UTF-8 stands as it is, but for control characters and the backslash: text stays text, whatever its
-//! script, and no byte can end a line, part two fields or command a terminal. The writer has exactly one way to write
-//! each byte, so that equal records give equal lines; the reader takes `\xHH` for any byte and any byte from 0x20
-//! but DEL for itself, so that other programs may escape more, and less.
+//! Valid UTF-8 stands as it is, except control characters and the backslash: text stays text, of any script,
+//! and no byte can end a line, part two fields or command a terminal. The writer has exactly one way to write
+//! each byte, so that equal records give equal lines; the reader takes `\xHH` for any byte and any byte from
+//! 0x20 but DEL for itself, so that other programs may escape more, and less.
 
 use super::error::FormError;
 use std::io::Write;
@@ -16,8 +16,8 @@ pub fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The same for valid UTF-8. Of the characters beyond ASCII only U+0080 to U+009F are control characters: the byte
-/// 0xC2, and one below 0xA0.
+/// The same for valid UTF-8. Of the characters beyond ASCII only U+0080 to U+009F are control characters: the
+/// byte 0xC2, and one below 0xA0.
 fn escape_text(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(plain) = text.iter().position(|byte| matches!(byte, 0..=0x1f | b'\\' | 0x7f | 0xc2)) {
         let (before, rest) = text.split_at(plain);
@@ -56,7 +56,7 @@ fn hex(byte: u8, out: &mut Vec<u8>) {
     write!(out, "\\x{byte:02x}").expect("a vector takes all bytes");
 }
 
-/// What stands in the way of reading escaped text, and where, counted from 0.
+/// A fault of escaped text, with its place counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
     /// A control character that is not escaped.

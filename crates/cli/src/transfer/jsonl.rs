@@ -10,6 +10,7 @@ use super::escape::escape;
 use super::lines::Lines;
 use crate::hex;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::borrow::Cow;
 use std::io::BufRead;
 
@@ -17,18 +18,14 @@ use std::io::BufRead;
 const MARGIN: usize = 512;
 
 /// A record as an object.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JsonRecord<'t> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Cow<'t, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     key_hex: Option<Cow<'t, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Cow<'t, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     value_hex: Option<Cow<'t, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<u64>,
 }
 
@@ -42,7 +39,7 @@ fn field(bytes: &[u8]) -> Field<'_> {
     }
 }
 
-/// Puts the bytes of a field into `out`, or says what is wrong with it.
+/// Puts the bytes of a field into `out`, or tells its fault.
 fn bytes((text, digits): Field<'_>, name: &'static str, out: &mut Vec<u8>) -> Result<(), String> {
     match (text, digits) {
         (Some(text), None) => out.extend_from_slice(text.as_bytes()),

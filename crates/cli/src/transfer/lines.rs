@@ -1,7 +1,7 @@
 //! The lines of a file, with their numbers, of bounded length.
 //!
-//! A file need not have been made by this program, nor be text at all; without a bound, one without an end of line
-//! would be read into memory whole.
+//! A file need not have been made by this program, nor be text at all; without a bound, one without an end of
+//! line would be read into memory whole.
 
 use super::error::FormError;
 use std::io::{BufRead, Read};

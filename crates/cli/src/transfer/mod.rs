@@ -11,8 +11,8 @@
 //!   time.
 //! - **Order.** A store iterates in no order, so an export sorts by key: equal contents give equal files.
 //! - **Failure.** An import keeps what it has put and says how far it came; doing it again does no harm.
-//! - **Thread-safety.** Readers and writers belong to one thread. Other clients may write during an export; each
-//!   record is then one that the store had, but all of them together need not be a state of it.
+//! - **Thread-safety.** Readers and writers belong to one thread. Other clients may write during an export;
+//!   each record is then one that the store had, but all of them together need not be a state of it.
 
 mod carry;
 mod debian;
@@ -35,11 +35,8 @@ pub use write::{Form, Writer, Written};
 
 /// Records that come out of a file, one after the other.
 pub trait Records {
-    /// Reads the next record in place of what `key` and `value` hold, and returns the number of its first line;
-    /// `None` at the proven end of the file.
-    ///
-    /// # Errors
-    /// What is wrong with the file, and where. Nothing more can be read then.
+    /// Reads the next record in place of what `key` and `value` hold, and returns the number of its first
+    /// line; `None` at the proven end of the file.
     fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<Option<u64>, FormError>;
 
     /// When the record that was read last expires, in milliseconds since 1970, if it does.

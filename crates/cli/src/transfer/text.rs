@@ -15,7 +15,8 @@ pub const FIRST_LINE: &str = "quipu-export 1";
 /// The first line up to its version.
 const NAME: &str = "quipu-export ";
 
-/// The word that begins the last line, and the one that begins it if the pool was damaged, so that records are missing.
+/// The word that begins the last line, and the one that begins it if the pool was damaged, so that records
+/// are missing.
 const END: &str = "end";
 const INCOMPLETE: &str = "incomplete";
 
@@ -47,8 +48,8 @@ pub struct TextReader<R> {
 }
 
 impl<R: BufRead> TextReader<R> {
-    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes four when it is
-    /// escaped.
+    /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes four
+    /// when it is escaped.
     pub fn new(input: R, longest: u64) -> TextReader<R> {
         let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(4).saturating_add(MARGIN);
         let (lines, digest) = (Lines::new(input, longest), XxHash3_64::new());
@@ -68,7 +69,7 @@ impl<R: BufRead> TextReader<R> {
             Some(version) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Err(FormError::Newer { version: version.to_owned() })
             }
-            Some("1\r") => Err(FormError::CarriageReturn { line: 1 }),
+            Some("1\r") => Err(FormError::CarriageReturn(1)),
             _ => Err(FormError::Foreign),
         }
     }
@@ -82,7 +83,7 @@ impl<R: BufRead> TextReader<R> {
             .filter(|word| word.len() == 16)
             .and_then(|word| u64::from_str_radix(word, 16).ok());
         let (Some(said), Some(checksum), None) = (said, checksum, words.next()) else {
-            return Err(FormError::End { line });
+            return Err(FormError::End(line));
         };
         let found = self.records;
         if said != found {
@@ -93,7 +94,7 @@ impl<R: BufRead> TextReader<R> {
             return Err(FormError::Checksum { line, said: checksum, found });
         }
         if self.lines.next()?.is_some() {
-            return Err(FormError::Surplus { line: self.lines.number() });
+            return Err(FormError::Surplus(self.lines.number()));
         }
         self.ended = true;
         Ok(())
@@ -111,12 +112,12 @@ impl<R: BufRead> Records for TextReader<R> {
             self.first_line()?;
         }
         let before = self.lines.number();
-        let Some(whole) = self.lines.next()? else { return Err(FormError::Cut { line: before }) };
+        let Some(whole) = self.lines.next()? else { return Err(FormError::Cut(before)) };
         let line = before + 1;
         // A line that does not end was cut within, and might say anything.
-        let text = whole.strip_suffix(b"\n").ok_or(FormError::Cut { line })?;
+        let text = whole.strip_suffix(b"\n").ok_or(FormError::Cut(line))?;
         if text.ends_with(b"\r") {
-            return Err(FormError::CarriageReturn { line });
+            return Err(FormError::CarriageReturn(line));
         }
         let Some(tab) = text.iter().position(|byte| *byte == b'\t') else {
             let words: Vec<Vec<u8>> = text.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
@@ -124,7 +125,7 @@ impl<R: BufRead> Records for TextReader<R> {
             let is_complete = match words.next() {
                 Some(word) if word == END.as_bytes() => true,
                 Some(word) if word == INCOMPLETE.as_bytes() => false,
-                _ => return Err(FormError::NoTab { line }),
+                _ => return Err(FormError::NoTab(line)),
             };
             self.last_line(words)?;
             let records = self.records;
@@ -136,7 +137,7 @@ impl<R: BufRead> Records for TextReader<R> {
         unescape_at(&rest[..value_end.unwrap_or(rest.len())], line, tab + 1, value)?;
         self.expires = match value_end {
             None => None,
-            Some(end) => Some(time(&rest[end + 1..]).ok_or(FormError::Expiry { line })?),
+            Some(end) => Some(time(&rest[end + 1..]).ok_or(FormError::Expiry(line))?),
         };
         self.digest.write(whole);
         self.records += 1;

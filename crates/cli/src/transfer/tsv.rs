@@ -43,14 +43,14 @@ impl<R: BufRead> Records for TsvReader<R> {
         let line = self.0.number() + 1;
         let Some(whole) = self.0.next_text()? else { return Ok(None) };
         // A line that does not end may have been cut within its value.
-        let text = whole.strip_suffix(b"\n").ok_or(FormError::Unended { line })?;
+        let text = whole.strip_suffix(b"\n").ok_or(FormError::Unended(line))?;
         if text.ends_with(b"\r") {
-            return Err(FormError::CarriageReturn { line });
+            return Err(FormError::CarriageReturn(line));
         }
-        let tab = text.iter().position(|byte| *byte == b'\t').ok_or(FormError::NoTab { line })?;
+        let tab = text.iter().position(|byte| *byte == b'\t').ok_or(FormError::NoTab(line))?;
         let (before, behind) = (&text[..tab], &text[tab + 1..]);
         if behind.contains(&b'\t') {
-            return Err(FormError::SecondTab { line });
+            return Err(FormError::SecondTab(line));
         }
         unescape_at(before, line, 0, key)?;
         unescape_at(behind, line, tab + 1, value)?;

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::io::{self, Write};
 use twox_hash::XxHash3_64;
 
-/// What an export can be.
+/// The forms of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// Key, tab and value, with a first and a last line that prove the file: for backups, and for import.
@@ -32,10 +32,10 @@ pub struct Writer<W> {
     without_expiry: u64,
 }
 
-/// What was written.
+/// The result.
 #[derive(Debug)]
 pub struct Written<W> {
-    /// What it was written to.
+    /// The output.
     pub out: W,
     /// Records.
     pub records: u64,
@@ -75,10 +75,7 @@ impl<W: Write> Writer<W> {
         self.pending.len()
     }
 
-    /// Hands on what was added.
-    ///
-    /// # Errors
-    /// Those of what it writes to.
+    /// Hands on the added records.
     pub fn drain(&mut self) -> io::Result<()> {
         self.digest.write(&self.pending);
         self.bytes += self.pending.len() as u64;
@@ -89,9 +86,6 @@ impl<W: Write> Writer<W> {
 
     /// Writes the last line, if the form has one. It says whether records are missing, since the pool was
     /// damaged.
-    ///
-    /// # Errors
-    /// As for [`drain`](Writer::drain).
     pub fn finish(mut self, is_complete: bool) -> io::Result<Written<W>> {
         self.drain()?;
         let checksum = self.digest.finish();

@@ -1,4 +1,4 @@
-//! What a pool takes of its disk, and what it does when that is full.
+//! The disk space of a pool, and its behaviour on a full disk.
 
 use super::support::{args, folder, objects, quipu_with_input, stderr, succeed, text};
 use std::os::unix::fs::MetadataExt;
@@ -38,8 +38,8 @@ fn compaction_gives_the_space_of_free_zones_back_to_the_file_system() {
     assert!(succeed(args(["get"], &pool, ["picture"])) == value);
 }
 
-/// Runs a script with a folder of its own, in which a file system of `size` is mounted that only it sees, the program, and another
-/// path; `None` where the system refuses.
+/// Runs a script with a folder of its own, in which a file system of `size` is mounted that only it sees, the
+/// program, and another path; `None` where the system refuses.
 pub fn in_small_file_system(size: &str, script: &str, path: &Path) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let script =

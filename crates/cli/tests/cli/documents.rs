@@ -1,9 +1,10 @@
 //! The commands of the README and of the guide, run as they are printed; and their links.
 //!
-//! Every line of every `sh` block runs in a shell, in order, in a folder of its document's own, with this build's `quipu` first in the
-//! path. A line ends with exit code 0, or with what its comment says (`# exit code 3: ...`). If a `text` block follows, it is what the
-//! block prints; `…` in it stands for anything. A line that cannot run, or only with less to do, stands in a list below, and a list
-//! that names a line which no document has is a fault too.
+//! Every line of every `sh` block runs in a shell, in order, in a folder of its document's own, with this
+//! build's `quipu` first in the path. A line ends with exit code 0, or with what its comment says (`# exit
+//! code 3: ...`). If a `text` block follows, it is what the block prints; `…` in it stands for anything. A
+//! line that cannot run, or only with less to do, stands in a list below, and a list that names a line which
+//! no document has is a fault too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,8 +26,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("quipu create /dev/dax0.0 --size 64G", "it needs a devdax device"),
 ];
 
-/// Lines that would take too long, without their comments, and what runs in their place: the same words with smaller counts, or with
-/// counts in the place of defaults.
+/// Lines that would take too long, without their comments, and what runs in their place: the same words with
+/// smaller counts, or with counts in the place of defaults.
 const INSTEAD: &[(&str, &str)] = &[(
     "cargo run --release -p quipu-cli -- bench ycsb a b c d f --medium file",
     "quipu bench ycsb a b c d f --medium file --records 5k --ops 5k",
@@ -153,7 +154,8 @@ fn run_document(name: &str, text: &str, used: &mut Vec<String>) {
     }
 }
 
-/// Proves that a line for cargo names what there is: a package of the workspace, the folder of one, the repository.
+/// Proves that a line for cargo names what there is: a package of the workspace, the folder of one, the
+/// repository.
 fn check_cargo(line: &str, place: &str) {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[1..] {
@@ -209,7 +211,7 @@ fn a_line_that_runs_instead_has_the_words_of_the_printed_one() {
     }
 }
 
-/// What the README shows of a program's dependency is where the packages are.
+/// The dependency that the README shows is where the packages are.
 #[test]
 fn the_dependency_of_the_readme_is_this_repository() {
     let toml: Vec<Block> = DOCUMENTS

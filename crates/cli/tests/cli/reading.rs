@@ -1,4 +1,5 @@
-//! Commands that only read a pool: they leave it as it is, go on beside each other, and need no leave to write.
+//! Commands that only read a pool: they leave it as it is, go on beside each other, and need no leave to
+//! write.
 
 use crate::disk::in_small_file_system;
 use crate::support::*;

@@ -1,4 +1,4 @@
-//! What the program refuses, how it says so, and that it then leaves everything as it was.
+//! The refusals of the program, their words, and that they leave everything as it was.
 
 use crate::support::*;
 use std::fs;

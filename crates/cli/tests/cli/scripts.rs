@@ -96,8 +96,8 @@ fn the_bytes_of_a_pool_add_up() {
 
         succeed(args(["del"], &pool, ["k0000"]));
         let less = info();
-        // Where the index is in the pool, records that an earlier run superseded are found out while the pool is
-        // in use.
+        // Where the index is in the pool, records that an earlier run superseded are found out while the pool
+        // is in use.
         let more = of(&less, "garbage_bytes") > of(&filled, "garbage_bytes");
         assert!(more && of(&less, "live_bytes") < live || less["garbage_is_known"] == false, "{less}");
         let in_pool =

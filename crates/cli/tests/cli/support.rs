@@ -26,22 +26,22 @@ pub fn quipu_with_input<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, inpu
     child.wait_with_output().unwrap()
 }
 
-/// What a successful run prints, which must be all that it says.
+/// The output of a successful run, which must be all that it says.
 pub fn succeed<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Vec<u8> {
     let output = quipu(args);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{output:?}");
     output.stdout
 }
 
-/// What a successful run prints, as text.
+/// The output of a successful run, as text.
 pub fn text<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> String {
     String::from_utf8(succeed(args)).unwrap()
 }
 
-/// What a successful run prints on a pool that this process has just let go.
+/// The output of a successful run on a pool that this process has just let go.
 ///
-/// Other tests start processes meanwhile. One that has been forked and does not yet run its program has copies of
-/// all open files, and the pool stays locked for the moment that it does.
+/// Other tests start processes meanwhile. One that has been forked and does not yet run its program has
+/// copies of all open files, and the pool stays locked for the moment that it does.
 pub fn succeed_once_free(args: &[String]) -> Vec<u8> {
     let begun = Instant::now();
     loop {
@@ -54,7 +54,7 @@ pub fn succeed_once_free(args: &[String]) -> Vec<u8> {
     }
 }
 
-/// What a run that must end with `code` says on standard error, where all of it must be said.
+/// The words of a run that must end with `code`, all of them on standard error.
 pub fn fail<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, code: i32) -> String {
     let output = quipu(args);
     assert_eq!((output.status.code(), &*output.stdout), (Some(code), &b""[..]), "{output:?}");

@@ -107,10 +107,10 @@ fn mistakes_are_told_with_their_line() {
         assert!(second(line).contains(what), "{line}: {}", second(line));
     }
     let second = |line: &[u8]| read(tsv(&[b"a\tb\n", line].concat())).unwrap_err();
-    assert!(matches!(second(b"\n"), FormError::NoTab { line: 2 }));
-    assert!(matches!(second(b"a\tb\tc\n"), FormError::SecondTab { line: 2 }));
-    assert!(matches!(second(b"a\tb\r\n"), FormError::CarriageReturn { line: 2 }));
-    assert!(matches!(second(b"a\tb"), FormError::Unended { line: 2 }));
+    assert!(matches!(second(b"\n"), FormError::NoTab(2)));
+    assert!(matches!(second(b"a\tb\tc\n"), FormError::SecondTab(2)));
+    assert!(matches!(second(b"a\tb\r\n"), FormError::CarriageReturn(2)));
+    assert!(matches!(second(b"a\tb"), FormError::Unended(2)));
     assert!(matches!(second(b"a\tC:\\path\n"), FormError::Escape { line: 2, column: 5 }));
     assert!(matches!(second(b"a\t\x07\n"), FormError::Control { line: 2, column: 3, found: 7 }));
     let long = vec![b'x'; 200_000];

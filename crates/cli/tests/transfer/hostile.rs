@@ -1,4 +1,4 @@
-//! What must hold of the readers whatever file they are given. Used by a seeded test and by a fuzzer.
+//! The promises of the readers for any file. Used by a seeded test and by a fuzzer.
 
 use quipu_cli::transfer::{
     DebianReader, Form, FormError, JsonlReader, Records, TextReader, TsvReader, Writer, escape, unescape,
@@ -58,7 +58,7 @@ pub fn survive(data: &[u8]) {
     body.extend_from_slice(end.as_bytes());
     let (pairs, error) = text(&body, LONGEST);
     assert!(error.is_some() || pairs.len() == records);
-    // What was understood, of a file with mistakes too, is written as one without.
+    // The understood part of any file is written as a file without mistakes.
     assert_eq!(text(&written(&pairs, Form::Quipu), LONGEST * 4 + 128).0, pairs);
 
     let (stanzas, error) = read(DebianReader::new(data, LONGEST, vec!["k".to_owned()]));

@@ -1,8 +1,10 @@
-//! Log batching as FlatStore has it, without its network and without the stealing of requests: a service thread collects so many
-//! puts and issues them together, so that they become durable under one fence (PACMAN sections 4.1 and 5).
+//! Log batching as FlatStore has it, without its network and without the stealing of requests: a service
+//! thread collects so many puts and issues them together, so that they become durable under one fence (PACMAN
+//! sections 4.1 and 5).
 //!
-//! A put is answered when its batch is durable, and its latency counts from when it came. A get of a key that waits in the batch has
-//! the batch issued first and is answered after it: nobody reads what a crash could take back. Other gets are answered at once.
+//! A put is answered when its batch is durable, and its latency counts from when it came. A get of a key that
+//! waits in the batch has the batch issued first and is answered after it: nobody reads what a crash could
+//! take back. Other gets are answered at once.
 
 use super::drive::{Access, Answer};
 use super::engine::EngineClient;
@@ -11,7 +13,7 @@ use std::time::Instant;
 /// One put in so many is timed: a prime, so that it is now here and now there in its batch.
 const SAMPLE: u32 = 17;
 
-/// A client that puts many at a time, or one.
+/// A client that puts many at a time, or one. All errors are the engine's own.
 pub(super) struct Batched<C> {
     client: C,
     /// Room for a batch; none if each put is one.
@@ -31,11 +33,8 @@ impl<C: EngineClient> Batched<C> {
         Batched { client, pairs, waiting: 0, came: None, waited_ns: None, until_timed: SAMPLE }
     }
 
-    /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. What is left in its place is to
-    /// be written over.
-    ///
-    /// # Errors
-    /// The engine's own.
+    /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. The pair in
+    /// its place is to be written over.
     #[inline(always)]
     pub(super) fn put(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<(), C::Error> {
         if self.pairs.is_empty() {
@@ -57,9 +56,6 @@ impl<C: EngineClient> Batched<C> {
     }
 
     /// Reads a value, behind the puts of its key that wait.
-    ///
-    /// # Errors
-    /// The engine's own.
     #[inline]
     pub(super) fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, C::Error> {
         if self.pairs[..self.waiting].iter().any(|(waiting, _)| waiting == key) {
@@ -68,7 +64,7 @@ impl<C: EngineClient> Batched<C> {
         self.client.get_into(key, out)
     }
 
-    /// What the last call has answered, which was of this kind.
+    /// The answer of the last call, which was of this kind.
     ///
     /// Asked for apart, since what it shares a place with in a `Result` is handed on through memory.
     #[inline(always)]
@@ -80,10 +76,8 @@ impl<C: EngineClient> Batched<C> {
         Answer { access: is_answered.then_some(access), waited_ns: self.waited_ns.take() }
     }
 
-    /// The answer of the last call, with which all that waits is issued. Its own latency would be theirs too then, so it has none.
-    ///
-    /// # Errors
-    /// The engine's own.
+    /// The answer of the last call, with which all that waits is issued. Its own latency would be theirs too
+    /// then, so it has none.
     pub(super) fn finish(&mut self, last: Answer) -> Result<Answer, C::Error> {
         let is_alone = self.waiting == 0;
         self.issue()?;
@@ -92,9 +86,6 @@ impl<C: EngineClient> Batched<C> {
     }
 
     /// Issues what waits.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn issue(&mut self) -> Result<(), C::Error> {
         if self.waiting > 0 {
             self.client.put_many(&self.pairs[..self.waiting])?;
@@ -111,7 +102,7 @@ mod tests {
     use std::cell::RefCell;
     use std::convert::Infallible;
 
-    /// What was asked of an engine, in order.
+    /// The calls on an engine, in order.
     #[derive(Default)]
     struct Log(RefCell<Vec<String>>);
 

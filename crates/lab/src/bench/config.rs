@@ -1,4 +1,4 @@
-//! What a benchmark is asked to do.
+//! The settings of a benchmark.
 
 use super::error::BenchError;
 use super::ops::OpsPhase;
@@ -41,7 +41,7 @@ pub struct Config {
     pub records: u64,
     /// Of these, records that are there before the inserts that `ops` measures.
     pub prefilled: u64,
-    /// What `ops` measures after the inserts, in this order.
+    /// The phases of `ops` after the inserts, in this order.
     pub phases: Vec<OpsPhase>,
     /// Operations of each phase.
     pub operations: u64,
@@ -53,15 +53,17 @@ pub struct Config {
     pub spread: Option<(f64, f64)>,
     /// Whether every key and every value has just that size, for designs that can make use of it.
     pub fixed_sizes: bool,
-    /// Whether memory of medium `dram` has persistence instructions; without them, what they cost can be seen.
+    /// Whether memory of medium `dram` has persistence instructions; without them, what they cost can be
+    /// seen.
     pub persists: bool,
-    /// On the simulator, whether to count the DIMMs that each operation touches, for which every call is looked at.
+    /// On the simulator, whether to count the DIMMs that each operation touches, for which every call is
+    /// looked at.
     pub counts_dimms: bool,
     /// [Settings](quipu::Setting) by name, with their values, each for the designs that have it.
     pub settings: Vec<(String, String)>,
     /// Puts that a thread of `ops` or `util` collects and issues together; 1 for each alone.
     pub batch: usize,
-    /// What all choices follow from.
+    /// The seed of all choices.
     pub seed: u64,
     /// Whether the medium's own limits are measured too, and results given as shares of them.
     pub roofline: bool,
@@ -99,6 +101,15 @@ pub(super) fn setting(setting: &'static str, reason: impl Into<String>) -> Bench
     BenchError::Setting { setting, reason: reason.into() }
 }
 
+/// Refuses the first setting whose fault is there.
+pub(super) fn refuse<const N: usize>(faults: [(bool, &'static str, &str); N]) -> Result<(), BenchError> {
+    let found = faults.into_iter().find(|(is_there, ..)| *is_there);
+    found.map_or(Ok(()), |(_, name, reason)| Err(setting(name, reason)))
+}
+
+/// Why a simulated run has one thread.
+pub(super) const ONE_CLIENT: &str = "must be 1 on the simulator: costs are those of one client";
+
 impl Config {
     /// Checks what every benchmark of designs needs.
     pub(super) fn check(&self) -> Result<(), BenchError> {
@@ -110,7 +121,7 @@ impl Config {
         self.check_run()
     }
 
-    /// What the pool of a design is created and opened with, but for its size.
+    /// The options of a design's pool, except its size.
     ///
     /// # Errors
     /// [`BenchError::Setting`] for a value that a setting does not take.
@@ -148,36 +159,26 @@ impl Config {
 
     /// Checks what a benchmark of any engine needs.
     pub(super) fn check_run(&self) -> Result<(), BenchError> {
-        if self.threads == 0 {
-            return Err(setting("threads", "must be at least 1"));
-        }
-        if !BATCHES.contains(&self.batch) {
-            return Err(setting("batch", format!("must be 1 to {}", BATCHES.end())));
-        }
-        if self.records == 0 || self.operations == 0 {
-            return Err(setting("records and operations", "must be at least 1"));
-        }
-        if self.prefilled >= self.records {
-            return Err(setting("prefilled", "must leave records to be inserted"));
-        }
-        if matches!(self.medium, MediumKind::File | MediumKind::Dax) && self.pool.is_none() {
-            return Err(setting("pool", format!("must name a new file for the medium {}", self.medium)));
-        }
-        if self.medium == MediumKind::Sim {
-            if self.threads > 1 {
-                return Err(setting("threads", "must be 1 on the simulator: costs are those of one client"));
-            }
-            if self.roofline {
-                return Err(setting(
-                    "roofline",
-                    "has no meaning on the simulator, which counts and does not time",
-                ));
-            }
-            if self.pool.is_some() {
-                return Err(setting("pool", "has no meaning on the simulator, which keeps no file"));
-            }
-        }
-        Ok(())
+        let is_simulated = self.medium == MediumKind::Sim;
+        let needs_pool = matches!(self.medium, MediumKind::File | MediumKind::Dax);
+        refuse([
+            (self.threads == 0, "threads", "must be at least 1"),
+            (!BATCHES.contains(&self.batch), "batch", "must be 1 to 1024"),
+            (self.records == 0 || self.operations == 0, "records and operations", "must be at least 1"),
+            (self.prefilled >= self.records, "prefilled", "must leave records to be inserted"),
+            (needs_pool && self.pool.is_none(), "pool", "must name a new file for such a medium"),
+            (is_simulated && self.threads > 1, "threads", ONE_CLIENT),
+            (
+                is_simulated && self.roofline,
+                "roofline",
+                "has no meaning on the simulator, which takes no times",
+            ),
+            (
+                is_simulated && self.pool.is_some(),
+                "pool",
+                "has no meaning on the simulator, which keeps no file",
+            ),
+        ])
     }
 
     /// How a heap of slots stores such records: as slots if they have one size and some fit a page.

@@ -44,7 +44,7 @@ impl DimmMeter {
         result
     }
 
-    /// What there was before a call that is looked at.
+    /// The costs before a call that is looked at.
     pub(super) fn before(&self) -> Cost {
         self.sim.cost()
     }

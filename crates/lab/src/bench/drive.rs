@@ -5,6 +5,7 @@
 use super::cost::DimmMeter;
 use super::error::BenchError;
 use super::progress::Progress;
+use crate::run::on_threads;
 use hdrhistogram::Histogram;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,8 +13,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Calls of a block: what they take is made ready together, and the last one is timed on its own, which comes behind others and not
-/// behind the preparation.
+/// Calls of a block: what they take is made ready together, and the last one is timed on its own, which comes
+/// behind others and not behind the preparation.
 const BLOCK: u64 = 64;
 
 /// Calls between two looks at what the other threads do.
@@ -34,9 +35,9 @@ pub(super) struct Phase<'a> {
     pub(super) operations_per_call: u64,
     /// Calls that each thread makes before the clock starts.
     pub(super) warm_up: u64,
-    /// Who looks at each call on its own, where that is asked for.
+    /// Looks at each call on its own, where that is asked for.
     pub(super) dimms: Option<&'a DimmMeter>,
-    /// Who hears how far it is.
+    /// Hears how far it is.
     pub(super) progress: &'a dyn Progress,
 }
 
@@ -53,10 +54,11 @@ impl<'a> Phase<'a> {
     }
 }
 
-/// What a call did, where a phase does not do the same in all: their latencies are kept apart.
+/// The kind of a call, where a phase has several: their latencies are kept apart.
 ///
-/// A whole word, and so an [`Answer`] is words without a gap. Copies of a gap are narrow and overlap; behind a fence, which holds
-/// stores back, the next load of such bytes waits until it has ended, and with it all that comes after.
+/// A whole word, and so an [`Answer`] is words without a gap. Copies of a gap are narrow and overlap; behind
+/// a fence, which holds stores back, the next load of such bytes waits until it has ended, and with it all
+/// that comes after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Access {
@@ -64,12 +66,13 @@ pub(super) enum Access {
     Get,
 }
 
-/// What a call has answered.
+/// The answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     /// The request that the call was, all of it; nothing if that waits for others.
     pub(super) access: Option<Access>,
-    /// How long a put has waited that came with an earlier call and is answered with this one, in nanoseconds, if it was timed.
+    /// How long a put has waited that came with an earlier call and is answered with this one, in
+    /// nanoseconds, if it was timed.
     pub(super) waited_ns: Option<u64>,
 }
 
@@ -88,15 +91,12 @@ impl From<()> for Answer {
     }
 }
 
-/// What a thread does in a phase.
+/// The calls of a thread in a phase.
 pub(super) trait Caller {
     /// Makes ready what the next calls take, these and no others. It is not timed as a part of one of them.
     fn prepare(&mut self, calls: Range<u64>);
 
     /// Makes the call of this number.
-    ///
-    /// # Errors
-    /// Whatever stops the phase.
     fn call(&mut self, number: u64) -> Result<Answer, BenchError>;
 }
 
@@ -145,7 +145,7 @@ impl Latencies {
     }
 }
 
-/// What a phase showed.
+/// The result of a phase.
 pub(super) struct Outcome {
     pub(super) operations: u64,
     pub(super) seconds: f64,
@@ -195,11 +195,8 @@ struct Share {
 }
 
 /// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the
-/// function it returns, or other [`Caller`], makes the call of a given number. Thread `t` makes a consecutive share of the calls,
-/// in order. What the calls return tells of which kind each was.
-///
-/// # Errors
-/// The first error of any thread; the others then stop.
+/// function it returns, or other [`Caller`], makes the call of a given number. Thread `t` makes a consecutive
+/// share of the calls, in order. The answer of a call tells its kind.
 pub(super) fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError> + Sync,
@@ -212,18 +209,7 @@ where
         // On the caller's own thread: the simulator's runs are bound to it.
         vec![run(phase, 0, &prepare, &barrier, &stop)]
     } else {
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..phase.threads)
-                .map(|thread| {
-                    let (prepare, barrier, stop) = (&prepare, &barrier, &stop);
-                    scope.spawn(move || run(phase, thread, prepare, barrier, stop))
-                })
-                .collect();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
-                .collect()
-        })
+        on_threads(phase.threads, |thread| run(phase, thread, &prepare, &barrier, &stop))
     };
     phase.progress.end();
     collect(phase, shares)
@@ -264,7 +250,7 @@ where
     C: Caller,
 {
     let calls = phase.share(thread);
-    // Whatever happens before the barrier, the thread must come to it: the others wait there.
+    // The thread must come to the barrier in any case: the others wait there.
     let ready = catch_unwind(AssertUnwindSafe(|| {
         let mut caller = prepare(thread)?;
         let warm_up = calls.start..(calls.start + phase.warm_up).min(calls.end);
@@ -304,8 +290,9 @@ fn timed(
     Ok(Share { begin, end: Instant::now(), latencies })
 }
 
-/// Makes these calls, block by block; with somebody who looks at each, each is a block. Out of line, so that warm-up and what is
-/// timed take the same way, and the only place where a phase's calls are made: the compiler then puts them into this loop.
+/// Makes these calls, block by block; with a meter that looks at each, each is a block. Out of line, so that
+/// warm-up and what is timed take the same way, and the only place where a phase's calls are made: the
+/// compiler then puts them into this loop.
 #[inline(never)]
 fn make(
     caller: &mut impl Caller,

@@ -1,9 +1,10 @@
-//! What the benchmarks ask of whatever they measure.
+//! The interface of the engines that the benchmarks measure.
 //!
-//! A figure of our own says little without one of somebody else's from the same run, on the same medium, by the
-//! same hands. So the runner knows engines by three traits: [`Engine`] is a place with settings, [`OpenEngine`]
-//! the engine at work in it, [`EngineClient`] one thread's hands. They are used as type parameters and never as
-//! trait objects: the loop that measures our own store is compiled for it alone, as if there were no other.
+//! A figure of our own says little without one of somebody else's from the same run, on the same medium, by
+//! the same hands. So the runner knows engines by three traits: [`Engine`] is a place with settings,
+//! [`OpenEngine`] the engine at work in it, [`EngineClient`] one thread's hands. They are used as type
+//! parameters and never as trait objects: the loop that measures our own store is compiled for it alone, as
+//! if there were no other.
 //!
 //! An open engine is shared by all threads; a client stays on its own. Dropping the open engine closes it.
 
@@ -21,7 +22,7 @@ pub trait Engine: Sync {
     /// Its name in results: who it is and, where that is a choice, what its acknowledgement promises.
     fn name(&self) -> &str;
 
-    /// Makes the engine anew, with room for `records`. What is in the way is an error and is left alone.
+    /// Makes the engine anew, with room for `records`. An existing file is an error and is left alone.
     ///
     /// # Errors
     /// [`BenchError`] if the place is taken, or the engine does not start.
@@ -47,13 +48,13 @@ pub trait OpenEngine: Sync {
     /// A client, for one thread.
     fn client(&self) -> Self::Client;
 
-    /// Records present, where the engine can say it exactly. Asked for outside of what is timed.
+    /// Records present, where the engine can say it exactly. Asked for while no clock runs.
     fn records(&self) -> Option<u64>;
 
     /// Bytes that the engine holds on the medium.
     fn pool_bytes(&self) -> u64;
 
-    /// Sizes and counts of a store of our own, for who measures its compaction. Asked for outside of what is timed.
+    /// Sizes and counts of a store of our own, to measure its compaction. Asked for while no clock runs.
     fn stats(&self) -> Option<Stats> {
         None
     }
@@ -69,36 +70,26 @@ pub trait OpenEngine: Sync {
     }
 }
 
-/// One thread's access to an open engine. Every write is acknowledged by its return.
+/// One thread's access to an open engine. Every write is acknowledged by its return. All errors are the
+/// engine's own.
 pub trait EngineClient {
     /// Why an operation was refused.
     type Error: Error + Send + Sync + 'static;
 
     /// Puts a value, over the old one if there is one.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Self::Error>;
 
-    /// Puts many pairs, all acknowledged by its return. Here, one after another: for engines that have nothing better.
-    ///
-    /// # Errors
-    /// The engine's own.
+    /// Puts many pairs, all acknowledged by its return. Here, one after another: for engines that have
+    /// nothing better.
     fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Self::Error> {
         pairs.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
     /// Replaces the content of `out` by the value of `key`, and tells whether there is one.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Self::Error>;
 
     /// Reads many keys, and calls `each` with the position and value of every one. Here, one after another:
     /// for engines that have nothing better.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn get_many(
         &mut self,
         keys: &[Vec<u8>],
@@ -112,11 +103,8 @@ pub trait EngineClient {
         Ok(())
     }
 
-    /// Calls `each` with up to so many keys and values in the order of the keys, from `from` on, and tells with how many. Here, with
-    /// none: for engines without an order, of which it is not asked.
-    ///
-    /// # Errors
-    /// The engine's own.
+    /// Calls `each` with up to so many keys and values in the order of the keys, from `from` on, and tells
+    /// with how many. Here, with none: for engines without an order, of which it is not asked.
     fn scan(
         &mut self,
         from: &[u8],
@@ -127,11 +115,8 @@ pub trait EngineClient {
         Ok(0)
     }
 
-    /// Changes eight bytes of a value, `at` bytes into it, and tells what stood there. Here, by writing the value anew: for
-    /// engines that change nothing in place.
-    ///
-    /// # Errors
-    /// The engine's own.
+    /// Changes eight bytes of a value, `at` bytes into it, and tells what stood there. Here, by writing the
+    /// value anew: for engines that change nothing in place.
     fn update_in_place(
         &mut self,
         key: &[u8],
@@ -152,15 +137,10 @@ pub trait EngineClient {
     }
 
     /// Deletes `key`, whether it is there or not.
-    ///
-    /// # Errors
-    /// The engine's own.
     fn delete(&mut self, key: &[u8]) -> Result<(), Self::Error>;
 
-    /// Deletes `key`, and tells whether it was there. Here, by looking first: for engines whose deletes are blind.
-    ///
-    /// # Errors
-    /// The engine's own.
+    /// Deletes `key`, and tells whether it was there. Here, by looking first: for engines whose deletes are
+    /// blind.
     fn remove(&mut self, key: &[u8]) -> Result<bool, Self::Error> {
         let found = self.get_into(key, &mut Vec::new())?;
         if found {

@@ -32,89 +32,20 @@ pub enum BenchError {
     Store {
         /// The design, or the name of another engine.
         design: String,
-        /// What was being done.
+        /// The phase.
         phase: String,
         /// The store's answer; of our own store, a [`quipu::Error`].
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A read returned other bytes than were written: a fault of the store.
-    #[error(
-        "design {design}, {phase}: the value of record {record} is wrong: {source}; keep the pool and report this"
-    )]
-    WrongValue {
+    /// The store answered wrongly.
+    #[error("design {design}, {phase}: {fault}; keep the pool and report this")]
+    Fault {
         /// The design, or the name of another engine.
         design: String,
-        /// What was being done.
+        /// The phase.
         phase: String,
-        /// The record's number.
-        record: u64,
-        /// What is wrong.
-        source: Mismatch,
-    },
-    /// An acknowledged record is not found: a fault of the store.
-    #[error(
-        "design {design}, {phase}: record {record} was stored and is not found; keep the pool and report this"
-    )]
-    Missing {
-        /// The design, or the name of another engine.
-        design: String,
-        /// What was being done.
-        phase: String,
-        /// The record's number.
-        record: u64,
-    },
-    /// A deleted record is found: a fault of the store.
-    #[error(
-        "design {design}, {phase}: record {record} was deleted and is found; keep the pool and report this"
-    )]
-    Undead {
-        /// The design, or the name of another engine.
-        design: String,
-        /// What was being done.
-        phase: String,
-        /// The record's number.
-        record: u64,
-    },
-    /// A record has a value that was overwritten: a fault of the store.
-    #[error(
-        "design {design}, {phase}: record {record} has its value number {found}, and {expected} was stored last; keep \
-         the pool and report this"
-    )]
-    Stale {
-        /// The design, or the name of another engine.
-        design: String,
-        /// What was being done.
-        phase: String,
-        /// The record's number.
-        record: u64,
-        /// Number of the value that was found.
-        found: u64,
-        /// Number of the last value written.
-        expected: u64,
-    },
-    /// A scan gave a record that comes before the one that it gave last: a fault of the store.
-    #[error(
-        "design {design}, {phase}: record {record} came out of the order of keys; keep the pool and report this"
-    )]
-    Disorder {
-        /// The design, or the name of another engine.
-        design: String,
-        /// What was being done.
-        phase: String,
-        /// The record's number.
-        record: u64,
-    },
-    /// The store holds another number of records than it acknowledged: a fault of the store.
-    #[error("design {design}, {phase}: {found} records instead of {expected}; keep the pool and report this")]
-    Count {
-        /// The design, or the name of another engine.
-        design: String,
-        /// What was being done.
-        phase: String,
-        /// Records that the store counts.
-        found: u64,
-        /// Records that it acknowledged.
-        expected: u64,
+        /// The wrong answer.
+        fault: Fault,
     },
     /// The medium failed outside of the store.
     #[error(transparent)]
@@ -132,7 +63,48 @@ pub enum BenchError {
     Stopped,
 }
 
+/// A wrong answer of a store; records are known by their numbers.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// A read returned other bytes than were written.
+    #[error("the value of record {0} is wrong: {1}")]
+    WrongValue(u64, Mismatch),
+    /// An acknowledged record is not found.
+    #[error("record {0} was stored and is not found")]
+    Missing(u64),
+    /// A deleted record is found.
+    #[error("record {0} was deleted and is found")]
+    Undead(u64),
+    /// A record has a value that was overwritten.
+    #[error("record {record} has its value number {found}, and {expected} was stored last")]
+    Stale {
+        /// The record.
+        record: u64,
+        /// Number of the value that was found.
+        found: u64,
+        /// Number of the last value written.
+        expected: u64,
+    },
+    /// A scan gave a record that comes before the one that it gave last.
+    #[error("record {0} came out of the order of keys")]
+    Disorder(u64),
+    /// The store holds another number of records than it acknowledged.
+    #[error("{found} records instead of {expected}")]
+    Count {
+        /// Records that the store counts.
+        found: u64,
+        /// Records that it acknowledged.
+        expected: u64,
+    },
+}
+
 impl BenchError {
+    /// A wrong answer of `engine`, with what was being done.
+    #[cold]
+    pub(super) fn fault(engine: &str, phase: &str, fault: Fault) -> BenchError {
+        BenchError::Fault { design: engine.to_owned(), phase: phase.to_owned(), fault }
+    }
+
     /// Makes the answers of `engine` this error, with what was being done.
     pub fn refused<E>(engine: &str, phase: &str) -> impl Fn(E) -> BenchError + use<E>
     where

@@ -10,7 +10,7 @@ use super::alloc;
 use quipu::MediumKind;
 use std::fs;
 
-/// What had been taken at some moment.
+/// The DRAM taken at some moment.
 #[derive(Clone, Copy)]
 pub(super) struct Memory {
     counted: Option<u64>,
@@ -21,12 +21,12 @@ pub(super) struct Memory {
 const TOLERATED: u64 = 4 << 20;
 
 impl Memory {
-    /// What is taken now.
+    /// The DRAM taken now.
     pub(super) fn now() -> Memory {
         Memory { counted: alloc::live_bytes(), resident: resident() }
     }
 
-    /// What is taken now, unless the medium is simulated: the simulator's images would pass for the store's
+    /// The DRAM taken now, unless the medium is simulated: the simulator's images would pass for the store's
     /// memory.
     pub(super) fn baseline(medium: MediumKind) -> Option<Memory> {
         (medium != MediumKind::Sim).then(Memory::now)

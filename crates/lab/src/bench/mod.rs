@@ -15,11 +15,11 @@
 //! [`Engine`] and its companions, so that another engine can stand in its place: [`ops_of`], [`ycsb_of`].
 //!
 //! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations
-//! between the first begin and the last end, so a slow thread is not averaged away. One call in 64 is
-//! timed on its own for the latencies, which costs two looks at a clock, of 20 to 30 ns each, one of which is in the
-//! latency. Pools are created and touched, clients opened and caches warmed before the clock starts; making keys
-//! and values and checking values is inside, because users do both. Where a call is one operation of [`ops`], they are made
-//! a block of calls ahead.
+//! between the first begin and the last end, so a slow thread is not averaged away. One call in 64 is timed
+//! on its own for the latencies, which costs two looks at a clock, of 20 to 30 ns each, one of which is in
+//! the latency. Pools are created and touched, clients opened and caches warmed before the clock starts;
+//! making keys and values and checking values is inside, because users do both. Where a call is one operation
+//! of [`ops`], they are made a block of calls ahead.
 
 mod ahead;
 pub mod alloc;
@@ -49,7 +49,7 @@ mod ycsb;
 
 pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
-pub use error::BenchError;
+pub use error::{BenchError, Fault};
 pub use ops::{OpsPhase, ops, ops_of};
 pub use patterns::{Pattern, patterns};
 pub use plot::plot;

@@ -1,23 +1,24 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
-//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in every index. insert
-//! puts all records; get, get_many, scan (where keys have an order), update, read_modify_write and, where there is such a thing,
-//! update_in_place choose uniformly; delete (which does not look) and remove (which tells whether the record was there) share a random order and meet each record at most
-//! once. Every value read is checked for its key, its wholeness and its version; after the deletes a sample is read again,
-//! where the deleted must be absent and the others present.
+//! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in
+//! every index. insert puts all records; get, get_many, scan (where keys have an order), update,
+//! read_modify_write and, where there is such a thing, update_in_place choose uniformly; delete (which does
+//! not look) and remove (which tells whether the record was there) share a random order and meet each record
+//! at most once. Every value read is checked for its key, its wholeness and its version; after the deletes a
+//! sample is read again, where the deleted must be absent and the others present.
 
 use super::ahead::{Ahead, Request};
 use super::batched::Batched;
 use super::config::Config;
 use super::drive::{Access, Caller, Phase, drive};
 use super::engine::{Engine, EngineClient, OpenEngine};
-use super::error::BenchError;
+use super::error::{BenchError, Fault};
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
 use super::scan::{Scan, last_key};
-use super::session::{Bounds, REREAD, Session, WARM_UP};
+use super::session::{Bounds, REREAD, Session, WARM_UP, in_new_place};
 use super::target::{Target, room};
 use crate::workload::{KeyShape, Permutation, mix};
 use rand::rngs::SmallRng;
@@ -31,14 +32,15 @@ const BATCH: usize = 32;
 const SCAN: RangeInclusive<u64> = 1..=100;
 const SCANNED: f64 = 50.5;
 
-/// What `ops` measures once the records are there.
+/// A phase of `ops` after the inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpsPhase {
     /// One record, copied out.
     Get,
     /// Batches of 32.
     GetMany,
-    /// From a record on, 1 to 100 in the order of keys, where the design has one. One for 50 operations of other phases.
+    /// From a record on, 1 to 100 in the order of keys, where the design has one. One for 50 operations of
+    /// other phases.
     Scan,
     /// A whole new value over the old one, which is not looked at.
     Update,
@@ -53,7 +55,7 @@ pub enum OpsPhase {
 }
 
 impl OpsPhase {
-    /// What is measured unless something else is asked for.
+    /// The phases unless others are asked for.
     pub const DEFAULT: [OpsPhase; 7] = [
         OpsPhase::Get,
         OpsPhase::GetMany,
@@ -68,11 +70,8 @@ impl OpsPhase {
 /// Version of values that the update phase writes; the load writes version 0.
 const UPDATED: u64 = 1;
 
-/// Runs insert, and the phases that the settings name after it, on each design, and hands over a row for each when they are
-/// complete.
-///
-/// # Errors
-/// [`BenchError`] if a setting is impossible, if the store refuses something, or if it answers wrongly.
+/// Runs insert, and the phases that the settings name after it, on each design, and hands over a row for each
+/// when they are complete.
 pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     config.check()?;
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
@@ -87,11 +86,8 @@ pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(
     Ok(())
 }
 
-/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something to
-/// measure them with.
-///
-/// # Errors
-/// As for [`ops`].
+/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something
+/// to measure them with.
 pub fn ops_of<E: Engine>(
     config: &Config,
     engine: &E,
@@ -102,12 +98,9 @@ pub fn ops_of<E: Engine>(
     config.check_run()?;
     let (keys, values) = (config.keys()?, config.values()?);
     let before = Memory::baseline(config.medium);
-    let opened = engine.create(config.records)?;
     let session = Session { config, progress, target: engine, values, newest: UPDATED, before };
-    let rows = Run { session, keys, opened: &opened }.all(roofline);
-    drop(opened);
-    engine.remove()?;
-    rows?.into_iter().for_each(sink);
+    let all = |opened| Run { session, keys, opened: &opened }.all(roofline);
+    in_new_place(engine, config.records, all)?.into_iter().for_each(sink);
     Ok(())
 }
 
@@ -180,6 +173,20 @@ impl<'a, E: Engine> Run<'a, E> {
         SmallRng::seed_from_u64(mix(mix(self.session.config.seed).wrapping_add(phase << 32 | thread as u64)))
     }
 
+    /// A phase of single operations, warmed up.
+    fn warmed<'p>(&'p self, name: &'p str) -> Phase<'p> {
+        self.session.warmed(self.session.phase(name, self.operations()))
+    }
+
+    /// Runs a phase that leaves all records there.
+    fn measured<C: Caller>(
+        &self,
+        phase: &Phase<'_>,
+        prepare: impl Fn(usize) -> Result<C, BenchError> + Sync,
+    ) -> Result<Row, BenchError> {
+        self.session.measure(self.opened, phase, || self.records(), prepare)
+    }
+
     fn insert(&self) -> Result<Row, BenchError> {
         const NAME: &str = "insert";
         let session = &self.session;
@@ -189,17 +196,14 @@ impl<'a, E: Engine> Run<'a, E> {
             drive(&phase, |thread| Ok(self.writer(NAME, &phase, thread, 0, |number| number)))?;
         }
         let phase = session.phase(NAME, self.records() - prefilled);
-        let row = session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| Ok(self.writer(NAME, &phase, thread, 0, move |number| prefilled + number)),
-        )?;
+        let row = self.measured(&phase, |thread| {
+            Ok(self.writer(NAME, &phase, thread, 0, move |number| prefilled + number))
+        })?;
         session.verify_count(NAME, self.opened, self.records())?;
         Ok(session.batched(row))
     }
 
-    /// What a thread does to put this version of the records that its calls are about, in batches if that was asked for.
+    /// The calls of a thread that put this version of their records, in batches if that was asked for.
     fn writer<'r>(
         &'r self,
         name: &'r str,
@@ -239,29 +243,18 @@ impl<'a, E: Engine> Run<'a, E> {
         self.keys_of(move |_| random.random_range(0..self.records()))
     }
 
-    /// That a record is not there that must be.
-    #[cold]
-    fn missing(&self, phase: &str, record: u64) -> BenchError {
-        BenchError::Missing { design: self.session.design().to_owned(), phase: phase.to_owned(), record }
-    }
-
     fn get(&self) -> Result<Row, BenchError> {
         const NAME: &str = "get";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let (mut client, mut value) = (self.opened.client(), self.value());
-                let refused = session.refused(NAME);
-                Ok(Ahead::new(self.random_keys(1, thread), move |_, Request { record, pair }| {
-                    let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
-                    session.verify(NAME, *record, found.then_some(&value))
-                }))
-            },
-        )
+        let phase = self.warmed(NAME);
+        self.measured(&phase, |thread| {
+            let (mut client, mut value) = (self.opened.client(), self.value());
+            let refused = session.refused(NAME);
+            Ok(Ahead::new(self.random_keys(1, thread), move |_, Request { record, pair }| {
+                let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
+                session.verify(NAME, *record, found.then_some(&value))
+            }))
+        })
     }
 
     fn get_many(&self) -> Result<Row, BenchError> {
@@ -269,36 +262,30 @@ impl<'a, E: Engine> Run<'a, E> {
         let session = &self.session;
         let phase = session.warmed(session.phase(NAME, self.operations().div_ceil(BATCH as u64)));
         let phase = Phase { operations_per_call: BATCH as u64, ..phase };
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let mut client = self.opened.client();
-                let mut random = self.random(2, thread);
-                let (mut keys, mut value) = (vec![self.key(); BATCH], self.value());
-                Ok(move |_| {
-                    let mut records = [0; BATCH];
-                    for (record, key) in records.iter_mut().zip(&mut keys) {
-                        *record = random.random_range(0..self.records());
-                        self.keys.fill(*record, key);
+        self.measured(&phase, |thread| {
+            let mut client = self.opened.client();
+            let mut random = self.random(2, thread);
+            let (mut keys, mut value) = (vec![self.key(); BATCH], self.value());
+            Ok(move |_| {
+                let mut records = [0; BATCH];
+                for (record, key) in records.iter_mut().zip(&mut keys) {
+                    *record = random.random_range(0..self.records());
+                    self.keys.fill(*record, key);
+                }
+                let mut verdict = Ok(());
+                let each = |position: usize, found: Option<&[u8]>| {
+                    // Copied out, as get does, so that the two do the same work.
+                    value.clear();
+                    value.extend_from_slice(found.unwrap_or(&[]));
+                    let result = session.verify(NAME, records[position], found.is_some().then_some(&value));
+                    if result.is_err() {
+                        verdict = result;
                     }
-                    let mut verdict = Ok(());
-                    let each = |position: usize, found: Option<&[u8]>| {
-                        // Copied out, as get does, so that the two do the same work.
-                        value.clear();
-                        value.extend_from_slice(found.unwrap_or(&[]));
-                        let result =
-                            session.verify(NAME, records[position], found.is_some().then_some(&value));
-                        if result.is_err() {
-                            verdict = result;
-                        }
-                    };
-                    client.get_many(&keys, each).map_err(session.refused(NAME))?;
-                    verdict
-                })
-            },
-        )
+                };
+                client.get_many(&keys, each).map_err(session.refused(NAME))?;
+                verdict
+            })
+        })
     }
 
     fn scan(&self) -> Result<Row, BenchError> {
@@ -306,20 +293,15 @@ impl<'a, E: Engine> Run<'a, E> {
         let session = &self.session;
         let phase = session.warmed(session.phase(NAME, self.operations().div_ceil(SCANNED as u64)));
         let last = last_key(self.keys, self.records());
-        let row = session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let mut client = self.opened.client();
-                let mut random = self.random(6, thread);
-                let mut scan = Scan::new(session, NAME, self.keys, &last);
-                Ok(move |_| {
-                    let record = random.random_range(0..self.records());
-                    scan.run(&mut client, record, random.random_range(SCAN))
-                })
-            },
-        )?;
+        let row = self.measured(&phase, |thread| {
+            let mut client = self.opened.client();
+            let mut random = self.random(6, thread);
+            let mut scan = Scan::new(session, NAME, self.keys, &last);
+            Ok(move |_| {
+                let record = random.random_range(0..self.records());
+                scan.run(&mut client, record, random.random_range(SCAN))
+            })
+        })?;
         Scan::new(session, NAME, self.keys, &last).all(self.opened, self.records())?;
         Ok(row)
     }
@@ -327,17 +309,12 @@ impl<'a, E: Engine> Run<'a, E> {
     fn update(&self) -> Result<Row, BenchError> {
         const NAME: &str = "update";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
-        let row = session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let mut random = self.random(3, thread);
-                let record = move |_| random.random_range(0..self.records());
-                Ok(self.writer(NAME, &phase, thread, UPDATED, record))
-            },
-        )?;
+        let phase = self.warmed(NAME);
+        let row = self.measured(&phase, |thread| {
+            let mut random = self.random(3, thread);
+            let record = move |_| random.random_range(0..self.records());
+            Ok(self.writer(NAME, &phase, thread, UPDATED, record))
+        })?;
         Ok(session.batched(row))
     }
 
@@ -345,29 +322,25 @@ impl<'a, E: Engine> Run<'a, E> {
     fn read_modify_write(&self) -> Result<Row, BenchError> {
         const NAME: &str = "read_modify_write";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let (mut client, mut old) = (self.opened.client(), self.value());
-                let mut random = self.random(5, thread);
-                let fill = move |_, request: &mut Request| {
-                    request.record = random.random_range(0..self.records());
-                    self.keys.fill(request.record, &mut request.pair.0);
-                    session.values.fill(request.record, UPDATED, &mut request.pair.1);
-                };
-                Ok(Ahead::new(fill, move |_, Request { record, pair: (key, value) }| {
-                    let found = client.get_into(key, &mut old).map_err(session.refused(NAME))?;
-                    session.verify(NAME, *record, found.then_some(&old))?;
-                    client.put(key, value).map_err(session.refused(NAME))
-                }))
-            },
-        )
+        let phase = self.warmed(NAME);
+        self.measured(&phase, |thread| {
+            let (mut client, mut old) = (self.opened.client(), self.value());
+            let mut random = self.random(5, thread);
+            let fill = move |_, request: &mut Request| {
+                request.record = random.random_range(0..self.records());
+                self.keys.fill(request.record, &mut request.pair.0);
+                session.values.fill(request.record, UPDATED, &mut request.pair.1);
+            };
+            Ok(Ahead::new(fill, move |_, Request { record, pair: (key, value) }| {
+                let found = client.get_into(key, &mut old).map_err(session.refused(NAME))?;
+                session.verify(NAME, *record, found.then_some(&old))?;
+                client.put(key, value).map_err(session.refused(NAME))
+            }))
+        })
     }
 
-    /// The first eight bytes of a value that can be changed in place: slots begin at multiples of eight, with their keys.
+    /// The first eight bytes of a value that can be changed in place: slots begin at multiples of eight, with
+    /// their keys.
     fn first_word(&self) -> usize {
         self.keys.length().next_multiple_of(8) - self.keys.length()
     }
@@ -380,20 +353,15 @@ impl<'a, E: Engine> Run<'a, E> {
     fn update_in_place(&self) -> Result<Row, BenchError> {
         const NAME: &str = "update_in_place";
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations()));
+        let phase = self.warmed(NAME);
         let at = self.first_word();
-        session.measure(
-            self.opened,
-            &phase,
-            || self.records(),
-            |thread| {
-                let (mut client, refused) = (self.opened.client(), session.refused(NAME));
-                Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
-                    let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
-                    found.map(drop).ok_or_else(|| self.missing(NAME, *record))
-                }))
-            },
-        )
+        self.measured(&phase, |thread| {
+            let (mut client, refused) = (self.opened.client(), session.refused(NAME));
+            Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
+                let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
+                found.map(drop).ok_or_else(|| session.fault(NAME, Fault::Missing(*record)))
+            }))
+        })
     }
 
     /// Records that delete and remove take away together.
@@ -446,7 +414,7 @@ impl<'a, E: Engine> Run<'a, E> {
                 let keys = self.keys_of(move |position| order.at(deleted + position));
                 Ok(Ahead::new(keys, move |_, Request { record, pair }| {
                     let was_there = client.remove(&pair.0).map_err(&refused)?;
-                    if was_there { Ok(()) } else { Err(self.missing(NAME, *record)) }
+                    if was_there { Ok(()) } else { Err(session.fault(NAME, Fault::Missing(*record))) }
                 }))
             },
         )?;
@@ -469,11 +437,7 @@ impl<'a, E: Engine> Run<'a, E> {
             if position >= deletes {
                 session.verify(NAME, record, found.then_some(&value))?;
             } else if found {
-                return Err(BenchError::Undead {
-                    design: session.design().to_owned(),
-                    phase: NAME.to_owned(),
-                    record,
-                });
+                return Err(session.fault(NAME, Fault::Undead(record)));
             }
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! Writes by themselves, without a store: what the medium makes of the order in which they come.
 //!
-//! Papers argue from such figures before they show a store (figure 1 of Viper, VLDB'21). Each write is made durable before
-//! the next: ordinary stores, write-back of the lines, a fence. On a real medium every thread is a writer, and the time of a
-//! write is what counts. The simulator has no time, but it knows DIMMs: there a round of writes stands for writers at the
-//! same moment, and is asked how many of them were at one DIMM.
+//! Papers argue from such figures before they show a store (figure 1 of Viper, VLDB'21). Each write is made
+//! durable before the next: ordinary stores, write-back of the lines, a fence. On a real medium every thread
+//! is a writer, and the time of a write is what counts. The simulator has no time, but it knows DIMMs: there
+//! a round of writes stands for writers at the same moment, and is asked how many of them were at one DIMM.
 
 use super::config::{Config, setting};
 use super::cost::{DimmMeter, Meter};
@@ -43,7 +43,8 @@ pub enum Pattern {
     OwnLogs,
     /// Lines anywhere.
     Random,
-    /// Four KiB, one behind the other and each durable as a whole, so many bytes behind the boundary of a page.
+    /// Four KiB, one behind the other and each durable as a whole, so many bytes behind the boundary of a
+    /// page.
     Pages(u64),
 }
 
@@ -60,10 +61,8 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Makes as many writes in each pattern as the settings have operations (of pages a sixteenth), and hands over a row for each.
-///
-/// # Errors
-/// [`BenchError`] if the settings are impossible or the memory is not to be had.
+/// Makes as many writes in each pattern as the settings have operations (of pages a sixteenth), and hands
+/// over a row for each.
 pub fn patterns(
     config: &Config,
     patterns: &[Pattern],
@@ -99,14 +98,7 @@ impl Run<'_> {
         let config = self.config;
         let each = if matches!(self.pattern, Pattern::Pages(_)) { PAGES_ARE_DEARER } else { 1 };
         let calls = (config.operations / each).max(self.writers as u64);
-        let row = Row {
-            design: "medium".to_owned(),
-            phase: stage.clone(),
-            medium: config.medium.to_string(),
-            threads: config.threads,
-            records: config.records,
-            ..Row::default()
-        };
+        let row = Row::of("medium", &stage, config);
         let meter = Meter::start(self.region.simulator());
         let phase = Phase::new(&stage, config.threads, calls, progress);
         let Some(sim) = self.region.simulator() else {

@@ -1,8 +1,9 @@
 //! Reads and writes beside reclamation: what it costs those who work on.
 //!
-//! A store is loaded and a third of its records deleted, at random, so that every block or segment has holes. Then reads (and,
-//! on another store, inserts of new records) are measured twice: alone, and while one more thread reclaims all that has
-//! holes (section 5.3.8 of Viper, VLDB'21). On the simulator, which runs one thread, only reclamation itself is counted.
+//! A store is loaded and a third of its records deleted, at random, so that every block or segment has holes.
+//! Then reads (and, on another store, inserts of new records) are measured twice: alone, and while one more
+//! thread reclaims all that has holes (section 5.3.8 of Viper, VLDB'21). On the simulator, which runs one
+//! thread, only reclamation itself is counted.
 
 use super::config::Config;
 use super::cost::Meter;
@@ -12,7 +13,7 @@ use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
-use super::session::Session;
+use super::session::{Session, in_new_place};
 use super::target::{Opened, Target, room};
 use crate::workload::{KeyShape, Permutation, mix};
 use quipu::MediumKind;
@@ -23,11 +24,8 @@ use std::time::Instant;
 /// One record in so many is deleted.
 const DELETED: u64 = 3;
 
-/// Measures gets and inserts of each design, alone and beside reclamation, and hands over a row for each and for reclamation
-/// itself, of which an operation is a block, or segment, that became free.
-///
-/// # Errors
-/// As for [`ops`](super::ops()).
+/// Measures gets and inserts of each design, alone and beside reclamation, and hands over a row for each and
+/// for reclamation itself, of which an operation is a block, or segment, that became free.
 pub fn reclaim(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     // No cleaner may begin before it is asked.
     let config = &Config { cleaner: false, ..config.clone() };
@@ -43,18 +41,15 @@ pub fn reclaim(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Resu
             let writes = config.records + 2 * config.operations;
             let target = Target::new(config, design, room(config, writes, config.records / DELETED))?;
             let before = Memory::baseline(config.medium);
-            let opened = target.create(config.records)?;
             let session = Session { config, progress, target: &target, values, newest: 0, before };
-            let rows = Run { session, keys, opened: &opened }.all(work);
-            drop(opened);
-            target.remove()?;
-            rows?.into_iter().for_each(&mut *sink);
+            let all = |opened| Run { session, keys, opened: &opened }.all(work);
+            in_new_place(&target, config.records, all)?.into_iter().for_each(&mut *sink);
         }
     }
     Ok(())
 }
 
-/// What is done beside reclamation.
+/// The work beside reclamation.
 #[derive(Clone, Copy)]
 enum Work {
     Gets,
@@ -102,7 +97,9 @@ impl Run<'_> {
     /// Puts all records, and deletes a third.
     fn load(&self) -> Result<(), BenchError> {
         let session = &self.session;
-        drive(&session.phase("load", self.records()), |_| Ok(self.inserter("load", 0)))?;
+        drive(&session.phase("load", self.records()), |_| {
+            Ok(session.loader(self.opened, self.keys, "load", 0))
+        })?;
         let (order, deleted) = self.order();
         drive(&session.phase("deleting", deleted), |_| {
             let (mut client, mut key) = (self.opened.client(), Vec::new());
@@ -114,27 +111,13 @@ impl Run<'_> {
         session.verify_count("deleting", self.opened, self.left())
     }
 
-    fn inserter<'r>(
-        &'r self,
-        name: &'r str,
-        first: u64,
-    ) -> impl FnMut(u64) -> Result<(), BenchError> + use<'r> {
-        let mut client = self.opened.client();
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        move |number| {
-            let record = first + number;
-            self.keys.fill(record, &mut key);
-            self.session.values.fill(record, 0, &mut value);
-            client.put(&key, &value).map_err(self.session.refused(name))
-        }
-    }
-
     /// New records, from the `earlier`th that is new.
     fn inserts(&self, name: &str, earlier: u64) -> Result<Row, BenchError> {
         let (session, first) = (&self.session, self.records() + earlier);
         let phase = session.phase(name, session.config.operations);
         let left = self.left() + earlier + session.config.operations;
-        let row = session.measure(self.opened, &phase, || left, |_| Ok(self.inserter(name, first)))?;
+        let loader = |_| Ok(session.loader(self.opened, self.keys, name, first));
+        let row = session.measure(self.opened, &phase, || left, loader)?;
         session.verify_count(name, self.opened, left)?;
         Ok(row)
     }

@@ -12,16 +12,13 @@ use super::error::BenchError;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
-use super::session::{REREAD, Session};
+use super::session::{REREAD, Session, in_new_place};
 use super::target::{Opened, Target, room};
 use crate::workload::{KeyShape, Permutation};
 use std::time::Instant;
 
 /// Loads each design, drops it without closing and reopens it (row `recovery`), then closes and reopens it
 /// (row `reopen`). An operation is a record; `threads` recover.
-///
-/// # Errors
-/// As for [`ops`](super::ops()).
 pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     config.check()?;
     if config.roofline {
@@ -32,10 +29,8 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
     for &design in &config.designs {
         let target = Target::new(config, design, room(config, config.records, 0))?;
         let session = Session { config, progress, target: &target, values, newest: 0, before: None };
-        let opened = target.create(config.records)?;
-        let rows = run(&session, keys, opened);
-        target.remove()?;
-        rows?.into_iter().for_each(&mut *sink);
+        let rows = in_new_place(&target, config.records, |opened| run(&session, keys, opened))?;
+        rows.into_iter().for_each(&mut *sink);
     }
     Ok(())
 }
@@ -52,15 +47,7 @@ fn run(session: &Session<'_, Target>, keys: KeyShape, opened: Opened) -> Result<
 
 fn load(session: &Session<'_, Target>, keys: KeyShape, opened: &Opened) -> Result<(), BenchError> {
     const NAME: &str = "load";
-    drive(&session.phase(NAME, session.config.records), |_| {
-        let mut client = opened.client();
-        let (mut key, mut value) = (vec![0; keys.length()], vec![0; session.values.length()]);
-        Ok(move |record| {
-            keys.fill(record, &mut key);
-            session.values.fill(record, 0, &mut value);
-            client.put(&key, &value).map_err(session.refused(NAME))
-        })
-    })?;
+    drive(&session.phase(NAME, session.config.records), |_| Ok(session.loader(opened, keys, NAME, 0)))?;
     session.verify_count(NAME, opened, session.config.records)
 }
 

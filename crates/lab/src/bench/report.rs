@@ -1,14 +1,17 @@
 //! One result: the row that scripts read as JSON and people as a line of a table.
 
+use super::config::Config;
 use super::drive::Outcome;
 use super::memory::Memory;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 /// Takes the rows of a run as they come.
 pub type Sink<'a> = &'a mut dyn FnMut(Row);
 
-/// What one phase of one design showed. Serialises to the names that scripts rely on; what was not measured
-/// is left out.
+/// The result of one phase of one design. Serialises to the names that scripts rely on; a value that was not
+/// measured is left out.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     /// The design.
@@ -23,71 +26,52 @@ pub struct Row {
     /// Threads at work.
     pub threads: usize,
     /// Puts that each thread has issued together, if not each alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
     /// Records in the store when the phase began, or loaded by it.
     pub records: u64,
     /// Operations done; a batch counts as many as it has keys.
     pub ops: u64,
     /// From the first thread's begin to the last one's end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Million operations a second, of all threads together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mops: Option<f64>,
     /// Median time of a call (for batches: of the batch).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<u64>,
     /// Time that 99 % of the calls stay within.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
     /// Time that 99.9 % of the calls stay within.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<u64>,
     /// DRAM that the store holds at the end of the phase.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dram_bytes_per_record: Option<f64>,
     /// Bytes of the heap's segments in use at the end of the phase.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pm_bytes_per_record: Option<f64>,
     /// Share of the medium's limit for this kind of operation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub roofline: Option<f64>,
     /// Puts of an operation that returned because another one had overwritten them, if there were any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub eliminated_per_op: Option<f64>,
     /// Fences of an operation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fences_per_op: Option<f64>,
     /// Lines that an operation makes durable, by either route.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_flushed_per_op: Option<f64>,
     /// Lines of the medium that an operation reads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_read_per_op: Option<f64>,
     /// Bytes that the modelled device writes for an operation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub media_write_bytes_per_op: Option<f64>,
     /// Writes of an operation to another node's memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_writes_per_op: Option<f64>,
     /// Reads of an operation from another node's memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_reads_per_op: Option<f64>,
     /// DIMMs that an operation writes to, where they are counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dimms_per_op: Option<f64>,
     /// Of writers that write at the same time, the most at one DIMM, in the mean over such moments.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub writers_at_one_dimm: Option<f64>,
-    /// What only a row of a paper's evaluation has.
+    /// The fields of a row of a paper's evaluation.
     #[serde(flatten)]
     pub paper: Option<InPaper>,
-    /// What only a row of overwriting until throughput is steady has.
+    /// The fields of a row of overwriting until throughput is steady.
     #[serde(flatten)]
     pub utilized: Option<Utilized>,
     /// Why nothing was run. Then there is nothing else but what should have been.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_run: Option<&'static str>,
 }
 
@@ -98,22 +82,23 @@ pub struct InPaper {
     pub paper: String,
     /// Number of the figure, or of the section where there is none.
     pub figure: String,
-    /// What sets this row apart from others of the figure.
+    /// The mark of this row among those of the figure.
     pub setting: String,
 }
 
-/// What overwriting until throughput is steady showed.
+/// The result of overwriting until throughput is steady.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Utilized {
-    /// Bytes of live records over bytes of all segments that puts may use, in per cent, as it was asked for. Nothing of an
-    /// engine whose space is not limited.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Bytes of live records over bytes of all segments that puts may use, in per cent, as it was asked for.
+    /// Nothing of an engine whose space is not limited.
     pub utilization: Option<u64>,
     /// How keys were chosen.
     pub distribution: String,
     /// Puts among the operations, in per cent.
     pub put: u64,
-    /// Million operations a second of each window of one pool volume of writes; the last three are the row's own.
+    /// Million operations a second of each window of one pool volume of writes; the last three are the row's
+    /// own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<f64>,
     /// Whether the last three windows agree.
@@ -121,7 +106,7 @@ pub struct Utilized {
     /// Times of gets and of puts, where there are both and times are taken.
     #[serde(flatten)]
     pub mixed: Option<Mixed>,
-    /// What compaction did, of a store of our own.
+    /// The work of compaction, of a store of our own.
     #[serde(flatten)]
     pub compaction: Option<Compaction>,
 }
@@ -139,34 +124,33 @@ pub struct Mixed {
     pub put_p99_ns: u64,
 }
 
-/// What compaction did in the last three windows, and where.
+/// The work of compaction in the last three windows.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Compaction {
     /// Segments that puts may use.
     pub segments: u64,
-    /// Bytes of records written by users and by compaction, over those written by users. Nothing where only reads were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Bytes of records written by users and by compaction, over those written by users. Nothing where only
+    /// reads were asked for.
     pub write_amplification: Option<f64>,
     /// Bytes of records that compaction moved.
     pub moved_bytes: u64,
     /// These records.
     pub moved_records: u64,
     /// Share of them that told where their entry in the index stood, and were right. Nothing if none moved.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_by_hint: Option<f64>,
     /// Bytes of the segments that were cleaned.
     pub cleaned_bytes: u64,
     /// The same for each second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cleaned_bytes_per_second: Option<f64>,
-    /// Zones that compaction owed at the end: those missing to as many as are to be left for puts when it rests.
+    /// Zones that compaction owed at the end: those missing to as many as are to be left for puts when it
+    /// rests.
     pub owed_zones: u64,
     /// Writes that helped to compact before they began.
     pub helped_writes: u64,
     /// Writes that found no room, and waited for compaction.
     pub stalled_writes: u64,
     /// How long they waited together, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled_ms: Option<u64>,
     /// Bytes of the segments that puts leave to deletes and to compaction.
     pub reserve_bytes: u64,
@@ -175,6 +159,18 @@ pub struct Compaction {
 }
 
 impl Row {
+    /// The row of a phase of `design`, with nothing measured.
+    pub(super) fn of(design: &str, phase: &str, config: &Config) -> Row {
+        Row {
+            design: design.to_owned(),
+            phase: phase.to_owned(),
+            medium: config.medium.to_string(),
+            threads: config.threads,
+            records: config.records,
+            ..Row::default()
+        }
+    }
+
     /// Fills in throughput and latencies.
     pub(super) fn timed(mut self, outcome: &Outcome) -> Row {
         self.ops = outcome.operations;

@@ -1,4 +1,4 @@
-//! What the medium gives to code that does nothing but the accesses themselves.
+//! The limits of the medium: its speed for code that does nothing but the accesses themselves.
 //!
 //! A number alone says little on a shared machine. So the limits are measured in the same run, on the same
 //! medium, with as many threads and the same record size, and results are given as shares of them. The *write
@@ -9,8 +9,8 @@
 //!
 //! The care is that of the operations: everything is touched and written once beforehand, threads begin
 //! behind the same barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second;
-//! the benchmark runs some before, between and after its phases and takes the median, so that the machine's good and
-//! bad moments count for the limits as they do for the phases, each of which is one long stretch.
+//! the benchmark runs some before, between and after its phases and takes the median, so that the machine's
+//! good and bad moments count for the limits as they do for the phases, each of which is one long stretch.
 
 use super::config::Config;
 use super::drive::{Phase, drive};
@@ -61,9 +61,6 @@ pub struct Roofline {
 
 impl Roofline {
     /// Makes and touches as many records as the benchmark will have, and an index of them in random order.
-    ///
-    /// # Errors
-    /// [`BenchError`] if the settings are impossible or the memory is not to be had.
     pub fn new(config: &Config) -> Result<Roofline, BenchError> {
         config.check_run()?;
         let size = config.record_bytes();
@@ -90,17 +87,14 @@ impl Roofline {
     }
 
     /// Measures once more, and returns the limits of all repetitions since the last restart.
-    ///
-    /// # Errors
-    /// Whatever stops a thread of the measurement; the accesses themselves cannot fail.
     pub fn repeat(&mut self) -> Result<Limits, BenchError> {
         let limits = Limits { write_mops: self.writes()?, read_mops: self.reads()? };
         self.repetitions.push(limits);
         Ok(self.limits())
     }
 
-    /// The median of the repetitions, each limit by itself: a phase is one long stretch, and takes the machine's good
-    /// and bad moments as they come; so must what it is compared with.
+    /// The median of the repetitions, each limit by itself: a phase is one long stretch, and takes the
+    /// machine's good and bad moments as they come; so must what it is compared with.
     pub fn limits(&self) -> Limits {
         let median = |limit: fn(&Limits) -> f64| {
             let mut sorted: Vec<f64> = self.repetitions.iter().map(limit).collect();

@@ -1,11 +1,11 @@
 //! Scans in the order of keys, and what proves that they read what they claim.
 //!
-//! A scan names a record, which must come first. Each pair tells by itself of which record it is; that record must have this key and
-//! this value, and each key must be above the one before. A scan may end early only behind the last key that was loaded. That none
-//! was left out is shown once, in the end, by a scan of all.
+//! A scan names a record, which must come first. Each pair tells by itself of which record it is; that record
+//! must have this key and this value, and each key must be above the one before. A scan may end early only
+//! behind the last key that was loaded. That none was left out is shown once, in the end, by a scan of all.
 
 use super::engine::{Engine, EngineClient, OpenEngine};
-use super::error::BenchError;
+use super::error::{BenchError, Fault};
 use super::session::Session;
 use crate::workload::{KeyShape, Mismatch, Naming, Values};
 
@@ -14,7 +14,7 @@ pub(super) trait Names: Copy {
     /// Writes the key of a record over `key`.
     fn fill(&self, number: u64, key: &mut Vec<u8>);
 
-    /// The record that a pair seems to be of. Whoever asks checks that.
+    /// The record that a pair seems to be of. The caller checks that.
     fn number_of(&self, key: &[u8], value: &[u8]) -> u64;
 }
 
@@ -85,8 +85,7 @@ impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
         if is_whole && self.first == self.from {
             return Ok(());
         }
-        let (design, phase) = (self.session.design().to_owned(), self.phase.to_owned());
-        Err(BenchError::Missing { design, phase, record })
+        Err(self.session.fault(self.phase, Fault::Missing(record)))
     }
 
     /// Reads all that there is, which must be so many records.
@@ -96,8 +95,7 @@ impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
         if found == records {
             return Ok(());
         }
-        let (design, phase) = (self.session.design().to_owned(), self.phase.to_owned());
-        Err(BenchError::Count { design, phase, found, expected: records })
+        Err(self.session.fault(self.phase, Fault::Count { found, expected: records }))
     }
 
     /// Scans from `from` on.
@@ -113,14 +111,12 @@ impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
             if verdict.is_err() {
                 return;
             }
-            let (design, phase_name) = (|| session.design().to_owned(), || (*phase).to_owned());
             let number = names.number_of(key, value);
             names.fill(number, named);
             verdict = if named.as_slice() != key {
-                let source = Mismatch::Foreign;
-                Err(BenchError::WrongValue { design: design(), phase: phase_name(), record: number, source })
+                Err(session.fault(phase, Fault::WrongValue(number, Mismatch::Foreign)))
             } else if found > 0 && key <= before.as_slice() {
-                Err(BenchError::Disorder { design: design(), phase: phase_name(), record: number })
+                Err(session.fault(phase, Fault::Disorder(number)))
             } else {
                 session.verify(phase, number, Some(value))
             };

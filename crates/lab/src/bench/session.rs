@@ -3,13 +3,13 @@
 use super::config::Config;
 use super::cost::{DimmMeter, Meter};
 use super::drive::{Caller, Outcome, Phase, drive};
-use super::engine::{Engine, OpenEngine};
-use super::error::BenchError;
+use super::engine::{Engine, EngineClient, OpenEngine};
+use super::error::{BenchError, Fault};
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::Row;
 use super::roofline::{Limits, Roofline};
-use crate::workload::Values;
+use crate::workload::{KeyShape, Values};
 use quipu::MediumKind;
 use std::error::Error;
 
@@ -36,7 +36,7 @@ pub(super) struct Session<'a, E: Engine> {
 }
 
 impl<'a, E: Engine> Session<'a, E> {
-    /// The name of what is measured.
+    /// The name of the design or engine.
     pub(super) fn design(&self) -> &'a str {
         self.target.name()
     }
@@ -83,15 +83,7 @@ impl<'a, E: Engine> Session<'a, E> {
     /// The row of a phase that took `outcome`, whose histogram ends here: it is the benchmark's memory, not
     /// the store's.
     pub(super) fn row(&self, phase: &str, meter: Meter, outcome: Outcome) -> Row {
-        let row = Row {
-            design: self.design().to_owned(),
-            phase: phase.to_owned(),
-            medium: self.config.medium.to_string(),
-            threads: self.config.threads,
-            records: self.config.records,
-            ..Row::default()
-        };
-        meter.stop(row, &outcome)
+        meter.stop(Row::of(self.design(), phase, self.config), &outcome)
     }
 
     /// A row whose puts were issued in batches, if they were.
@@ -110,13 +102,35 @@ impl<'a, E: Engine> Session<'a, E> {
         move |source| BenchError::refused(target.name(), phase)(source)
     }
 
-    /// Checks what was found for a record that must be there.
+    /// Checks the value of a record that must be there.
     #[inline]
     pub(super) fn verify(&self, phase: &str, record: u64, value: Option<&[u8]>) -> Result<(), BenchError> {
         self.verify_up_to(phase, record, value, self.newest).map(drop)
     }
 
-    /// Checks that what was found for a record is a value of it, of a number up to `newest`, and returns that.
+    /// Puts version 0 of a record for each number, from record `first` on: the calls of one thread.
+    pub(super) fn loader<'p>(
+        &'p self,
+        opened: &E::Opened,
+        keys: KeyShape,
+        phase: &'p str,
+        first: u64,
+    ) -> impl FnMut(u64) -> Result<(), BenchError> + use<'a, 'p, E> {
+        let (mut client, mut key, mut value) = (opened.client(), Vec::new(), Vec::new());
+        move |number| {
+            keys.fill(first + number, &mut key);
+            self.values.fill(first + number, 0, &mut value);
+            client.put(&key, &value).map_err(self.refused(phase))
+        }
+    }
+
+    /// A wrong answer of the store.
+    #[cold]
+    pub(super) fn fault(&self, phase: &str, fault: Fault) -> BenchError {
+        BenchError::fault(self.design(), phase, fault)
+    }
+
+    /// Checks that `value` is one of the record, of a number up to `newest`, and returns its number.
     #[inline]
     fn verify_up_to(
         &self,
@@ -125,19 +139,12 @@ impl<'a, E: Engine> Session<'a, E> {
         value: Option<&[u8]>,
         newest: u64,
     ) -> Result<u64, BenchError> {
-        let design = || self.design().to_owned();
-        let Some(value) = value else {
-            return Err(BenchError::Missing { design: design(), phase: phase.to_owned(), record });
-        };
-        self.values.check(record, value, newest).map_err(|source| BenchError::WrongValue {
-            design: design(),
-            phase: phase.to_owned(),
-            record,
-            source,
-        })
+        let value = value.ok_or_else(|| self.fault(phase, Fault::Missing(record)))?;
+        let checked = self.values.check(record, value, newest);
+        checked.map_err(|mismatch| self.fault(phase, Fault::WrongValue(record, mismatch)))
     }
 
-    /// Checks that what was found for a record is value number `expected`, the last one written.
+    /// Checks that `value` is the record's value number `expected`, the last one written.
     pub(super) fn verify_last(
         &self,
         phase: &str,
@@ -145,13 +152,12 @@ impl<'a, E: Engine> Session<'a, E> {
         value: Option<&[u8]>,
         expected: u64,
     ) -> Result<(), BenchError> {
-        self.verify_up_to(phase, record, value, expected).and_then(|found| {
-            if found == expected {
-                return Ok(());
-            }
-            let (design, phase) = (self.design().to_owned(), phase.to_owned());
-            Err(BenchError::Stale { design, phase, record, found, expected })
-        })
+        let found = self.verify_up_to(phase, record, value, expected)?;
+        if found == expected {
+            Ok(())
+        } else {
+            Err(self.fault(phase, Fault::Stale { record, found, expected }))
+        }
     }
 
     /// Checks that the store counts as many records as it acknowledged, if it counts.
@@ -161,14 +167,20 @@ impl<'a, E: Engine> Session<'a, E> {
         opened: &E::Opened,
         expected: u64,
     ) -> Result<(), BenchError> {
-        match opened.records() {
-            Some(found) if found != expected => {
-                let (design, phase) = (self.design().to_owned(), phase.to_owned());
-                Err(BenchError::Count { design, phase, found, expected })
-            }
-            _ => Ok(()),
-        }
+        let wrong = opened.records().filter(|found| *found != expected);
+        wrong.map_or(Ok(()), |found| Err(self.fault(phase, Fault::Count { found, expected })))
     }
+}
+
+/// Makes the engine anew, runs something on it, and removes it.
+pub(super) fn in_new_place<E: Engine, T>(
+    engine: &E,
+    records: u64,
+    run: impl FnOnce(E::Opened) -> Result<T, BenchError>,
+) -> Result<T, BenchError> {
+    let result = run(engine.create(records)?);
+    engine.remove()?;
+    result
 }
 
 /// The limits around the phases of one design, if they are asked for.

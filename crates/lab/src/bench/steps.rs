@@ -1,16 +1,17 @@
-//! What an operation consists of: the whole beside its steps, each alone.
+//! The steps of an operation: the whole beside its steps, each alone.
 //!
-//! A clock inside of an operation of half a microsecond would measure itself, so the steps are taken one by one: the store's
-//! own parts, in the same order and over the same records, without a store around them (figure 12 of Viper, VLDB'21). What
-//! comes out is a guide and no sum: alone, the misses of one call overlap with those of the next, and the whole also locks
-//! keys, pins epochs and draws numbers. On the simulator the steps say which of them reads and writes PM.
+//! A clock inside of an operation of half a microsecond would measure itself, so the steps are taken one by
+//! one: the store's own parts, in the same order and over the same records, without a store around them
+//! (figure 12 of Viper, VLDB'21). The result is a guide and no sum: alone, the misses of one call overlap
+//! with those of the next, and the whole also locks keys, pins epochs and draws numbers. On the simulator the
+//! steps say which of them reads and writes PM.
 //!
 //! The parts are those of a store of slots; there is nothing of the kind for logs.
 
 use super::config::{Config, setting};
 use super::cost::Meter;
 use super::drive::{Phase, drive};
-use super::error::BenchError;
+use super::error::{BenchError, Fault};
 use super::ops::{OpsPhase, ops};
 use super::progress::Progress;
 use super::report::{Row, Sink};
@@ -34,11 +35,8 @@ const CLOCK: ClockSettings = ClockSettings { block: 1 << 20, handful: 1 };
 /// Bytes of a zone.
 const ZONE: u64 = 256 << 10;
 
-/// Measures insert, get, update_in_place and remove of the design `viper`, and the steps of each. The rows of steps are named
-/// by operation and step.
-///
-/// # Errors
-/// As for [`ops`](super::ops()), and if another design is asked for.
+/// Measures insert, get, update_in_place and remove of the design `viper`, and the steps of each. The rows of
+/// steps are named by operation and step.
 pub fn steps(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     if config.designs != [Design::VIPER] {
         return Err(setting("designs", "must be viper alone: steps are those of its parts"));
@@ -123,15 +121,8 @@ impl<'a> Parts<'a> {
         P: Fn(usize) -> Result<C, BenchError> + Sync,
         C: FnMut(u64) -> Result<(), BenchError>,
     {
-        let Config { threads, records, medium, .. } = *self.config;
-        let row = Row {
-            design: Design::VIPER.name().to_owned(),
-            phase: step.to_owned(),
-            medium: medium.to_string(),
-            threads,
-            records,
-            ..Row::default()
-        };
+        let Config { threads, records, .. } = *self.config;
+        let row = Row::of(Design::VIPER.name(), step, self.config);
         let meter = Meter::start(self.region.simulator());
         let outcome = drive(&Phase::new(step, threads, records, self.progress), prepare)?;
         sink(meter.stop(row, &outcome));
@@ -248,5 +239,5 @@ impl<'a> Parts<'a> {
 }
 
 fn missing(step: &str, record: u64) -> BenchError {
-    BenchError::Missing { design: Design::VIPER.name().to_owned(), phase: step.to_owned(), record }
+    BenchError::fault(Design::VIPER.name(), step, Fault::Missing(record))
 }

@@ -1,161 +1,93 @@
 //! Rows as text: aligned columns, units in the headers, and only columns that have something in them.
 
-use super::report::{Compaction, Mixed, Row, Utilized};
+use super::report::Row;
+use serde_json::{Map, Value};
 
-struct Column {
-    header: &'static str,
-    left: bool,
-    cell: fn(&Row) -> Option<String>,
-}
+/// Per cent of a share, and mebibytes of bytes.
+const PERCENT: f64 = 100.0;
+const MIB: f64 = 1.0 / (1 << 20) as f64;
 
-fn number(value: Option<f64>, decimals: usize) -> Option<String> {
-    value.map(|value| format!("{value:.decimals$}"))
-}
-
-fn utilized(row: &Row, cell: impl Fn(&Utilized) -> String) -> Option<String> {
-    row.utilized.as_ref().map(cell)
-}
-
-fn compaction(row: &Row, cell: impl Fn(&Compaction) -> Option<String>) -> Option<String> {
-    row.utilized.as_ref().and_then(|at| at.compaction.as_ref()).and_then(cell)
-}
-
-fn mixed(row: &Row, cell: impl Fn(&Mixed) -> u64) -> Option<String> {
-    row.utilized.as_ref().and_then(|at| at.mixed.as_ref()).map(|times| cell(times).to_string())
-}
-
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / (1 << 20) as f64
-}
-
-/// Said only where it differs from the throughput of all.
-fn per_thread(row: &Row) -> Option<String> {
-    number(row.mops.filter(|_| row.threads > 1).map(|mops| mops / row.threads as f64), 3)
-}
-
-const COLUMNS: [Column; 46] = [
-    Column {
-        header: "setting",
-        left: true,
-        cell: |row| row.paper.as_ref().map(|paper| paper.setting.clone()),
-    },
-    Column { header: "design", left: true, cell: |row| Some(row.design.clone()) },
-    Column { header: "phase", left: true, cell: |row| Some(row.phase.clone()) },
-    Column { header: "keys", left: true, cell: |row| utilized(row, |at| at.distribution.clone()) },
-    Column { header: "% put", left: false, cell: |row| utilized(row, |at| at.put.to_string()) },
-    Column {
-        header: "% used",
-        left: false,
-        cell: |row| row.utilized.as_ref()?.utilization.map(|percent| percent.to_string()),
-    },
-    Column {
-        header: "segments",
-        left: false,
-        cell: |row| compaction(row, |did| Some(did.segments.to_string())),
-    },
-    Column { header: "medium", left: true, cell: |row| Some(row.medium.clone()) },
-    Column { header: "threads", left: false, cell: |row| Some(row.threads.to_string()) },
-    Column { header: "batch", left: false, cell: |row| row.batch.map(|batch| batch.to_string()) },
-    Column { header: "records", left: false, cell: |row| Some(row.records.to_string()) },
-    Column { header: "ops", left: false, cell: |row| Some(row.ops.to_string()) },
-    Column { header: "s", left: false, cell: |row| number(row.seconds, 3) },
-    Column { header: "Mops/s", left: false, cell: |row| number(row.mops, 3) },
-    Column { header: "per thread", left: false, cell: per_thread },
-    Column {
-        header: "steady",
-        left: true,
-        cell: |row| utilized(row, |at| if at.steady { "yes" } else { "no" }.to_owned()),
-    },
-    Column {
-        header: "written/user B",
-        left: false,
-        cell: |row| compaction(row, |did| number(did.write_amplification, 2)),
-    },
-    Column {
-        header: "moved MiB",
-        left: false,
-        cell: |row| compaction(row, |did| Some(format!("{:.1}", mebibytes(did.moved_bytes)))),
-    },
-    Column {
-        header: "% by hint",
-        left: false,
-        cell: |row| compaction(row, |did| number(did.moved_by_hint.map(|share| share * 100.0), 1)),
-    },
-    Column {
-        header: "cleaned MiB/s",
-        left: false,
-        cell: |row| {
-            compaction(row, |did| {
-                number(did.cleaned_bytes_per_second.map(|bytes| mebibytes(bytes as u64)), 1)
-            })
-        },
-    },
-    Column {
-        header: "zones owed",
-        left: false,
-        cell: |row| compaction(row, |did| Some(did.owed_zones.to_string())),
-    },
-    Column {
-        header: "writes helped",
-        left: false,
-        cell: |row| compaction(row, |did| Some(did.helped_writes.to_string())),
-    },
-    Column {
-        header: "stalled",
-        left: false,
-        cell: |row| compaction(row, |did| Some(did.stalled_writes.to_string())),
-    },
-    Column {
-        header: "stalled ms",
-        left: false,
-        cell: |row| compaction(row, |did| did.stalled_ms.map(|ms| ms.to_string())),
-    },
-    Column {
-        header: "% of limit",
-        left: false,
-        cell: |row| number(row.roofline.map(|share| share * 100.0), 1),
-    },
-    Column { header: "p50 ns", left: false, cell: |row| row.p50_ns.map(|ns| ns.to_string()) },
-    Column { header: "p99 ns", left: false, cell: |row| row.p99_ns.map(|ns| ns.to_string()) },
-    Column { header: "p99.9 ns", left: false, cell: |row| row.p999_ns.map(|ns| ns.to_string()) },
-    Column { header: "get p50 ns", left: false, cell: |row| mixed(row, |times| times.get_p50_ns) },
-    Column { header: "get p99 ns", left: false, cell: |row| mixed(row, |times| times.get_p99_ns) },
-    Column { header: "put p50 ns", left: false, cell: |row| mixed(row, |times| times.put_p50_ns) },
-    Column { header: "put p99 ns", left: false, cell: |row| mixed(row, |times| times.put_p99_ns) },
-    Column { header: "eliminated/op", left: false, cell: |row| number(row.eliminated_per_op, 3) },
-    Column { header: "fences/op", left: false, cell: |row| number(row.fences_per_op, 3) },
-    Column { header: "lines flushed/op", left: false, cell: |row| number(row.lines_flushed_per_op, 3) },
-    Column { header: "lines read/op", left: false, cell: |row| number(row.lines_read_per_op, 3) },
-    Column { header: "media B written/op", left: false, cell: |row| number(row.media_write_bytes_per_op, 1) },
-    Column { header: "DIMMs/op", left: false, cell: |row| number(row.dimms_per_op, 2) },
-    Column { header: "writers at one DIMM", left: false, cell: |row| number(row.writers_at_one_dimm, 2) },
-    Column { header: "remote writes/op", left: false, cell: |row| number(row.remote_writes_per_op, 3) },
-    Column { header: "remote reads/op", left: false, cell: |row| number(row.remote_reads_per_op, 3) },
-    Column {
-        header: "reserve MiB",
-        left: false,
-        cell: |row| compaction(row, |did| Some(format!("{:.1}", mebibytes(did.reserve_bytes)))),
-    },
-    Column {
-        header: "metadata MiB",
-        left: false,
-        cell: |row| compaction(row, |did| Some(format!("{:.1}", mebibytes(did.metadata_bytes)))),
-    },
-    Column { header: "DRAM B/record", left: false, cell: |row| number(row.dram_bytes_per_record, 1) },
-    Column { header: "PM B/record", left: false, cell: |row| number(row.pm_bytes_per_record, 1) },
-    Column { header: "not run", left: true, cell: |row| row.not_run.map(str::to_owned) },
+/// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
+const COLUMNS: [(&str, &str, f64, usize); 46] = [
+    ("setting", "setting", 1.0, 0),
+    ("design", "design", 1.0, 0),
+    ("phase", "phase", 1.0, 0),
+    ("distribution", "keys", 1.0, 0),
+    ("put", "% put", 1.0, 0),
+    ("utilization", "% used", 1.0, 0),
+    ("segments", "segments", 1.0, 0),
+    ("medium", "medium", 1.0, 0),
+    ("threads", "threads", 1.0, 0),
+    ("batch", "batch", 1.0, 0),
+    ("records", "records", 1.0, 0),
+    ("ops", "ops", 1.0, 0),
+    ("seconds", "s", 1.0, 3),
+    ("mops", "Mops/s", 1.0, 3),
+    (PER_THREAD, "per thread", 1.0, 3),
+    ("steady", "steady", 1.0, 0),
+    ("write_amplification", "written/user B", 1.0, 2),
+    ("moved_bytes", "moved MiB", MIB, 1),
+    ("moved_by_hint", "% by hint", PERCENT, 1),
+    ("cleaned_bytes_per_second", "cleaned MiB/s", MIB, 1),
+    ("owed_zones", "zones owed", 1.0, 0),
+    ("helped_writes", "writes helped", 1.0, 0),
+    ("stalled_writes", "stalled", 1.0, 0),
+    ("stalled_ms", "stalled ms", 1.0, 0),
+    ("roofline", "% of limit", PERCENT, 1),
+    ("p50_ns", "p50 ns", 1.0, 0),
+    ("p99_ns", "p99 ns", 1.0, 0),
+    ("p999_ns", "p99.9 ns", 1.0, 0),
+    ("get_p50_ns", "get p50 ns", 1.0, 0),
+    ("get_p99_ns", "get p99 ns", 1.0, 0),
+    ("put_p50_ns", "put p50 ns", 1.0, 0),
+    ("put_p99_ns", "put p99 ns", 1.0, 0),
+    ("eliminated_per_op", "eliminated/op", 1.0, 3),
+    ("fences_per_op", "fences/op", 1.0, 3),
+    ("lines_flushed_per_op", "lines flushed/op", 1.0, 3),
+    ("lines_read_per_op", "lines read/op", 1.0, 3),
+    ("media_write_bytes_per_op", "media B written/op", 1.0, 1),
+    ("dimms_per_op", "DIMMs/op", 1.0, 2),
+    ("writers_at_one_dimm", "writers at one DIMM", 1.0, 2),
+    ("remote_writes_per_op", "remote writes/op", 1.0, 3),
+    ("remote_reads_per_op", "remote reads/op", 1.0, 3),
+    ("reserve_bytes", "reserve MiB", MIB, 1),
+    ("metadata_bytes", "metadata MiB", MIB, 1),
+    ("dram_bytes_per_record", "DRAM B/record", 1.0, 1),
+    ("pm_bytes_per_record", "PM B/record", 1.0, 1),
+    ("not_run", "not run", 1.0, 0),
 ];
+
+/// The throughput of a thread: the one column that is no field, shown where there are several threads.
+const PER_THREAD: &str = "mops_per_thread";
+
+/// The fields of a row.
+fn fields(row: &Row) -> Map<String, Value> {
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else { return Map::new() };
+    if let Some(mops) = row.mops.filter(|_| row.threads > 1) {
+        fields.insert(PER_THREAD.to_owned(), (mops / row.threads as f64).into());
+    }
+    fields
+}
 
 /// Lays out rows as a table, a header first; an empty cell shows a dash.
 pub fn table(rows: &[Row]) -> String {
+    let rows: Vec<_> = rows.iter().map(fields).collect();
     let mut columns = Vec::new();
-    for column in &COLUMNS {
-        let cells: Vec<Option<String>> = rows.iter().map(column.cell).collect();
-        if cells.iter().all(Option::is_none) {
+    for (field, header, factor, decimals) in COLUMNS {
+        let values = || rows.iter().map(|row| row.get(field));
+        if values().all(|value| value.is_none()) {
             continue;
         }
-        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
-        columns.push((column.left, std::iter::once(column.header.to_owned()).chain(cells).collect()));
+        let is_text = values().flatten().any(|value| !value.is_number());
+        let cell = |value: Option<&Value>| match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Bool(holds)) => if *holds { "yes" } else { "no" }.to_owned(),
+            Some(Value::Number(number)) => {
+                format!("{:.decimals$}", number.as_f64().unwrap_or(f64::NAN) * factor)
+            }
+            _ => "-".to_owned(),
+        };
+        columns.push((is_text, std::iter::once(header.to_owned()).chain(values().map(cell)).collect()));
     }
     aligned(&columns)
 }

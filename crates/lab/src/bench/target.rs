@@ -1,7 +1,7 @@
 //! Our own store as an engine under measurement: where its pool is, how it is created and reopened.
 //!
-//! The benchmarks reach the store through the traits of `engine` that are implemented here, and through nothing
-//! else; reopening alone, which `recovery` measures, is asked of no other engine.
+//! The benchmarks reach the store through the traits of `engine` that are implemented here, and through
+//! nothing else; reopening alone, which `recovery` measures, is asked of no other engine.
 
 use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
@@ -95,8 +95,8 @@ pub(super) fn scratch(config: &Config, bytes: u64) -> Result<Region, BenchError>
     Ok(region)
 }
 
-/// A region as a pool would have it, for who measures the medium, or parts of a store, without a store. One node on the
-/// simulator: who writes on the wrong one is a question to stores.
+/// A region as a pool would have it, to measure the medium, or parts of a store, without a store. It has one
+/// node on the simulator: only stores can write to the wrong one.
 pub(super) fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
     match (config.medium, &config.pool) {
@@ -152,8 +152,8 @@ impl Engine for Target {
         self.design.name()
     }
 
-    /// Touches all of the pool; memory that the store will take for `records` is touched too, and given back, since
-    /// the host of a virtual machine may find pages for it only then.
+    /// Touches all of the pool; memory that the store will take for `records` is touched too, and given back,
+    /// since the host of a virtual machine may find pages for it only then.
     fn create(&self, records: u64) -> Result<Opened, BenchError> {
         if self.simulator().is_none() {
             memory((records * DRAM_PER_RECORD).next_multiple_of(4096), Pages::Huge)?;
@@ -179,7 +179,7 @@ impl Engine for Target {
         }
     }
 
-    /// Only for who has had [`create`](Engine::create) succeed: a file that was there before is not the
+    /// Only after a [`create`](Engine::create) that succeeded: a file that was there before is not the
     /// benchmark's.
     fn remove(&self) -> Result<(), BenchError> {
         match &self.place {

@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
 use super::scan::{Scan, last_key};
-use super::session::{Bounds, Session, WARM_UP};
+use super::session::{Bounds, Session, WARM_UP, in_new_place};
 use super::target::{Target, room};
 use crate::workload::{AcknowledgedCounter, Naming, Operation, Requests, Workload};
 
@@ -42,11 +42,8 @@ pub fn ycsb(
     Ok(())
 }
 
-/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something to
-/// measure them with.
-///
-/// # Errors
-/// As for [`ycsb`]; [`BenchError::NoOrder`] if it scans and the engine keeps no order.
+/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something
+/// to measure them with.
 pub fn ycsb_of<E: Engine>(
     config: &Config,
     workload: &Workload,
@@ -66,24 +63,19 @@ pub fn ycsb_of<E: Engine>(
             "must not update what it scans: of a scanned value it would not be known which one it has to be";
         return Err(setting("workload", reason));
     }
-    let opened = engine.create(workload.records)?;
-    if workload.scans() && !opened.is_ordered() {
-        drop(opened);
-        engine.remove()?;
-        let (design, workload) = (engine.name().to_owned(), workload.name.clone());
-        return Err(BenchError::NoOrder { design, workload });
-    }
     // Versions are the calls' numbers from 1.
     let newest = config.operations;
     let session = Session { config, progress, target: engine, values, newest, before };
     let naming = workload.naming();
     let last = if workload.scans() { last_key(naming, workload.records) } else { Vec::new() };
-    let run = Run { session, workload, naming, last, requests: &requests, stored, opened: &opened };
-    let rows = run.all(roofline);
-    drop(run);
-    drop(opened);
-    engine.remove()?;
-    rows?.into_iter().for_each(sink);
+    let all = |opened: E::Opened| {
+        if workload.scans() && !opened.is_ordered() {
+            let (design, workload) = (engine.name().to_owned(), workload.name.clone());
+            return Err(BenchError::NoOrder { design, workload });
+        }
+        Run { session, workload, naming, last, requests: &requests, stored, opened: &opened }.all(roofline)
+    };
+    in_new_place(engine, workload.records, all)?.into_iter().for_each(sink);
     Ok(())
 }
 

@@ -4,7 +4,8 @@ use super::contents::{Contents, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Error, WriteBatch};
 
-/// Puts and deletes of keys that were there and that were not, some keys twice; kept by compaction and over both endings.
+/// Puts and deletes of keys that were there and that were not, some keys twice; kept by compaction and over
+/// both endings.
 pub(super) fn a_batch_writes_all_and_the_last_of_a_key_counts(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     let mut expected = Contents::new();
@@ -115,8 +116,8 @@ pub(super) fn a_full_pool_takes_batches_that_delete(fixture: &Fixture) -> Outcom
     Ok(())
 }
 
-/// Batches of several clients over the same keys: at the end all keys are from one batch, for their stripes are locked
-/// together.
+/// Batches of several clients over the same keys: at the end all keys are from one batch, for their stripes
+/// are locked together.
 pub(super) fn batches_do_not_mix(fixture: &Fixture) -> Outcome {
     const KEYS: u64 = 9;
     let store = fixture.create()?;

@@ -1,6 +1,6 @@
-//! What each call of a client does, as one thread sees it.
+//! The effect of each call of a client, as one thread sees it.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Change, Client, Error, Store, WriteBatch};
 use std::collections::BTreeSet;
@@ -96,7 +96,7 @@ fn set(client: &mut Client, key: &[u8], value: Option<&[u8]>) -> Result<(), Erro
     }
 }
 
-/// An update says what becomes of a key, and may give a part of what is there.
+/// An update decides over a key, and may give a part of its old value.
 pub(super) fn update_with_keeps_puts_or_deletes(fixture: &Fixture) -> Outcome {
     let store = fixture.create()?;
     let mut client = store.client();
@@ -160,7 +160,8 @@ pub(super) fn clear_deletes_every_key(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
-/// The version of a key rises with every write of it, whatever happens between, and nobody else puts where it is compared.
+/// The version of a key rises with every write of it, whatever happens between, and nobody else puts where it
+/// is compared.
 pub(super) fn versions_rise_and_are_compared(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     let mut last = 0;
@@ -209,8 +210,8 @@ pub(super) fn versions_rise_and_are_compared(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
-/// Whatever a store leaves to later, no client may notice: every kind of access comes first after every kind of blind
-/// write, of a key that was there and of one that was not.
+/// No client may notice the work that a store leaves to later: every kind of access comes first after every
+/// kind of blind write, of a key that was there and of one that was not.
 pub(super) fn a_write_is_seen_by_all_at_once(fixture: &Fixture) -> Outcome {
     type Look = fn(&Store, &mut Client, &[u8]) -> Result<Option<Vec<u8>>, Error>;
     let looks: [Look; 9] = [
@@ -276,7 +277,7 @@ pub(super) fn a_write_is_seen_by_all_at_once(fixture: &Fixture) -> Outcome {
                 set(&mut writer, b"key", new)?;
                 let looking = if reader_is_writer { &mut writer } else { &mut reader };
                 assert_eq!(look(&store, looking, b"key")?.as_deref(), new, "{old:?} then {new:?}");
-                // Whatever the writer still has to do, it does here, and must not undo what happened since.
+                // The writer does its deferred work here, and must not undo later writes.
                 set(&mut reader, b"key", Some(b"last"))?;
                 drop(writer);
                 assert_eq!(reader.get(b"key")?.as_deref(), Some(&b"last"[..]));
@@ -347,7 +348,8 @@ pub(super) fn get_many_answers_every_position(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
-/// Duplicates within a batch and across batches, over old values, no pair at all, and more pairs than any batch has.
+/// Duplicates within a batch and across batches, over old values, no pair at all, and more pairs than any
+/// batch has.
 pub(super) fn put_many_puts_all_and_the_last_of_a_key_wins(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     let mut expected = Contents::new();
@@ -391,9 +393,7 @@ pub(super) fn iteration_shows_every_key_once(fixture: &Fixture) -> Outcome {
     let mut client = store.client();
     for number in 0..fixture.scaled(30_000, 6_000) {
         let key = format!("key {number}").into_bytes();
-        let value = value_of(&key, 1, number % 64);
-        client.put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut client, &mut expected, key, 1, number % 64)?;
         if number % 3 == 0 {
             let gone = format!("key {}", number / 2).into_bytes();
             assert_eq!(client.remove(&gone)?, expected.remove(&gone).is_some());

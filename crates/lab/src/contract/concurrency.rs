@@ -1,4 +1,4 @@
-//! What several clients may rely on while they work at once.
+//! The guarantees of several clients that work at once.
 
 use super::contents::{Contents, value_of, verify};
 use super::fixture::{Fixture, Outcome};
@@ -132,8 +132,8 @@ pub(super) fn batches_and_single_writes_exclude_each_other(fixture: &Fixture) ->
     Ok(())
 }
 
-/// Keys that nobody touches appear exactly once in every iteration, others at most once and whole, while writers grow the
-/// index, rewrite and delete.
+/// Keys that nobody touches appear exactly once in every iteration, others at most once and whole, while
+/// writers grow the index, rewrite and delete.
 pub(super) fn iteration_is_exact_under_writers(fixture: &Fixture) -> Outcome {
     let store = fixture.create()?;
     let stable = fixture.scaled(2_000, 200);

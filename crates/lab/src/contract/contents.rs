@@ -1,12 +1,13 @@
-//! What a store should hold, and whether it does, by every way of asking.
+//! The contents that a store should hold, checked by every way of asking.
 
-use quipu::Store;
+use quipu::{Client, Error, Store};
 use std::collections::BTreeMap;
 
 /// Keys and their values.
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A value of `len` bytes that follows from its key and version, so that a torn, stale or foreign one is noticed.
+/// A value of `len` bytes that follows from its key and version, so that a torn, stale or foreign one is
+/// noticed.
 pub fn value_of(key: &[u8], version: u64, len: usize) -> Vec<u8> {
     let seed = key.iter().fold(version.wrapping_mul(0x9e37_79b9_7f4a_7c15), |seed, byte| {
         (seed ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -20,8 +21,22 @@ pub fn value_of(key: &[u8], version: u64, len: usize) -> Vec<u8> {
     value
 }
 
-/// Asserts that the store holds exactly this: by single and batched gets, by iteration, by its count, and by its own
-/// check.
+/// Puts a value of a version and length, in the store and in what it should hold.
+pub(super) fn put(
+    client: &mut Client,
+    expected: &mut Contents,
+    key: Vec<u8>,
+    version: u64,
+    len: usize,
+) -> Result<(), Error> {
+    let value = value_of(&key, version, len);
+    client.put(&key, &value)?;
+    expected.insert(key, value);
+    Ok(())
+}
+
+/// Asserts that the store holds exactly this: by single and batched gets, by iteration, by its count, and by
+/// its own check.
 ///
 /// # Panics
 /// If it does not.

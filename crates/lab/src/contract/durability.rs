@@ -1,6 +1,6 @@
-//! What outlives a store, and what happens when there is no more room.
+//! Contents outlive a store, and a full pool stays usable.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Error, ErrorKind, Store};
 
@@ -22,9 +22,7 @@ pub(super) fn reopening_keeps_everything(fixture: &Fixture) -> Outcome {
                     expected.insert(key.to_vec(), Vec::new());
                 }
                 _ => {
-                    let value = value_of(&key, round, (number % 150) as usize);
-                    client.put(&key, &value)?;
-                    expected.insert(key.to_vec(), value);
+                    put(&mut client, &mut expected, key.to_vec(), round, (number % 150) as usize)?;
                 }
             }
         }
@@ -89,7 +87,8 @@ fn fill(store: &Store, value_len: usize, expected: &mut Contents) -> Outcome {
     Ok(())
 }
 
-/// Overwrites keys until that is refused as well: an index in the pool may have no room for one more key, and the log still some.
+/// Overwrites keys until that is refused as well: an index in the pool may have no room for one more key, and
+/// the log still some.
 fn overwrite_until_full(store: &Store, value: &[u8], expected: &mut Contents) -> Outcome {
     let mut client = store.client();
     for number in (0..expected.len() as u64).rev() {
@@ -103,8 +102,8 @@ fn overwrite_until_full(store: &Store, value: &[u8], expected: &mut Contents) ->
     Err("every key was overwritten by a larger value".into())
 }
 
-/// Everything acknowledged is readable, what is refused keeps its old value, deletes still work, and a reopened pool is
-/// the same and as full.
+/// Everything acknowledged is readable, what is refused keeps its old value, deletes still work, and a
+/// reopened pool is the same and as full.
 pub(super) fn a_full_pool_keeps_what_it_has(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     let mut expected = Contents::new();

@@ -1,5 +1,7 @@
-//! [`Fixture`]: a pool of one design on one medium, which a check can create, close or abandon, and open again.
+//! [`Fixture`]: a pool of one design on one medium, which a check can create, close or abandon, and open
+//! again.
 
+use crate::run::on_threads;
 use quipu::{Design, Durability, Error, MediumKind, Options, Store};
 use quipu_medium::sim::{SimOptions, sched};
 use quipu_medium::{Pages, Region};
@@ -8,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a check returns: an error only if a call failed that should not.
+/// The result of a check: an error only if a call failed that should not.
 pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Where the pools of checks are made.
@@ -93,9 +95,6 @@ impl Fixture {
     }
 
     /// Creates the pool.
-    ///
-    /// # Errors
-    /// As for [`Store::create`].
     pub fn create(&self) -> Result<Store, Error> {
         match &self.place {
             Place::Memory(region) => Store::create_on(region.clone(), &self.options),
@@ -104,9 +103,6 @@ impl Fixture {
     }
 
     /// Opens the pool.
-    ///
-    /// # Errors
-    /// As for [`Store::open`].
     pub fn open(&self) -> Result<Store, Error> {
         match &self.place {
             Place::Memory(region) => Store::open_on(region.clone(), &self.options),
@@ -115,9 +111,6 @@ impl Fixture {
     }
 
     /// Ends the store in this way and opens its pool again.
-    ///
-    /// # Errors
-    /// As for [`Store::close`] and [`Store::open`].
     pub fn reopen(&self, store: Store, ending: Ending) -> Result<Store, Error> {
         match ending {
             Ending::Closed => store.close()?,
@@ -169,14 +162,7 @@ impl Fixture {
             let tasks = (0..threads).map(|number| Box::new(move || run(number)) as Box<dyn FnOnce() + '_>);
             sched::run(threads as u64, tasks.collect()).map_err(|error| error.to_string())?;
         } else {
-            std::thread::scope(|scope| {
-                let run = &run;
-                let spawned: Vec<_> = (0..threads).map(|number| scope.spawn(move || run(number))).collect();
-                for thread in spawned {
-                    // What the thread said says more than that one panicked.
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                }
-            });
+            on_threads(threads, run);
         }
         failure.into_inner().expect("no panic while it was held")
     }

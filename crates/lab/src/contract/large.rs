@@ -1,6 +1,7 @@
-//! Values that live in zones of their own: whole at every size, gone without a trace when they are superseded.
+//! Values that live in zones of their own: whole at every size, gone without a trace when they are
+//! superseded.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use super::limits::longest_in_a_record;
 use quipu::{Client, Error, Store};
@@ -30,9 +31,7 @@ pub(super) fn sizes_from_one_zone_to_the_limit_are_kept(fixture: &Fixture) -> Ou
     let mut expected = Contents::new();
     for len in sizes {
         let key = format!("key of {len}").into_bytes();
-        let value = value_of(&key, 0, len);
-        store.client().put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut store.client(), &mut expected, key, 0, len)?;
     }
     assert_eq!(zones_of_values(&store), 1 + 1 + 1 + 2 + 2 + 4);
     verify(&mut store, &expected);
@@ -160,9 +159,7 @@ pub(super) fn a_deleted_value_makes_room_in_a_full_pool(fixture: &Fixture) -> Ou
         client.delete(&gone)?;
         expected.remove(&gone);
         let key = format!("large again {round}").into_bytes();
-        let value = value_of(&key, 0, len);
-        client.put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut client, &mut expected, key, 0, len)?;
     }
     // Small values find the same room.
     for key in expected.keys() {
@@ -171,9 +168,7 @@ pub(super) fn a_deleted_value_makes_room_in_a_full_pool(fixture: &Fixture) -> Ou
     expected.clear();
     for number in 0..200u64 {
         let key = number.to_le_bytes().to_vec();
-        let value = value_of(&key, 1, 3000);
-        client.put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut client, &mut expected, key, 1, 3000)?;
     }
     drop(client);
     verify(&mut store, &expected);
@@ -217,9 +212,7 @@ pub(super) fn compaction_moves_the_heads_alone(fixture: &Fixture) -> Outcome {
     for number in 0..600u64 {
         let key = format!("key {}", number % 90).into_bytes();
         let len = if number % 90 < 15 { capacity + number as usize } else { 700 };
-        let value = value_of(&key, number, len);
-        client.put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut client, &mut expected, key, number, len)?;
     }
     drop(client);
     for round in 0..3u64 {
@@ -227,9 +220,7 @@ pub(super) fn compaction_moves_the_heads_alone(fixture: &Fixture) -> Outcome {
         let mut client = store.client();
         for number in 15..90u64 {
             let key = format!("key {number}").into_bytes();
-            let value = value_of(&key, 1000 + round, 700);
-            client.put(&key, &value)?;
-            expected.insert(key, value);
+            put(&mut client, &mut expected, key, 1000 + round, 700)?;
         }
         drop(client);
         let (_, moved) = store.compact()?;

@@ -1,6 +1,6 @@
 //! Which keys and values are accepted, and that those which are come back whole.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Error, ErrorKind, Store};
 
@@ -24,9 +24,7 @@ pub(super) fn sizes_up_to_the_limits_are_kept(fixture: &Fixture) -> Outcome {
             if let Some(last) = key.last_mut() {
                 *last = second as u8 ^ 0x80;
             }
-            let value = value_of(&key, 0, value_len as usize);
-            store.client().put(&key, &value)?;
-            expected.insert(key, value);
+            put(&mut store.client(), &mut expected, key, 0, value_len as usize)?;
         }
     }
     refuses_what_is_beyond(&store)?;
@@ -54,7 +52,7 @@ pub(super) fn sizes_up_to_the_limits_are_kept_with_large_zones(fixture: &Fixture
     sizes_up_to_the_limits_are_kept(fixture)
 }
 
-/// What is refused, by every call that writes, and with which numbers.
+/// Sizes beyond the limits are refused by every call that writes, with the numbers.
 fn refuses_what_is_beyond(store: &Store) -> Outcome {
     let (longest_key, longest_value) = store.limits();
     let records = store.stats().records;
@@ -111,9 +109,7 @@ pub(super) fn keys_are_bytes(fixture: &Fixture) -> Outcome {
     );
     let mut expected = Contents::new();
     for (number, key) in keys.into_iter().enumerate() {
-        let value = value_of(&key, number as u64, number % 50);
-        store.client().put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut store.client(), &mut expected, key, number as u64, number % 50)?;
     }
     verify(&mut store, &expected);
     let half: Vec<_> = expected.keys().step_by(2).cloned().collect();

@@ -1,6 +1,6 @@
 //! Keys in their order, of designs that keep them so.
 
-use super::contents::value_of;
+use super::contents::{put, value_of};
 use super::fixture::{Fixture, Outcome};
 use quipu::{Client, Error};
 use std::borrow::Cow;
@@ -8,16 +8,15 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Every range is that of a sorted map, whatever its bounds, with keys that begin alike, are of any length, and are deleted again.
+/// Every range is that of a sorted map, whatever its bounds, with keys that begin alike, are of any length,
+/// and are deleted again.
 pub(super) fn ranges_are_those_of_a_sorted_map(fixture: &Fixture) -> Outcome {
     let store = fixture.create()?;
     let mut client = store.client();
     let mut expected = BTreeMap::new();
     for number in 0..fixture.scaled(3_000, 150) as u64 {
         let key = key(number);
-        let value = value_of(&key, number, 30);
-        client.put(&key, &value)?;
-        expected.insert(key, value);
+        put(&mut client, &mut expected, key, number, 30)?;
         if number % 5 == 4 {
             let gone = self::key(number / 2);
             client.delete(&gone)?;
@@ -55,7 +54,8 @@ pub(super) fn ranges_are_those_of_a_sorted_map(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
-/// Keys that nobody touches are told exactly once and in order, while writers split and empty what lies between them.
+/// Keys that nobody touches are told exactly once and in order, while writers split and empty what lies
+/// between them.
 pub(super) fn a_range_is_exact_under_writers(fixture: &Fixture) -> Outcome {
     const THREADS: usize = 3;
     let store = fixture.create()?;
@@ -100,7 +100,8 @@ pub(super) fn a_range_is_exact_under_writers(fixture: &Fixture) -> Outcome {
     })
 }
 
-/// Keys with a prefix are those that begin with it, whatever its bytes; and the first and the last key are at the ends.
+/// Keys with a prefix are those that begin with it, whatever its bytes; and the first and the last key are at
+/// the ends.
 pub(super) fn prefixes_and_ends_are_those_of_a_sorted_map(fixture: &Fixture) -> Outcome {
     let store = fixture.create()?;
     let mut client = store.client();
@@ -167,8 +168,8 @@ fn range(client: &Client, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Pairs,
     pairs.map(|pair| pair.map(|(key, value)| (key.into_owned(), value.into_owned()))).collect()
 }
 
-/// The same, each pair from the end that the next bit of a pattern says, put in order: the front for one, the back for zero. When one
-/// end has no more, the other has none either.
+/// The same, each pair from the end that the next bit of a pattern says, put in order: the front for one, the
+/// back for zero. When one end has no more, the other has none either.
 fn from_both_ends(
     client: &Client,
     from: Bound<&[u8]>,

@@ -1,7 +1,7 @@
-//! What designs with records of one size promise of these: they are kept, their space comes back, and a word of a value can be
-//! changed in place.
+//! The promises of designs with records of one size: they are kept, their space comes back, and a word of a
+//! value can be changed in place.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::Error;
 use quipu::internals::RecordForm;
@@ -26,7 +26,8 @@ fn add(value: &mut [u8], number: u64) {
     *word = u64::from_le_bytes(*word).wrapping_add(number).to_le_bytes();
 }
 
-/// Records that were put, replaced, changed in place and deleted survive both endings; other sizes are refused.
+/// Records that were put, replaced, changed in place and deleted survive both endings; other sizes are
+/// refused.
 pub(super) fn records_of_one_size_are_kept(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     assert_eq!(store.limits(), (KEY as u64, VALUE as u64));
@@ -47,9 +48,7 @@ pub(super) fn records_of_one_size_are_kept(fixture: &Fixture) -> Outcome {
                     value.into_iter().for_each(|value| add(value, round as u64));
                 }
                 _ => {
-                    let value = value_of(&key, round as u64, VALUE);
-                    client.put(&key, &value)?;
-                    expected.insert(key, value);
+                    put(&mut client, &mut expected, key, round as u64, VALUE)?;
                 }
             }
         }
@@ -91,9 +90,7 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
             client.delete(&key)?;
             expected.remove(&key);
         } else {
-            let value = value_of(&key, round as u64, VALUE);
-            client.put(&key, &value)?;
-            expected.insert(key, value);
+            put(&mut client, &mut expected, key, round as u64, VALUE)?;
         }
     }
     drop(client);
@@ -101,7 +98,8 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
     Ok(())
 }
 
-/// No change in place is lost, whatever moves the records or shows them meanwhile, and the rest of the value stays.
+/// No change in place is lost, whatever moves the records or shows them meanwhile, and the rest of the value
+/// stays.
 pub(super) fn updates_in_place_are_atomic(fixture: &Fixture) -> Outcome {
     const COUNTERS: usize = 3;
     let mut store = fixture.create()?;

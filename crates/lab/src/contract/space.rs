@@ -1,6 +1,6 @@
 //! Space: it comes back, whatever was written, and nothing comes back with it.
 
-use super::contents::{Contents, value_of, verify};
+use super::contents::{Contents, put, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 
 /// Many times what the pool holds, over keys that fill three quarters of it.
@@ -12,9 +12,7 @@ pub(super) fn a_pool_is_written_to_for_ever(fixture: &Fixture) -> Outcome {
     let rounds = fixture.scaled(60_000, 6_000) as u64;
     for round in 0..rounds {
         let key = (round * round % keys).to_le_bytes();
-        let value = value_of(&key, round, 900 + (round % 200) as usize);
-        client.put(&key, &value)?;
-        expected.insert(key.to_vec(), value);
+        put(&mut client, &mut expected, key.to_vec(), round, 900 + (round % 200) as usize)?;
     }
     drop(client);
     verify(&mut store, &expected);
@@ -33,9 +31,7 @@ pub(super) fn deleted_keys_stay_away_and_their_space_comes_back(fixture: &Fixtur
         for number in 0..400u64 {
             let key = (number % 40).to_le_bytes();
             if (number + round).is_multiple_of(2) {
-                let value = value_of(&key, round * 1000 + number, 300);
-                client.put(&key, &value)?;
-                expected.insert(key.to_vec(), value);
+                put(&mut client, &mut expected, key.to_vec(), round * 1000 + number, 300)?;
             } else {
                 client.delete(&key)?;
                 expected.remove(&key[..]);

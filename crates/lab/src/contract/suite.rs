@@ -19,7 +19,7 @@ pub struct Check {
     pub zone: u64,
     /// The form of its records, where a design has a choice.
     pub form: RecordForm,
-    /// What a design must be able to do for it.
+    /// The capability that it needs.
     pub needs: Option<fn(&Capabilities) -> bool>,
     /// Its proof.
     pub run: fn(&Fixture) -> Outcome,
@@ -30,7 +30,7 @@ pub struct Check {
 pub struct Failure {
     /// The promise.
     pub check: &'static str,
-    /// Who broke it.
+    /// The design that broke it.
     pub design: Design,
     /// The setting of the design that was chosen, as `NAME=VALUE`; empty if none was.
     pub setting: String,
@@ -60,7 +60,8 @@ macro_rules! checks {
 }
 
 const BATCHES: fn(&Capabilities) -> bool = |design| design.batches;
-/// Designs over logs, whose records have sequence numbers that nothing changes in place, are those with batches.
+/// Designs over logs, whose records have sequence numbers that nothing changes in place, are those with
+/// batches.
 const VERSIONS: fn(&Capabilities) -> bool = |design| design.versions;
 const EXPIRY: fn(&Capabilities) -> bool = |design| design.expiry;
 const ORDERED: fn(&Capabilities) -> bool = |design| design.ordered;
@@ -175,7 +176,7 @@ fn pool_of(design: Design, check: &Check) -> u64 {
     (check.pool + check.pool * design.can().waste / 100).next_multiple_of(4096)
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

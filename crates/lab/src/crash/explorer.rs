@@ -1,6 +1,6 @@
 //! Explores runs until enough states have been judged, on several threads of the machine at once.
 
-use super::moment::Label;
+use super::moment::{KINDS, Label};
 use super::pool::Pool;
 use super::report::{CrashConfig, CrashReport, Violation};
 use super::run::Run;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Exploration, or a run of it, stops at so many violations.
 pub(super) const DETAILS: usize = 10;
 
-/// What one run found.
+/// The findings of one run.
 #[derive(Default)]
 pub(super) struct Findings {
     /// The states that it judged, by their images.
@@ -29,8 +29,8 @@ pub(super) struct Findings {
     pub(super) violations: Vec<Violation>,
 }
 
-/// The findings of all runs, taken in the order of the runs: what an exploration finds does not depend on which thread
-/// is faster.
+/// The findings of all runs, taken in the order of the runs: what an exploration finds does not depend on
+/// which thread is faster.
 #[derive(Default)]
 struct Merged {
     report: CrashReport,
@@ -59,22 +59,9 @@ impl Merged {
         for (image, label) in findings.states {
             if self.images.insert(image) {
                 report.states += 1;
-                report.nested += (label.depth > 0) as u64;
-                report.during_recovery += label.recovering as u64;
-                report.during_growth += label.growing as u64;
-                report.during_index_split += label.splitting as u64;
-                report.after_index_split += label.split as u64;
-                report.after_index_removal += label.removed as u64;
-                report.during_index_zone += label.linking as u64;
-                report.after_index_zone += label.linked as u64;
-                report.word_keys += label.words as u64;
-                report.after_clock += label.timed as u64;
-                report.expired += label.expired as u64;
-                report.during_compaction += label.compacting as u64;
-                report.during_survey += label.surveying as u64;
-                report.during_close += label.closing as u64;
-                report.fixed += label.fixed as u64;
-                report.during_in_place += label.changing as u64;
+                for kind in &KINDS {
+                    *report.kinds.entry(kind.name).or_default() += (kind.holds)(&label) as u64;
+                }
             }
         }
     }
@@ -88,31 +75,31 @@ impl Merged {
 /// Explores. `progress` is told the states judged so far and in all, from one thread.
 ///
 /// # Errors
-/// [`Error::Option`] for a setting that the design does not have or that every run chooses for itself, and for a value that
-/// it does not take.
+/// [`Error::Option`] for a setting that the design does not have or that every run chooses for itself, and
+/// for a value that it does not take.
 pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Result<CrashReport, Error> {
     Pool::check(config)?;
     let begun = Instant::now();
     let merged = Mutex::new(Merged::default());
     let locked = || merged.lock().expect("no panic while merging");
     let next = AtomicU64::new(0);
-    let limit = config.runs.unwrap_or(u64::MAX);
+    let (limit, states) = (config.runs.unwrap_or(u64::MAX), config.most_states());
     std::thread::scope(|scope| {
         let explore = || {
             let mut arena = SimArena::new();
-            while !locked().is_done(config.states) {
+            while !locked().is_done(states) {
                 let run = next.fetch_add(1, Ordering::Relaxed);
                 if run >= limit {
                     break;
                 }
                 let findings = Run::new(config, &mut arena, config.seed.wrapping_add(run)).explore();
-                locked().add(run, findings, config.states);
+                locked().add(run, findings, states);
             }
         };
         let workers: Vec<_> = (0..config.workers).map(|_| scope.spawn(explore)).collect();
         while workers.iter().any(|worker| !worker.is_finished()) {
             std::thread::sleep(Duration::from_millis(20));
-            progress(locked().report.states.min(config.states), config.states);
+            progress(locked().report.states.min(states), states);
         }
     });
     let Merged { mut report, early, .. } = merged.into_inner().expect("no panic while merging");
@@ -121,6 +108,7 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Resu
     report.violations = report.details.len() as u64;
     report.design = config.design.to_string();
     report.seed = config.seed;
+    KINDS.iter().for_each(|kind| _ = report.kinds.entry(kind.name).or_default());
     report.seconds = begun.elapsed().as_secs_f64();
     Ok(report)
 }

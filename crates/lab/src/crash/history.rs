@@ -25,16 +25,18 @@ pub struct MemberView {
     pub without: BTreeSet<State>,
 }
 
-/// What a crash at one moment may leave, for all keys.
+/// The states that a crash at one moment may leave, for all keys.
 #[derive(Clone, Debug)]
 pub struct Expectation {
     /// By key number.
     pub keys: Vec<KeyView>,
-    /// Grows with every returned operation: equal numbers within a run mean equal expectations of what must stay.
+    /// Grows with every returned operation: equal numbers within a run mean equal expectations of what must
+    /// stay.
     pub version: u64,
     /// The atomic batches in flight, by their keys.
     pub atomic: Vec<Vec<MemberView>>,
-    /// A call that writes several records was in flight, so that a later one may arrive and an earlier one not.
+    /// A call that writes several records was in flight, so that a later one may arrive and an earlier one
+    /// not.
     pub batch_in_flight: bool,
 }
 
@@ -120,7 +122,7 @@ impl Recorder {
         self.now
     }
 
-    /// What the clock shows.
+    /// The time of the clock.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -190,7 +192,7 @@ impl Recorder {
         }
     }
 
-    /// What a crash now may leave.
+    /// The states that a crash now may leave.
     pub fn expectation(&self) -> Expectation {
         let keys = self
             .keys
@@ -213,7 +215,8 @@ impl Recorder {
         Expectation { keys, version: self.version, atomic, batch_in_flight: self.batches_in_flight > 0 }
     }
 
-    /// Whether, since the last call, a read returned what an operation in flight had written: a moment to crash.
+    /// Whether, since the last call, a read returned what an operation in flight had written: a moment to
+    /// crash.
     pub fn take_read_ahead(&mut self) -> bool {
         std::mem::take(&mut self.read_ahead)
     }

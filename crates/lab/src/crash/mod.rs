@@ -1,13 +1,14 @@
 //! The crash explorer: every state that a power failure may leave is recovered and judged.
 //!
-//! A generated workload runs on the simulated medium, its threads interleaved by a seeded scheduler. At chosen
-//! operations on persistent memory the explorer freezes a crash point, forms the images that may be durable at that
-//! moment, and for each opens the store, reads every key, and asks the oracle whether any order of the operations so
-//! far explains what it finds. The structures must be sound, nothing may leak, and the store must work on. Recovery is
-//! itself run on the simulator and crashed, and so is the work that follows it.
+//! A generated workload runs on the simulated medium, its threads interleaved by a seeded scheduler. At
+//! chosen operations on persistent memory the explorer freezes a crash point, forms the images that may be
+//! durable at that moment, and for each opens the store, reads every key, and asks the oracle whether any
+//! order of the operations so far explains what it finds. The structures must be sound, nothing may leak, and
+//! the store must work on. Recovery is itself run on the simulator and crashed, and so is the work that
+//! follows it.
 //!
-//! A *state* is a distinct durable image that went through full recovery and the oracle. Everything a run does follows
-//! from its seed, so one command replays a violation.
+//! A *state* is a distinct durable image that went through full recovery and the oracle. Everything a run
+//! does follows from its seed, so one command replays a violation.
 
 mod explorer;
 mod history;
@@ -22,5 +23,6 @@ mod verdict;
 mod workload;
 
 pub use explorer::explore;
+pub use moment::{KINDS, Kind};
 pub use oracle::{Action, KeyOracle, Outcome};
-pub use report::{CrashConfig, CrashReport, Violation};
+pub use report::{Broken, CrashConfig, CrashReport, Violation};

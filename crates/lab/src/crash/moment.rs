@@ -1,4 +1,4 @@
-//! Moments at which a run is stopped, and what was going on there.
+//! Moments at which a run is stopped, and the activity there.
 
 use super::history::{Expectation, Recorder};
 use super::oracle::Time;
@@ -13,14 +13,14 @@ pub(super) struct Point {
     pub(super) expectation: Rc<Expectation>,
     /// Operations on persistent memory before it.
     pub(super) operation: u64,
-    /// What the clock showed.
+    /// The time of the clock.
     pub(super) time: Time,
     /// It is judged however many there are.
     pub(super) stays: bool,
     pub(super) label: Label,
 }
 
-/// What was going on at a crash.
+/// The activity at a crash.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Label {
     /// Crashes that came before.
@@ -44,7 +44,7 @@ pub(super) struct Label {
     /// There is a key whose value has expired.
     pub(super) expired: bool,
     pub(super) compacting: bool,
-    /// It is not known yet what is dead in segments of an earlier run.
+    /// The dead records in segments of an earlier run are not known yet.
     pub(super) surveying: bool,
     pub(super) closing: bool,
     /// A value is being changed in place.
@@ -53,6 +53,40 @@ pub(super) struct Label {
     pub(super) fixed: bool,
     pub(super) recovering: bool,
 }
+
+/// A kind of states that a report counts.
+pub struct Kind {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// In words, after the number of states.
+    pub words: &'static str,
+    pub(super) holds: fn(&Label) -> bool,
+}
+
+const fn kind(name: &'static str, words: &'static str, holds: fn(&Label) -> bool) -> Kind {
+    Kind { name, words, holds }
+}
+
+/// All kinds. An index in DRAM shows its splits only if another thread writes to the medium meanwhile;
+/// removals of nodes are told by an ordered index in the pool.
+pub static KINDS: [Kind; 16] = [
+    kind("nested", "nested", |label| label.depth > 0),
+    kind("during_recovery", "during recovery", |label| label.recovering),
+    kind("during_growth", "during growth", |label| label.growing),
+    kind("during_index_split", "during a split of the index", |label| label.splitting),
+    kind("after_index_split", "after one", |label| label.split),
+    kind("after_index_removal", "after a removal from the index", |label| label.removed),
+    kind("during_index_zone", "during a link of the index's zones", |label| label.linking),
+    kind("after_index_zone", "after one", |label| label.linked),
+    kind("word_keys", "with keys of one word", |label| label.words),
+    kind("after_clock", "after the clock had moved", |label| label.timed),
+    kind("expired", "with an expired value", |label| label.expired),
+    kind("during_compaction", "during compaction", |label| label.compacting),
+    kind("during_survey", "during a survey", |label| label.surveying),
+    kind("during_close", "during a close", |label| label.closing),
+    kind("fixed", "with records of one size", |label| label.fixed),
+    kind("during_in_place", "during an update in place", |label| label.changing),
+];
 
 impl Label {
     /// The label after the index has grown so far, which had so many zones at first.
@@ -67,7 +101,7 @@ impl Label {
         }
     }
 
-    /// What stays true of the pool after a crash.
+    /// The part that stays true of the pool after a crash.
     pub(super) fn inherited(self) -> Label {
         let Label { depth, split, removed, linked, words, timed, fixed, .. } = self;
         Label { depth, split, removed, linked, words, timed, fixed, ..Label::default() }

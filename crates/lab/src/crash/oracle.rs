@@ -1,16 +1,18 @@
-//! What a crash may leave behind, decided key by key while the workload runs.
+//! The states that a crash may leave, decided key by key while the workload runs.
 //!
-//! The condition is durable linearizability: the value that a key has after recovery must end some order of all
-//! acknowledged operations and any of those in flight, an order that respects real time and explains every result
-//! that was returned before the crash. Keys are independent (no operation spans two of them atomically), so each
-//! has an oracle of its own, which keeps the set of *worlds* still possible: a state, and which operations in
-//! flight have taken effect in it. The set stays tiny, since only operations in flight can be reordered.
+//! The condition is durable linearizability: the value that a key has after recovery must end some order of
+//! all acknowledged operations and any of those in flight, an order that respects real time and explains
+//! every result that was returned before the crash. Keys are independent (no operation spans two of them
+//! atomically), so each has an oracle of its own, which keeps the set of *worlds* still possible: a state,
+//! and which operations in flight have taken effect in it. The set stays tiny, since only operations in
+//! flight can be reordered.
 
 use quipu_medium::sim::START_OF_TIME;
 use std::collections::BTreeSet;
 
-/// Names a value: in the lower half the write that it comes from, every one of which has a name of its own, and in the upper
-/// half the last change to it in place, 0 if there was none. Changes have names of their own too, out of the same ones.
+/// Names a value: in the lower half the write that it comes from, every one of which has a name of its own,
+/// and in the upper half the last change to it in place, 0 if there was none. Changes have names of their own
+/// too, out of the same ones.
 pub type ValueId = u64;
 
 /// Names a change to a value in place.
@@ -35,7 +37,7 @@ pub const LAST_EXPIRY: Time = (1 << EXPIRY_BITS) - 1;
 /// Milliseconds of a step.
 const STEP_MS: u64 = 1000;
 
-/// What the clock shows at this time.
+/// The milliseconds of the clock at this time.
 pub fn milliseconds(time: Time) -> u64 {
     START_OF_TIME + time * STEP_MS
 }
@@ -60,7 +62,7 @@ pub fn expiry(value: ValueId) -> Option<Time> {
 /// as absent.
 pub type State = Option<ValueId>;
 
-/// What a state shows at this time.
+/// The state that a read finds at this time.
 pub fn shown(state: State, now: Time) -> State {
     state.filter(|value| expiry(*value).is_none_or(|time| time > now))
 }
@@ -68,7 +70,7 @@ pub fn shown(state: State, now: Time) -> State {
 /// Names an operation within one oracle.
 pub type OpId = u32;
 
-/// What an operation does to one key.
+/// The effect of an operation on one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// Reads.
@@ -91,7 +93,7 @@ pub enum Action {
     Change(ChangeId),
 }
 
-/// What an operation returned.
+/// The answer of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Nothing.
@@ -103,7 +105,7 @@ pub enum Outcome {
 }
 
 impl Action {
-    /// What the action makes of a state at this time, and what it returns.
+    /// The state that the action leaves at this time, and its answer.
     fn apply(self, state: State, now: Time) -> (State, Outcome) {
         let seen = shown(state, now);
         match self {
@@ -188,7 +190,8 @@ impl KeyOracle {
         self.reachable().into_iter().map(|world| world.state).collect()
     }
 
-    /// The states that a crash may leave in which this operation in flight has taken effect, or in which it has not.
+    /// The states that a crash may leave in which this operation in flight has taken effect, or in which it
+    /// has not.
     pub fn allowed_if(&self, op: OpId, effected: bool) -> BTreeSet<State> {
         let worlds = self.reachable().into_iter();
         let agrees = |world: &World| world.effected.iter().any(|(other, _)| *other == op) == effected;

@@ -1,12 +1,14 @@
 //! The pool of a run: small, so that zones run out and are used again, and of another make in every run.
 //!
-//! What a run has beyond the settings that all designs share is drawn apart, from its seed alone, so that the runs of a design
-//! without it do not depend on it.
+//! The traits of a run beyond the settings that all designs share are drawn apart, from its seed alone, so
+//! that the runs of a design without it do not depend on it.
 
 use super::records::{KEYS, MANY_KEYS, Records};
-use super::report::CrashConfig;
+use super::report::{Broken, CrashConfig};
 use crate::settings;
-use quipu::internals::{FreeList, NodePlace, OffsetMap, RecordForm, SlotSettings, Techniques, Testing};
+use quipu::internals::{
+    FreeList, NodePlace, OffsetMap, RecordForm, SlotSettings, Techniques, Testing, TieBreak,
+};
 use quipu::{Design, Error, Options};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -19,26 +21,27 @@ const CROWDED: u64 = 12 * ZONE;
 /// Bytes of a zone unless blocks need more.
 const ZONE: u64 = 16 << 10;
 
-/// Bytes of a zone, and pages of a block that then leave little of it unused: most often several blocks a zone, or one that
-/// is almost all of a small one.
+/// Bytes of a zone, and pages of a block that then leave little of it unused: most often several blocks a
+/// zone, or one that is almost all of a small one.
 const BLOCKS: [(u64, u8); 8] =
     [(ZONE, 1), (ZONE, 1), (ZONE, 3), (ZONE, 3), (ZONE, 3), (2 * ZONE, 2), (2 * ZONE, 6), (4 * ZONE, 4)];
 
-/// The same for a crowded pool, with the zones that make ten or a dozen blocks: two clients, each with a block for hot records and
-/// one for others, the cleaner and the reserve leave next to none of them.
+/// The same for a crowded pool, with the zones that make ten or a dozen blocks: two clients, each with a
+/// block for hot records and one for others, the cleaner and the reserve leave next to none of them.
 const CROWDED_BLOCKS: [(u64, u8, u64); 3] = [(ZONE, 1, 5), (ZONE, 3, 11), (2 * ZONE, 2, 5)];
 
 /// Bytes of its zones that an index in the pool uses in half of the wide runs: a handful of nodes or segments
 /// each. Of buckets half as many are a handful.
 const INDEX_ZONES: [u64; 2] = [1 << 10, 2 << 10];
 
-/// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are filled and reclaimed.
+/// Key and value of records of one size. There are two to sixty in a page; the fewer, the more blocks are
+/// filled and reclaimed.
 const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 1306), (16, 2000)];
 
 /// The setting that every run chooses for itself: its keys and values follow from it.
 const OWN: &str = "form";
 
-/// What some runs have and others do not.
+/// The traits of some runs.
 struct Traits {
     /// Many keys, so that the index splits.
     wide: bool,
@@ -81,9 +84,6 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Holds the settings against the design.
-    ///
-    /// # Errors
-    /// As of [`super::explore`].
     pub(super) fn check(config: &CrashConfig) -> Result<(), Error> {
         if let Some((name, _)) = config.settings.iter().find(|(name, _)| name == OWN) {
             return Err(Error::Option(format!("every run chooses the setting {name} itself")));
@@ -96,11 +96,11 @@ impl Pool {
         let Traits { wide, words, index_zone, moves_clock } = Traits::of(seed, config);
         let testing = Testing {
             index_zone,
-            twin: config.twin,
+            twin: config.twin.and_then(Broken::twin),
             tiny_index: true,
             clock_block: Some(64),
-            // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes hardly anything stays
-            // parked until its client publishes it.
+            // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes
+            // hardly anything stays parked until its client publishes it.
             handful: (seed % 4 < 2).then_some(3),
             stripes: (seed % 4 < 2).then_some(if seed % 8 < 4 { 2 } else { 16 }),
             // In four of eight, two clients may compact at a time.
@@ -108,8 +108,8 @@ impl Pool {
             ..Testing::default()
         };
         let free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
-        // As many as it takes for two states of five to fall during compaction. Viper's blocks would leave too little of such a
-        // pool to updates in place.
+        // As many as it takes for two states of five to fall during compaction. Viper's blocks would leave
+        // too little of such a pool to updates in place.
         let crowded = match config.design {
             Design::VIPER => false,
             Design::VIPER_PACMAN => seed % 5 != 2,
@@ -126,7 +126,7 @@ impl Pool {
                 options.testing = testing;
             });
         if config.design.can().updates_in_place {
-            let (zone_size, slots) = slots(seed, &config.slots);
+            let (zone_size, slots) = slots(seed, config.twin);
             // The index in the pool is written in five runs of ten.
             let nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
             let offset_map = OffsetMap { nodes, ..OffsetMap::default() };
@@ -136,7 +136,7 @@ impl Pool {
                 .with(|options| options.offset_map = offset_map);
         }
         if config.design == Design::VIPER_PACMAN {
-            let (mut zone_size, slots) = slots(seed, &config.slots);
+            let (mut zone_size, slots) = slots(seed, config.twin);
             let mut slots = SlotSettings { form: RecordForm::Variable, ..slots };
             if crowded {
                 let (size, pages_per_block, zones) =
@@ -172,7 +172,7 @@ impl Pool {
         self.moves_clock
     }
 
-    /// What it is created and opened with.
+    /// The options that it is created and opened with.
     pub(super) fn options(&self) -> &Options {
         &self.options
     }
@@ -184,7 +184,7 @@ impl Pool {
 }
 
 /// Bytes of a zone, and slots of some make: in half of the runs of one size.
-fn slots(seed: u64, settings: &SlotSettings) -> (u64, SlotSettings) {
+fn slots(seed: u64, twin: Option<Broken>) -> (u64, SlotSettings) {
     let mut random = SmallRng::seed_from_u64(!seed);
     let (zone, pages_per_block) = *BLOCKS.choose(&mut random).expect("there are some");
     let (key, value) = *SIZES.choose(&mut random).expect("there are some");
@@ -192,5 +192,6 @@ fn slots(seed: u64, settings: &SlotSettings) -> (u64, SlotSettings) {
         if random.random_ratio(1, 2) { RecordForm::Fixed { key, value } } else { RecordForm::Variable };
     // It costs the smallest zone too much.
     let alignment_shift = if zone > ZONE && random.random_ratio(1, 3) { 2048 } else { 0 };
-    (zone, SlotSettings { form, pages_per_block, alignment_shift, ..*settings })
+    let tie_break = twin.map_or(TieBreak::Sequence, Broken::tie_break);
+    (zone, SlotSettings { form, pages_per_block, alignment_shift, tie_break, ..SlotSettings::default() })
 }

@@ -1,9 +1,10 @@
-//! Keys and values of a run as bytes, and back: whatever is read must be what one write, and at most one change in place after
-//! it, has made.
+//! Keys and values of a run as bytes, and back: whatever is read must be what one write, and at most one
+//! change in place after it, has made.
 //!
-//! All bytes of a value follow from the name of its write, so that a torn or foreign one is noticed. Where records have one size,
-//! one aligned word of a value is its whole name: the write below, the change above. Everything else in the value is the
-//! write's, so a change that is put on another value than the one it read, or arrives in part, shows as a value that never was.
+//! All bytes of a value follow from the name of its write, so that a torn or foreign one is noticed. Where
+//! records have one size, one aligned word of a value is its whole name: the write below, the change above.
+//! Everything else in the value is the write's, so a change that is put on another value than the one it
+//! read, or arrives in part, shows as a value that never was.
 
 use super::oracle::{ChangeId, State, ValueId, changed};
 use quipu::internals::RecordForm;
@@ -68,7 +69,7 @@ impl Records {
         }
     }
 
-    /// What a change in place makes of that word.
+    /// The word after a change in place.
     pub fn change(word: u64, change: ChangeId) -> u64 {
         changed(word, change)
     }
@@ -94,9 +95,9 @@ impl Records {
     }
 
     fn value_len(self, value: ValueId) -> usize {
-        // If sizes differ, most values have one length all the same, so that records of different lives and runs can come to lie
-        // at the same offsets. With the usual key it makes a record of whole lines: behind one that ends within a line,
-        // zeros cover what was there.
+        // If sizes differ, most values have one length all the same, so that records of different lives and
+        // runs can come to lie at the same offsets. With the usual key it makes a record of whole lines:
+        // behind one that ends within a line, zeros cover what was there.
         match (self.form, value % 16) {
             (RecordForm::Fixed { value, .. }, _) => value as usize,
             _ if value == EMPTY => 0,
@@ -157,7 +158,8 @@ mod tests {
                     let mut torn = bytes.clone();
                     torn[at] ^= 1;
                     let found = records.parse_value(Some(&torn));
-                    // Another change of the same write is a value; whether it was made is for the oracle to say.
+                    // Another change of the same write is a value; whether it was made is for the oracle to
+                    // say.
                     let is_change =
                         records.word().is_some_and(|word| (4..8).contains(&(at as i64 - word as i64)));
                     assert_eq!(found.is_err(), !is_change, "{form:?}: byte {at} of {name}");

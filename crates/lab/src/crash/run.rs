@@ -6,9 +6,10 @@ use super::moment::{Label, Point, Points, closed};
 use super::oracle::{State, Time, ValueId, milliseconds};
 use super::pace::Pace;
 use super::pool::Pool;
-use super::report::{CrashConfig, Violation};
+use super::report::{Broken, CrashConfig, Violation};
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
+use crate::arguments::twin_argument;
 use quipu::{Design, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, sched};
@@ -121,7 +122,7 @@ impl<'a> Run<'a> {
                 return self.violation(0, format!("the pool could not be created: {error}"), String::new());
             }
         }
-        sim.set_fault(self.config.fault);
+        sim.set_fault(self.config.twin.and_then(Broken::fault));
         let closes = !self.seed.is_multiple_of(3);
         let mut failure =
             self.work(&stage, &recorder, (steps, compactions[0]), workload::FIRST_VALUE, closes);
@@ -154,7 +155,7 @@ impl<'a> Run<'a> {
         let (mut operation, mut returned) = (0, 0);
         Box::new(move |sim, _| {
             operation += 1;
-            // What has just returned must stay, and nothing came after it that could help.
+            // A write that has just returned must stay, and nothing came after it that could help.
             let has_returned = std::mem::replace(&mut returned, recorder.borrow().version()) != returned;
             let open = stage.store.borrow().clone();
             let activity = open.as_ref().map(|store| store.activity()).unwrap_or_default();
@@ -208,13 +209,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the clock shows, if it moves in this run.
+    /// The time of the clock, if it moves in this run.
     fn clock(&self, recorder: &RefCell<Recorder>) -> Option<Time> {
         self.pool.moves_clock().then(|| recorder.borrow().now())
     }
 
-    /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it drop. Tells what went
-    /// wrong, crash or no crash.
+    /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it
+    /// drop. Tells what went wrong, crash or no crash.
     fn work(
         &mut self,
         stage: &Stage,
@@ -267,8 +268,8 @@ impl<'a> Run<'a> {
         recorder.borrow_mut().inexplicable.take().or(failure.into_inner())
     }
 
-    /// Opens the store that was closed and works on: what the close has left must count until the first change, and not after
-    /// it.
+    /// Opens the store that was closed and works on: what the close has left must count until the first
+    /// change, and not after it.
     fn work_after_close(
         &mut self,
         region: Region,
@@ -318,7 +319,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes again.
+    /// Recovers one state and asks the oracle; now and then crashes recovery too, or works on and crashes
+    /// again.
     fn judge(&mut self, point: &Point, crash: Crash<'_>) {
         let Label { depth, creating, .. } = point.label;
         let seed = self.random.random();
@@ -414,7 +416,8 @@ impl<'a> Run<'a> {
         self.judge_points(&nested, budget, self.pace.points[1]);
     }
 
-    /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the same history.
+    /// An observer of a recovery, and of the survey that follows it: a crash of them must be explained by the
+    /// same history.
     fn recovery_observer(
         &mut self,
         point: &Point,
@@ -477,11 +480,12 @@ impl<'a> Run<'a> {
     }
 
     fn violation(&mut self, operation: u64, what: String, image: String) {
-        let CrashConfig { design, ops, threads, settings, .. } = self.config;
+        let CrashConfig { design, ops, threads, settings, twin, .. } = self.config;
         let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
         let replay = format!(
-            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}",
-            self.seed
+            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}{}",
+            self.seed,
+            twin_argument(*twin)
         );
         self.findings.violations.push(Violation { seed: self.seed, operation, what, image, replay });
     }

@@ -1,4 +1,4 @@
-//! What is asked of a recovered store: that it shows what the crash may have left, and that it takes new work.
+//! The demands on a recovered store: it shows a state that the crash may have left, and takes new work.
 
 use super::history::{Expectation, MemberView};
 use super::oracle::{State, Time, ValueId, changed, shown};
@@ -30,7 +30,7 @@ pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, St
     Ok(states)
 }
 
-/// What states show at this time.
+/// The states that reads find at this time.
 fn all_shown(states: &BTreeSet<State>, now: Time) -> BTreeSet<State> {
     states.iter().map(|state| shown(*state, now)).collect()
 }
@@ -92,7 +92,8 @@ pub(super) fn works_on(store: &Store, records: Records) -> Result<(), String> {
     }
 }
 
-/// Lets a recovered store find out what recovery has left to later, by a compaction, while who has the stage may look at it.
+/// Lets a recovered store find out what recovery has left to later, by a compaction, while who has the stage
+/// may look at it.
 pub(super) fn surveyed(store: Store, stage: &RefCell<Option<Rc<Store>>>) -> Result<Store, String> {
     let store = Rc::new(store);
     *stage.borrow_mut() = Some(store.clone());

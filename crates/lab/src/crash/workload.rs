@@ -46,7 +46,7 @@ pub enum Step {
     Tick,
 }
 
-/// What is to be generated.
+/// The parameters of a generated run.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     /// Threads.
@@ -57,13 +57,13 @@ pub struct Work {
     pub first_value: ValueId,
     /// Keys and values.
     pub records: Records,
-    /// What the clock shows, if it is to move.
+    /// The time of the clock, if it is to move.
     pub clock: Option<Time>,
 }
 
 impl Step {
-    /// The step, or what comes closest to it in a design that lacks batches or expiry. Where records can be changed in place,
-    /// some are.
+    /// The step, or what comes closest to it in a design that lacks batches or expiry. Where records can be
+    /// changed in place, some are.
     pub fn for_design(self, design: &Capabilities, records: Records) -> Step {
         let in_place = design.updates_in_place && records.are_of_one_size();
         let step = if design.large_values { self } else { self.without_large() };
@@ -239,8 +239,8 @@ fn narrow(seed: u64, work: &Work) -> Vec<Vec<Step>> {
                     // Half of all operations meet at two keys: most faults need two operations on one.
                     let hot = step == 0 || random.random_ratio(1, 2);
                     let key = random.random_range(0..if hot { 2 } else { keys });
-                    // A batch into a fresh segment is where records can survive that stand behind a torn one, and a put
-                    // after recovery is what could fill the gap before them.
+                    // A batch into a fresh segment is where records can survive that stand behind a torn one,
+                    // and a put after recovery is what could fill the gap before them.
                     let first = step == 0 && random.random_ratio(3, 4);
                     let roll = match (first, after_crash) {
                         (true, false) => BATCH,
@@ -251,7 +251,8 @@ fn narrow(seed: u64, work: &Work) -> Vec<Vec<Step>> {
                         return Step::Compact;
                     }
                     if hot && roll % 3 == 2 {
-                        // What a reader saw must stay: the faults that only a reader notices want one at the right moment.
+                        // A state that a reader saw must stay: faults that only a reader notices want one at
+                        // the right moment.
                         return Step::GetMany(vec![0, 1]);
                     }
                     if reinserting && roll < 45 {
@@ -325,7 +326,8 @@ fn blind(random: &mut SmallRng, thread: usize, value: &mut impl FnMut(&mut Small
     }
 }
 
-/// Carries out one step and records it. An error that a full pool explains is no violation; any other is returned.
+/// Carries out one step and records it. An error that a full pool explains is no violation; any other is
+/// returned.
 pub fn perform(
     store: &Store,
     client: &mut Client,

@@ -1,4 +1,4 @@
-//! Pools that have lived, with a map of what is where.
+//! Pools that have lived, with a map of their places.
 
 use super::place::Place;
 use quipu::internals::{CcehSettings, NodePlace, OffsetMap, RecordForm, SlotSettings, Testing};
@@ -26,7 +26,7 @@ pub struct Ground {
     design: Design,
     options: Options,
     is_closed: bool,
-    /// What the pool holds.
+    /// The contents of the pool.
     pub(super) truth: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Every key that it ever had, and every value of each.
     pub(super) keys: Vec<Vec<u8>>,
@@ -56,7 +56,7 @@ fn words(seed: u64, len: usize) -> Vec<u8> {
     (1..).flat_map(|n: u64| mix(seed.wrapping_add(n)).to_le_bytes()).take(len).collect()
 }
 
-/// What is written into a ground.
+/// The keys and values of a ground.
 struct Script {
     form: RecordForm,
     large: Option<[usize; 2]>,
@@ -171,12 +171,12 @@ impl Ground {
         self.design
     }
 
-    /// What its pool is opened with.
+    /// The options that its pool is opened with.
     pub(super) fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What stands in these bytes.
+    /// The places in these bytes.
     pub(super) fn places_in(&self, range: &Range<usize>) -> BTreeSet<Place> {
         let meets = |other: &Range<usize>| other.start < range.end && range.start < other.end;
         let places = self.places.iter();
@@ -194,12 +194,14 @@ impl Ground {
         words.filter_map(|(at, word)| self.prefixes.get(word).map(|key| (at, *key)))
     }
 
-    /// The keys whose records, values or entries of an index are struck, if these bytes of the image become others.
+    /// The keys whose records, values or entries of an index are struck, if these bytes of the image become
+    /// others.
     pub(super) fn own_keys(&self, after: &[u8], range: Range<usize>, is_old: bool) -> BTreeSet<usize> {
         let mut own = BTreeSet::new();
         let struck = self.places_in(&range);
         if is_old && (struck.contains(&Place::Index) || struck.contains(&Place::IndexHeader)) {
-            // An older page of an index proves itself, and leads to no entry that came later, wherever that lies.
+            // An older page of an index proves itself, and leads to no entry that came later, wherever that
+            // lies.
             for at in
                 self.places.get(&Place::Index).into_iter().flatten().flat_map(|all| all.clone().step_by(8))
             {
@@ -280,7 +282,8 @@ impl Ground {
     /// The key whose record a word names, read as a reference of an index over logs.
     fn named(&self, word: u64) -> Option<usize> {
         let shift = ZONE.trailing_zeros();
-        // A bucket's word has the reference where it is, those of the other indexes count in units of eight bytes.
+        // A bucket's word has the reference where it is, those of the other indexes count in units of eight
+        // bytes.
         let word = SizedReference::from_word(word).reference().with_tag(0).word();
         [word, word >> 3].into_iter().map(Reference::from_word).find_map(|reference| {
             let start = self.zone_base + u64::from(reference.zone(shift).0) * ZONE + reference.offset(shift);

@@ -1,4 +1,4 @@
-//! What a damaged pool answers, against what it held.
+//! The answers of a damaged pool, held against its contents.
 
 use super::ground::{Ground, LEN, bytes_of};
 use super::place::Place;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Who answered.
+/// The tool that answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// Opening.
@@ -56,7 +56,7 @@ impl fmt::Display for Silent {
     }
 }
 
-/// What became of a strike.
+/// The outcome of a strike.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// The pool was refused, and is unchanged.
@@ -251,7 +251,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Overwrites and deletes some keys, compacts, and returns what the pool should then hold, as far as the calls told.
+    /// Overwrites and deletes some keys, compacts, and returns what the pool should then hold, as far as the
+    /// calls told.
     fn live_on(&mut self, store: &Store) -> BTreeMap<usize, Option<Vec<u8>>> {
         let ground = self.ground;
         let mut later = BTreeMap::new();
@@ -284,7 +285,7 @@ impl Judge<'_> {
     ) {
         let ground = self.ground;
         for (number, expected) in later {
-            // What was wrong before, and was not written since, is known.
+            // Keys that were wrong before, and were not written since, are known.
             let is_fresh = number % 4 < 2;
             if is_fresh || !wrong.contains(number) {
                 let found = client.get(&ground.keys[*number]);

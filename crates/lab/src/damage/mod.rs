@@ -1,15 +1,17 @@
-//! Damage is never silent: pools of every design are damaged, a bit, a line or a page at a time, and then read by every tool.
+//! Damage is never silent: pools of every design are damaged, a bit, a line or a page at a time, and then
+//! read by every tool.
 //!
-//! A [`Ground`] is a pool that has lived: keys of many sizes, overwritten, deleted, compacted, closed or not. A seed draws a
-//! [`Strike`]: a region of it, and what happens there. A verdict opens the damaged image and compares each answer with the truth:
-//! a refusal to open, which leaves every byte as it was, and an answer that names damage are as good as the truth. Anything else is a
-//! *silent wrong answer*.
+//! A [`Ground`] is a pool that has lived: keys of many sizes, overwritten, deleted, compacted, closed or not.
+//! A seed draws a [`Strike`]: a region of it, and what happens there. A verdict opens the damaged image and
+//! compares each answer with the truth: a refusal to open, which leaves every byte as it was, and an answer
+//! that names damage are as good as the truth. Anything else is a *silent wrong answer*.
 //!
-//! The keys whose own bytes, or whose own entry of an index, were struck are a strike's *own* keys. Where a paper's format has no check for
-//! them, damage to these cannot show; [`CANNOT_TELL`] lists these places, and a test holds the table of `docs/PAPERS.md` against it. For
-//! any other key there is no exception.
+//! The keys whose own bytes, or whose own entry of an index, were struck are a strike's *own* keys. Where a
+//! paper's format has no check for them, damage to these cannot show; [`CANNOT_TELL`] lists these places, and
+//! a test holds the table of `docs/PAPERS.md` against it. For any other key there is no exception.
 //!
-//! After the answers the pool is written on, compacted, and opened again, since damage that nobody has noticed may do its harm then.
+//! After the answers the pool is written on, compacted, and opened again, since damage that nobody has
+//! noticed may do its harm then.
 
 mod ground;
 mod judge;
@@ -25,8 +27,8 @@ use quipu::Design;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Where a design's format has no check for a record's own value or presence, so that damage there may not show: the design, and the
-/// places.
+/// Where a design's format has no check for a record's own value or presence, so that damage there may not
+/// show: the design, and the places.
 pub const CANNOT_TELL: &[(Design, &[Place])] = &[
     (Design::QUIPU, LOGS),
     (Design::FLATSTORE_H, LOGS),
@@ -45,7 +47,7 @@ const LOGS: &[Place] = &[Place::OpenRecord, Place::ZoneHeader];
 /// Of designs whose index is in the pool and believed.
 const INDEX_IN_POOL: &[Place] = &[Place::Index, Place::IndexHeader, Place::ZoneHeader];
 
-/// What became of the strikes of a place.
+/// The outcomes of the strikes of a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Strikes.
@@ -62,7 +64,7 @@ pub struct Tally {
     pub silent: u64,
 }
 
-/// What a campaign found.
+/// The findings of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// By design and place.
@@ -92,7 +94,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// What a ground answers that nobody has struck.
+/// The answers of a ground without a strike.
 pub fn untouched(ground: &Ground) -> Verdict {
     judge::judge(ground, &Strike::none(ground))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a byte of a pool belongs to.
+/// The structure that a byte of a pool belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// The older copy of the superblock or the newer one.
@@ -31,7 +31,7 @@ pub enum Place {
     PageRecord,
     /// The length word of an entry of a page.
     LengthWord,
-    /// What else pages have: dead records, free room.
+    /// The rest of a page: dead records, free room.
     PageRest,
     /// The header of a zone of an index in the pool.
     IndexHeader,

@@ -11,7 +11,7 @@ use std::ops::Range;
 const LINE: usize = 64;
 const PAGE: usize = 4096;
 
-/// What happens.
+/// The damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// One bit is another.
@@ -27,9 +27,9 @@ pub enum Blow {
 /// See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Strike {
-    /// What was aimed at.
+    /// The place that was aimed at.
     pub place: Place,
-    /// What happened.
+    /// The damage.
     pub blow: Blow,
     /// The bytes that may have changed.
     pub range: Range<usize>,

@@ -1,45 +1,59 @@
-//! What a run is asked and what it answers.
+//! The settings of a run, and its findings.
 
+use crate::arguments;
 use crate::linear::Twin;
-use quipu::{Design, Error};
+use crate::run::Conviction;
+use crate::size::{self, count};
+use quipu::Design;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What to run.
-#[derive(Clone, Debug)]
+/// The settings of a run.
+#[derive(Clone, Debug, clap::Args)]
 pub struct KillConfig {
     /// The pool's file, which must not exist. It stays only if a violation was found.
     pub pool: PathBuf,
     /// The design.
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
     pub design: Design,
-    /// Bytes of the pool. One that becomes full is replaced.
-    pub size: u64,
     /// Writers to kill.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, default_value = "100")]
     pub rounds: u64,
-    /// Threads of each.
+    /// Threads of each writer.
+    #[arg(long, value_name = "T", value_parser = count::<usize>, default_value = "2")]
     pub threads: usize,
-    /// What calls and moments follow from. How far a writer gets does not.
+    /// The seed of calls and moments. How far a writer gets is up to the machine.
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Break the writers' store on purpose.
+    /// Bytes of the pool. One that becomes full is replaced.
+    #[arg(long, value_name = "SIZE", value_parser = size::pool, default_value = "64M")]
+    pub size: u64,
+    /// Break the writers' store on purpose, to see that the judge notices: a self-test, which must end with a
+    /// violation.
+    #[arg(long, value_enum, value_name = "NAME")]
     pub twin: Option<Twin>,
 }
 
-/// What a writer is told.
-#[derive(Clone, Debug)]
+/// The arguments of a writer.
+#[derive(Clone, Debug, clap::Args)]
 pub struct WriterConfig {
     /// The pool.
     pub pool: PathBuf,
     /// Seed of the run.
+    #[arg(long)]
     pub seed: u64,
     /// Number of the round, from 0.
+    #[arg(long)]
     pub round: u64,
     /// Threads.
+    #[arg(long)]
     pub threads: usize,
     /// Break the store on purpose.
+    #[arg(long, value_enum)]
     pub twin: Option<Twin>,
 }
 
-/// What a run found.
+/// The findings of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KillReport {
     /// The design.
@@ -65,43 +79,7 @@ pub struct KillReport {
     /// Wall time.
     #[serde(skip)]
     pub seconds: f64,
-    /// What was wrong.
+    /// The fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<KillConviction>,
-}
-
-/// A round that broke a rule.
-#[derive(Clone, Debug, Serialize)]
-pub struct KillConviction {
-    /// The round, from 0.
-    pub round: u64,
-    /// What is wrong, in lines.
-    pub what: String,
-    /// The command that draws the same calls and moments again. Real processes may need several tries to get as far.
-    pub replay: String,
-}
-
-/// Why a run could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum KillError {
-    /// The number of threads is impossible.
-    #[error("the number of threads is {threads}; it must be 1 to 15")]
-    Threads {
-        /// Threads asked for.
-        threads: usize,
-    },
-    /// A pool could not be made.
-    #[error(transparent)]
-    Create(Error),
-    /// A writer could not be started or watched.
-    #[error("the writer of round {round} could not be run: {source}")]
-    Process {
-        /// The round.
-        round: u64,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A pool that is no longer needed could not be removed.
-    #[error("the pool could not be removed: {0}; remove it yourself")]
-    Remove(std::io::Error),
+    pub details: Vec<Conviction>,
 }

@@ -1,15 +1,12 @@
-//! What a dead writer left, held against what it had acknowledged.
+//! The pool of a dead writer, held against its acknowledgements.
 
 use super::plan::KEYS;
 use crate::linear::{
-    Action, BUDGET, Caller, Contents, History, Operation, Outcome, Verdict, check, contents,
+    Action, BUDGET, Caller, Contents, History, Operation, Outcome, Verdict, check, contents, prove,
 };
-use quipu::{Error, Store};
+use quipu::Store;
 
 /// Judges an open pool: the contents, if nothing is wrong.
-///
-/// # Errors
-/// What is wrong, in lines.
 pub(super) fn judge(
     store: &mut Store,
     before: &Contents,
@@ -18,11 +15,7 @@ pub(super) fn judge(
     if let Some(lost) = store.recovery().lost.first() {
         return Err(format!("recovery lost {} at byte {}", lost.what, lost.offset));
     }
-    let said = |error: Error| format!("the recovered store fails: {error}");
-    let checked = store.check(&|_, _| {}).map_err(said)?;
-    if !checked.is_sound() {
-        return Err(format!("the recovered pool is unsound: {}", checked.damage));
-    }
+    prove(store)?;
     let found = contents(store, KEYS)?;
     let stamps =
         operations.iter().map(|operation| operation.returned.map_or(operation.invoked, |(end, _)| end));

@@ -1,13 +1,13 @@
 //! `kill -9`: what a file survives, proved on processes that really die.
 //!
-//! The crash explorer judges simulated failures, so it believes in its own idea of a processor. This is the other half:
-//! a writer process works on a pool in a file, acknowledges every call through a pipe after it has returned, and is
-//! killed at a moment drawn from a seed, which may lie within its recovery of the pool. Its parent opens the pool,
-//! proves its structures, reads every key, and lets the linearizability checker judge: what was acknowledged must be
-//! there, a call in flight may have taken effect or not, and nothing else may appear. Then the next writer goes on
-//! with the same pool.
+//! The crash explorer judges simulated failures, so it believes in its own idea of a processor. This is the
+//! other half: a writer process works on a pool in a file, acknowledges every call through a pipe after it
+//! has returned, and is killed at a moment drawn from a seed, which may lie within its recovery of the pool.
+//! Its parent opens the pool, proves its structures, reads every key, and lets the linearizability checker
+//! judge: what was acknowledged must be there, a call in flight may have taken effect or not, and nothing
+//! else may appear. Then the next writer goes on with the same pool.
 //!
-//! What this cannot show is a failure of the system or of power: the page cache outlives the process.
+//! This cannot show a failure of the system or of power: the page cache outlives the process.
 //!
 //! - [`explore`]: the parent.
 //! - [`write()`]: the writer; the parent starts it as a process of its own by the command that it is given.
@@ -20,6 +20,6 @@ mod round;
 mod run;
 mod writer;
 
-pub use config::{KillConfig, KillConviction, KillError, KillReport, WriterConfig};
+pub use config::{KillConfig, KillReport, WriterConfig};
 pub use run::explore;
 pub use writer::write;

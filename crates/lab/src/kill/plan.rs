@@ -1,7 +1,7 @@
-//! What a writer does, drawn from the seed alone.
+//! The calls of a writer, drawn from the seed alone.
 //!
-//! Writer and parent draw the same calls, so the parent knows which call was in flight: the one behind the last that was
-//! acknowledged. That is why no call here depends on what an earlier one returned.
+//! Writer and parent draw the same calls, so the parent knows which call was in flight: the one behind the
+//! last that was acknowledged. That is why no call here depends on what an earlier one returned.
 
 use crate::linear::{Action, Value};
 use crate::workload::mix;

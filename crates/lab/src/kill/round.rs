@@ -1,7 +1,7 @@
 //! One writer: started, watched, killed.
 
 use super::config::WriterConfig;
-use super::frame::{Acknowledgement, BYTES};
+use super::frame::Acknowledgement;
 use super::plan::Plan;
 use crate::linear::{Caller, Operation};
 use crate::workload::mix;
@@ -42,10 +42,10 @@ impl Moment {
     }
 }
 
-/// What the parent knows of a writer that is dead.
+/// The parent's knowledge of a dead writer.
 pub(super) struct Traces {
     pub acknowledged: Vec<Acknowledgement>,
-    /// What is wrong with its death: it did not come from the parent.
+    /// The fault of its death: it did not come from the parent.
     pub complaint: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn run(config: &WriterConfig, mut command: Command) -> io::Result<Tra
     let moment = Moment::draw(config.seed, config.round);
     let (enough, patience) = match moment {
         Moment::Start(after) => (usize::MAX, after),
-        Moment::Acknowledgements(enough) => (enough * BYTES, PATIENCE),
+        Moment::Acknowledgements(enough) => (enough, PATIENCE),
     };
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -78,24 +78,30 @@ pub(super) fn run(config: &WriterConfig, mut command: Command) -> io::Result<Tra
         // A thread that panics leaves the others at work, so the writer lives on until it is killed.
         complaint = Some(format!("the writer complained: {}", said.trim()));
     } else if !in_time && matches!(moment, Moment::Acknowledgements(_)) {
-        complaint = Some(format!("the writer hangs: {} calls in {PATIENCE:?}", bytes.len() / BYTES));
+        complaint = Some(format!("the writer hangs: {} calls in {PATIENCE:?}", lines(&bytes)));
     }
-    // What the pipe took of a write that was interrupted acknowledges nothing.
-    let whole = bytes.chunks_exact(BYTES).map(Acknowledgement::from_bytes).collect::<Option<Vec<_>>>();
+    // The part of an interrupted write that the pipe took acknowledges nothing.
+    let whole = Acknowledgement::of_lines(&bytes);
     if whole.is_none() {
         complaint.get_or_insert("the writer sent something else than acknowledgements".to_owned());
     }
     Ok(Traces { acknowledged: whole.unwrap_or_default(), complaint })
 }
 
-/// Reads to the end, and tells when there are `enough` bytes, or no more to come.
+fn lines(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Reads to the end, and tells when there are `enough` lines, or no more to come.
 fn collect(mut from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let (mut bytes, mut read_lines) = (Vec::new(), 0);
     let mut buffer = [0; 4096];
     loop {
         let read = from.read(&mut buffer)?;
-        bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
-        if read == 0 || bytes.len() >= enough {
+        let read_now = buffer.get(..read).unwrap_or_default();
+        bytes.extend_from_slice(read_now);
+        read_lines += lines(read_now);
+        if read == 0 || read_lines >= enough {
             // Nobody listens any more once the writer has been killed.
             let _ = told.send(());
         }
@@ -105,10 +111,8 @@ fn collect(mut from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::R
     }
 }
 
-/// The calls of the dead writer: those that returned, and for each thread the one that may have been in flight.
-///
-/// # Errors
-/// What is wrong with the acknowledgements.
+/// The calls of the dead writer: those that returned, and for each thread the one that may have been in
+/// flight.
 pub(super) fn operations(
     config: &WriterConfig,
     acknowledged: &[Acknowledgement],

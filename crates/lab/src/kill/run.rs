@@ -1,10 +1,11 @@
 //! [`explore`]: round after round on one pool.
 
-use super::config::{KillConfig, KillConviction, KillError, KillReport, WriterConfig};
+use super::config::{KillConfig, KillReport, WriterConfig};
 use super::judge::judge;
 use super::plan::MOST_THREADS;
 use super::round;
 use crate::linear::Contents;
+use crate::run::{At, Conviction, RunError};
 use quipu::{MediumKind, Options, Store};
 use std::process::Command;
 use std::time::Instant;
@@ -12,8 +13,9 @@ use std::time::Instant;
 /// Zones this small fill up and change hands within a round.
 const ZONE: u64 = 64 << 10;
 
-/// Kills one writer after another, each started by the command that `writer` makes for it, which has to end in
-/// [`write`](super::write). The first violation ends the run and leaves the pool. `progress` is told the rounds done.
+/// Kills one writer after another, each started by the command that `writer` makes for it, which has to end
+/// in [`write`](super::write). The first violation ends the run and leaves the pool. `progress` is told the
+/// rounds done.
 ///
 /// # Errors
 /// A pool that cannot be made, or a process that cannot be run.
@@ -21,10 +23,8 @@ pub fn explore(
     config: &KillConfig,
     writer: &dyn Fn(&WriterConfig) -> Command,
     progress: &mut dyn FnMut(u64),
-) -> Result<KillReport, KillError> {
-    if !(1..=MOST_THREADS).contains(&config.threads) {
-        return Err(KillError::Threads { threads: config.threads });
-    }
+) -> Result<KillReport, RunError> {
+    RunError::check([("threads", config.threads as u64, 1..=MOST_THREADS as u64)])?;
     let begun = Instant::now();
     let mut report = KillReport {
         design: config.design.to_string(),
@@ -36,15 +36,15 @@ pub fn explore(
     let result = rounds(config, writer, progress, &mut report);
     report.seconds = begun.elapsed().as_secs_f64();
     if report.violations == 0 {
-        std::fs::remove_file(&config.pool).map_err(KillError::Remove)?;
+        std::fs::remove_file(&config.pool).map_err(RunError::system(config.pool.display()))?;
     }
     result.map(|()| report)
 }
 
-fn create(config: &KillConfig, report: &mut KillReport) -> Result<(), KillError> {
+fn create(config: &KillConfig, report: &mut KillReport) -> Result<(), RunError> {
     let options =
         Options::new().design(config.design).size(config.size).zone_size(ZONE).medium(MediumKind::File);
-    Store::create(&config.pool, &options).map_err(KillError::Create)?;
+    Store::create(&config.pool, &options).map_err(RunError::Create)?;
     report.pools += 1;
     Ok(())
 }
@@ -54,13 +54,13 @@ fn rounds(
     writer: &dyn Fn(&WriterConfig) -> Command,
     progress: &mut dyn FnMut(u64),
     report: &mut KillReport,
-) -> Result<(), KillError> {
+) -> Result<(), RunError> {
     let KillConfig { seed, threads, twin, .. } = *config;
     let mut contents = Contents::new();
     for number in 0..config.rounds {
         let told = WriterConfig { pool: config.pool.clone(), seed, round: number, threads, twin };
         let traces = round::run(&told, writer(&told))
-            .map_err(|source| KillError::Process { round: number, source })?;
+            .map_err(RunError::system(format!("the writer of round {number}")))?;
         let refused = traces.acknowledged.iter().filter(|call| call.outcome.is_none()).count() as u64;
         report.rounds += 1;
         report.early += u64::from(traces.acknowledged.is_empty());
@@ -77,7 +77,7 @@ fn rounds(
             }
         }
         if refused > 0 {
-            std::fs::remove_file(&config.pool).map_err(KillError::Remove)?;
+            std::fs::remove_file(&config.pool).map_err(RunError::system(config.pool.display()))?;
             create(config, report)?;
             contents.clear();
         }
@@ -87,9 +87,6 @@ fn rounds(
 }
 
 /// Opens the pool of a dead writer and judges it: what it holds, and how many calls in flight show in it.
-///
-/// # Errors
-/// What is wrong, in lines.
 fn after(
     config: &KillConfig,
     told: &WriterConfig,
@@ -126,6 +123,6 @@ impl KillReport {
         if let Some(twin) = config.twin {
             replay.push_str(&format!(" --twin {twin}"));
         }
-        self.details.push(KillConviction { round, what, replay });
+        self.details.push(Conviction { at: At::Round(round), what, replay });
     }
 }

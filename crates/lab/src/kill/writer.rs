@@ -3,42 +3,30 @@
 use super::config::WriterConfig;
 use super::frame::Acknowledgement;
 use super::plan::Plan;
-use crate::linear::{Broken, Clock, Subject, Timing, perform};
+use crate::linear::{Clock, Subject, Timing, perform};
+use crate::run::on_threads;
 use quipu::{Error, ErrorKind, Options, Store};
 use std::fs::File;
 use std::io::{self, Write};
 
-/// Opens the pool and works on it, acknowledging every call on `out` after it has returned, until the process is killed
-/// or nobody reads any more. A call that the full pool refuses is acknowledged as such: it had no effect. One that fails
-/// otherwise is told on standard error and ends the process with code 1, which the parent takes for a violation.
-///
-/// # Errors
-/// Those of opening the store.
+/// Opens the pool and works on it, acknowledging every call on `out` after it has returned, until the process
+/// is killed or nobody reads any more. A call that the full pool refuses is acknowledged as such: it had no
+/// effect. One that fails otherwise is told on standard error and ends the process with code 1, which the
+/// parent takes for a violation.
 ///
 /// # Panics
 /// If the store does.
 pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
     let store = Store::open(&config.pool, &Options::default())?;
     let (store, clock) = (&store, &Clock::default());
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..config.threads as u64)
-            .map(|thread| scope.spawn(move || one_thread(config, store, clock, thread, out)))
-            .collect();
-        for thread in threads {
-            // What a thread said when it panicked says more than that it did.
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        }
-    });
+    on_threads(config.threads, |thread| one_thread(config, store, clock, thread as u64, out));
     Ok(())
 }
 
 fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, mut out: &File) {
-    let mut subject: Box<dyn Subject> = match config.twin {
-        None => Box::new(store.client()),
-        Some(twin) => Box::new(Broken::new(store.client(), twin, config.seed ^ config.round ^ thread)),
-    };
+    let mut subject = Subject::new(store.client(), config.twin, config.seed ^ config.round ^ thread);
     for (number, (key, action)) in Plan::new(config.seed, config.round, thread).enumerate() {
-        let acknowledgement = match perform(&mut *subject, clock, key, action, &Timing::FREE) {
+        let acknowledgement = match perform(&mut subject, clock, key, action, &Timing::FREE) {
             Ok((invoked, returned, outcome)) => {
                 Acknowledgement { thread, number: number as u64, invoked, returned, outcome: Some(outcome) }
             }
@@ -52,7 +40,7 @@ fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, 
                 std::process::exit(1)
             }
         };
-        if out.write_all(&acknowledgement.to_bytes()).is_err() {
+        if out.write_all(&acknowledgement.to_line()).is_err() {
             return;
         }
     }

@@ -6,11 +6,12 @@ use super::window::{Window, narrow};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Operations that are tried for one key before it counts as undecided. Histories of a handful of threads need about
-/// one for each of their operations; the bound is for what they remember, which is about a hundred bytes each.
+/// Operations that are tried for one key before it counts as undecided. Histories of a handful of threads
+/// need about one for each of their operations; the bound is for what they remember, which is about a hundred
+/// bytes each.
 pub const BUDGET: u64 = 1_000_000;
 
-/// What happened, to any number of keys.
+/// The operations, on any number of keys.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Values of keys before anything happened; the others were absent.
@@ -19,7 +20,7 @@ pub struct History {
     pub operations: Vec<Operation>,
 }
 
-/// What the checker says of a history.
+/// The checker's verdict on a history.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// An order explains all results.
@@ -42,7 +43,7 @@ pub struct Violation {
     pub key: u64,
     /// Operations on it in the whole history.
     pub operations: usize,
-    /// What it held before the window; `None` if the window is inexplicable whatever that can have been.
+    /// Its state before the window; `None` if the window is inexplicable from any state.
     pub before: Option<State>,
     /// The smallest part of them found that shows it, by beginning.
     pub window: Vec<Operation>,

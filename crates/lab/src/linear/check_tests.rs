@@ -219,7 +219,8 @@ fn any_history(random: &mut SmallRng) -> Vec<Operation> {
     operations
 }
 
-/// Some of what the key can have held when the window began: what was written by earlier calls that are not in it.
+/// Some states that the key can have had when the window began: those written by earlier calls that are not
+/// in it.
 fn possible_starts(violation: &Violation, operations: &[Operation]) -> Vec<State> {
     if let Some(start) = violation.before {
         return vec![start];
@@ -245,7 +246,7 @@ fn the_checker_agrees_with_trying_all_orders() {
             Verdict::Linearizable => assert!(expected, "round {round}: {operations:#?}"),
             Verdict::Violation(violation) => {
                 assert!(!expected, "round {round}: {violation}");
-                // What is shown must be evidence by itself.
+                // The window must be evidence by itself.
                 for start in possible_starts(&violation, &operations) {
                     assert!(
                         !any_order(&violation.window, start),

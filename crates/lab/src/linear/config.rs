@@ -1,50 +1,53 @@
-//! What a run over real threads is asked and what it answers.
+//! The settings of a run over real threads, and its findings.
 
 use super::twins::Twin;
-use quipu::{Design, Error};
+use crate::arguments;
+use crate::run::Conviction;
+use crate::size::count;
+use quipu::Design;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What to run.
-#[derive(Clone, Debug)]
+/// The settings of a run.
+#[derive(Clone, Debug, clap::Args)]
 pub struct LinearConfig {
     /// The design.
+    #[arg(skip)]
     pub design: Design,
-    /// Folder for pools that are files; without it they are in memory.
-    pub folder: Option<PathBuf>,
     /// Histories to judge.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, default_value = "2000")]
     pub histories: u64,
-    /// Threads of each.
+    /// Threads of each. With more than there are processors, fewer calls meet.
+    #[arg(long, value_name = "T", value_parser = count::<usize>, default_value = "2")]
     pub threads: usize,
     /// Keys of each: few, so that calls meet.
+    #[arg(long, value_name = "N", value_parser = count::<usize>, default_value = "2")]
     pub keys: usize,
     /// Calls of each thread in a history.
+    #[arg(long, value_name = "N", value_parser = count::<usize>, default_value = "12")]
     pub calls: usize,
-    /// What all calls follow from. How the threads interleave does not.
+    /// The seed of all calls. How the threads meet is up to the machine.
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    /// Keep the pools in files in this folder, instead of in memory; they are removed afterwards.
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
     /// Operations that the checker tries for one key before it gives up.
+    #[arg(skip = super::check::BUDGET)]
     pub budget: u64,
-    /// Break the store on purpose.
+    /// Break the store on purpose, to see that the checker notices: a self-test, which must end with
+    /// violations.
+    #[arg(long, value_enum, value_name = "NAME")]
     pub twin: Option<Twin>,
 }
 
 impl Default for LinearConfig {
     fn default() -> LinearConfig {
-        LinearConfig {
-            design: Design::default(),
-            folder: None,
-            histories: 2000,
-            threads: 2,
-            keys: 2,
-            calls: 12,
-            seed: 1,
-            budget: super::check::BUDGET,
-            twin: None,
-        }
+        arguments::of_words(&[])
     }
 }
 
-/// What a run found.
+/// The findings of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinearReport {
     /// The design.
@@ -73,38 +76,4 @@ pub struct LinearReport {
     /// The first violations, in full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Conviction>,
-}
-
-/// A violation, and how to look for it again.
-#[derive(Clone, Debug, Serialize)]
-pub struct Conviction {
-    /// Number of the history within the run.
-    pub history: u64,
-    /// What is wrong, in lines.
-    pub what: String,
-    /// The command that makes the same calls again. Real threads may need several tries to meet as they did.
-    pub replay: String,
-}
-
-/// Why a run could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum LinearError {
-    /// A number is impossible.
-    #[error("{setting} {reason}")]
-    Setting {
-        /// The setting.
-        setting: &'static str,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// A call on the store failed.
-    #[error("history {history} of seed {seed} failed: {source}")]
-    Store {
-        /// Number of the history, or the first of the lot whose pool failed.
-        history: u64,
-        /// The seed.
-        seed: u64,
-        /// What the store said.
-        source: Error,
-    },
 }

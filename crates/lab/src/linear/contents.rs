@@ -8,10 +8,17 @@ use std::collections::BTreeMap;
 /// All keys with their values; absent ones are not in it.
 pub(crate) type Contents = BTreeMap<u64, Value>;
 
-/// Reads the keys below `keys`, by iteration and by key, and insists that both agree and that nothing is foreign.
+/// Proves every structure of a store.
 ///
 /// # Errors
-/// What is wrong.
+/// The damage.
+pub(crate) fn prove(store: &mut Store) -> Result<(), String> {
+    let checked = store.check(&|_, _| {}).map_err(|error| format!("the pool cannot be checked: {error}"))?;
+    if checked.is_sound() { Ok(()) } else { Err(format!("the pool is unsound: {}", checked.damage)) }
+}
+
+/// Reads the keys below `keys`, by iteration and by key, and insists that both agree and that nothing is
+/// foreign.
 pub(crate) fn contents(store: &Store, keys: u64) -> Result<Contents, String> {
     let client = store.client();
     let guard = client.pin();

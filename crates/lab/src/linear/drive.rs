@@ -1,9 +1,10 @@
-//! What one thread does in a history: drawn from the seed, and timed so that the threads meet.
+//! The calls of one thread in a history: drawn from the seed, and timed so that the threads meet.
 //!
-//! Threads that merely run at once rarely touch a key at the same moment, least of all on few processors. So before
-//! each of their calls they wait for each other and go on together, and an update now and then gives its processor
-//! away while it holds its key. In a rush they meet now and then only: what one thread saw and what it did next may both lie within
-//! one call of another's then, and such calls are where elimination goes wrong, if it does.
+//! Threads that merely run at once rarely touch a key at the same moment, least of all on few processors. So
+//! before each of their calls they wait for each other and go on together, and an update now and then gives
+//! its processor away while it holds its key. In a rush they meet now and then only: what one thread saw and
+//! what it did next may both lie within one call of another's then, and such calls are where elimination goes
+//! wrong, if it does.
 
 use super::operation::{Action, Outcome, State};
 use super::record::Log;
@@ -40,8 +41,8 @@ impl Meeting {
         let mut spins = 0;
         while self.arrived.load(Ordering::SeqCst) < number * self.threads && !self.left.load(Ordering::SeqCst)
         {
-            // Whoever is waited for may need this processor. Until that is likely nobody pauses: to be late by the length
-            // of a pause is to miss the others' calls.
+            // The awaited thread may need this processor. Until that is likely no thread pauses: to be late
+            // by the length of a pause is to miss the others' calls.
             spins += 1;
             if spins % PATIENCE == 0 {
                 std::thread::yield_now();
@@ -59,7 +60,8 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Kinds of calls, by their weights: a history leans to one side, since rare meetings of two kinds want many of both.
+/// Kinds of calls, by their weights: a history leans to one side, since rare meetings of two kinds want many
+/// of both.
 const LEANINGS: [[u32; 9]; 5] = [
     // get, get_many, put, put_many, remove, delete, put_if_absent, swap, update
     [4, 1, 4, 1, 2, 2, 2, 2, 2],
@@ -70,7 +72,8 @@ const LEANINGS: [[u32; 9]; 5] = [
     [6, 0, 9, 0, 0, 1, 0, 0, 0],
 ];
 
-/// The last leaning, whose threads meet only now and then: in between, one may make several calls during one of another's.
+/// The last leaning, whose threads meet only now and then: in between, one may make several calls during one
+/// of another's.
 const RUSH: usize = LEANINGS.len() - 1;
 
 /// Calls between two meetings there.
@@ -86,12 +89,13 @@ pub(super) struct Driver<'d> {
 }
 
 impl Driver<'_> {
-    /// Makes the calls of history number `history`, which is number `number` of those that this thread takes part in.
+    /// Makes the calls of history number `history`, which is number `number` of those that this thread takes
+    /// part in.
     pub fn run(
         &self,
         history: u64,
         number: usize,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         log: &mut Log<'_>,
     ) -> Result<(), Error> {
         let shared = mix(self.seed ^ mix(history));

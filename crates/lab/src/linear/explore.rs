@@ -1,17 +1,20 @@
 //! [`explore`]: many small histories on real threads, each judged.
 //!
-//! Histories are made in lots that share a store and its threads, each on keys of its own, so that the index and the
-//! heap grow while they run. After a lot the store is dropped, opened again, and every key read once more: that
-//! reading belongs to its history too, so what recovery returns must fit in behind what the threads were told.
+//! Histories are made in lots that share a store and its threads, each on keys of its own, so that the index
+//! and the heap grow while they run. After a lot the store is dropped, opened again, and every key read once
+//! more: that reading belongs to its history too, so what recovery returns must fit in behind what the
+//! threads were told.
 
 use super::check::{History, Verdict, check};
-use super::config::{Conviction, LinearConfig, LinearError, LinearReport};
+use super::config::{LinearConfig, LinearReport};
+use super::contents::prove;
 use super::drive::{Driver, Leaving, Meeting};
 use super::operation::{Action, Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
-use super::twins::{Broken, Twin};
+use super::twins::Twin;
 use crate::contract::{Ending, Fixture, Medium};
+use crate::run::{At, Conviction, RunError, on_threads};
 use quipu::internals::NodePlace;
 use quipu::{Error, Store};
 use std::time::Instant;
@@ -34,17 +37,12 @@ const DETAILS: usize = 10;
 ///
 /// # Panics
 /// If the store does.
-pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<LinearReport, LinearError> {
-    let limits = [
-        ("threads", config.threads, 64, "must be 1 to 64"),
-        ("keys", config.keys, 64, "must be 1 to 64"),
-        ("calls", config.calls, 10_000, "must be 1 to 10,000"),
-    ];
-    for (setting, number, most, reason) in limits {
-        if !(1..=most).contains(&number) {
-            return Err(LinearError::Setting { setting, reason });
-        }
-    }
+pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<LinearReport, RunError> {
+    RunError::check([
+        ("threads", config.threads as u64, 1..=64),
+        ("keys", config.keys as u64, 1..=64),
+        ("calls", config.calls as u64, 1..=10_000),
+    ])?;
     let begun = Instant::now();
     let mut report = LinearReport {
         design: config.design.to_string(),
@@ -57,7 +55,8 @@ pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<L
     while first < config.histories {
         let end = config.histories.min(first + LOT);
         let lot = Lot { config, first, end };
-        let failed = |source| LinearError::Store { history: first, seed: config.seed, source };
+        let doing = || format!("history {first} of seed {}", config.seed);
+        let failed = |source| RunError::Store { doing: doing(), source };
         let Done { operations, eliminated, unsound } = lot.run().map_err(failed)?;
         report.eliminated += eliminated;
         if let Some(what) = unsound {
@@ -80,12 +79,12 @@ struct Lot<'c> {
     end: u64,
 }
 
-/// What came of a lot.
+/// The result of a lot.
 struct Done {
     operations: Vec<Operation>,
     /// Puts that were eliminated.
     eliminated: u64,
-    /// What is unsound in the pool afterwards.
+    /// The unsoundness of the pool afterwards.
     unsound: Option<String>,
 }
 
@@ -111,46 +110,31 @@ impl Lot<'_> {
         let eliminated = store.stats().eliminated_writes;
         let mut store = fixture.reopen(store, Ending::Dropped)?;
         let mut log = Log::new(&clock, Caller::Afterwards);
-        let mut client = store.client();
+        let mut subject = Subject::new(store.client(), None, 0);
         for key in self.first * *keys as u64..self.end * *keys as u64 {
-            log.call(&mut client, key, Action::Get, &Timing::FREE)?;
+            log.call(&mut subject, key, Action::Get, &Timing::FREE)?;
         }
         operations.extend(log.into_operations());
-        drop(client);
-        let checked = store.check(&|_, _| {})?;
-        let unsound = (!checked.is_sound()).then(|| format!("the pool is unsound: {}", checked.damage));
-        Ok(Done { operations, eliminated, unsound })
+        drop(subject);
+        Ok(Done { operations, eliminated, unsound: prove(&mut store).err() })
     }
 
-    /// What the threads did.
+    /// The operations of the threads.
     fn threads(&self, store: &Store, clock: &Clock) -> Result<Vec<Operation>, Error> {
         let meeting = &Meeting::new(self.config.threads);
         let work = |thread: u64| -> Result<Vec<Operation>, Error> {
             let _leaving = Leaving(meeting);
             let LinearConfig { keys, calls, seed, twin, .. } = *self.config;
-            let mut subject: Box<dyn Subject> = match twin {
-                None => Box::new(store.client()),
-                Some(twin) => Box::new(Broken::new(store.client(), twin, seed ^ self.first ^ thread)),
-            };
+            let mut subject = Subject::new(store.client(), twin, seed ^ self.first ^ thread);
             let mut log = Log::new(clock, Caller::Thread(thread as u32));
             let driver = Driver { meeting, seed, thread, keys: keys as u64, calls };
             for (number, history) in (self.first..self.end).enumerate() {
-                driver.run(history, number, &mut *subject, &mut log)?;
+                driver.run(history, number, &mut subject, &mut log)?;
             }
             Ok(log.into_operations())
         };
-        std::thread::scope(|scope| {
-            let work = &work;
-            let threads = 0..self.config.threads as u64;
-            let spawned: Vec<_> = threads.map(|thread| scope.spawn(move || work(thread))).collect();
-            let mut operations = Vec::new();
-            for thread in spawned {
-                // What a thread said when it panicked says more than that it did.
-                let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                operations.extend(done?);
-            }
-            Ok(operations)
-        })
+        let done = on_threads(self.config.threads, |thread| work(thread as u64));
+        Ok(done.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// The operations of each history.
@@ -191,7 +175,7 @@ impl LinearReport {
             if let Some(twin) = config.twin {
                 replay.push_str(&format!(" --twin {twin}"));
             }
-            self.details.push(Conviction { history, what, replay });
+            self.details.push(Conviction { at: At::History(history), what, replay });
         }
     }
 }

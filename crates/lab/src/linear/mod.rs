@@ -1,11 +1,11 @@
 //! Linearizability: what several threads were told at once must fit one order of what they did.
 //!
-//! Threads that use a store at the same time are promised that every call takes effect at one moment between its
-//! beginning and its end. Tests of single calls cannot see that promise broken: a stale read looks like an old one, a
-//! lost update like one that came earlier. So real threads work on few keys, every call is recorded with stamps around
-//! it, and a checker searches for an order that explains all results and contradicts no stamp (Herlihy & Wing, TOPLAS
-//! 1990). If there is none, the store is at fault, whatever the timing was; the checker cannot be wrong in that
-//! direction.
+//! Threads that use a store at the same time are promised that every call takes effect at one moment between
+//! its beginning and its end. Tests of single calls cannot see that promise broken: a stale read looks like
+//! an old one, a lost update like one that came earlier. So real threads work on few keys, every call is
+//! recorded with stamps around it, and a checker searches for an order that explains all results and
+//! contradicts no stamp (Herlihy & Wing, TOPLAS 1990). If there is none, the store is at fault, whatever the
+//! timing was; the checker cannot be wrong in that direction.
 //!
 //! - [`Operation`]: one call on one key, and the sequential specification of a key.
 //! - [`check`]: the checker. Keys are judged one by one, which loses nothing since no call spans two of them
@@ -31,13 +31,13 @@ mod window;
 mod check_tests;
 
 pub use check::{BUDGET, History, Verdict, Violation, check};
-pub use config::{Conviction, LinearConfig, LinearError, LinearReport};
-pub(crate) use contents::{Contents, contents};
+pub use config::{LinearConfig, LinearReport};
+pub(crate) use contents::{Contents, contents, prove};
 pub use explore::explore;
 pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
 pub use record::{Clock, Log};
 pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};
-pub use twins::{Broken, Twin};
+pub use twins::Twin;
 pub(crate) use values::key_bytes;
 pub use values::{decode, encode};

@@ -1,5 +1,7 @@
-//! [`Operation`]: one call on one key as it was seen from outside, and what calls do to a key, one after another.
+//! [`Operation`]: one call on one key as it was seen from outside, and what calls do to a key, one after
+//! another.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Names a written value: every write of a history has its own.
@@ -11,16 +13,16 @@ pub const NOBODYS: Value = u64::MAX;
 /// State of a key: absent, or a value.
 pub type State = Option<Value>;
 
-/// Who made a call.
+/// The caller of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A thread of the run.
     Thread(u32),
-    /// Whoever looked when the run had ended and its store had been opened again.
+    /// The reader after the run, when the store had been opened again.
     Afterwards,
 }
 
-/// What a call does to its key.
+/// The effect of a call on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Reads.
@@ -39,8 +41,8 @@ pub enum Action {
     Update(State),
 }
 
-/// What a call returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The answer of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Nothing.
     Done,
@@ -78,16 +80,16 @@ impl Action {
 /// A call on one key. A call on several keys is one operation for each, all with the stamps of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Who made it.
+    /// Its caller.
     pub caller: Caller,
     /// Number of the key.
     pub key: u64,
-    /// What it does.
+    /// Its action.
     pub action: Action,
     /// A stamp drawn before the call began.
     pub invoked: u64,
-    /// A stamp drawn after it had returned, and what it returned; `None` if it never did. Then it may have taken effect
-    /// at any time after `invoked`, or never.
+    /// A stamp drawn after it had returned, and what it returned; `None` if it never did. Then it may have
+    /// taken effect at any time after `invoked`, or never.
     pub returned: Option<(u64, Outcome)>,
 }
 

@@ -1,10 +1,10 @@
 //! [`Clock`] and [`Log`]: recording calls with stamps around them.
 //!
-//! Stamps come from one shared counter. A call that ended with a lower stamp than another began with was over before
-//! that one began: both stamps are steps of the same atomic variable, so the first thread had returned when it drew
-//! its own. The reverse is not claimed, so calls may look longer than they were and more may seem to overlap; that
-//! hides a violation now and then and never invents one. A clock of the machine would not have the first property
-//! without fences of its own.
+//! Stamps come from one shared counter. A call that ended with a lower stamp than another began with was over
+//! before that one began: both stamps are steps of the same atomic variable, so the first thread had returned
+//! when it drew its own. The reverse is not claimed, so calls may look longer than they were and more may
+//! seem to overlap; that hides a violation now and then and never invents one. A clock of the machine would
+//! not have the first property without fences of its own.
 
 use super::operation::{Action, Caller, Operation, Outcome, State, Value};
 use super::subject::{Subject, Timing, perform};
@@ -23,7 +23,7 @@ impl Clock {
     }
 }
 
-/// What one caller did, in order.
+/// The operations of one caller, in order.
 pub struct Log<'c> {
     clock: &'c Clock,
     caller: Caller,
@@ -47,7 +47,7 @@ impl<'c> Log<'c> {
     /// Those of the store; the call had no effect then and is not recorded.
     pub fn call(
         &mut self,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         key: u64,
         action: Action,
         timing: &Timing<'_>,
@@ -59,21 +59,19 @@ impl<'c> Log<'c> {
 
     /// Reads many keys in one call.
     ///
-    /// # Errors
-    /// Those of the store.
-    ///
     /// # Panics
     /// If there is not one answer for each key.
     pub fn get_many(
         &mut self,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         keys: &[u64],
         timing: &Timing<'_>,
     ) -> Result<(), Error> {
         let names: Vec<Vec<u8>> = keys.iter().map(|key| key_bytes(*key)).collect();
         (timing.ready)();
         let invoked = self.clock.stamp();
-        let found = subject.get_many(&names)?;
+        let mut found = Vec::with_capacity(names.len());
+        subject.client()?.get_many(&names, |_, value| found.push(value.map(<[u8]>::to_vec)))?;
         let returned = self.clock.stamp();
         assert_eq!(found.len(), keys.len(), "get_many answers once for each key");
         for (key, found) in keys.iter().zip(found) {
@@ -86,10 +84,11 @@ impl<'c> Log<'c> {
     /// Writes many keys in one call.
     ///
     /// # Errors
-    /// Those of the store. Some pairs may be written then, which the record does not tell: give the history up.
+    /// Those of the store. Some pairs may be written then, which the record does not tell: give the history
+    /// up.
     pub fn put_many(
         &mut self,
-        subject: &mut dyn Subject,
+        subject: &mut Subject,
         pairs: &[(u64, Value)],
         timing: &Timing<'_>,
     ) -> Result<(), Error> {
@@ -97,7 +96,7 @@ impl<'c> Log<'c> {
             pairs.iter().map(|(key, value)| (key_bytes(*key), encode(*key, *value))).collect();
         (timing.ready)();
         let invoked = self.clock.stamp();
-        subject.put_many(&bytes)?;
+        subject.client()?.put_many(&bytes)?;
         let returned = self.clock.stamp();
         for (key, value) in pairs {
             self.note(*key, Action::Put(*value), invoked, (returned, Outcome::Done));

@@ -1,14 +1,15 @@
 //! The search for an order, on one key.
 //!
-//! After Wing & Gong (JPDC 1993): of the operations that are left, one may come next if it began before any of them
-//! ended; try each, go on from the state that it leaves, and go back where nothing fits. Lowe (CCPE 2017) adds the
-//! memory: the same operations done and the same state reached means that the rest fails in the same way, so no such
-//! pair is tried twice. An operation that never returned may be taken like any other, or be left out.
+//! After Wing & Gong (JPDC 1993): of the operations that are left, one may come next if it began before any
+//! of them ended; try each, go on from the state that it leaves, and go back where nothing fits. Lowe (CCPE
+//! 2017) adds the memory: the same operations done and the same state reached means that the rest fails in
+//! the same way, so no such pair is tried twice. An operation that never returned may be taken like any
+//! other, or be left out.
 
 use super::operation::{Operation, State};
 use std::collections::HashSet;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// An order explains everything.
@@ -41,8 +42,9 @@ impl Done {
         self.words[number / 64] &= !(1 << (number % 64));
     }
 
-    /// The set in the fewest words: those at the front that are full are only counted, empty ones at the end left out.
-    /// Long histories move a small window over their operations, so this is small however long they are.
+    /// The set in the fewest words: those at the front that are full are only counted, empty ones at the end
+    /// left out. Long histories move a small window over their operations, so this is small however long they
+    /// are.
     fn key(&self) -> (usize, Box<[u64]>) {
         let full = self.words.iter().take_while(|word| **word == u64::MAX).count();
         let end = self.words.iter().rposition(|word| *word != 0).map_or(full, |last| last + 1);
@@ -57,8 +59,8 @@ struct Step {
     first_left: usize,
 }
 
-/// Looks for an order of `operations`, which are sorted by their beginnings, from the state `start`. Every operation
-/// tried takes one from `budget`.
+/// Looks for an order of `operations`, which are sorted by their beginnings, from the state `start`. Every
+/// operation tried takes one from `budget`.
 pub(super) fn search(operations: &[Operation], start: State, budget: &mut u64) -> Found {
     let mut to_finish = operations.iter().filter(|operation| operation.returned.is_some()).count();
     let mut done = Done::default();
@@ -101,8 +103,8 @@ pub(super) fn search(operations: &[Operation], start: State, budget: &mut u64) -
     Found::Order
 }
 
-/// The first operation from number `from` on that may come next and returned what it then would, with the state that it
-/// leaves.
+/// The first operation from number `from` on that may come next and returned what it then would, with the
+/// state that it leaves.
 fn next(
     operations: &[Operation],
     done: &Done,
@@ -110,8 +112,9 @@ fn next(
     first_left: usize,
     from: usize,
 ) -> Option<(usize, State)> {
-    // The earliest end of what is left bounds what may come next. Since beginnings are sorted, only operations before
-    // one can have ended before it began, so a single pass knows the bound when it needs it.
+    // The earliest end of what is left bounds what may come next. Since beginnings are sorted, only
+    // operations before one can have ended before it began, so a single pass knows the bound when it needs
+    // it.
     let mut bound = u64::MAX;
     for (number, operation) in operations.iter().enumerate().skip(first_left) {
         if operation.invoked > bound {

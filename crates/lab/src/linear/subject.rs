@@ -1,75 +1,96 @@
-//! [`Subject`]: what can be called while a history is recorded.
+//! [`Subject`]: one thread's access to a store while a history is recorded, perhaps broken on purpose.
 //!
-//! A client of a store is one; so are the broken ones that prove that the checker can fail.
+//! A broken one breaks one promise now and then, as a real mistake would, to see that the checker notices.
+//! Used by a single thread, and looked at one call at a time, most of its answers are plausible.
 
 use super::operation::{Action, Outcome, State};
 use super::record::Clock;
+use super::twins::Twin;
 use super::values::{decode, encode, key_bytes};
 use quipu::{Client, Error};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
 
-/// One thread's access to a store, by the calls that are linearizable for each key.
-pub trait Subject {
-    /// The value of `key`.
-    ///
-    /// # Errors
-    /// As for [`Client::get`].
-    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
-
-    /// The values of all `keys`.
-    ///
-    /// # Errors
-    /// As for [`Client::get_many`].
-    fn get_many(&mut self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Error>;
-
-    /// Gives `key` this value.
-    ///
-    /// # Errors
-    /// As for [`Client::put`].
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error>;
-
-    /// Gives each key its value.
-    ///
-    /// # Errors
-    /// As for [`Client::put_many`].
-    fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error>;
-
-    /// Takes the value of `key` away, and tells whether there was one.
-    ///
-    /// # Errors
-    /// As for [`Client::remove`].
-    fn remove(&mut self, key: &[u8]) -> Result<bool, Error>;
-
-    /// Takes the value of `key` away.
-    ///
-    /// # Errors
-    /// As for [`Client::delete`].
-    fn delete(&mut self, key: &[u8]) -> Result<(), Error>;
-
-    /// Gives `key` this value if it has none, and tells whether it did.
-    ///
-    /// # Errors
-    /// As for [`Client::put_if_absent`].
-    fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
-
-    /// Replaces the one state of `key` by the other if it is the present one, and tells whether it did.
-    ///
-    /// # Errors
-    /// As for [`Client::compare_and_swap`].
-    fn compare_and_swap(
-        &mut self,
-        key: &[u8],
-        expected: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<bool, Error>;
-
-    /// Leaves `key` with what `change` makes of its value.
-    ///
-    /// # Errors
-    /// As for [`Client::update`].
-    fn update(&mut self, key: &[u8], change: &mut Change<'_>) -> Result<(), Error>;
+/// A client, and the way in which it is broken. Writes that it holds back when it is dropped are lost.
+pub struct Subject {
+    client: Client,
+    twin: Option<Twin>,
+    random: SmallRng,
+    remembered: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    held_back: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What happens around a call and within it, to make calls meet.
+impl Subject {
+    /// A client that is broken in this way; the seed decides when.
+    pub fn new(client: Client, twin: Option<Twin>, seed: u64) -> Subject {
+        let random = SmallRng::seed_from_u64(seed);
+        Subject { client, twin, random, remembered: BTreeMap::new(), held_back: None }
+    }
+
+    /// Whether to break the promise `twin` in this call.
+    fn breaks(&mut self, twin: Twin) -> bool {
+        self.twin == Some(twin) && self.random.random_ratio(1, 6)
+    }
+
+    /// The client, after the write that was held back.
+    pub fn client(&mut self) -> Result<&mut Client, Error> {
+        if let Some((key, value)) = self.held_back.take() {
+            self.client.put(&key, &value)?;
+        }
+        Ok(&mut self.client)
+    }
+
+    fn remember(&mut self, key: &[u8], value: Option<&[u8]>) {
+        if self.twin == Some(Twin::StaleRead) {
+            self.remembered.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+        }
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        if self.breaks(Twin::StaleRead)
+            && let Some(value) = self.remembered.get(key)
+        {
+            return Ok(value.clone());
+        }
+        let value = self.client()?.get(key)?;
+        self.remember(key, value.as_deref());
+        Ok(value)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.client()?;
+        if self.breaks(Twin::LatePut) {
+            self.held_back = Some((key.to_vec(), value.to_vec()));
+            return Ok(());
+        }
+        self.remember(key, Some(value));
+        self.client.put(key, value)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        let removed = self.client()?.remove(key)?;
+        Ok(removed || self.breaks(Twin::PhantomRemove))
+    }
+
+    fn update(
+        &mut self,
+        key: &[u8],
+        mut change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<(), Error> {
+        if self.twin != Some(Twin::SplitUpdate) {
+            return self.client()?.update(key, change);
+        }
+        let old = self.client.get(key)?;
+        std::thread::yield_now();
+        match change(old.as_deref()) {
+            Some(new) => self.client.put(key, &new),
+            None => self.client.delete(key),
+        }
+    }
+}
+
+/// Hooks around a call and within it, to make calls meet.
 #[derive(Clone, Copy)]
 pub struct Timing<'t> {
     /// Called when everything is prepared, right before the call.
@@ -83,58 +104,10 @@ impl Timing<'static> {
     pub const FREE: Timing<'static> = Timing { ready: &|| {}, pause: &|| {} };
 }
 
-/// What an update makes of the old value.
-pub type Change<'c> = dyn FnMut(Option<&[u8]>) -> Option<Vec<u8>> + 'c;
-
-impl Subject for Client {
-    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Client::get(self, key)
-    }
-
-    fn get_many(&mut self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let mut found = Vec::with_capacity(keys.len());
-        Client::get_many(self, keys, |_, value| found.push(value.map(<[u8]>::to_vec)))?;
-        Ok(found)
-    }
-
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        Client::put(self, key, value)
-    }
-
-    fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
-        Client::put_many(self, pairs)
-    }
-
-    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Client::remove(self, key)
-    }
-
-    fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
-        Client::delete(self, key)
-    }
-
-    fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        Client::put_if_absent(self, key, value)
-    }
-
-    fn compare_and_swap(
-        &mut self,
-        key: &[u8],
-        expected: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<bool, Error> {
-        Client::compare_and_swap(self, key, expected, new)
-    }
-
-    fn update(&mut self, key: &[u8], change: &mut Change<'_>) -> Result<(), Error> {
-        Client::update(self, key, change)
-    }
-}
-
-/// Does `action` to key number `key`: the stamps around the call, and what came of it. Keys and values become bytes
-/// before the first stamp and numbers after the second, so that nothing but the call lies between them.
+/// Does `action` to key number `key`: the stamps around the call, and what came of it. Keys and values become
+/// bytes before the first stamp and numbers after the second, so that nothing but the call lies between them.
 pub(crate) fn perform(
-    subject: &mut dyn Subject,
+    subject: &mut Subject,
     clock: &Clock,
     key: u64,
     action: Action,
@@ -154,12 +127,12 @@ pub(crate) fn perform(
         Action::Get => read = subject.get(&name)?,
         Action::Put(_) => subject.put(&name, value)?,
         Action::Remove => answer = Some(subject.remove(&name)?),
-        Action::Delete => subject.delete(&name)?,
-        Action::PutIfAbsent(_) => answer = Some(subject.put_if_absent(&name, value)?),
+        Action::Delete => subject.client()?.delete(&name)?,
+        Action::PutIfAbsent(_) => answer = Some(subject.client()?.put_if_absent(&name, value)?),
         Action::Swap(..) => {
-            answer = Some(subject.compare_and_swap(&name, expected.as_deref(), new.as_deref())?)
+            answer = Some(subject.client()?.compare_and_swap(&name, expected.as_deref(), new.as_deref())?)
         }
-        Action::Update(_) => subject.update(&name, &mut |old| {
+        Action::Update(_) => subject.update(&name, |old| {
             read = old.map(<[u8]>::to_vec);
             (timing.pause)();
             new.clone()

@@ -1,11 +1,11 @@
 //! Making a violation small enough to be read.
 //!
-//! Three cuts, each of which leaves a history that is inexplicable by itself. What came after the first inexplicable
-//! result goes: a history without an order has none later either. What had ended before some moment goes, if the rest
-//! is inexplicable whatever the key can have held then; of calls under way at that moment only the possible effect is kept, not
-//! the result, since it may be due to what went. And calls that changed nothing go, one by one, if the rest does not
-//! need them as evidence. Calls that did change something stay: without them any later read could be made to look
-//! wrong.
+//! Three cuts, each of which leaves a history that is inexplicable by itself. Operations after the first
+//! inexplicable result goes: a history without an order has none later either. Operations that had ended
+//! before some moment go, if the rest is inexplicable from every state that the key can have had then; of
+//! calls under way at that moment only the possible effect is kept, not the result, since it may be due to
+//! what went. And calls that changed nothing go, one by one, if the rest does not need them as evidence.
+//! Calls that did change something stay: without them any later read could be made to look wrong.
 
 use super::operation::{Action, Operation, Outcome, State};
 use super::search::{Found, search};
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 
 /// A part of a key's history that no order explains.
 pub(super) struct Window {
-    /// What the key held before; `None` for whatever it can have been.
+    /// The state of the key before; `None` for any possible one.
     pub before: Option<State>,
     /// Sorted by beginnings.
     pub operations: Vec<Operation>,
 }
 
-/// Narrows `operations`, which are sorted by their beginnings and have no order from `start`. `budget` bounds the work:
-/// where it ends, the window stays wider.
+/// Narrows `operations`, which are sorted by their beginnings and have no order from `start`. `budget` bounds
+/// the work: where it ends, the window stays wider.
 pub(super) fn narrow(operations: &[Operation], start: State, mut budget: u64) -> Window {
     let budget = &mut budget;
     let mut window = shortest_prefix(operations, start, budget);
@@ -52,7 +52,7 @@ fn fails(operations: &[Operation], starts: &[State], budget: &mut u64) -> bool {
     starts.iter().all(|start| search(operations, *start, budget) == Found::Nothing)
 }
 
-/// What had happened when the first result came that nothing explains.
+/// The operations before the first result that nothing explains.
 fn shortest_prefix(operations: &[Operation], start: State, budget: &mut u64) -> Vec<Operation> {
     let mut ends: Vec<u64> = operations.iter().filter_map(|operation| Some(operation.returned?.0)).collect();
     ends.sort_unstable();
@@ -69,11 +69,11 @@ fn shortest_prefix(operations: &[Operation], start: State, budget: &mut u64) -> 
     ends.get(first).map_or_else(|| operations.to_vec(), |end| until(*end))
 }
 
-/// What began before operation number `cut` did, and what may have taken effect since then.
+/// Operations that began before number `cut`, and those that may have taken effect since then.
 ///
-/// If the whole has an order, so has the second part: all that had ended comes before all that then began. What is left
-/// out of it ends at some place of that order; calls under way took effect before that place, as if they were never
-/// made, or behind it.
+/// If the whole has an order, so has the second part: all that had ended comes before all that then began.
+/// The first part ends at some place of that order; calls under way took effect before that place, as if they
+/// were never made, or behind it.
 fn divide(operations: &[Operation], cut: usize) -> (Vec<Operation>, Vec<Operation>) {
     let (past, future) = operations.split_at(cut);
     let moment = future.first().map_or(u64::MAX, |first| first.invoked);
@@ -82,8 +82,8 @@ fn divide(operations: &[Operation], cut: usize) -> (Vec<Operation>, Vec<Operatio
     (past.to_vec(), under_way.chain(future.iter().copied()).collect())
 }
 
-/// What the key may have held after `past`, so far as `rest` could tell: values that it never mentions are all alike,
-/// so one of them stands for all.
+/// States that the key may have had after `past`, so far as `rest` could tell: values that it never mentions
+/// are all alike, so one of them stands for all.
 fn possible_states(past: &[Operation], rest: &[Operation], start: State) -> Vec<State> {
     let mut mentioned = BTreeSet::new();
     for operation in rest {

@@ -20,7 +20,7 @@ pub struct Disagreement {
     pub seed: u64,
     /// The design at fault.
     pub design: Design,
-    /// What differs.
+    /// The difference.
     pub what: String,
     /// A short sequence that shows it.
     pub steps: Vec<Step>,
@@ -35,9 +35,6 @@ impl fmt::Display for Disagreement {
 }
 
 /// Runs the sequence of a seed.
-///
-/// # Errors
-/// The disagreement, shortened.
 pub fn explore(design: Design, medium: &Medium, seed: u64, steps: usize) -> Result<(), Disagreement> {
     let run = |steps: &[Step]| attempt(design, medium, seed, steps);
     let all = generate(seed, steps);
@@ -78,7 +75,8 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     Err((at.get(), what))
 }
 
-/// Half of the time all of PACMAN, else none of it, or all but one. Slots are not copied together where marks in the pool count.
+/// Half of the time all of PACMAN, else none of it, or all but one. Slots are not copied together where marks
+/// in the pool count.
 fn techniques(design: Design, number: u64) -> Techniques {
     match number % 10 {
         0 => Techniques::RAW,

@@ -1,7 +1,7 @@
 //! Making a failing sequence short.
 
-/// The shortest sequence found that still fails: everything behind the failure is cut off, then pieces are left out, from
-/// halves down to single steps. `fails` tells at which step a sequence fails, if it does.
+/// The shortest sequence found that still fails: everything behind the failure is cut off, then pieces are
+/// left out, from halves down to single steps. `fails` tells at which step a sequence fails, if it does.
 pub fn shrink<T: Clone>(steps: &[T], mut fails: impl FnMut(&[T]) -> Option<usize>) -> Vec<T> {
     let mut shortest = steps.to_vec();
     if let Some(at) = fails(&shortest) {

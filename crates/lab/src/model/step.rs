@@ -30,7 +30,8 @@ pub enum Step {
     PutIfAbsent(usize, usize, usize),
     /// `compare_and_swap` of a key, expecting what it has (or something else), to a value or nothing.
     Swap(usize, usize, bool, Option<usize>),
-    /// `update_in_place` of a key: adds a number to a word of its value. Designs and records that cannot say so.
+    /// `update_in_place` of a key: adds a number to a word of its value. Designs and records that cannot say
+    /// so.
     Change(usize, usize, u64),
     /// Iteration over everything.
     Iterate(usize),
@@ -64,8 +65,8 @@ pub(super) fn key_bytes(key: usize, form: RecordForm) -> Vec<u8> {
     }
 }
 
-/// The bytes of a value; every 32nd is too large. Of the others all have one length, or value 0 is empty, and a few live in
-/// zones of their own. `inline` is the longest that stands in a record.
+/// The bytes of a value; every 32nd is too large. Of the others all have one length, or value 0 is empty, and
+/// a few live in zones of their own. `inline` is the longest that stands in a record.
 pub(super) fn value_bytes(value: usize, form: RecordForm, inline: u64, limit: u64) -> Vec<u8> {
     let len = match value % 32 {
         31 => limit as usize + 1,

@@ -1,50 +1,53 @@
-//! What a run is asked and what it answers.
+//! The settings of a run, and its findings.
 
-use quipu::internals::Twin;
-use quipu::{Design, Error};
+use crate::arguments;
+use crate::crash::Broken;
+use crate::run::Conviction;
+use crate::size::count;
+use quipu::Design;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What to run.
-#[derive(Clone, Debug)]
+/// The settings of a run.
+#[derive(Clone, Debug, clap::Args)]
 pub struct SoakConfig {
-    /// The pool's file, which must not exist; nor may one of that name and `.copy`. It stays only if a violation was found.
+    /// The pool's file, which must not exist; nor may one of that name and `.copy`. It stays only if a
+    /// violation was found.
     pub pool: PathBuf,
     /// The design.
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
     pub design: Design,
-    /// Keys at most. Between two reopenings a number of them is in use, from 20 up to this.
+    /// Keys at most; between two reopenings 20 to so many are in use.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, default_value = "2000")]
     pub keys: u64,
     /// Clients, each on a thread of its own.
+    #[arg(long, value_name = "T", value_parser = count::<usize>, default_value = "2")]
     pub threads: usize,
     /// Calls of all clients together between two reopenings.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, default_value = "20k")]
     pub ops: u64,
     /// Reopenings after a close.
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub clean: u64,
-    /// Reopenings of a copy that was made in the midst of the work.
+    /// Reopenings of a copy that is made in the midst of the work.
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub unclean: u64,
-    /// What calls and the order of reopenings follow from. How threads meet does not.
+    /// The seed of calls and of the order of reopenings. How threads meet is up to the machine.
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Break the store on purpose.
-    pub twin: Option<Twin>,
+    /// Break the store on purpose, to see that it is noticed: a self-test, which must end with a violation.
+    #[arg(long, value_name = "NAME", value_parser = arguments::broken(&["tombstone-dropped-early"]))]
+    pub twin: Option<Broken>,
 }
 
-impl Default for SoakConfig {
-    fn default() -> SoakConfig {
-        SoakConfig {
-            pool: PathBuf::new(),
-            design: Design::default(),
-            keys: 2000,
-            threads: 2,
-            ops: 20_000,
-            clean: 100,
-            unclean: 100,
-            seed: 1,
-            twin: None,
-        }
+impl SoakConfig {
+    /// The defaults, for a pool in this file.
+    pub fn of(pool: impl Into<PathBuf>) -> SoakConfig {
+        SoakConfig { pool: pool.into(), ..arguments::of_words(&["pool"]) }
     }
 }
 
-/// What a run found.
+/// The findings of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SoakReport {
     /// The design.
@@ -74,44 +77,7 @@ pub struct SoakReport {
     /// Wall time.
     #[serde(skip)]
     pub seconds: f64,
-    /// What was wrong.
+    /// The fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<SoakConviction>,
-}
-
-/// A rule that was broken.
-#[derive(Clone, Debug, Serialize)]
-pub struct SoakConviction {
-    /// Reopenings before it.
-    pub reopenings: u64,
-    /// What is wrong, in lines.
-    pub what: String,
-    /// The command that makes the same calls again. Threads may need several tries to meet in the same way.
-    pub replay: String,
-}
-
-/// Why a run could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum SoakError {
-    /// A number is impossible.
-    #[error("the number of {what} is {found}; it must be at least {least}")]
-    Number {
-        /// Of what.
-        what: &'static str,
-        /// The number asked for.
-        found: u64,
-        /// The least that makes sense.
-        least: u64,
-    },
-    /// The pool could not be made.
-    #[error(transparent)]
-    Create(Error),
-    /// A file could not be copied, moved or removed.
-    #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    pub details: Vec<Conviction>,
 }

@@ -1,4 +1,4 @@
-//! What every key must be, and the calls that keep it so.
+//! The state that every key must have, and the calls that keep it so.
 
 use crate::linear::{Contents, State, Value, decode, encode, key_bytes};
 use quipu::{Client, Error};
@@ -7,8 +7,8 @@ use rand::rngs::SmallRng;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The state of every key, which whoever calls with that key holds meanwhile: so it is known exactly, at any moment. Clients
-/// still meet at the stripes of keys, and with compaction.
+/// The state of every key, which a caller holds while it calls with that key: so it is known exactly, at any
+/// moment. Clients still meet at the stripes of keys, and with compaction.
 pub(super) struct Model {
     keys: Vec<Mutex<State>>,
     next_value: AtomicU64,
@@ -28,9 +28,6 @@ impl Model {
     }
 
     /// Does something to one of the first `keys` keys: half of the calls that write delete.
-    ///
-    /// # Errors
-    /// What is wrong with the answer.
     pub(super) fn call(&self, client: &mut Client, keys: u64, random: &mut SmallRng) -> Result<(), String> {
         let key = random.random_range(0..keys);
         let name = key_bytes(key);
@@ -72,9 +69,6 @@ impl Model {
     }
 
     /// Compares what a store holds with what it must hold.
-    ///
-    /// # Errors
-    /// The first differences, a line each.
     pub(super) fn compare(&self, found: &Contents) -> Result<(), String> {
         let mut lines = Vec::new();
         for key in 0..self.keys.len() as u64 {

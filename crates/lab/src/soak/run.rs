@@ -1,15 +1,15 @@
 //! [`explore`]: work, reopen, compare, again and again.
 
-use super::config::{SoakConfig, SoakConviction, SoakError, SoakReport};
+use super::config::{SoakConfig, SoakReport};
 use super::model::Model;
-use crate::linear::contents;
+use crate::arguments::twin_argument;
+use crate::linear::{contents, prove};
+use crate::run::{At, Conviction, RunError, on_threads};
 use crate::workload::mix;
-use quipu::internals::Testing;
 use quipu::{Client, MediumKind, Options, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fs;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -19,29 +19,25 @@ const FEWEST_KEYS: u64 = 20;
 /// Zones this small fill up and change hands often.
 const ZONE: u64 = 16 << 10;
 
-/// Bytes of the pool for a key: several times what its value takes, so that there is always something to clean, and never
-/// want of room.
+/// Bytes of the pool for a key: several times what its value takes, so that there is always something to
+/// clean, and never want of room.
 const BYTES_PER_KEY: u64 = 1024;
 
-/// Passes of compaction in the end: the first drops what was superseded, the others the tombstones that had to outlive it.
+/// Passes of compaction in the end: the first drops what was superseded, the others the tombstones that had
+/// to outlive it.
 const PASSES: usize = 3;
 
-/// Works and reopens as `config` says. The first violation ends the run and leaves the pool. `progress` is told the
-/// reopenings done.
+/// Works and reopens as `config` says. The first violation ends the run and leaves the pool. `progress` is
+/// told the reopenings done.
 ///
 /// # Errors
 /// A pool that cannot be made, or files that cannot be handled.
-pub fn explore(config: &SoakConfig, progress: &mut dyn FnMut(u64)) -> Result<SoakReport, SoakError> {
-    let numbers = [
-        ("keys", config.keys, FEWEST_KEYS),
-        ("threads", config.threads as u64, 1),
-        ("operations", config.ops, 1),
-    ];
-    for (what, found, least) in numbers {
-        if found < least {
-            return Err(SoakError::Number { what, found, least });
-        }
-    }
+pub fn explore(config: &SoakConfig, progress: &mut dyn FnMut(u64)) -> Result<SoakReport, RunError> {
+    RunError::check([
+        ("keys", config.keys, FEWEST_KEYS..=u64::MAX),
+        ("threads", config.threads as u64, 1..=u64::MAX),
+        ("ops", config.ops, 1..=u64::MAX),
+    ])?;
     let begun = Instant::now();
     let mut run = Run {
         config,
@@ -74,7 +70,7 @@ enum Broken {
     /// The store broke a rule.
     Rule(String),
     /// The run could not be carried out.
-    Run(SoakError),
+    Run(RunError),
 }
 
 impl From<String> for Broken {
@@ -83,8 +79,8 @@ impl From<String> for Broken {
     }
 }
 
-impl From<SoakError> for Broken {
-    fn from(error: SoakError) -> Broken {
+impl From<RunError> for Broken {
+    fn from(error: RunError) -> Broken {
         Broken::Run(error)
     }
 }
@@ -104,14 +100,14 @@ impl Run<'_> {
             .size((keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096))
             .zone_size(ZONE)
             .medium(MediumKind::File)
-            // What is copied while the store is open must not change meanwhile.
+            // The copy of an open store must not change meanwhile.
             .cleaner(false)
-            .with(|options| options.testing = Testing { twin, ..Testing::default() })
+            .with(|options| options.testing.twin = twin.and_then(|broken| broken.twin()))
     }
 
     fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {
         let pool = &self.config.pool;
-        let mut store = Store::create(pool, &self.options()).map_err(SoakError::Create)?;
+        let mut store = Store::create(pool, &self.options()).map_err(RunError::Create)?;
         let (mut clean, mut unclean) = (self.config.clean, self.config.unclean);
         while clean + unclean > 0 {
             let abandon = self.random.random_range(0..clean + unclean) >= clean;
@@ -120,7 +116,7 @@ impl Run<'_> {
             if abandon {
                 drop(store);
                 let copy = copy_of(pool);
-                fs::rename(&copy, pool).map_err(|source| SoakError::File { path: copy, source })?;
+                fs::rename(&copy, pool).map_err(RunError::system(copy.display()))?;
                 unclean -= 1;
                 self.report.unclean += 1;
             } else {
@@ -134,30 +130,23 @@ impl Run<'_> {
         self.end(store)
     }
 
-    /// All clients at work, until they have made their calls. To abandon the pool, it is copied while they still hold
-    /// everything that they hold.
+    /// All clients at work, until they have made their calls. To abandon the pool, it is copied while they
+    /// still hold everything that they hold.
     fn work(&mut self, store: &Store, abandon: bool) -> Result<(), Broken> {
         let SoakConfig { pool, threads, ops, .. } = self.config;
         // From few keys, which are hot, to all of them: each order of magnitude as often as any other.
         let most = (self.config.keys as f64 / FEWEST_KEYS as f64).ln();
         let keys = (FEWEST_KEYS as f64 * self.random.random_range(0.0..=most).exp()) as u64;
         let (seed, model) = (self.random.random::<u64>(), &self.model);
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..*threads as u64)
-                .map(|thread| {
-                    scope.spawn(move || calls(store, model, keys, ops / *threads as u64, seed, thread))
-                })
-                .collect();
-            let ended =
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            // Dropped at the end of this function and not before: a client that goes tidies up.
-            let _clients = ended.collect::<Result<Vec<_>, String>>()?;
-            if abandon {
-                let copy = copy_of(pool);
-                fs::copy(pool, &copy).map_err(|source| SoakError::File { path: copy, source })?;
-            }
-            Ok(())
-        })
+        let ops = ops / *threads as u64;
+        let ended = on_threads(*threads, |thread| calls(store, model, keys, ops, seed, thread as u64));
+        // Dropped at the end of this function and not before: a client that goes tidies up.
+        let _clients = ended.into_iter().collect::<Result<Vec<_>, String>>()?;
+        if abandon {
+            let copy = copy_of(pool);
+            fs::copy(pool, &copy).map_err(RunError::system(copy.display()))?;
+        }
+        Ok(())
     }
 
     /// Adds up what a store did that is about to go.
@@ -177,11 +166,7 @@ impl Run<'_> {
     }
 
     fn judge(&self, store: &mut Store) -> Result<(), Broken> {
-        let checked =
-            store.check(&|_, _| {}).map_err(|error| format!("the pool cannot be checked: {error}"))?;
-        if !checked.is_sound() {
-            return Err(format!("the pool is unsound: {}", checked.damage).into());
-        }
+        prove(store)?;
         Ok(self.model.compare(&contents(store, self.config.keys)?)?)
     }
 
@@ -232,19 +217,20 @@ fn calls(
     Ok(client)
 }
 
-fn remove(pool: &Path) -> Result<(), SoakError> {
-    fs::remove_file(pool).map_err(|source| SoakError::File { path: pool.to_owned(), source })
+fn remove(pool: &Path) -> Result<(), RunError> {
+    fs::remove_file(pool).map_err(RunError::system(pool.display()))
 }
 
 impl SoakReport {
     fn convict(&mut self, config: &SoakConfig, what: String) {
         self.violations += 1;
-        let SoakConfig { pool, design, keys, threads, ops, clean, unclean, seed, .. } = config;
+        let SoakConfig { pool, design, keys, threads, ops, clean, unclean, seed, twin } = config;
         let replay = format!(
             "quipu soak {} --design {design} --keys {keys} --threads {threads} --ops {ops} --clean {clean} --unclean \
-             {unclean} --seed {seed}",
-            pool.display()
+             {unclean} --seed {seed}{}",
+            pool.display(),
+            twin_argument(*twin)
         );
-        self.details.push(SoakConviction { reopenings: self.clean + self.unclean, what, replay });
+        self.details.push(Conviction { at: At::Reopenings(self.clean + self.unclean), what, replay });
     }
 }

@@ -43,7 +43,7 @@ impl AcknowledgedCounter {
             std::thread::yield_now();
         }
         self.flag(number).store(true, Ordering::SeqCst);
-        // The flag is set before the lock is tried, and whoever holds the lock looks once more after leaving
+        // The flag is set before the lock is tried, and the holder of the lock looks once more after leaving
         // it: a number is never left behind without a thread that will pass it.
         while self.flag(self.stored()).load(Ordering::SeqCst) {
             let Ok(_held) = self.advance.try_lock() else { return };

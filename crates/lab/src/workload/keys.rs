@@ -41,7 +41,8 @@ impl KeyShape {
         key.first_chunk().map_or(0, |word| unmix(u64::from_be_bytes(*word)) ^ self.seed)
     }
 
-    /// Writes the key of `number` over `out`, which gets its length. Distinct numbers give distinct first words.
+    /// Writes the key of `number` over `out`, which gets its length. Distinct numbers give distinct first
+    /// words.
     #[inline]
     pub fn fill(&self, number: u64, out: &mut Vec<u8>) {
         out.resize(self.spread.map_or(self.length, |spread| spread.of(number)), 0);

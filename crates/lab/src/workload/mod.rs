@@ -1,4 +1,4 @@
-//! What a benchmark asks of a store: keys, values, and the order in which they are asked for.
+//! The requests of a benchmark: keys, values, and their order.
 //!
 //! Everything is a function of a seed, so two runs ask the same questions, and every value proves on reading
 //! that it is whole and belongs to its key, so a fast wrong answer cannot pass for a fast one. Nothing in

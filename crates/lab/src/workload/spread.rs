@@ -1,8 +1,8 @@
 //! Lengths that vary from record to record, around a mean.
 //!
-//! A record must have the same length whenever it is asked for, by whichever thread, so the length is a function of the
-//! record's number and nothing is drawn. The numbers of ones among 64 random bits are distributed as nearly normally as
-//! any measurement could tell, and counting them is one instruction.
+//! A record must have the same length whenever it is asked for, by whichever thread, so the length is a
+//! function of the record's number and nothing is drawn. The numbers of ones among 64 random bits are
+//! distributed as nearly normally as any measurement could tell, and counting them is one instruction.
 
 use crate::workload::mix;
 
@@ -22,7 +22,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Lengths around `mean` with this standard deviation, in bytes, and none below `least`. Another `salt`, other lengths.
+    /// Lengths around `mean` with this standard deviation, in bytes, and none below `least`. Another `salt`,
+    /// other lengths.
     pub fn new(mean: usize, deviation: f64, least: usize, salt: u64) -> Spread {
         Spread { mean: mean as f64, per_step: deviation / DEVIATION / FINE as f64, least, salt }
     }

@@ -7,8 +7,9 @@
 //!
 //! Layout, in little-endian words: `version ^ tag`, then `base + i * STEP` for word `i`, where `base` mixes
 //! tag and version; a last partial word is cut off. Two versions of one key, or values of two keys, differ in
-//! every word, and no word fits another place, so a mixture of any two is found. Values of less than a word, which only
-//! the ETC workload has, are the low bytes of the first word: they tell the version as far as their bits go.
+//! every word, and no word fits another place, so a mixture of any two is found. Values of less than a word,
+//! which only the ETC workload has, are the low bytes of the first word: they tell the version as far as
+//! their bits go.
 
 use crate::workload::{ETC_SIZES, Spread, etc_size, mix, unmix};
 
@@ -21,7 +22,7 @@ const STEP: u64 = 0xd1b5_4a32_d192_ed03;
 /// Sets lengths of values apart from those of keys.
 const SALT: u64 = 0x76_616c_7565;
 
-/// What is wrong with a value that was read.
+/// The fault of a value that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// The length is not the one that was written.
@@ -64,7 +65,8 @@ impl Values {
         (length >= SHORTEST_VALUE).then_some(Values { length, lengths: Lengths::Equal })
     }
 
-    /// The same around this length, with this standard deviation in bytes: the length follows from the key's number.
+    /// The same around this length, with this standard deviation in bytes: the length follows from the key's
+    /// number.
     pub fn spread(self, deviation: f64) -> Values {
         let spread = Spread::new(self.length, deviation, SHORTEST_VALUE, SALT);
         Values { lengths: Lengths::Spread(spread), ..self }
@@ -118,8 +120,8 @@ impl Values {
         value.first_chunk().map_or(0, |word| unmix(u64::from_le_bytes(*word)))
     }
 
-    /// Checks that `value` is a whole value of key number `key`, and returns its version. Of one that is shorter than a word, the
-    /// newest version that it can be.
+    /// Checks that `value` is a whole value of key number `key`, and returns its version. Of one that is
+    /// shorter than a word, the newest version that it can be.
     ///
     /// # Errors
     /// The [`Mismatch`], if it is not, or if its version is above `newest`.
@@ -211,7 +213,8 @@ mod tests {
             for version in [0u64, 1, 255, 256, 77_777, 1 << 40] {
                 let found = value(values, key, version);
                 assert_eq!((found.len(), values.check(key, &found, version)), (length, Ok(version)));
-                // Somebody who looks for a later one is told that it is an older one, or one with the same bits.
+                // Somebody who looks for a later one is told that it is an older one, or one with the same
+                // bits.
                 let later = values.check(key, &found, version + 3).expect("a version up to that");
                 assert_eq!(later, version);
                 let same = version + (1 << bits);

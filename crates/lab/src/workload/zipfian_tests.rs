@@ -1,4 +1,4 @@
-//! The generators against what is known of their distributions.
+//! The generators against the known properties of their distributions.
 
 use super::*;
 use rand::SeedableRng;

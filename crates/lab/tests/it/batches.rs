@@ -1,4 +1,5 @@
-//! Readers beside atomic batches: of several writes to one key the last counts, and nobody is ever shown one before it.
+//! Readers beside atomic batches: of several writes to one key the last counts, and nobody is ever shown one
+//! before it.
 
 use quipu::{Client, Design, Options, Store, WriteBatch};
 use quipu_medium::sim::{SimOptions, sched};

@@ -1,4 +1,5 @@
-//! Designs whose index is in the pool and believed: the store opens at once, and what is dead is found out later.
+//! Designs whose index is in the pool and believed: the store opens at once, and what is dead is found out
+//! later.
 
 use crate::shared::misleading::like_records;
 use quipu::internals::Techniques;
@@ -86,7 +87,8 @@ fn an_open_reads_headers_and_no_records() {
     }
 }
 
-/// The end of the segment that was open is not looked for either. A close without any survey marks it, and the next open finds nothing missing.
+/// The end of the segment that was open is not looked for either. A close without any survey marks it, and
+/// the next open finds nothing missing.
 #[test]
 fn an_open_after_a_crash_reads_no_records_either() {
     for design in designs() {
@@ -112,8 +114,8 @@ fn an_open_after_a_crash_reads_no_records_either() {
     }
 }
 
-/// What is dead in segments of an earlier run is found out before a victim is chosen, with the same result as if there had been no
-/// earlier run.
+/// Dead records in segments of an earlier run are found before a victim is chosen, with the same result as if
+/// there had been no earlier run.
 #[test]
 fn a_survey_finds_all_that_is_dead() {
     for design in designs() {
@@ -220,7 +222,8 @@ fn a_delete_takes_no_room() {
     }
 }
 
-/// Nothing in the index proves that it is the latest, and a record cannot tell whether its key was deleted after it.
+/// Nothing in the index proves that it is the latest, and a record cannot tell whether its key was deleted
+/// after it.
 #[test]
 fn a_file_is_refused_after_a_crash_of_the_system_and_nothing_is_salvaged() {
     for design in designs() {
@@ -276,7 +279,8 @@ fn damage_shown(store: &mut Store, keys: u64) -> usize {
     shown
 }
 
-/// What is iterated over ends where the index does not say how to go on; who asks is told that this was not the end.
+/// An iteration ends where the index does not say how to go on, and its caller is told that this was not the
+/// end.
 #[test]
 fn an_iteration_that_a_damaged_index_ends_says_so() {
     const KEYS: u64 = 400;
@@ -312,7 +316,8 @@ fn an_iteration_that_a_damaged_index_ends_says_so() {
     assert!(told > 0, "no damage was met");
 }
 
-/// An index in the pool is believed, but not trusted: what it names wrongly is an error, never a panic and never another key's value.
+/// An index in the pool is believed, but not trusted: what it names wrongly is an error, never a panic and
+/// never another key's value.
 #[test]
 fn a_damaged_entry_of_the_index_is_noticed() {
     const KEYS: u64 = 50;
@@ -322,8 +327,8 @@ fn a_damaged_entry_of_the_index_is_noticed() {
         let store = written_twice(region.clone(), &options, KEYS);
         let units = store.stats().record_bytes / (2 * KEYS) / 8;
         store.close().expect("closed");
-        // Words that tell the length of a record are most likely entries, and marked ones of a fingerprint and a place in the
-        // pool. Each is made to name another place, in the pool or beyond.
+        // Words that tell the length of a record are most likely entries, and marked ones of a fingerprint
+        // and a place in the pool. Each is made to name another place, in the pool or beyond.
         let tells_length = |word: u64| word << 2 >> 50 == units;
         let names_place =
             |word: u64| word & 7 == 1 && word >> 48 != 0 && word << 16 >> 19 << 3 < region.len();
@@ -357,14 +362,16 @@ fn open_segment(region: &Region) -> u64 {
     (0..region.len()).step_by(ZONE as usize / 4).find(is_open).expect("an open segment")
 }
 
-/// What the index names was durable before, so a record of an open segment that does not prove itself is damaged if the index names it, or
-/// one behind it. The segment is kept then, whoever looks for its end: its zone would be given to others.
+/// Records in the index were durable before, so a record of an open segment that does not prove itself is
+/// damaged if the index names it, or one behind it. The segment is kept then, whoever looks for its end: its
+/// zone would be given to others.
 #[test]
 fn a_damaged_record_is_not_the_end_of_a_segment_that_the_index_names() {
     // In the value, which leaves the key legible; in the header; and the whole line.
     let first = FIRST_RECORD..FIRST_RECORD + LINE;
     let value = FIRST_RECORD + LINE..FIRST_RECORD + LINE + WORD;
-    // And a value that looks like so many records that no search for others comes to an end: the index says where the last is.
+    // And a value that looks like so many records that no search for others comes to an end: the index says
+    // where the last is.
     let misleading = like_records(ZONE);
     let cases =
         [(1, value.clone(), false), (100, value, false), (100, first.clone(), false), (100, first, true)];

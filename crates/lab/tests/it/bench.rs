@@ -207,7 +207,8 @@ fn overwriting_settles_at_every_utilization_with_every_choice_of_keys() {
             assert!(did.segments >= 1000 && at.windows.len() >= 3, "{row:?}");
             let filled = (row.records * 240) as f64 / (did.segments * (16 << 10)) as f64;
             assert!((filled * 100.0 - utilization as f64).abs() < 0.1, "{filled}: {row:?}");
-            // At 90 % uniformly, any choice of segments has to copy at least three bytes for each byte of the user's.
+            // At 90 % uniformly, any choice of segments has to copy at least three bytes for each byte of the
+            // user's.
             let least = if utilization == 90 && at.distribution == "uniform" { 3.0 } else { 1.0 };
             assert!((least..12.0).contains(&did.write_amplification.expect("it wrote")), "{row:?}");
             assert_eq!((did.moved_bytes, at.put), (did.moved_records * 240, 100), "{row:?}");

@@ -85,7 +85,7 @@ fn rounds_of_work(design: Design) {
     }
 }
 
-/// What a kill after one put leaves, on a file.
+/// The state that a kill after one put leaves, on a file.
 #[test]
 fn after_one_put_the_checkpoint_counts_no_more() {
     each_design(after_one_put);

@@ -123,7 +123,8 @@ fn a_full_pool_can_be_emptied_whoever_compacts() {
     }
 }
 
-/// Deletes of keys that are not there cost a record each, and may use up all but what is kept for moving. That is enough.
+/// Deletes of keys that are not there cost a record each, and may use up all but what is kept for moving.
+/// That is enough.
 #[test]
 fn deletes_of_absent_keys_do_not_fill_a_pool_for_ever() {
     (0..2).for_each(delete_absent_keys);
@@ -204,8 +205,8 @@ fn a_cleaner_leaves_while_clients_call_it() {
     });
 }
 
-/// On a file, raising the clock's ceiling waits for the device. It is raised when half of a block is used up, by the cleaner if there
-/// is one.
+/// On a file, raising the clock's ceiling waits for the device. It is raised when half of a block is used up,
+/// by the cleaner if there is one.
 #[test]
 fn on_a_file_the_clock_goes_on_before_a_put_needs_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,8 +237,8 @@ fn a_cleaner_that_panics_is_told_of() {
     let store = store(&options().with(|options| options.testing = testing));
     let mut client = store.client();
     client.put(&key(0), &value(0, 0)).unwrap();
-    // It is called, at the latest, when the pool has been written once over; and then it takes a while to say where it panicked,
-    // on a machine that may be busy.
+    // It is called, at the latest, when the pool has been written once over; and then it takes a while to say
+    // where it panicked, on a machine that may be busy.
     let begun = std::time::Instant::now();
     let mut writes = (0..).take_while(|number| {
         *number < 2 * ZONES * ZONE / RECORD || begun.elapsed() < std::time::Duration::from_secs(60)

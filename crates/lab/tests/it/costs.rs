@@ -1,6 +1,7 @@
-//! What calls cost on the medium, counted exactly on the simulator: the claims of the design as tests.
+//! The costs of calls on the medium, counted exactly on the simulator: the claims of the design as tests.
 //!
-//! Counts do not depend on the machine, so a bound that is exceeded by one is a change of the engine and not noise.
+//! Counts do not depend on the machine, so a bound that is exceeded by one is a change of the engine and not
+//! noise.
 
 use crate::shared::cost;
 
@@ -107,8 +108,8 @@ fn a_get_of_a_missing_key_reads_nothing() {
         }
     });
     assert_eq!((cost.fences, cost.words_stored), (0, 0));
-    // Sixteen slots whose 16 bits may happen to be those of the key: one record in 4,096 lookups, looked at again
-    // before absence is believed.
+    // Sixteen slots whose 16 bits may happen to be those of the key: one record in 4,096 lookups, looked at
+    // again before absence is believed.
     assert!(cost.reads <= 20, "{} of 10,000 lookups read a record in vain", cost.reads);
 }
 
@@ -119,7 +120,7 @@ fn a_delete_reads_nothing_before_it_returns() {
     settle(&store);
     for number in 0..200 {
         let cost = cost_of(&store, || client.delete(&key(number)).unwrap());
-        // What it reads is the old record of the delete before the last.
+        // It reads the old record of the delete before the last.
         assert!(cost.fences == 1 && cost.reads <= 1, "{cost:?}");
         assert!(cost.lines_persisted() <= 2 && cost.lines_read <= 2, "{cost:?}");
     }
@@ -160,7 +161,7 @@ fn a_large_put_writes_its_bytes_once() {
     let (store, mut client) = warm();
     let value = value_of(b"large", 0, 600 << 10);
     let cost = cost_of(&store, || client.put(b"large", &value).unwrap());
-    // The value, a commit for each of its three zones, its head. What is read are words of the zone table.
+    // The value, a commit for each of its three zones, its head. The reads are words of the zone table.
     assert_eq!((cost.fences, cost.reads), (1 + 3 + 1, 3 * 3), "{cost:?}");
     let lines = (600 << 10) / LINE;
     assert!((lines..lines + 3 * 4 + 4).contains(&cost.lines_persisted()), "{lines} lines: {cost:?}");

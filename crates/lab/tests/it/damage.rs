@@ -1,7 +1,7 @@
 //! Damage to any place of a pool of any design is told by every tool, or changes no answer.
 //!
-//! Each test strikes the pools of a design 500 times or more. `QUIPU_DAMAGE_SEEDS` is how many seeds each pool gets (nightly: 5000), and
-//! `QUIPU_DAMAGE_SEED` is one alone, to replay a strike.
+//! Each test strikes the pools of a design 500 times or more. `QUIPU_DAMAGE_SEEDS` is how many seeds each
+//! pool gets (nightly: 5000), and `QUIPU_DAMAGE_SEED` is one alone, to replay a strike.
 
 use quipu::Design;
 use quipu_lab::damage::{CANNOT_TELL, Ground, Report, Verdict, strike, untouched};

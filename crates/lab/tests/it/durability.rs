@@ -1,4 +1,5 @@
-//! `docs/DURABILITY.md` promises; this holds its table against what stores state, and its prose against the code.
+//! `docs/DURABILITY.md` promises; this holds its table against what stores state, and its prose against the
+//! code.
 
 use quipu::{Durability, MediumKind, Options, Store, Survives};
 use quipu_medium::{Pages, Region};
@@ -56,8 +57,8 @@ fn what_the_table_refuses_is_refused() {
     }
 }
 
-/// The order of persists that the document lists, counted on the simulator: a segment costs two fences to open (its
-/// header, its commit bit) beside one for its first record, and nothing is fenced twice.
+/// The order of persists that the document lists, counted on the simulator: a segment costs two fences to
+/// open (its header, its commit bit) beside one for its first record, and nothing is fenced twice.
 #[test]
 fn the_fences_are_those_that_the_document_lists() {
     let region = Region::sim(quipu_medium::sim::SimOptions::default());
@@ -69,8 +70,8 @@ fn the_fences_are_those_that_the_document_lists() {
     let before = fences();
     client.put(b"key", b"value").expect("room");
     let first = fences() - before;
-    // The first change of a run also begins the run: one superblock update, and one fence before it, since the copy that
-    // is overwritten next may still be in a cache.
+    // The first change of a run also begins the run: one superblock update, and one fence before it, since
+    // the copy that is overwritten next may still be in a cache.
     assert!((4..=5).contains(&first), "{first} fences for the first put of a run");
     let before = fences();
     client.put(b"key", b"other").expect("room");

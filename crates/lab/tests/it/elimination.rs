@@ -1,12 +1,13 @@
-//! Of two puts that meet at a key, one may return for the other (MPKV, section 3.3): in thousands of schedules of the simulator's
-//! scheduler in which they do meet, what everybody is told fits one order, also after a power failure; the one that returns
-//! changes nothing on the medium; and elimination as the paper has it is convicted.
+//! Of two puts that meet at a key, one may return for the other (MPKV, section 3.3): in thousands of
+//! schedules of the simulator's scheduler in which they do meet, what everybody is told fits one order, also
+//! after a power failure; the one that returns changes nothing on the medium; and elimination as the paper
+//! has it is convicted.
 
 use crate::shared::schedule;
 
 use quipu::internals::{Testing, Twin};
 use quipu::{Client, Design, Error, Options, Store};
-use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
+use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Subject, Timing};
 use quipu_medium::sim::{Event, SimArena};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -34,10 +35,11 @@ fn options_of(design: Design, seed: u64, twin: Option<Twin>) -> Options {
     options(design, testing)
 }
 
-/// What one of them does: mostly puts and gets, and all that must not be eliminated. Every value that it writes is its own.
+/// The calls of one of them: mostly puts and gets, and all that must not be eliminated. Every value that it
+/// writes is its own.
 fn write(store: &Store, clock: &Clock, number: u64, seed: u64) -> Result<Vec<Operation>, Error> {
     let mut random = SmallRng::seed_from_u64(seed ^ number << 32);
-    let mut client = store.client();
+    let mut client = Subject::new(store.client(), None, 0);
     let mut log = Log::new(clock, Caller::Thread(number as u32));
     let mut seen = None;
     for call in 1..=CALLS {
@@ -118,9 +120,9 @@ type Act = fn(&mut Client) -> Result<(), Error>;
 const KEY: [u8; 8] = [0; 8];
 const PUT: Act = |client| client.put(&KEY, b"whatever");
 
-/// What came of two changes of one key.
+/// The result of two changes of one key.
 struct Met {
-    /// What each has changed on the medium.
+    /// The changes of each on the medium.
     changes: [usize; 2],
     /// Whether a zone was taken.
     zone: bool,
@@ -177,7 +179,8 @@ fn an_eliminated_put_changes_nothing_on_the_medium() {
     }
 }
 
-/// Who decides on what was there, and who writes more than a record that stays, is neither returned for nor returns for a put.
+/// A write that decides on the old value, or writes more than a record that stays, neither eliminates nor is
+/// eliminated.
 #[test]
 fn only_plain_puts_are_eliminated() {
     let others: [Act; 7] = [

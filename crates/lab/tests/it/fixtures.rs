@@ -34,7 +34,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// Every kind of record: values, tombstones, what expires, batches, a large value, all of them moved by compaction and not.
+/// Every kind of record: values, tombstones, what expires, batches, a large value, all of them moved by
+/// compaction and not.
 fn fill(store: &Store) -> Contents {
     let mut contents = Contents::new();
     for round in 0..3u64 {
@@ -140,7 +141,8 @@ fn options_of(design: Design) -> Options {
     options().design(design)
 }
 
-/// What every design has: values that are put, put again, and deleted, some of them moved by compaction.
+/// The contents that every design has: values that are put, put again, and deleted, some of them moved by
+/// compaction.
 fn fill_plain(store: &Store) -> Contents {
     let mut contents = Contents::new();
     for round in 0..3u64 {
@@ -164,7 +166,8 @@ fn fill_plain(store: &Store) -> Contents {
     contents
 }
 
-/// Makes a pool that was not closed one of this boot of the system. Some designs refuse what a crash of the system has left.
+/// Makes a pool that was not closed one of this boot of the system. Some designs refuse what a crash of the
+/// system has left.
 fn dropped_since_the_system_started(path: &Path) {
     let region = Region::open(path, Some(MediumKind::File), Durability::Process).unwrap();
     let boot_id = region.boot_id();

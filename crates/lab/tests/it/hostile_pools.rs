@@ -1,5 +1,6 @@
-//! Pools that were cut short, overwritten, flipped, lost in part, or written by someone else: opening one either refuses
-//! with the right error and leaves the file as it is, byte for byte, or shows what survived and nothing wrong.
+//! Pools that were cut short, overwritten, flipped, lost in part, or written by someone else: opening one
+//! either refuses with the right error and leaves the file as it is, byte for byte, or shows what survived
+//! and nothing wrong.
 
 mod checkpoints;
 mod disk_full;

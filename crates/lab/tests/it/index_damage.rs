@@ -174,7 +174,7 @@ fn damage_in_the_index_of_mpkv_baseline_is_noticed() {
     survive(Design::MPKV_BASELINE);
 }
 
-/// What a node of FAST&FAIR has for an entry that was removed, and behind its last one.
+/// The word of a removed entry in a node of FAST&FAIR, and of the place behind its last one.
 const HOLE: u64 = 0xE5B9_6A3C_D214_7F93;
 const END: u64 = 0x5A46_95C3_2DEB_806C;
 

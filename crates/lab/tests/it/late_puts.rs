@@ -1,6 +1,6 @@
 //! Puts of `viper` that are published by later writes of their client, in the one order of steps that counts:
-//! others reclaim the block of a parked put, or write to the place of the record that it has replaced. Each broken
-//! store is convicted beside the sound one.
+//! others reclaim the block of a parked put, or write to the place of the record that it has replaced. Each
+//! broken store is convicted beside the sound one.
 
 use quipu::internals::{RecordForm, Twin};
 use quipu::{Client, Design, Error, Options, Store};
@@ -48,8 +48,8 @@ fn number_of(client: &Client, key: u64) -> Option<u64> {
     client.get(&key.to_le_bytes()).expect("sound").map(|value| number_in(&value))
 }
 
-/// The value of a key after a power failure that leaves only durable words, if its put was parked in a block that
-/// is worth reclaiming, and another client needed room.
+/// The value of a key after a power failure that leaves only durable words, if its put was parked in a block
+/// that is worth reclaiming, and another client needed room.
 fn kept(twin: Option<Twin>) -> Option<u64> {
     const KEY: u64 = 1;
     let options = options(twin);

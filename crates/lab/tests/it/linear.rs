@@ -1,4 +1,4 @@
-//! What real threads are told by every design fits one order of what they did, and broken stores are convicted.
+//! Answers of every design to real threads fit one order of their calls, and broken stores are convicted.
 //!
 //! `QUIPU_LINEAR_HISTORIES` runs more histories than every change can afford; `quipu linear` does so too.
 
@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 /// Calls meet only on processors that nobody else keeps busy, so one test runs at a time.
 static PROCESSORS: Mutex<()> = Mutex::new(());
 
-/// Operations during which another thread was at the same key, without which a run proves nothing. There are several
-/// thousand on two idle processors.
+/// Operations during which another thread was at the same key, without which a run proves nothing. There are
+/// several thousand on two idle processors.
 const MET: u64 = 300;
 
 fn run(config: &LinearConfig) -> LinearReport {
@@ -94,7 +94,8 @@ fn phantom_removes_are_convicted() {
     convict(Twin::PhantomRemove, "remove, told yes");
 }
 
-/// Two values of one thread's get around a put of its own: the put was eliminated for one that the thread had seen.
+/// Two values of one thread's get around a put of its own: the put was eliminated for one that the thread had
+/// seen.
 #[test]
 fn elimination_as_published_is_convicted() {
     let (design, twin) = (Design::MPKV, Some(Twin::SeenWhileOnOffer));

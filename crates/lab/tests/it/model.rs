@@ -1,6 +1,7 @@
 //! Random sequences of calls leave every design with what a `BTreeMap` would hold.
 //!
-//! `QUIPU_MODEL_SEEDS` runs more seeds than the few that every change can afford, and `QUIPU_MODEL_SEED` one alone.
+//! `QUIPU_MODEL_SEEDS` runs more seeds than the few that every change can afford, and `QUIPU_MODEL_SEED` one
+//! alone.
 
 use quipu::Design;
 use quipu_lab::contract::Medium;

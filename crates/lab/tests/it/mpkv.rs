@@ -1,5 +1,5 @@
-//! MPKV and its baseline as stores: what their operations cost on the medium, counted exactly on the simulator; what an open
-//! changes; and that a pool remembers the shape of its table.
+//! MPKV and its baseline as stores: what their operations cost on the medium, counted exactly on the
+//! simulator; what an open changes; and that a pool remembers the shape of its table.
 
 use crate::shared::cost;
 
@@ -41,7 +41,8 @@ fn words_of_locking(design: Design, times: u64) -> u64 {
     if design == Design::MPKV_BASELINE { times * 2 } else { 0 }
 }
 
-/// The protocol of the paper (3.2): the record; the word, flushed; the mark, which is not. What the baseline writes more are its locks.
+/// The protocol of the paper (3.2): the record; the word, flushed; the mark, which is not. The baseline also
+/// writes its locks.
 #[test]
 fn an_update_is_its_record_a_word_and_a_mark() {
     for design in DESIGNS {
@@ -85,7 +86,7 @@ fn a_query_writes_nothing_but_the_locks_of_the_baseline() {
     }
 }
 
-/// After a restart marks may be missing. Whoever reads such a word makes it durable, once.
+/// After a restart marks may be missing. A reader of such a word makes it durable, once.
 #[test]
 fn a_query_helps_a_word_that_has_no_mark() {
     let (store, client) = filled(&options(Design::MPKV), 1);
@@ -111,8 +112,9 @@ fn first_bucket(region: &Region, magic: &[u8; 4]) -> u64 {
     lines.find(is_magic).expect("the header of a zone of the index") + LINE
 }
 
-/// A split reads the records of a whole chain. With a word in it that names no place of the pool it is not split: the key of that word
-/// stays damaged, and does not become absent, and no other key is refused or missed.
+/// A split reads the records of a whole chain. With a word in it that names no place of the pool it is not
+/// split: the key of that word stays damaged, and does not become absent, and no other key is refused or
+/// missed.
 #[test]
 fn a_word_that_names_nothing_is_told_whatever_grows() {
     for (design, magic) in [(Design::MPKV, b"QBKT"), (Design::MPKV_BASELINE, b"QBKL")] {
@@ -136,8 +138,8 @@ fn bytes_of(region: &Region) -> Vec<u64> {
     (0..region.len()).step_by(8).map(|at| region.load(at)).collect()
 }
 
-/// An open of a pool that was closed changes nothing, although one of the baseline looks at all its locks; and those that a crash has left
-/// taken are freed.
+/// An open of a pool that was closed changes nothing, although one of the baseline looks at all its locks;
+/// and those that a crash has left taken are freed.
 #[test]
 fn an_open_frees_the_locks_that_are_taken_and_changes_nothing_else() {
     for design in DESIGNS {
@@ -181,7 +183,7 @@ fn a_pool_remembers_its_table_and_a_table_that_may_not_grow_does_not() {
             drop(client);
             let region = store.region().clone();
             store.close().expect("closed");
-            // What the options say then does not count.
+            // The options do not count then.
             let mut store = Store::open_on(region, &self::options(design)).expect("a pool");
             assert!(has(&store), "{design} {:?}", store.settings());
             let client = store.client();
@@ -206,7 +208,8 @@ fn a_table_that_does_not_fit_is_refused() {
     }
 }
 
-/// From the call of open to the end of the first read and the first write, in a pool of so many records: the best of five.
+/// From the call of open to the end of the first read and the first write, in a pool of so many records: the
+/// best of five.
 fn ready_after(design: Design, keys: u64, closes: bool) -> Duration {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
     let path = folder.path().join("pool");
@@ -245,7 +248,8 @@ fn ready_after(design: Design, keys: u64, closes: bool) -> Duration {
     best
 }
 
-/// However many records there are, the first read and the first write come at once, after a crash too. Only the baseline has locks to free.
+/// However many records there are, the first read and the first write come at once, after a crash too. Only
+/// the baseline has locks to free.
 #[test]
 #[ignore = "writes up to three gigabytes: cargo test --release -p quipu-lab --test it mpkv::ready -- --ignored --nocapture"]
 fn ready_within_ten_milliseconds() {

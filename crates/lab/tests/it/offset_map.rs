@@ -1,4 +1,5 @@
-//! Viper's index, where it is and in which shape: remembered by the pool, and in the pool kept in agreement with the records.
+//! Viper's index, where it is and in which shape: remembered by the pool, and in the pool kept in agreement
+//! with the records.
 
 use quipu::internals::{CcehSettings, NodePlace, OffsetMap, RecordForm, SlotSettings};
 use quipu::{Client, Design, Error, ErrorKind, Options, Store};
@@ -210,8 +211,8 @@ fn a_damaged_pool_is_refused_as_it_is() {
     assert!(refused >= 4, "{refused}");
 }
 
-/// An index that finds no zone gets one that the records can spare, or else the key is refused, at every crash point of the refusal
-/// too.
+/// An index that finds no zone gets one that the records can spare, or else the key is refused, at every
+/// crash point of the refusal too.
 #[test]
 fn a_pool_without_room_for_its_index_keeps_what_it_has() {
     let pool = Region::sim(SimOptions { len: 512 << 10, ..SimOptions::default() });

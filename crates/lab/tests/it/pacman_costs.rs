@@ -1,7 +1,9 @@
-//! What PACMAN's techniques save on the medium in the designs `flatstore`, counted exactly on the simulator: an update, and a
-//! store that is almost full, each with all techniques and with none (the raw store that the paper measures against).
+//! The savings of PACMAN's techniques on the medium in the designs `flatstore`, counted exactly on the
+//! simulator: an update, and a store that is almost full, each with all techniques and with none (the raw
+//! store that the paper measures against).
 //!
-//! Designs join by their names. Where the index is in the pool, its own lines and fences come on top, and are told here.
+//! Designs join by their names. Where the index is in the pool, its own lines and fences come on top, and are
+//! told here.
 
 use crate::shared::cost;
 
@@ -61,7 +63,8 @@ fn has_index_in_pm(store: &Store) -> bool {
     store.stats().index_pm_bytes > 0
 }
 
-/// What an update adds for an index in the pool: the word of the entry, flushed and fenced before the put returns.
+/// The extra cost of an update for an index in the pool: the word of the entry, flushed and fenced before the
+/// put returns.
 fn lines_and_fences_of_index(store: &Store) -> (u64, u64) {
     if has_index_in_pm(store) { (1, 1) } else { (0, 0) }
 }
@@ -89,7 +92,8 @@ fn an_update_writes_its_record_and_reads_nothing() {
     }
 }
 
-/// So that the test above can fail: without the length in the index's word, whoever supersedes a record has to read it.
+/// So that the test above can fail: without the length in the index's word, whoever supersedes a record has
+/// to read it.
 #[test]
 fn a_raw_update_reads_the_old_record() {
     for design in designs() {
@@ -106,7 +110,8 @@ fn a_raw_update_reads_the_old_record() {
     }
 }
 
-/// Log batching (4.1) with separation (3.4): hot and cold records of one batch go to two segments, and become durable together.
+/// Log batching (4.1) with separation (3.4): hot and cold records of one batch go to two segments, and become
+/// durable together.
 #[test]
 fn a_batch_of_hot_and_cold_puts_is_one_fence_and_two_segments() {
     const HOT: u64 = 2;
@@ -144,7 +149,8 @@ fn a_batch_of_hot_and_cold_puts_is_one_fence_and_two_segments() {
                 Some(Cow::Borrowed(value)) => value.as_ptr() as u64,
                 found => panic!("{design}: {number} is {found:?}"),
             };
-            // The last ones of each key: with others in between, they would be three times as far from each other.
+            // The last ones of each key: with others in between, they would be three times as far from each
+            // other.
             let (hot, cold) = (place(0).abs_diff(place(1)), place(10_001).abs_diff(place(10_031)));
             cost.fences <= 1 + fences_of_index && hot < 2 * 96 && cold < 21 * 96
         });
@@ -155,11 +161,11 @@ fn a_batch_of_hot_and_cold_puts_is_one_fence_and_two_segments() {
 /// Bytes that an index in the pool takes for a key, at most.
 const MOST_OF_INDEX: u64 = 64;
 
-/// What a store costs that is written at random while it is almost full.
+/// The cost of random writes to a store that is almost full.
 struct Steady {
     media_bytes_per_user_byte: f64,
     lines_per_user_byte: f64,
-    /// What is left of all lines when those of the updates themselves are taken away.
+    /// All lines except those of the updates themselves.
     lines_per_cleaned_byte: f64,
     /// The same for a byte that cleaning gives back: what moves is not gained.
     lines_per_reclaimed_byte: f64,
@@ -227,13 +233,14 @@ fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
     }
 }
 
-/// Share of the lines that the raw store reads and writes for a byte that it cleans, which compaction may take at most: for a byte of
-/// a victim, and for one that is given back.
+/// Share of the lines that the raw store reads and writes for a byte that it cleans, which compaction may
+/// take at most: for a byte of a victim, and for one that is given back.
 ///
-/// Where the index is in the pool both are far below a half. Where it is in DRAM nothing is left to be saved on the medium but the keys
-/// and values of dead records, and that victims have fewer live ones: 0.36 and 0.28 of raw at 80 and 90 % in flatstore-m for a byte given
-/// back, whose cold records are shorter too, since what moves loses its shortcut; 0.49 and 0.59 in flatstore-h. For a byte of a
-/// victim it is 0.47 and 0.51, 0.54 and 0.61.
+/// Where the index is in the pool both are far below a half. Where it is in DRAM nothing is left to be saved
+/// on the medium but the keys and values of dead records, and that victims have fewer live ones: 0.36 and
+/// 0.28 of raw at 80 and 90 % in flatstore-m for a byte given back, whose cold records are shorter too, since
+/// what moves loses its shortcut; 0.49 and 0.59 in flatstore-h. For a byte of a victim it is 0.47 and 0.51,
+/// 0.54 and 0.61.
 fn most_of_raw(design: Design) -> (f64, f64) {
     match design {
         design if design.can().index_in_pool => (0.4, 0.4),
@@ -242,9 +249,9 @@ fn most_of_raw(design: Design) -> (f64, f64) {
     }
 }
 
-/// With batches (3.3) a victim is cleaned at once, without them a record before each write, while more of it dies; with hot records
-/// apart (3.4) it has fewer live ones. In flatstore-h the two come to 1.63 bytes moved a user byte at 80 % where its raw store moves
-/// 1.93, and 4.52 and 4.69 at 90 %.
+/// With batches (3.3) a victim is cleaned at once, without them a record before each write, while more of it
+/// dies; with hot records apart (3.4) it has fewer live ones. In flatstore-h the two come to 1.63 bytes moved
+/// a user byte at 80 % where its raw store moves 1.93, and 4.52 and 4.69 at 90 %.
 ///
 /// `QUIPU_UTILIZATIONS=80,90` measures both.
 #[test]

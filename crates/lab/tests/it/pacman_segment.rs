@@ -1,5 +1,5 @@
-//! What the cleaning of one segment costs in the designs `flatstore`, counted exactly on the simulator: a segment of which it is known
-//! which records are live, in a store that holds no other garbage.
+//! The cost of cleaning one segment in the designs `flatstore`, counted exactly on the simulator: a segment
+//! of which it is known which records are live, in a store that holds no other garbage.
 
 use quipu::internals::{Shortcut, Techniques};
 use quipu::{Design, Options, Store};
@@ -16,7 +16,8 @@ const VALUE: usize = 48;
 const ZONE: u64 = 64 << 10;
 const POOL: u64 = 8 << 20;
 
-/// Lines of FAST&FAIR that a cleaner reads and writes to repoint an entry that it was led to, each counted once per access.
+/// Lines of FAST&FAIR that a cleaner reads and writes to repoint an entry that it was led to, each counted
+/// once per access.
 const LINES_OF_LEAF: u64 = 5;
 
 /// Words of an index in the pool that are flushed together.
@@ -25,7 +26,7 @@ const FLUSHED_TOGETHER: u64 = 32;
 const IN_DRAM: [Design; 2] = [Design::FLATSTORE_H, Design::FLATSTORE_M];
 const IN_PM: [Design; 2] = [Design::FLATSTORE_PH, Design::FLATSTORE_FF];
 
-/// What the cleaning of a segment cost.
+/// The cost of cleaning a segment.
 struct Cleaned {
     cost: Cost,
     /// From the first copy on.
@@ -36,7 +37,8 @@ struct Cleaned {
     inner_nodes: u64,
 }
 
-/// Cleans a segment that has so many live records. The store has so many segments, all full, and no garbage but in this one.
+/// Cleans a segment that has so many live records. The store has so many segments, all full, and no garbage
+/// but in this one.
 fn clean(design: Design, techniques: Techniques, segments: u64, live: u64) -> Cleaned {
     let region = Region::sim(SimOptions { len: POOL, ..SimOptions::default() });
     let sim = region.simulator().expect("simulated").clone();
@@ -59,7 +61,8 @@ fn clean(design: Design, techniques: Techniques, segments: u64, live: u64) -> Cl
     (0..records).for_each(|number| put(number, 1));
     assert_eq!(store.compact().expect("room").0, 1, "the first segment, in which nothing is live");
     (live..records).for_each(|number| put(number, 2));
-    // So that the last segment is full as well. They stand behind all others in the index, where it has order.
+    // So that the last segment is full as well. They stand behind all others in the index, where it has
+    // order.
     (0..live).for_each(|number| {
         client.put(&(u64::MAX - live + number).to_be_bytes(), &[0; VALUE]).expect("room");
     });
@@ -98,9 +101,9 @@ fn lines_of_index(in_pm: &Cleaned, in_dram: &Cleaned) -> u64 {
     lines(&in_pm.cost) - lines(&in_dram.cost)
 }
 
-/// One fence for all copies (3.3), one for every 32 words in PM and what is left of them, and two for the zone that is
-/// given back: its header says so before the zone table does.
-/// The raw store moves one record after the other.
+/// One fence for all copies (3.3), one for every 32 words in PM and what is left of them, and two for the
+/// zone that is given back: its header says so before the zone table does. The raw store moves one record
+/// after the other.
 #[test]
 fn a_cleaned_segment_takes_three_fences_and_one_for_each_32_words_in_pm() {
     for design in IN_DRAM.into_iter().chain(IN_PM) {
@@ -135,8 +138,8 @@ fn where_every_hint_is_right_no_inner_node_is_read() {
     }
 }
 
-/// What compaction reads of an index in the pool for each record that it moves, of a segment that is live to four fifths: at most half
-/// of what the raw store reads. Of an index in DRAM, the visits of inner nodes.
+/// Reads of an index in the pool for each record that compaction moves, of a segment that is live to four
+/// fifths: at most half of what the raw store reads. Of an index in DRAM, the visits of inner nodes.
 #[test]
 fn a_moved_record_takes_half_the_reads_of_the_index() {
     let live = 640;

@@ -1,5 +1,5 @@
-//! The evaluations of papers, on a small scale: every figure has the rows that it promises, and says something of every
-//! statement of the paper's that it can.
+//! The evaluations of papers, on a small scale: every figure has the rows that it promises, and says
+//! something of every statement of the paper's that it can.
 
 use quipu::{Design, MediumKind};
 use quipu_lab::bench::paper::{PAPERS, Paper, Scale, paper, text};
@@ -238,7 +238,8 @@ fn reclamation_runs_beside_reads_and_writes() {
     ];
     assert_eq!(names(&found), each(&["a third deleted"], &phases));
     let blocks = |phase| find(&found, &format!("a third deleted: {phase}")).ops;
-    // 2000 records fill 18 blocks and a half; a third of each is free, so as many are freed, less what is filled anew.
+    // 2000 records fill 18 blocks and a half; a third of each is free, so as many are freed, less what is
+    // filled anew.
     assert!((10..=20).contains(&blocks("reclaim beside get")), "{found:?}");
     let found = rows("5.3.8", &on_sim());
     assert_eq!(names(&found), ["a third deleted: reclaim"]);

@@ -1,4 +1,5 @@
-//! Writes that are durable and parked: published by whoever comes next, once, and by nobody in the place of another.
+//! Writes that are durable and parked: published by whoever comes next, once, and by nobody in the place of
+//! another.
 
 use quipu::internals::{Testing, Twin};
 use quipu::{Design, Error, Options, Store};
@@ -26,7 +27,8 @@ fn store(twin: Option<Twin>, seed: u64) -> Store {
     Store::create_on(region, &options(twin)).expect("a new pool")
 }
 
-/// What a key has whose put is parked by a client that rests, after others have cleaned the segment where its record stands.
+/// The value of a key whose put is parked by a resting client, after others have cleaned the segment of its
+/// record.
 fn after_its_segment_was_cleaned(twin: Option<Twin>, seed: u64) -> Option<Vec<u8>> {
     let store = store(twin, seed);
     let (mut resting, mut others) = (store.client(), store.client());
@@ -46,8 +48,8 @@ fn after_its_segment_was_cleaned(twin: Option<Twin>, seed: u64) -> Option<Vec<u8
     others.get(b"KKKKKKKK").expect("a read")
 }
 
-/// The index still names the record before it when a cleaner copies the one that is parked. A copy that is given up then takes an
-/// acknowledged write along.
+/// The index still names the record before it when a cleaner copies the one that is parked. A copy that is
+/// given up then takes an acknowledged write along.
 #[test]
 fn a_cleaner_publishes_what_is_parked_before_it_gives_a_copy_up() {
     for seed in 0..4 {
@@ -57,7 +59,7 @@ fn a_cleaner_publishes_what_is_parked_before_it_gives_a_copy_up() {
 
 #[test]
 fn a_cleaner_that_does_not_is_convicted() {
-    // Whatever stands in the place by now is published, or is no record at all.
+    // The record that stands in the place by now is published, or there is none.
     let is_lost = |seed: &u64| {
         let twin = Some(Twin::ParkedNotSettled);
         let found = std::panic::catch_unwind(|| after_its_segment_was_cleaned(twin, *seed));
@@ -67,7 +69,7 @@ fn a_cleaner_that_does_not_is_convicted() {
     assert!(lost >= 2, "the twin loses {lost} of 4 writes, so the test above proves little");
 }
 
-/// Whoever came later once waited for it for ever.
+/// Later writers once waited for it for ever.
 #[test]
 fn a_publication_that_panics_is_told_of() {
     let store = store(Some(Twin::PublicationPanics), 0);

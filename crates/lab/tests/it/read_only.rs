@@ -1,5 +1,5 @@
-//! Pools of every design that are opened for reading only: every read is right, every write is refused, and the file stays as it
-//! is, to the byte and to its time of change.
+//! Pools of every design that are opened for reading only: every read is right, every write is refused, and
+//! the file stays as it is, to the byte and to its time of change.
 
 use quipu::{Change, Client, Design, Error, ErrorKind, MediumKind, Options, Store, Survives, WriteBatch};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ fn make(path: &Path, options: &Options, closed: bool, design: Design) -> Content
     contents
 }
 
-/// What no reader may change.
+/// The bytes that no reader may change.
 fn state(path: &Path) -> (Vec<u8>, i64, i64) {
     let metadata = fs::metadata(path).unwrap();
     (fs::read(path).unwrap(), metadata.mtime(), metadata.mtime_nsec())
@@ -245,7 +245,8 @@ fn damage_is_told_by_reads_that_prove() {
     assert!(state(&path) == before);
 }
 
-/// As of a pool that is opened for writing: it is refused, or gives up what does not prove itself, but in memory only.
+/// As of a pool that is opened for writing: it is refused, or gives up what does not prove itself, but in
+/// memory only.
 #[test]
 fn damage_is_accepted_in_memory_only() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
-//! A slot that a record has left is soon another record's, of another key or of the same one. In thousands of schedules of the
-//! simulator's scheduler, who reads meanwhile takes the one for its key being gone as little as the other for what came before: a
-//! key that is put with higher and higher numbers is there for every reader, and its numbers never fall. (Histories as `linear` judges
-//! them have values of many lengths; slots are of one.)
+//! A slot that a record has left is soon another record's, of another key or of the same one. In thousands of
+//! schedules of the simulator's scheduler, who reads meanwhile takes the one for its key being gone as little
+//! as the other for what came before: a key that is put with higher and higher numbers is there for every
+//! reader, and its numbers never fall. (Histories as `linear` judges them have values of many lengths; slots
+//! are of one.)
 
 use quipu::internals::{NodePlace, RecordForm, Twin};
 use quipu::{Client, Design, Options, Store};
@@ -87,7 +88,8 @@ fn convictions(late: bool, keys: u64, twin: Twin) -> usize {
     (0..4 * SCHEDULES).filter(|seed| !is_sound(&read_of(&options, keys, *seed))).take(3).count()
 }
 
-/// A reader finds the new record by an offset that the index named before. A later one does not find it parked.
+/// A reader finds the new record by an offset that the index named before. A later one does not find it
+/// parked.
 #[test]
 fn a_page_that_is_free_before_its_record_is_parked_is_convicted() {
     assert_eq!(convictions(true, 1, Twin::PageFreeBeforeParked), 3);

@@ -1,12 +1,13 @@
-//! Compaction copies records and lets the index name the copies while writers are at the same keys, and locks nobody out: in
-//! thousands of schedules of the simulator's scheduler what the writers are told fits one order of what they did, and so does what
-//! is read at the end, after a power failure, and after a compaction of that.
+//! Compaction copies records and lets the index name the copies while writers are at the same keys, and locks
+//! nobody out: in thousands of schedules of the simulator's scheduler what the writers are told fits one
+//! order of what they did, and so does what is read at the end, after a power failure, and after a compaction
+//! of that.
 
 use crate::shared::schedule;
 
 use quipu::internals::{Techniques, Testing, Twin};
 use quipu::{Design, Error, Options, Store};
-use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Timing};
+use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Subject, Timing};
 use quipu_medium::sim::SimArena;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -20,7 +21,7 @@ const WRITERS: u64 = 2;
 const CALLS: u64 = 8;
 const COMPACTIONS: usize = 3;
 
-/// What schedules have shown.
+/// The results of schedules.
 #[derive(Default)]
 struct Shown {
     /// Records that moved while the writers were at work.
@@ -42,10 +43,10 @@ fn options_of(design: Design, seed: u64, twin: Option<Twin>) -> Options {
     options(design, testing).with(|options| options.techniques = techniques)
 }
 
-/// What a writer does; every value that it writes is its own.
+/// The calls of a writer; every value that it writes is its own.
 fn write(store: &Store, clock: &Clock, number: u64, seed: u64) -> Result<Vec<Operation>, Error> {
     let mut random = SmallRng::seed_from_u64(seed ^ number << 32);
-    let mut client = store.client();
+    let mut client = Subject::new(store.client(), None, 0);
     let mut log = Log::new(clock, Caller::Thread(number as u32));
     let mut value = number * 1000;
     for _ in 0..CALLS {

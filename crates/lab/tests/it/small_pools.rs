@@ -39,7 +39,7 @@ fn a_put_a_session_fills_segments_and_not_zones() {
     }
 }
 
-/// What compaction owes, and how it holds writers up, can be seen; and where it does not, nothing is counted.
+/// The debt of compaction, and its stalls of writers, can be seen; where there are none, nothing is counted.
 #[test]
 fn debt_and_stalls_are_metrics() {
     for design in [Design::QUIPU, Design::FLATSTORE_H, Design::FLATSTORE_PH, Design::VIPER] {
@@ -200,7 +200,8 @@ fn counters_agree_with_a_recount() {
         // It ends what compaction has begun, and so does closing.
         assert!(store.check(&|_, _| {}).unwrap().is_sound());
         let counted = store.stats();
-        // Closing seals what is open, and no record is given up. Nothing has a copy now, so recovery counts what is there.
+        // Closing seals what is open, and no record is given up. Nothing has a copy now, so recovery counts
+        // what is there.
         store.close().unwrap();
         let store = Store::open_on(region, &options.verify(true)).unwrap();
         let recounted = store.stats();
@@ -274,12 +275,14 @@ fn a_client_that_rests_does_not_keep_all_tombstones() {
     assert!(store.check(&|_, _| {}).unwrap().is_sound());
 }
 
-/// Fills a pool with records of 240 bytes, which leave nothing of a segment unused, and returns how many there are.
+/// Fills a pool with records of 240 bytes, which leave nothing of a segment unused, and returns how many
+/// there are.
 fn fill_exactly(client: &mut Client) -> u64 {
     (0..).find(|number: &u64| client.put(&number.to_le_bytes(), &[1; 208]).is_err()).unwrap()
 }
 
-/// A reader keeps victims from being free. What takes the last zone meanwhile must not be needed if the run dies then.
+/// A reader keeps victims from being free. The use of the last zone meanwhile must not be needed if the run
+/// dies then.
 #[test]
 fn a_crash_under_a_reader_leaves_a_zone_to_move_records_to() {
     for zones in [3, 4, 6, 9] {
@@ -310,8 +313,8 @@ fn a_crash_under_a_reader_leaves_a_zone_to_move_records_to() {
     }
 }
 
-/// A tombstone of a key that was not there has a segment of its own, with nothing to clean in the whole pool, and the end of
-/// the run seals it.
+/// A tombstone of a key that was not there has a segment of its own, with nothing to clean in the whole pool,
+/// and the end of the run seals it.
 #[test]
 fn whoever_deletes_little_in_each_session_can_go_on() {
     for (zones, is_closed) in [3, 4, 8, 100].into_iter().flat_map(|zones| [(zones, true), (zones, false)]) {

@@ -38,7 +38,8 @@ fn what_was_acknowledged_is_on_the_device() {
     }
 }
 
-/// The headers of zones that give their storage back are gone at once, so the table that says they are free goes before.
+/// The headers of zones that give their storage back are gone at once, so the table that says they are free
+/// goes before.
 #[test]
 fn what_says_that_zones_are_free_is_on_the_device_before_their_storage_is_given_back() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Stores broken on purpose by rules that the explorer seldom comes upon, each convicted by a run that was made for it, and the real
-//! store in the same run.
+//! Stores broken on purpose by rules that the explorer seldom comes upon, each convicted by a run that was
+//! made for it, and the real store in the same run.
 
 use quipu::internals::{Testing, Twin};
 use quipu::{Design, Options, Store};
@@ -30,7 +30,7 @@ fn region(zones: u64, seed: u64) -> Region {
     Region::sim(SimOptions { len: zones * ZONE, seed, ..SimOptions::default() })
 }
 
-/// What a crash of the process would leave, opened again, has for this key.
+/// The value of this key after a crash of the process.
 fn after_a_crash(region: &Region, twin: Option<Twin>, key: &[u8]) -> Option<Vec<u8>> {
     let crashed = region.simulator().expect("simulated").snapshot();
     let mut arena = SimArena::new();
@@ -41,8 +41,8 @@ fn after_a_crash(region: &Region, twin: Option<Twin>, key: &[u8]) -> Option<Vec<
     found
 }
 
-/// Reads a value of twenty zones, which others supersede and then take zones for their own, in a schedule of this seed: whether it was
-/// one of the values that there were.
+/// Reads a value of twenty zones, which others supersede and then take zones for their own, in a schedule of
+/// this seed: whether it was one of the values that there were.
 fn reads_a_whole_value(seed: u64, twin: Option<Twin>) -> bool {
     let store = Store::create_on(region(28, seed), &options(twin)).expect("a new pool");
     store.client().put(b"large", &vec![1; 20 * 16_000]).expect("room");
@@ -79,8 +79,8 @@ fn the_zones_of_a_superseded_large_value_wait_for_its_readers() {
     assert!(convicted >= 3, "{convicted} schedules convict the twin");
 }
 
-/// A record expires and moves as a tombstone, which has its number. The machine crashes before its segment is free, and starts again with
-/// a clock that shows an earlier time: what was absent stays absent.
+/// A record expires and moves as a tombstone, which has its number. The machine crashes before its segment is
+/// free, and starts again with a clock that shows an earlier time: what was absent stays absent.
 fn expired_after_the_clock_was_set_back(twin: Option<Twin>) -> Option<Vec<u8>> {
     let region = region(40, 1);
     let sim = region.simulator().expect("simulated");
@@ -116,11 +116,13 @@ fn records_of(region: &Region, key: &[u8; 8]) -> Vec<u64> {
     words.filter(|(_, word)| word == key).map(|(i, _)| i as u64 * 8 - 24).collect()
 }
 
-/// A key is deleted, and the deletion is parked while a cleaner copies the key's record to a segment that is younger. So this segment holds
-/// the tombstone back, also in the next run. Whether the key is back after that one crashes.
+/// A key is deleted, and the deletion is parked while a cleaner copies the key's record to a segment that is
+/// younger. So this segment holds the tombstone back, also in the next run. Whether the key is back after
+/// that one crashes.
 fn deleted_before_it_moved(twin: Option<Twin>) -> bool {
     const K: &[u8; 8] = b"KKKKKKKK";
-    // With a header and a key 136 bytes, of which 120 fill a segment: no room behind them is a reason to clean it.
+    // With a header and a key 136 bytes, of which 120 fill a segment: no room behind them is a reason to
+    // clean it.
     const LEN: usize = 104;
     let region = region(40, 1);
     let store = Store::create_on(region.clone(), &options(twin)).expect("a new pool");
@@ -141,8 +143,8 @@ fn deleted_before_it_moved(twin: Option<Twin>) -> bool {
     }
     one.delete(K).expect("room");
     let tombstone = records_of(&region, K).into_iter().map(|at| word(at + 8)).max().expect("a tombstone");
-    // Fresh keys from now on: nothing is superseded in the segment that takes the copies. That becomes full, so that there is no
-    // reason to clean it.
+    // Fresh keys from now on: nothing is superseded in the segment that takes the copies. That becomes full,
+    // so that there is no reason to clean it.
     let sequence = word(first + 8);
     let mut fresh = 5000;
     let target = loop {

@@ -1,5 +1,5 @@
-//! What only the design `viper` does: records of one size, updates in place, blocks that are reclaimed, changes that draw no
-//! number.
+//! The special features of the design `viper`: records of one size, updates in place, blocks that are
+//! reclaimed, changes that draw no number.
 
 use quipu::internals::{NodePlace, RecordForm, SlotSettings, Twin};
 use quipu::{Client, Design, Durability, Error, ErrorKind, MediumKind, Options, Store};
@@ -39,7 +39,8 @@ fn closed(options: &Options) -> Region {
     region
 }
 
-/// Deletes, updates in place and reclamation draw no number, which is what else tells the superblock that the pool is in use.
+/// Deletes, updates in place and reclamation draw no number, which is what else tells the superblock that the
+/// pool is in use.
 #[test]
 fn every_first_change_of_a_run_begins_it_and_nothing_else_does() {
     type Call = fn(&Store, &mut Client) -> Result<(), Error>;
@@ -132,7 +133,8 @@ fn what_cannot_be_done_is_refused() {
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }
 
-/// A page holds one record of 2100 bytes, and almost as much stays free: more than is worth reclaiming, and of no use.
+/// A page holds one record of 2100 bytes, and almost as much stays free: more than is worth reclaiming, and
+/// of no use.
 #[test]
 fn free_bytes_that_are_of_no_use_are_not_moved_about_for_ever() {
     let options = options(RecordForm::Variable).cleaner(false);
@@ -179,8 +181,8 @@ fn a_file_is_refused_after_a_crash_of_the_system_but_not_when_it_was_closed() {
     assert!(error.to_string().contains("crash of the operating system"), "{error}");
 }
 
-/// Keys that an iteration finds of those that are there all the while, although their records are moved and the blocks that these
-/// were in are free before it comes to them.
+/// Keys that an iteration finds of those that are there all the while, although their records are moved and
+/// the blocks that these were in are free before it comes to them.
 fn iterated(twin: Option<Twin>) -> usize {
     let mut options = options(RecordForm::Variable).cleaner(false);
     options.testing.twin = twin;
@@ -219,7 +221,8 @@ fn bitset_of(region: &Region, key: [u8; 8]) -> u64 {
     record / 4096 * 4096 + 8
 }
 
-/// A mark that is lost while the store is open: who looks for the record is told, and does not look for it for ever.
+/// A mark that is lost while the store is open: who looks for the record is told, and does not look for it
+/// for ever.
 #[test]
 fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
     for nodes in [NodePlace::Dram, NodePlace::Pm] {
@@ -244,7 +247,8 @@ fn a_record_that_has_lost_its_mark_is_an_error_to_whoever_looks_for_it() {
     }
 }
 
-/// A mark that is lost while the store is open, and a put that finds that place free again: the index names it already.
+/// A mark that is lost while the store is open, and a put that finds that place free again: the index names
+/// it already.
 #[test]
 fn a_record_that_has_lost_its_mark_is_put_again_in_its_place() {
     let region = region();
@@ -255,7 +259,7 @@ fn a_record_that_has_lost_its_mark_is_put_again_in_its_place() {
     let bits = bitset_of(&region, [7; 8]);
     assert_eq!(region.load(bits), 3, "two records");
     region.store(bits, 2);
-    // Whoever writes there next looks at the page anew.
+    // The next writer there looks at the page anew.
     client.delete(&[8; 8]).expect("a delete");
     client.put(&[7; 8], &value(6)).expect("room");
     assert_eq!(region.load(bits), 1, "in the first slot");

@@ -1,5 +1,6 @@
-//! What calls cost on the medium in the design `viper`, through the store, counted exactly on the simulator: fences and lines
-//! as the paper's protocol has them (sections 4.2, 4.4 and 4.5), DIMMs (section 3.1), and clients spread over DIMMs (4.1).
+//! The costs of calls on the medium in the design `viper`, through the store, counted exactly on the
+//! simulator: fences and lines as the paper's protocol has them (sections 4.2, 4.4 and 4.5), DIMMs (section
+//! 3.1), and clients spread over DIMMs (4.1).
 
 use crate::shared::cost;
 
@@ -101,7 +102,7 @@ fn a_replacement_that_is_published_late_is_two_fences_and_clears_the_bit_of_the_
                 assert_eq!((cost.fences, cost.persists), (2, 2), "put {version} of {number}: {cost:?}");
             }
         }
-        // Those of the last two puts are parked. Whoever looks for a key publishes it, with a fence of its own.
+        // Those of the last two puts are parked. A reader of a key publishes it, with a fence of its own.
         for number in 0..40 {
             let is_parked = number >= 38;
             let read = cost_of(&store, || {
@@ -126,7 +127,8 @@ fn a_replacement_that_is_published_late_is_two_fences_and_clears_the_bit_of_the_
 #[test]
 fn an_insert_persists_its_slot_and_a_bit_and_a_replacement_one_bit_more() {
     let (store, mut client) = warm(fixed());
-    // A slot has 8 + 16 + 200 bytes: three lines and a half, and so touches four or five. The bit is in the page's first line.
+    // A slot has 8 + 16 + 200 bytes: three lines and a half, and so touches four or five. The bit is in the
+    // page's first line.
     let lines = |cost: &Cost, bits: u64| (4 + bits..=5 + bits).contains(&cost.lines_persisted());
     for number in 0..50 {
         let cost = cost_of(&store, || put(&mut client, number, 0));
@@ -190,7 +192,8 @@ fn an_insert_touches_one_dimm_and_two_where_pages_are_not_aligned() {
         });
         let touched: Vec<usize> = touched.collect();
         let count = |dimms| touched.iter().filter(|touched| **touched == dimms).count();
-        // Of 18 slots of a page that is off by half, the bitset and 9 are before the boundary; the tenth crosses it.
+        // Of 18 slots of a page that is off by half, the bitset and 9 are before the boundary; the tenth
+        // crosses it.
         assert_eq!((count(1) + count(2), count(2)), (touched.len(), two * 6), "{shift}: {touched:?}");
     }
 }

@@ -1,5 +1,6 @@
-//! Pools of design `viper` whose bytes have been changed, by accident or by somebody who knows the pool's secret and makes the
-//! checks agree again: opening, reading, writing and checking neither panic nor hang, whatever they answer.
+//! Pools of design `viper` whose bytes have been changed, by accident or by somebody who knows the pool's
+//! secret and makes the checks agree again: opening, reading, writing and checking neither panic nor hang,
+//! whatever they answer.
 
 use quipu::internals::{LockKind, NodePlace, OffsetMap, RecordForm, SlotSettings};
 use quipu::{Design, Error, Options, Store};
@@ -222,7 +223,7 @@ impl Ground {
                 let check = mix(mix(self.seed(zone) ^ !place) ^ checked) >> 48;
                 set_word(bytes, at, checked | check << 48 | changed & 1);
                 if random.random_range(0..3) == 0 {
-                    // What the body of a head says: lengths and blocks.
+                    // The body of a head: lengths and blocks.
                     let at = at + 16 + 8 + 8 * random.random_range(0..5);
                     let odd = odd_word(random);
                     set_word(bytes, at, odd);

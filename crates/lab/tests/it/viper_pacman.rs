@@ -1,4 +1,5 @@
-//! Deletions with bits in DRAM, through the store: tombstones do not pile up, and what a crash finds is what was there.
+//! Deletions with bits in DRAM, through the store: tombstones do not pile up, and what a crash finds is what
+//! was there.
 
 use quipu::internals::SlotSettings;
 use quipu::{Client, Design, ErrorKind, Options, Store};
@@ -58,7 +59,8 @@ fn keys_that_come_and_go_leave_nothing_behind() {
     assert_eq!(store.client().get(&key(u64::MAX)).expect("sound"), None);
 }
 
-/// Records that are longer than a word of the index can tell, and whose values do not yet fill blocks of their own.
+/// Records that are longer than a word of the index can tell, and whose values do not yet fill blocks of
+/// their own.
 #[test]
 fn what_is_too_long_to_be_told_is_read() {
     let slots = SlotSettings { page_size: 32 << 10, pages_per_block: 4, ..SlotSettings::default() };
@@ -75,7 +77,8 @@ fn what_is_too_long_to_be_told_is_read() {
     assert!(found == [None, Some(value(97)), Some(value(98))]);
 }
 
-/// Lookups that take the hash for the key must not take another key of that hash for it: keys of eight bytes and others.
+/// Lookups that take the hash for the key must not take another key of that hash for it: keys of eight bytes
+/// and others.
 #[test]
 fn keys_of_eight_bytes_and_others_do_not_meet() {
     let mut store = store(SlotSettings::default(), 1 << 20, 64 << 10);
@@ -97,8 +100,8 @@ fn keys_of_eight_bytes_and_others_do_not_meet() {
     assert_eq!(sound(&mut store), 3000);
 }
 
-/// Bytes of a key that change while the store is open. Who looks for it is told, and does not look for it for ever: the index takes
-/// the hash of eight bytes for the key, and the record is another key's by now.
+/// Bytes of a key that change while the store is open. A reader of it is told, and does not look for it for
+/// ever: the index takes the hash of eight bytes for the key, and the record is another key's by now.
 #[test]
 fn a_record_of_another_key_than_the_index_says_is_an_error() {
     const NUMBER: u64 = 0x6b6e_6f74_5f37_6b6e;

@@ -1,5 +1,5 @@
-//! What PACMAN's techniques save on the medium under Viper's heap (PACMAN sections 3.2 and 3.3), counted exactly on the
-//! simulator, each with them and without.
+//! The savings of PACMAN's techniques on the medium under Viper's heap (PACMAN sections 3.2 and 3.3), counted
+//! exactly on the simulator, each with them and without.
 
 use crate::shared::cost;
 
@@ -39,7 +39,7 @@ fn put(client: &mut Client, number: u64, version: u8) {
     client.put(&number.to_be_bytes(), &[version; VALUE]).expect("room");
 }
 
-/// What each of so many writes costs, that of the key with its number.
+/// The cost of each of so many writes, each of the key with its number.
 fn costs(store: &Store, writes: u64, mut write: impl FnMut(u64)) -> Vec<Cost> {
     (0..writes).map(|number| cost_of(store, || write(number))).collect()
 }
@@ -91,7 +91,8 @@ fn a_delete_costs_what_a_put_without_value_costs() {
     assert_eq!(store.stats().records, 1);
 }
 
-/// Fences for each block that is freed, and records that move for each, of a store half of whose records are dead.
+/// Fences for each block that is freed, and records that move for each, of a store half of whose records are
+/// dead.
 fn fences_of_reclamation(techniques: Techniques) -> (u64, u64) {
     let (store, mut client) = warm(techniques);
     const KEYS: u64 = 4000;
@@ -107,8 +108,8 @@ fn fences_of_reclamation(techniques: Techniques) -> (u64, u64) {
 #[test]
 fn the_copies_of_a_block_are_one_fence() {
     let (fences, records) = fences_of_reclamation(Techniques::ALL);
-    // One for the copies, one for the words that let them count, one for the mark that the block is free; and two copies fill
-    // one block, which has three when it is begun.
+    // One for the copies, one for the words that let them count, one for the mark that the block is free; and
+    // two copies fill one block, which has three when it is begun.
     assert!(records > 100, "{records} records");
     assert!(fences <= 6, "{fences} fences for a block");
     let (fences, records) = fences_of_reclamation(BATCH_OFF);

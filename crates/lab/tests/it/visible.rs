@@ -1,6 +1,6 @@
-//! A write that has returned is seen by every read that begins afterwards, on real processors: their stores leave later than
-//! their next loads are made, unless a barrier stands between. The simulator's threads share one view of memory, so it
-//! cannot show this.
+//! A write that has returned is seen by every read that begins afterwards, on real processors: their stores
+//! leave later than their next loads are made, unless a barrier stands between. The simulator's threads share
+//! one view of memory, so it cannot show this.
 
 use quipu::{Client, Design, Options, Store};
 use quipu_medium::{Pages, Region};
@@ -24,7 +24,8 @@ impl Meeting {
     }
 }
 
-/// Two threads each write a key of their own and then read the other's: one of them must find what the other wrote.
+/// Two threads each write a key of their own and then read the other's: one of them must find what the other
+/// wrote.
 fn one_of_two_finds_the_other(design: Design, write: impl Fn(&mut Client, &[u8], &[u8]) + Sync) {
     one_of_two_finds(design, write, |reader, write, key| {
         write();
@@ -45,7 +46,8 @@ fn one_of_two_finds(
     let meetings = [Meeting(AtomicU64::new(0)), Meeting(AtomicU64::new(0))];
     let keys = [*b"key of A", *b"key of B"];
     let one = |me: usize| {
-        // One client writes and another one of the same thread reads: what is visible must not depend on whose it was.
+        // One client writes and another one of the same thread reads: what is visible must not depend on
+        // whose it was.
         let (mut writer, reader) = (store.client(), store.client());
         let mut found = Vec::new();
         for round in 1..=ROUNDS {

@@ -1,4 +1,4 @@
-//! What can be measured: an engine and, of an engine that has several, a durability level.
+//! A choice: an engine and, of an engine that has several, a durability level.
 
 use super::{pmemkv, rocksdb};
 use crate::level::Level;
@@ -31,18 +31,18 @@ pub enum Kind {
 pub struct Choice {
     /// The engine.
     pub kind: Kind,
-    /// What its acknowledgements promise.
+    /// The promise of its acknowledgements.
     pub level: Level,
 }
 
-/// What every rival is told.
+/// The settings of every rival.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Its name in results.
     pub name: String,
     /// Where its files are.
     pub place: Place,
-    /// What its acknowledgements promise.
+    /// The promise of its acknowledgements.
     pub level: Level,
     /// The medium of its place.
     pub medium: MediumKind,
@@ -109,8 +109,8 @@ impl Kind {
         }
     }
 
-    /// The level that is nearest to ours, and taken where none is named: a crash of the process, or what comes
-    /// next above it.
+    /// The level that is nearest to ours, and taken where none is named: a crash of the process, or what
+    /// comes next above it.
     fn usual(self) -> Level {
         if self.setting(Level::Process).is_some() { Level::Process } else { Level::Power }
     }
@@ -131,7 +131,8 @@ impl Choice {
         kinds.flat_map(levels).filter(|choice| choice.kind.setting(choice.level).is_some()).collect()
     }
 
-    /// Everything that one process can measure: pmemkv's libraries take on one level only, and it is the usual one.
+    /// Everything that one process can measure: pmemkv's libraries take on one level only, and it is the
+    /// usual one.
     pub fn together() -> Vec<Choice> {
         let alone = |choice: &Choice| choice.kind == Kind::Pmemkv && choice.level != choice.kind.usual();
         Choice::all().into_iter().filter(|choice| !alone(choice)).collect()
@@ -142,7 +143,7 @@ impl Choice {
         self.kind.setting(self.level).unwrap_or_default()
     }
 
-    /// What the engine is told for a benchmark, in `place`.
+    /// The settings of the engine for a benchmark, in `place`.
     pub fn setup(&self, config: &Config, place: Place) -> Setup {
         let cache = (config.records * config.record_bytes() * 2).max(LEAST_CACHE);
         Setup {

@@ -2,94 +2,50 @@
 //!
 //! A put goes to the journal under its lock and to a memtable; threads of its own flush and merge.
 
-use super::Setup;
+use super::{Handle, Setup};
 use crate::level::Level;
 use ::fjall::config::CompressionPolicy;
 use ::fjall::{CompressionType, Database, Error, Keyspace, KeyspaceCreateOptions, PersistMode};
-use quipu_lab::bench::{BenchError, Engine, EngineClient, OpenEngine};
+use quipu_lab::bench::EngineClient;
 use std::path::Path;
 
-/// fjall with its settings.
-pub struct Fjall(Setup);
-
-impl Fjall {
-    /// fjall as `setup` says.
-    pub fn new(setup: Setup) -> Fjall {
-        Fjall(setup)
-    }
-}
-
-/// fjall at work.
-pub struct Opened {
-    hands: Client,
-    setup: Setup,
-}
-
-/// One thread's hands: fjall's own handles, which may be copied.
+/// fjall's handle of one thread.
 #[derive(Clone)]
-pub struct Client {
+pub struct Fjall {
     database: Database,
     records: Keyspace,
     sync: bool,
 }
 
-impl Engine for Fjall {
-    type Opened = Opened;
-
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn create(&self, _records: u64) -> Result<Opened, BenchError> {
-        let Setup { place, level, cache, .. } = &self.0;
-        let buffered = *level == Level::Memory;
-        let made = |folder: &Path| {
-            let database = Database::builder(folder)
-                .cache_size(*cache)
-                .journal_compression(CompressionType::None)
+impl Handle for Fjall {
+    fn create(folder: &Path, setup: &Setup) -> Result<Fjall, Error> {
+        let buffered = setup.level == Level::Memory;
+        let database = Database::builder(folder)
+            .cache_size(setup.cache)
+            .journal_compression(CompressionType::None)
+            .manual_journal_persist(buffered)
+            .open()?;
+        let records = database.keyspace("records", || {
+            KeyspaceCreateOptions::default()
                 .manual_journal_persist(buffered)
-                .open()?;
-            let records = database.keyspace("records", || {
-                KeyspaceCreateOptions::default()
-                    .manual_journal_persist(buffered)
-                    .data_block_compression_policy(CompressionPolicy::disabled())
-                    .expect_point_read_hits(true)
-            })?;
-            Ok(Client { database, records, sync: *level == Level::Power })
-        };
-        let refused = BenchError::refused::<Error>(self.name(), "create");
-        let hands = place.make(|folder| made(folder).map_err(refused))?;
-        Ok(Opened { hands, setup: self.0.clone() })
-    }
-
-    fn remove(&self) -> Result<(), BenchError> {
-        self.0.place.remove()
-    }
-}
-
-impl OpenEngine for Opened {
-    type Client = Client;
-
-    fn client(&self) -> Client {
-        self.hands.clone()
+                .data_block_compression_policy(CompressionPolicy::disabled())
+                .expect_point_read_hits(true)
+        })?;
+        Ok(Fjall { database, records, sync: setup.level == Level::Power })
     }
 
     fn records(&self) -> Option<u64> {
-        self.hands.records.len().ok().map(|records| records as u64)
-    }
-
-    fn pool_bytes(&self) -> u64 {
-        self.setup.place.bytes()
+        self.records.len().ok().map(|records| records as u64)
     }
 }
 
-impl Client {
+impl Fjall {
     fn acknowledge(&self) -> Result<(), Error> {
         if self.sync { self.database.persist(PersistMode::SyncAll) } else { Ok(()) }
     }
 }
 
-impl EngineClient for Client {
+impl EngineClient for Fjall {
     type Error = Error;
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {

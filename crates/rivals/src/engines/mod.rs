@@ -5,10 +5,12 @@ mod fjall;
 mod library;
 pub mod pmemkv;
 mod redb;
+mod rival;
 mod rocksdb;
 
 pub use choice::{Choice, Kind, Setup};
 pub use fjall::Fjall;
 pub use pmemkv::Pmemkv;
 pub use redb::Redb;
+pub use rival::{Handle, Rival};
 pub use rocksdb::RocksDb;

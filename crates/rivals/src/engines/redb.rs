@@ -3,85 +3,43 @@
 //! Writers take turns, whatever keys they write; readers see the last commit and wait for no one. redb has no
 //! level between memory and a sync.
 
-use super::Setup;
+use super::{Handle, Setup};
 use crate::level::Level;
 use ::redb::{Database, Durability, Error, ReadableDatabase, ReadableTableMetadata, TableDefinition};
-use quipu_lab::bench::{BenchError, Engine, EngineClient, OpenEngine};
+use quipu_lab::bench::EngineClient;
 use std::path::Path;
 use std::sync::Arc;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
 
-/// redb with its settings.
-pub struct Redb(Setup);
-
-impl Redb {
-    /// redb as `setup` says.
-    pub fn new(setup: Setup) -> Redb {
-        Redb(setup)
-    }
-}
-
-/// redb at work.
-pub struct Opened {
-    database: Arc<Database>,
-    setup: Setup,
-}
-
-/// One thread's hands.
-pub struct Client {
+/// redb's handle of one thread.
+#[derive(Clone)]
+pub struct Redb {
     database: Arc<Database>,
     durability: Durability,
 }
 
-impl Engine for Redb {
-    type Opened = Opened;
-
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn create(&self, _records: u64) -> Result<Opened, BenchError> {
-        let made = |folder: &Path| {
-            let cache = usize::try_from(self.0.cache).unwrap_or(usize::MAX);
-            let database = Database::builder().set_cache_size(cache).create(folder.join("records.redb"))?;
-            let transaction = database.begin_write()?;
-            transaction.open_table(TABLE)?;
-            transaction.commit()?;
-            Ok(database)
-        };
-        let refused = BenchError::refused::<Error>(self.name(), "create");
-        let database = self.0.place.make(|folder| made(folder).map_err(refused))?;
-        Ok(Opened { database: Arc::new(database), setup: self.0.clone() })
-    }
-
-    fn remove(&self) -> Result<(), BenchError> {
-        self.0.place.remove()
-    }
-}
-
-impl OpenEngine for Opened {
-    type Client = Client;
-
-    fn client(&self) -> Client {
-        let durability = match self.setup.level {
+impl Handle for Redb {
+    fn create(folder: &Path, setup: &Setup) -> Result<Redb, Error> {
+        let cache = usize::try_from(setup.cache).unwrap_or(usize::MAX);
+        let database = Database::builder().set_cache_size(cache).create(folder.join("records.redb"))?;
+        let transaction = database.begin_write()?;
+        transaction.open_table(TABLE)?;
+        transaction.commit()?;
+        let durability = match setup.level {
             Level::Power => Durability::Immediate,
             Level::Memory | Level::Process => Durability::None,
         };
-        Client { database: self.database.clone(), durability }
+        Ok(Redb { database: Arc::new(database), durability })
     }
 
     fn records(&self) -> Option<u64> {
         let count = || Ok::<u64, Error>(self.database.begin_read()?.open_table(TABLE)?.len()?);
         count().ok()
     }
-
-    fn pool_bytes(&self) -> u64 {
-        self.setup.place.bytes()
-    }
 }
 
-impl EngineClient for Client {
+impl EngineClient for Redb {
     type Error = Error;
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {

@@ -3,7 +3,8 @@
 use quipu_rivals::engines::Kind;
 use std::io::Write;
 
-/// Whether the engine can be loaded. If not, standard error has the reason, past the harness, which would swallow it.
+/// Whether the engine can be loaded. If not, standard error has the reason, past the harness, which would
+/// swallow it.
 pub fn is_here(kind: Kind) -> bool {
     let missing = kind.present().err();
     if let Some(missing) = &missing {

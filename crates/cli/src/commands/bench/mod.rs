@@ -24,7 +24,7 @@ Examples:
   quipu bench ops --design viper --set offset-map=pm        # a setting of the design
 
 Fields of the JSON objects: design, settings (if any were chosen), phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
-p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --batch, of what was put, batch; with --roofline also roofline, the share of the limit; \
+p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --batch, of puts, batch; with --roofline also roofline, the share of the limit; \
 where puts returned for others that had overwritten them, eliminated_per_op; on sim, in place of times and DRAM, fences_per_op, lines_flushed_per_op, lines_read_per_op, \
 media_write_bytes_per_op, remote_writes_per_op, remote_reads_per_op. What was not measured is left out.";
 

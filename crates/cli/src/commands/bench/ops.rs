@@ -2,8 +2,8 @@
 
 use super::settings::{Settings, Sizes, in_batches};
 use crate::failure::{Failure, Outcome};
-use crate::size;
 use quipu_lab::bench::{self, Config};
+use quipu_lab::size;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,9 +15,9 @@ Examples:
 
 /// Measure insert, get, get_many, scan, update and delete, each alone.
 ///
-/// Insert puts all records; get, get_many and update choose among them uniformly; scan, where the design keeps keys in order, reads 1 to
-/// 100 records from a random one on, once for 50 operations of the others; delete takes them in random order. Every value read is
-/// checked.
+/// Insert puts all records; get, get_many and update choose among them uniformly; scan, where the design
+/// keeps keys in order, reads 1 to 100 records from a random one on, once for 50 operations of the others;
+/// delete takes them in random order. Every value read is checked.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -26,12 +26,12 @@ pub struct Args {
     #[command(flatten)]
     sizes: Sizes,
     /// Operations of each phase after the inserts. [default: as many as records]
-    #[arg(long, value_name = "N", value_parser = size::count)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     ops: Option<u64>,
-    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
-    /// answered when its batch is durable.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
-    batch: u64,
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one
+    /// for every 32). A put is answered when its batch is durable.
+    #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
+    batch: usize,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
     roofline: bool,
@@ -42,7 +42,7 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let config = self.settings.apply(self.sizes.config(self.settings.basics.medium));
         let operations = self.ops.unwrap_or(config.records);
-        let config = Config { operations, batch: self.batch as usize, roofline: self.roofline, ..config };
+        let config = Config { operations, batch: self.batch, roofline: self.roofline, ..config };
         let mut bench = self.settings.begin(format!(
             "Basic operations on {} records of {} + {} bytes, {operations} operations a phase{}, seed {}.",
             config.records,

@@ -4,10 +4,10 @@ use super::settings::{Basics, Bench, in_batches};
 use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use crate::size;
 use quipu::MediumKind;
 use quipu_lab::bench::paper::{self, Paper, Preset, Scale};
 use quipu_lab::bench::{Config, plot};
+use quipu_lab::size;
 use std::fs;
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,8 @@ for each number of the paper's text: paper, figure, statement, paper_says, ours 
 Where a paper compares a store with itself, there is one before these for each pair of rows: paper, figure, design, setting, \
 distribution, threads, utilization, ratio (of what to what), times, rounds. A row with not_run says why nothing was run.";
 
-/// Records where no number is given, in the place of the paper's 100 million: beyond any cache, and through in seconds.
+/// Records where no number is given, in the place of the paper's 100 million: beyond any cache, and through
+/// in seconds.
 const RECORDS: u64 = 300_000;
 
 /// The same on the simulator.
@@ -35,9 +36,10 @@ const RECORDS_SIM: u64 = 5_000;
 
 /// Repeat the evaluation of a paper, and print it beside the paper's own numbers.
 ///
-/// Each figure is a set of benchmarks, at a scale that --records sets. Its table is followed by what the paper's text
-/// says (nothing is read off plots), what these rows say in its place, and what can be expected to carry over from the
-/// paper's machine to this medium. Figures without times, such as those of DIMMs, come from the simulator.
+/// Each figure is a set of benchmarks, at a scale that --records sets. Its table is followed by what the
+/// paper's text says (nothing is read off plots), what these rows say in its place, and what can be expected
+/// to carry over from the paper's machine to this medium. Figures without times, such as those of DIMMs, come
+/// from the simulator.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -48,21 +50,21 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "all")]
     figure: Vec<String>,
     /// Records that stand for the paper's usual number, such as 200k or 5M. [default: 300k, on sim 5k]
-    #[arg(long, value_name = "N", value_parser = size::count)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     records: Option<u64>,
     /// Numbers of threads, separated by commas. [default: 1, 2, 4 and so on, up to the processors; on sim 1]
-    #[arg(long, value_name = "T", value_delimiter = ',', value_parser = size::count)]
-    threads: Vec<u64>,
+    #[arg(long, value_name = "T", value_delimiter = ',', value_parser = size::count::<usize>)]
+    threads: Vec<usize>,
     /// Designs to run, of those that a figure has, separated by commas. [default: all of them]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     design: Vec<DesignChoice>,
     /// How often each figure is run, every other time in reverse; ratios of rows are medians over the rounds.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
-    rounds: u64,
-    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
-    /// answered when its batch is durable. Not all papers have that.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
-    batch: u64,
+    #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
+    rounds: usize,
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one
+    /// for every 32). A put is answered when its batch is durable. Not all papers have that.
+    #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
+    batch: usize,
     #[command(flatten)]
     basics: Basics,
 }
@@ -83,16 +85,15 @@ impl Args {
             let text = format!("--batch does not go with {}, which has no batches", self.paper.name);
             return Err(Failure::Usage(text));
         }
-        let base = Config { batch: self.batch as usize, ..self.basics.apply(Config::default()) };
-        let scale =
-            Scale { base, records, threads, only: chosen(&self.design), rounds: self.rounds as usize };
+        let base = Config { batch: self.batch, ..self.basics.apply(Config::default()) };
+        let scale = Scale { base, records, threads, only: chosen(&self.design), rounds: self.rounds };
         scale.check()?;
         let mut bench = self.basics.begin(
             format!(
                 "{}.\nThere: {}.\nHere: {records} records for the usual number, threads {listed}{}, seed {}.",
                 self.paper.title,
                 self.paper.machine,
-                in_batches(self.batch as usize),
+                in_batches(self.batch),
                 self.basics.seed
             ),
             format!("threads {listed}"),
@@ -136,7 +137,7 @@ impl Args {
 
     /// The numbers of threads, each once, in ascending order.
     fn threads(&self) -> Vec<usize> {
-        let mut threads: Vec<usize> = self.threads.iter().map(|threads| *threads as usize).collect();
+        let mut threads = self.threads.clone();
         if threads.is_empty() {
             let is_simulated = self.basics.medium == MediumKind::Sim;
             let processors = std::thread::available_parallelism().map_or(1, usize::from);

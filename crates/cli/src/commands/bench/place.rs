@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where a pool of this medium goes. What is in the way, or cannot be the medium, is found before
+    /// The place of a pool of this medium. A path that is taken, or cannot be the medium, is refused before
     /// anything is loaded.
     pub fn find(medium: MediumKind, pool: Option<PathBuf>) -> Result<Place, Failure> {
         let temporary = pool.is_none() && medium == MediumKind::File;

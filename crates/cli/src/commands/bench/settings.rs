@@ -1,12 +1,12 @@
-//! What all benchmarks are told, and how all of them answer.
+//! The arguments of all benchmarks, and the way in which all of them answer.
 
 use super::place::Place;
-use crate::args::{Assignment, DesignChoice, chosen};
+use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar};
-use crate::size;
 use quipu::{MediumKind, Setting};
 use quipu_lab::bench::{BenchError, Config, Row, plot, table};
+use quipu_lab::{arguments, size};
 use std::fs;
 use std::path::PathBuf;
 
@@ -23,11 +23,11 @@ pub struct Settings {
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
     design: Vec<DesignChoice>,
     /// A setting of the designs that have it; may be repeated. `quipu designs` lists them with their values.
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<Assignment>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = arguments::assignment)]
+    set: Vec<(String, String)>,
     /// Threads at work.
-    #[arg(long, value_name = "T", value_parser = size::count, default_value = "1")]
-    threads: u64,
+    #[arg(long, value_name = "T", value_parser = size::count::<usize>, default_value = "1")]
+    threads: usize,
     #[command(flatten)]
     pub basics: Basics,
 }
@@ -43,7 +43,7 @@ pub struct Basics {
     /// temporary one]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
-    /// What all choices follow from.
+    /// The seed of all choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON object a line, one for each phase.
@@ -58,7 +58,7 @@ pub struct Basics {
 #[derive(clap::Args)]
 pub struct Sizes {
     /// Records loaded, such as 200k or 5M. [default: 1M, on sim 20k]
-    #[arg(long, value_name = "N", value_parser = size::count)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     records: Option<u64>,
     /// Bytes of a key.
     #[arg(long, value_name = "B", value_parser = size::length, default_value = "16")]
@@ -93,10 +93,10 @@ pub struct Bench<'a> {
     basics: &'a Basics,
     place: Place,
     heading: String,
-    /// What a picture says besides the heading.
+    /// The scale, which a picture says besides the heading.
     scale: String,
     /// Settings of designs that were asked for.
-    chosen: Vec<Assignment>,
+    chosen: Vec<(String, String)>,
     rows: Vec<Row>,
     bar: Bar,
     /// Set once standard output fails; the rest of the run has no one to tell.
@@ -106,14 +106,13 @@ pub struct Bench<'a> {
 impl Settings {
     /// Designs, medium, threads and seed, over what `config` says of records.
     pub fn apply(&self, config: Config) -> Config {
-        let designs = chosen(&self.design);
-        let settings = self.set.iter().map(|set| (set.name.clone(), set.value.clone())).collect();
-        Config { designs, settings, threads: self.threads as usize, ..self.basics.apply(config) }
+        let (designs, settings) = (chosen(&self.design), self.set.clone());
+        Config { designs, settings, threads: self.threads, ..self.basics.apply(config) }
     }
 
     /// Finds a place for the pool. `heading` says above the table what was measured.
     pub fn begin(&self, heading: String) -> Result<Bench<'_>, Failure> {
-        let bench = self.basics.begin(heading, output::counted(self.threads, "thread"))?;
+        let bench = self.basics.begin(heading, output::counted(self.threads as u64, "thread"))?;
         Ok(Bench { chosen: self.set.clone(), ..bench })
     }
 }
@@ -124,7 +123,8 @@ impl Basics {
         Config { medium: self.medium, seed: self.seed, ..config }
     }
 
-    /// Finds a place for the pool. `heading` says above the table what was measured, `scale` in a picture how large it was.
+    /// Finds a place for the pool. `heading` says above the table what was measured, `scale` in a picture how
+    /// large it was.
     pub fn begin(&self, heading: String, scale: String) -> Result<Bench<'_>, Failure> {
         if self.plot.is_some() && self.medium == MediumKind::Sim {
             let text = "--plot draws times, and --medium sim has none; take another medium, or --json";
@@ -144,10 +144,11 @@ impl Basics {
     }
 }
 
-/// What was chosen of the settings of a design.
-fn chosen_of(chosen: &[Assignment], design: &str) -> String {
-    let is_of = |set: &&Assignment| Setting::designs(&set.name).any(|known| known.name() == design);
-    chosen.iter().filter(is_of).map(ToString::to_string).collect::<Vec<_>>().join(" ")
+/// The chosen settings of a design.
+fn chosen_of(chosen: &[(String, String)], design: &str) -> String {
+    let is_of = |(name, _): &&(String, String)| Setting::designs(name).any(|known| known.name() == design);
+    let text = |(name, value): &(String, String)| format!("{name}={value}");
+    chosen.iter().filter(is_of).map(text).collect::<Vec<_>>().join(" ")
 }
 
 impl Bench<'_> {
@@ -171,19 +172,20 @@ impl Bench<'_> {
         self.refused.take().map_or(Ok(()), Err)
     }
 
-    /// What was measured, and where: what stands above tables.
+    /// The text above tables: the measurement and its place.
     pub fn heading(&self) -> String {
-        let chosen: String = self.chosen.iter().map(|set| format!("With {set}.\n")).collect();
+        let chosen: String =
+            self.chosen.iter().map(|(name, value)| format!("With {name}={value}.\n")).collect();
         format!("{}\n{chosen}{}\n", self.heading, self.place)
     }
 
-    /// The rows since the last call, for who prints them in a way of its own.
+    /// The rows since the last call, for a command that prints them in a way of its own.
     pub fn take_rows(&mut self) -> Vec<Row> {
         self.bar.clear();
         std::mem::take(&mut self.rows)
     }
 
-    /// Prints what is left to print, also of a run that failed on the way, and ends.
+    /// Prints the rest, also of a run that failed on the way, and ends.
     pub fn end(self, result: Result<(), Failure>) -> Result<Outcome, Failure> {
         self.bar.clear();
         if !self.rows.is_empty() {

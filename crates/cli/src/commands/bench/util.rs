@@ -2,8 +2,8 @@
 
 use super::settings::{Settings, Sizes, in_batches};
 use crate::failure::{Failure, Outcome};
-use crate::size;
 use quipu_lab::bench::{self, Config, Keys, Overwrites};
+use quipu_lab::size;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +21,7 @@ Fields of the JSON objects beside those of every benchmark: batch (puts issued t
 segments (that puts may use), windows (Mops/s of each; the last three make the row), steady (whether those three \
 are within 5 %), write_amplification (bytes that users and compaction wrote, over those that users wrote), \
 moved_bytes, moved_records (by compaction), moved_by_hint (share of these that told where the index has them), \
-cleaned_bytes, cleaned_bytes_per_second, owed_zones (missing to what is to be left for puts when compaction rests, at the end), \
+cleaned_bytes, cleaned_bytes_per_second, owed_zones (missing to the number that compaction leaves free for puts, at the end), \
 helped_writes (that took a step of compaction first), stalled_writes (that found no room and waited), stalled_ms, reserve_bytes, metadata_bytes; where there are gets and puts, get_p50_ns, get_p99_ns, put_p50_ns, \
 put_p99_ns. What compaction did is that of the last three windows.";
 
@@ -30,10 +30,11 @@ const RECORDS_SIM: u64 = 80_000;
 
 /// Measure overwriting at given utilizations, alone or among gets, until throughput is steady.
 ///
-/// Utilization is bytes of live records, with headers and alignment, over bytes of all segments that puts may use.
-/// For each, a pool is made of the size that so many records fill up to it, and loaded until it is; then records are overwritten, a window of one pool
-/// volume after the other, until three in a row are within 5 %, or until 20 windows have shown that they will not be. Every get must
-/// find the last value written before it; every record is read in the end and must have the last value written to it.
+/// Utilization is bytes of live records, with headers and alignment, over bytes of all segments that puts may
+/// use. For each, a pool is made of the size that so many records fill up to it, and loaded until it is; then
+/// records are overwritten, a window of one pool volume after the other, until three in a row are within 5 %,
+/// or until 20 windows have shown that they will not be. Every get must find the last value written before
+/// it; every record is read in the end and must have the last value written to it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -47,30 +48,31 @@ pub struct Args {
     /// Choose the records to overwrite uniformly; together with --zipf, both are measured.
     #[arg(long)]
     uniform: bool,
-    /// Choose them by YCSB's scrambled zipfian distribution. [default: 0.99, unless --uniform or --etc is given]
+    /// Choose them by YCSB's scrambled zipfian distribution. [default: 0.99, unless --uniform or --etc is
+    /// given]
     #[arg(long, value_name = "THETA", num_args = 0..=1, default_missing_value = "0.99")]
     zipf: Option<f64>,
-    /// Choose them, and sizes of values too, as in Facebook's ETC pool: 1 to 13, 14 to 300 and up to 1024 bytes, zipfian over the
-    /// first two classes and uniform over the third.
+    /// Choose them, and sizes of values too, as in Facebook's ETC pool: 1 to 13, 14 to 300 and up to 1024
+    /// bytes, zipfian over the first two classes and uniform over the third.
     #[arg(long)]
     etc: bool,
-    /// Per cent of the operations that are puts; the others are gets. With less than 25, windows end before they have written a
-    /// pool volume.
+    /// Per cent of the operations that are puts; the others are gets. With less than 25, windows end before
+    /// they have written a pool volume.
     #[arg(long, value_name = "PCT", default_value_t = 100)]
     put: u64,
-    /// Puts that each thread collects and issues together, so that they become durable under one fence (one for every 32). A put is
-    /// answered when its batch is durable, and its latency counts from when it came; a get of a key
-    /// that waits in the batch has that issued first.
-    #[arg(long, value_name = "N", value_parser = size::count, default_value = "1")]
-    batch: u64,
+    /// Puts that each thread collects and issues together, so that they become durable under one fence (one
+    /// for every 32). A put is answered when its batch is durable, and its latency counts from when it came;
+    /// a get of a key that waits in the batch has that issued first.
+    #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
+    batch: usize,
     /// Seconds to measure at least at each utilization.
     #[arg(long, value_name = "S", default_value_t = 0.0)]
     seconds: f64,
     /// Bytes of a segment, a power of two from 16K to 4M. [default: the largest that makes 1000 of them]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     zone_size: Option<u64>,
-    /// Leave compaction to the writers: without it, a thread of the store's own compacts ahead of them, where the machine has
-    /// more than one processor.
+    /// Leave compaction to the writers: without it, a thread of the store's own compacts ahead of them, where
+    /// the machine has more than one processor.
     #[arg(long)]
     no_cleaner: bool,
     /// Measure the limits of the medium too, and give every result as a share of one.
@@ -83,7 +85,7 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let config = self.settings.apply(self.sizes.config_with(self.settings.basics.medium, RECORDS_SIM));
         let cleaner = config.cleaner && !self.no_cleaner;
-        let batch = self.batch as usize;
+        let batch = self.batch;
         let config = Config { zone_size: self.zone_size, cleaner, batch, roofline: self.roofline, ..config };
         let zipf = self.zipf.or((!self.uniform && !self.etc).then_some(0.99)).map(Keys::Zipf);
         let others = [(self.uniform, Keys::Uniform), (self.etc, Keys::Etc)];

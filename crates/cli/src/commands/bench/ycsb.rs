@@ -2,9 +2,9 @@
 
 use super::settings::Settings;
 use crate::failure::{Failure, Outcome};
-use crate::size;
 use quipu::MediumKind;
 use quipu_lab::bench::{self, BenchError, Config};
+use quipu_lab::size;
 use quipu_lab::workload::Workload;
 use std::path::Path;
 
@@ -37,10 +37,10 @@ pub struct Args {
     #[command(flatten)]
     settings: Settings,
     /// Records loaded, such as 200k or 5M. [default: 500k, on sim 5k; of a property file its own]
-    #[arg(long, value_name = "N", value_parser = size::count)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     records: Option<u64>,
     /// Operations of the run. [default: as many as records; of a property file its own]
-    #[arg(long, value_name = "N", value_parser = size::count)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     ops: Option<u64>,
     /// Bytes of a key, by zeros before its number. [default: up to 23, as the number has digits]
     #[arg(long, value_name = "B", value_parser = size::length)]

@@ -1,23 +1,25 @@
-//! The evaluations of papers, to be repeated here: what was run, at a scale to be chosen, and what the paper says of it.
+//! The evaluations of papers, to be repeated here: its runs, at any scale, and the paper's numbers.
 //!
-//! A paper's figure is a [`Preset`]: runs of the benchmarks of this room, each with its settings, and the paper's own
-//! statements about it, each with what the rows say in its place. Only numbers that stand in a paper's text are statements;
-//! none is read off a plot. They come from another machine, mostly from Optane, and so a preset also says what carries
-//! over to the medium at hand and what does not. Ratios within one run are what to look at.
+//! A paper's figure is a [`Preset`]: runs of the benchmarks of this room, each with its settings, and the
+//! paper's own statements about it, each with what the rows say in its place. Only numbers that stand in a
+//! paper's text are statements; none is read off a plot. They come from another machine, mostly from Optane,
+//! and so a preset also says what carries over to the medium at hand and what does not. Ratios within one run
+//! are what to look at.
 //!
-//! The presets of a paper are a file of their own; there is no other code for a figure than the benchmarks have.
+//! The presets of a paper are a file of their own; there is no other code for a figure than the benchmarks
+//! have.
 
 mod mpkv;
 mod pacman;
 mod ratios;
-mod rows;
 mod run;
+mod statements;
 mod text;
 mod viper;
 
 pub use ratios::Ratio;
-pub use rows::{Compared, Rows};
 pub use run::{Scale, paper};
+pub use statements::{Compared, Statement};
 pub use text::text;
 
 use super::config::Config;
@@ -29,13 +31,14 @@ use crate::workload::Workload;
 pub struct Paper {
     /// The system, as the command line calls it.
     pub name: &'static str,
-    /// Who published what, where.
+    /// Authors, title, and where it was published.
     pub title: &'static str,
     /// The machine it was measured on, and its usual settings.
     pub machine: &'static str,
     /// Its figures, in the paper's order.
     pub presets: &'static [Preset],
-    /// How settings end that are compared with each other, where all else is the same: the first over the second.
+    /// How settings end that are compared with each other, where all else is the same: the first over the
+    /// second.
     pub compared: Option<(&'static str, &'static str)>,
     /// Whether its stores can issue several puts together.
     pub batches: bool,
@@ -86,26 +89,32 @@ pub struct Preset {
     pub figure: &'static str,
     /// The section that describes it.
     pub section: &'static str,
-    /// What it shows.
+    /// Its subject.
     pub title: &'static str,
-    /// What the paper ran, and what is run here in its place.
+    /// The paper's run, and the run here in its place.
     pub about: &'static str,
     /// The runs at a scale, in the order of their rows.
     pub runs: fn(&Scale) -> Vec<Run>,
-    /// What the paper's text says.
+    /// The numbers of the paper's text.
     pub statements: &'static [Statement],
-    /// What of it can be expected on another medium than the paper's, and what cannot.
+    /// The part that can be expected on another medium than the paper's, and the part that cannot.
     pub carries_over: &'static str,
 }
 
 /// One run of a benchmark.
 pub struct Run {
-    /// What sets its rows apart from others of the figure.
+    /// The mark of its rows among those of the figure.
     pub setting: String,
     /// Its settings.
     pub config: Config,
-    /// What is run.
+    /// The benchmark.
     pub benchmark: Benchmark,
+}
+
+impl Run {
+    fn new(setting: impl Into<String>, config: Config, benchmark: Benchmark) -> Run {
+        Run { setting: setting.into(), config, benchmark }
+    }
 }
 
 /// A benchmark of this room.
@@ -128,16 +137,4 @@ pub enum Benchmark {
     Disorder(Overwrites),
     /// A workload that scans, of designs that cannot: a row that says so.
     NoScans,
-}
-
-/// A number of a paper's text, and ours.
-pub struct Statement {
-    /// Of what.
-    pub what: &'static str,
-    /// The paper's number, with the words that go with it ("more than", "about").
-    pub paper: &'static str,
-    /// The unit of both.
-    pub unit: &'static str,
-    /// The same of the rows, if they have it.
-    pub ours: fn(&Rows<'_>) -> Option<f64>,
 }

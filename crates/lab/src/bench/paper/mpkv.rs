@@ -1,11 +1,11 @@
-//! MPKV's evaluation (Wang, Zhu, Shu: "A Multicore-Friendly Persistent Memory Key-Value Store", in Chinese, section 4), and what it does not
-//! show: writers that meet.
+//! MPKV's evaluation (Wang, Zhu, Shu: "A Multicore-Friendly Persistent Memory Key-Value Store", in Chinese,
+//! section 4), and what it does not show: writers that meet.
 //!
-//! Its rival pmemkv is not ours to run: `quipu-rivals paper mpkv` runs the same figures with it in the same run. The mix of a
-//! figure is a workload of YCSB's kind, with keys of eight bytes chosen uniformly.
+//! Its rival pmemkv is not ours to run: `quipu-rivals paper mpkv` runs the same figures with it in the same
+//! run. The mix of a figure is a workload of YCSB's kind, with keys of eight bytes chosen uniformly.
 
-use super::rows::{Rows, Which};
-use super::{Benchmark, Paper, Preset, Run, Scale, Statement};
+use super::statements::{Cell, best, says};
+use super::{Benchmark, Paper, Preset, Run, Scale};
 use crate::bench::config::Config;
 use crate::workload::Workload;
 use quipu::Design;
@@ -25,10 +25,10 @@ const BASELINE: &str = "mpkv-baseline";
 /// As `quipu-rivals` calls it.
 const PMEMKV: &str = "pmemkv:process";
 
-/// What all figures run, and what is compared.
+/// The phase that all figures run and compare.
 const PHASE: &str = "run_mix";
 
-/// What the paper says of pmemkv, of no figure in particular.
+/// The paper's number for pmemkv, of no figure in particular.
 const OVER_PMEMKV: &str = "1.7 to 6.2 in all figures";
 
 const USUAL_VALUE: usize = 64;
@@ -49,8 +49,7 @@ fn mix(keys: u64, operations: u64, queries: u64, value_size: usize) -> Workload 
 }
 
 fn run(setting: String, config: Config, workload: &Workload) -> Run {
-    let config = Config { designs: designs(), ..config };
-    Run { setting, config, benchmark: Benchmark::Ycsb(Box::new(workload.clone())) }
+    Run::new(setting, Config { designs: designs(), ..config }, Benchmark::Ycsb(Box::new(workload.clone())))
 }
 
 /// One mix over all numbers of threads.
@@ -63,9 +62,9 @@ fn percent(queries: u64) -> String {
     format!("{queries} % queries")
 }
 
-/// A ratio of throughputs, the paper's and ours.
-const fn ratio(what: &'static str, paper: &'static str, ours: fn(&Rows<'_>) -> Option<f64>) -> Statement {
-    Statement { what, paper, unit: "times", ours }
+/// The throughput of a design in a mix.
+const fn of(setting: &'static str, design: &'static str) -> Cell {
+    best(setting, PHASE).of(design)
 }
 
 const QUERIES: Preset = Preset {
@@ -78,18 +77,14 @@ const QUERIES: Preset = Preset {
         [0, 20, 40, 50, 60, 80, 100].into_iter().flat_map(of).collect()
     },
     statements: &[
-        ratio("no queries, MPKV over its baseline, most threads (18)", "1.18", |rows| {
-            rows.over_other(("0 % queries", PHASE), Which::Most, MPKV, BASELINE)
-        }),
-        ratio("queries alone, MPKV over its baseline, most threads (18)", "1.99", |rows| {
-            rows.over_other(("100 % queries", PHASE), Which::Most, MPKV, BASELINE)
-        }),
-        ratio("no queries, MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
-            rows.over_other(("0 % queries", PHASE), Which::Most, MPKV, PMEMKV)
-        }),
-        ratio("queries alone, MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
-            rows.over_other(("100 % queries", PHASE), Which::Most, MPKV, PMEMKV)
-        }),
+        says("no queries, MPKV over its baseline, most threads (18)", "1.18")
+            .times(of("0 % queries", MPKV).most(), of("0 % queries", BASELINE).most()),
+        says("queries alone, MPKV over its baseline, most threads (18)", "1.99")
+            .times(of("100 % queries", MPKV).most(), of("100 % queries", BASELINE).most()),
+        says("no queries, MPKV over pmemkv, most threads (18)", OVER_PMEMKV)
+            .times(of("0 % queries", MPKV).most(), of("0 % queries", PMEMKV).most()),
+        says("queries alone, MPKV over pmemkv, most threads (18)", OVER_PMEMKV)
+            .times(of("100 % queries", MPKV).most(), of("100 % queries", PMEMKV).most()),
     ],
     carries_over: "That pmemkv pays for its transactions and for keys without fingerprints. The baseline's locks cost writes to PM, which \
                    memory has enough bandwidth for, and lines that go from core to core, which takes many cores.",
@@ -108,15 +103,12 @@ const SIZES: Preset = Preset {
         [64, 128, 256, 512, 1024].map(of).into()
     },
     statements: &[
-        ratio("smallest values, MPKV over its baseline", "1.22", |rows| {
-            rows.over_other(("64 B", PHASE), Which::Most, MPKV, BASELINE)
-        }),
-        ratio("largest values, MPKV over its baseline", "1.12", |rows| {
-            rows.over_other(("1024 B", PHASE), Which::Most, MPKV, BASELINE)
-        }),
-        ratio("values of 128 bytes over those of 64, MPKV", "slightly below 1", |rows| {
-            Some(rows.mops_of(("128 B", PHASE), MPKV)? / rows.mops_of(("64 B", PHASE), MPKV)?)
-        }),
+        says("smallest values, MPKV over its baseline", "1.22")
+            .times(of("64 B", MPKV).most(), of("64 B", BASELINE).most()),
+        says("largest values, MPKV over its baseline", "1.12")
+            .times(of("1024 B", MPKV).most(), of("1024 B", BASELINE).most()),
+        says("values of 128 bytes over those of 64, MPKV", "slightly below 1")
+            .times(of("128 B", MPKV).most(), of("64 B", MPKV).most()),
     ],
     carries_over: "That larger values cost more. Optane writes 256 bytes at a time, so that 64 and 128 cost it the same; memory writes lines.",
 };
@@ -128,15 +120,12 @@ const WRITE_INTENSIVE: Preset = Preset {
     about: "Values of 64 bytes.",
     runs: |scale| over_threads(scale, 50),
     statements: &[
-        ratio("MPKV over its baseline, one thread (up to four)", "about 1.08", |rows| {
-            rows.over_other(("50 % queries", PHASE), Which::One, MPKV, BASELINE)
-        }),
-        ratio("MPKV over its baseline, most threads (18)", "1.22", |rows| {
-            rows.over_other(("50 % queries", PHASE), Which::Most, MPKV, BASELINE)
-        }),
-        ratio("MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
-            rows.over_other(("50 % queries", PHASE), Which::Most, MPKV, PMEMKV)
-        }),
+        says("MPKV over its baseline, one thread (up to four)", "about 1.08")
+            .times(of("50 % queries", MPKV).one(), of("50 % queries", BASELINE).one()),
+        says("MPKV over its baseline, most threads (18)", "1.22")
+            .times(of("50 % queries", MPKV).most(), of("50 % queries", BASELINE).most()),
+        says("MPKV over pmemkv, most threads (18)", OVER_PMEMKV)
+            .times(of("50 % queries", MPKV).most(), of("50 % queries", PMEMKV).most()),
     ],
     carries_over: "What few threads show: the baseline is saturated by twelve there.",
 };
@@ -147,9 +136,8 @@ const READ_INTENSIVE: Preset = Preset {
     title: "threads, 95 % queries",
     about: "Values of 64 bytes.",
     runs: |scale| over_threads(scale, 95),
-    statements: &[ratio("MPKV over pmemkv, most threads (18)", OVER_PMEMKV, |rows| {
-        rows.over_other(("95 % queries", PHASE), Which::Most, MPKV, PMEMKV)
-    })],
+    statements: &[says("MPKV over pmemkv, most threads (18)", OVER_PMEMKV)
+        .times(of("95 % queries", MPKV).most(), of("95 % queries", PMEMKV).most())],
     carries_over: "That readers scale, as far as there are processors. That the baseline's scale worse takes more of them.",
 };
 
@@ -173,15 +161,12 @@ const CONTENTION: Preset = Preset {
         runs
     },
     statements: &[
-        ratio("MPKV, one key, eliminating over not", "(more than 1)", |rows| {
-            rows.over_in(PHASE, MPKV, "1 hot key, on", "1 hot key, off")
-        }),
-        ratio("quipu, one key, eliminating over not", "(not built)", |rows| {
-            rows.over_in(PHASE, "quipu", "1 hot key, on", "1 hot key, off")
-        }),
-        ratio("MPKV, 16 keys, eliminating over not", "(more than 1)", |rows| {
-            rows.over_in(PHASE, MPKV, "16 hot keys, on", "16 hot keys, off")
-        }),
+        says("MPKV, one key, eliminating over not", "(more than 1)")
+            .times(of("1 hot key, on", MPKV), of("1 hot key, off", MPKV)),
+        says("quipu, one key, eliminating over not", "(not built)")
+            .times(of("1 hot key, on", "quipu"), of("1 hot key, off", "quipu")),
+        says("MPKV, 16 keys, eliminating over not", "(more than 1)")
+            .times(of("16 hot keys, on", MPKV), of("16 hot keys, off", MPKV)),
     ],
     carries_over: "How often writers meet depends on how many there are and on how long a write takes: on PM longer than in memory.",
 };

@@ -1,8 +1,9 @@
 //! How a store compares with itself under another setting, and under another load, within one run.
 //!
-//! A machine that others use too changes its speed from minute to minute, and figures of different minutes say little about
-//! each other. So rows that are compared come from pools measured one right after the other, in several rounds where that is asked
-//! for; each ratio is the median over the rounds, of rows of one round each.
+//! A machine that others use too changes its speed from minute to minute, and figures of different minutes
+//! say little about each other. So rows that are compared come from pools measured one right after the other,
+//! in several rounds where that is asked for; each ratio is the median over the rounds, of rows of one round
+//! each.
 
 use super::{Paper, Preset};
 use crate::bench::report::Row;
@@ -17,7 +18,7 @@ pub struct Ratio {
     pub figure: &'static str,
     /// The design of both rows.
     pub design: String,
-    /// What sets them apart from others of the figure.
+    /// The mark of both rows among those of the figure.
     pub setting: String,
     /// How both chose keys.
     pub distribution: String,
@@ -34,7 +35,7 @@ pub struct Ratio {
     pub rounds: usize,
 }
 
-/// What two rows have to have in common to be compared.
+/// The settings that two rows have in common if they are compared.
 #[derive(Clone, PartialEq)]
 struct Load {
     design: String,
@@ -70,8 +71,8 @@ pub(super) fn median(mut numbers: Vec<f64>) -> Option<f64> {
 }
 
 impl Preset {
-    /// What the paper compares, if these rows have both: one kind of setting over the other, and each over itself at the lowest
-    /// utilization.
+    /// The comparisons of the paper, if these rows have both sides: one kind of setting over the other, and
+    /// each over itself at the lowest utilization.
     pub fn ratios(&self, paper: &Paper, rows: &[Row]) -> Vec<Ratio> {
         let Some((first, second)) = paper.compared else { return Vec::new() };
         let mut loads: Vec<Load> = Vec::new();

@@ -1,14 +1,18 @@
 //! Running a figure at a scale.
 
 use super::{Benchmark, Paper, Preset, Run};
-use crate::bench::config::{Config, setting};
+use crate::bench::config::{Config, ONE_CLIENT, refuse, setting};
 use crate::bench::error::BenchError;
 use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
-use crate::bench::{ops, patterns, reclaim, recovery, recovery_of_overwritten, steps, util, ycsb};
+use crate::bench::{
+    Engine, Roofline, ops, ops_of, patterns, reclaim, recovery, recovery_of_overwritten, steps, util,
+    util_of, ycsb, ycsb_of,
+};
 use quipu::{Design, MediumKind};
 
-/// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact with more of them.
+/// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact
+/// with more of them.
 const BESIDE: u64 = 2_000;
 
 /// How large an evaluation is to be, and where.
@@ -73,22 +77,12 @@ impl Scale {
     /// # Errors
     /// [`BenchError::Setting`] names what cannot be.
     pub fn check(&self) -> Result<(), BenchError> {
-        if self.threads.is_empty() || self.threads.contains(&0) {
-            return Err(setting("threads", "must be at least 1"));
-        }
-        if self.is_simulated() && self.threads != [1] {
-            return Err(setting("threads", "must be 1 on the simulator: costs are those of one client"));
-        }
-        if self.rounds == 0 {
-            return Err(setting("rounds", "must be at least 1"));
-        }
-        if self.records < LEAST_RECORDS {
-            return Err(setting(
-                "records",
-                format!("must be at least {LEAST_RECORDS}, to be halved and divided"),
-            ));
-        }
-        Ok(())
+        refuse([
+            (self.threads.is_empty() || self.threads.contains(&0), "threads", "must be at least 1"),
+            (self.is_simulated() && self.threads != [1], "threads", ONE_CLIENT),
+            (self.rounds == 0, "rounds", "must be at least 1"),
+            (self.records < LEAST_RECORDS, "records", "must be at least 1000, to be halved and divided"),
+        ])
     }
 }
 
@@ -96,9 +90,6 @@ impl Scale {
 const LEAST_RECORDS: u64 = 1_000;
 
 /// Runs a figure of a paper, and hands over its rows as they come.
-///
-/// # Errors
-/// [`BenchError`] if the scale is impossible, or if a benchmark fails.
 pub fn paper(
     paper: &Paper,
     preset: &Preset,
@@ -143,7 +134,11 @@ impl Run {
 }
 
 impl Benchmark {
-    fn run(&self, config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
+    /// Runs the benchmark on the designs of the settings.
+    ///
+    /// # Errors
+    /// As for each of the benchmarks.
+    pub fn run(&self, config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
         match self {
             Benchmark::Ops => ops(config, progress, sink),
             Benchmark::Ycsb(workload) => ycsb(config, workload, progress, sink),
@@ -154,22 +149,41 @@ impl Benchmark {
             Benchmark::Util(overwrites) => util(config, overwrites, progress, sink),
             Benchmark::Disorder(overwrites) => recovery_of_overwritten(config, overwrites, progress, sink),
             Benchmark::NoScans => {
-                config.designs.iter().for_each(|design| sink(without_scans(config, *design)));
+                for design in &config.designs {
+                    let not_run = Some("keys have no order");
+                    sink(Row { not_run, ..Row::of(design.name(), "run_e", config) });
+                }
                 Ok(())
             }
         }
     }
-}
 
-/// A row in the place of scans.
-fn without_scans(config: &Config, design: Design) -> Row {
-    Row {
-        design: design.to_string(),
-        phase: "run_e".to_owned(),
-        medium: config.medium.to_string(),
-        threads: config.threads,
-        records: config.records,
-        not_run: Some("keys have no order"),
-        ..Row::default()
+    /// Whether any engine can do it.
+    pub fn is_of_any_engine(&self) -> bool {
+        match self {
+            Benchmark::Ops | Benchmark::Util(_) => true,
+            Benchmark::Ycsb(workload) => !workload.scans(),
+            _ => false,
+        }
+    }
+
+    /// Runs the benchmark on any engine.
+    ///
+    /// # Errors
+    /// As for each of the benchmarks; [`BenchError::Setting`] for one that measures only our own designs.
+    pub fn run_on<E: Engine>(
+        &self,
+        config: &Config,
+        engine: &E,
+        roofline: Option<&mut Roofline>,
+        progress: &dyn Progress,
+        sink: Sink<'_>,
+    ) -> Result<(), BenchError> {
+        match self {
+            Benchmark::Ops => ops_of(config, engine, roofline, progress, sink),
+            Benchmark::Ycsb(workload) => ycsb_of(config, workload, engine, roofline, progress, sink),
+            Benchmark::Util(overwrites) => util_of(config, overwrites, engine, roofline, progress, sink),
+            _ => Err(setting("benchmark", "measures what only Quipu's designs do")),
+        }
     }
 }

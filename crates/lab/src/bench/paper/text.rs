@@ -7,7 +7,7 @@ use crate::bench::table::{aligned, table};
 /// Columns of running text.
 const WIDTH: usize = 110;
 
-/// Lays out a figure: what was run, the rows, how they compare with each other and with the paper, and what carries over.
+/// Lays out a figure: its runs, its rows, their ratios, the paper's numbers, and what carries over.
 pub fn text(preset: &Preset, rows: &[Row], ratios: &[Ratio], compared: &[Compared]) -> String {
     let Preset { figure, section, title, about, carries_over, .. } = preset;
     let place = if figure == section {
@@ -26,76 +26,50 @@ pub fn text(preset: &Preset, rows: &[Row], ratios: &[Ratio], compared: &[Compare
     parts.join("\n")
 }
 
+/// A column of these rows, to the left or to the right.
+fn column<T>(rows: &[T], left: bool, header: &str, cell: fn(&T) -> String) -> (bool, Vec<String>) {
+    (left, std::iter::once(header.to_owned()).chain(rows.iter().map(cell)).collect())
+}
+
 fn ratios_of(ratios: &[Ratio]) -> String {
-    let cells = |header: &str, cell: fn(&Ratio) -> String| {
-        std::iter::once(header.to_owned()).chain(ratios.iter().map(cell)).collect::<Vec<_>>()
-    };
     aligned(&[
-        (true, cells("setting", |row| row.setting.clone())),
-        (true, cells("design", |row| row.design.clone())),
-        (true, cells("keys", |row| row.distribution.clone())),
-        (false, cells("threads", |row| row.threads.to_string())),
-        (false, cells("% used", |row| row.utilization.map_or_else(|| "-".to_owned(), |at| at.to_string()))),
-        (true, cells("throughput", |row| row.ratio.clone())),
-        (false, cells("times", |row| digits(row.times))),
-        (false, cells("rounds", |row| row.rounds.to_string())),
+        column(ratios, true, "setting", |row| row.setting.clone()),
+        column(ratios, true, "design", |row| row.design.clone()),
+        column(ratios, true, "keys", |row| row.distribution.clone()),
+        column(ratios, false, "threads", |row| row.threads.to_string()),
+        column(ratios, false, "% used", |row| row.utilization.map_or("-".to_owned(), |at| at.to_string())),
+        column(ratios, true, "throughput", |row| row.ratio.clone()),
+        column(ratios, false, "times", |row| digits(row.times)),
+        column(ratios, false, "rounds", |row| row.rounds.to_string()),
     ])
 }
 
 fn comparison(compared: &[Compared]) -> String {
-    let cells = |header: &str, cell: fn(&Compared) -> String| {
-        std::iter::once(header.to_owned()).chain(compared.iter().map(cell)).collect::<Vec<_>>()
-    };
     aligned(&[
-        (true, cells("the paper's text", |row| row.statement.to_owned())),
-        (false, cells("paper", |row| row.paper_says.to_owned())),
-        (false, cells("here", |row| row.ours.map_or_else(|| "-".to_owned(), digits))),
-        (true, cells("unit", |row| row.unit.to_owned())),
+        column(compared, true, "the paper's text", |row| row.statement.to_owned()),
+        column(compared, false, "paper", |row| row.paper_says.to_owned()),
+        column(compared, false, "here", |row| row.ours.map_or("-".to_owned(), digits)),
+        column(compared, true, "unit", |row| row.unit.to_owned()),
     ])
 }
 
 /// Three digits that count.
 fn digits(number: f64) -> String {
-    let decimals = if number >= 100.0 {
-        0
-    } else if number >= 10.0 {
-        1
-    } else {
-        2
+    let decimals = match number {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
     };
     format!("{number:.decimals$}")
 }
 
 fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let len = word.chars().count();
-        if column > 0 && column + 1 + len > WIDTH {
-            lines.push('\n');
-            column = 0;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += len;
-    }
-    lines.push('\n');
-    lines
+    format!("{}\n", textwrap::fill(text, WIDTH))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_is_broken_between_words_and_loses_none() {
-        let text = "a word and another ".repeat(20);
-        let lines = wrapped(&text);
-        assert!(lines.lines().count() > 3 && lines.lines().all(|line| line.len() <= WIDTH), "{lines}");
-        assert_eq!(lines.split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
-    }
 
     #[test]
     fn numbers_stand_beside_each_other() {

@@ -1,4 +1,5 @@
-//! Reopening a store that was overwritten for long: records lie in no order any more, and garbage is everywhere.
+//! Reopening a store that was overwritten for long: records lie in no order any more, and garbage is
+//! everywhere.
 
 use super::pool::{Pool, plans};
 use super::settings::Overwrites;
@@ -12,11 +13,9 @@ use crate::bench::progress::Progress;
 use crate::bench::report::{Row, Sink};
 use std::time::Instant;
 
-/// Loads each design up to each utilization, overwrites half as many records as there are, abandons the store and reopens it (row
-/// `recovery`, whose operations are the records). Then every record must have its last value.
-///
-/// # Errors
-/// As for [`util`](super::util).
+/// Loads each design up to each utilization, overwrites half as many records as there are, abandons the store
+/// and reopens it (row `recovery`, whose operations are the records). Then every record must have its last
+/// value.
 pub fn recovery_of_overwritten(
     config: &Config,
     overwrites: &Overwrites,

@@ -1,15 +1,17 @@
-//! What an update costs when the pool is nearly full and compaction has to make the room for it.
+//! The cost of an update when the pool is nearly full and compaction has to make room for it.
 //!
-//! A log-structured store is fast while it has never come round to its beginning. So this benchmark fills a pool up to a
-//! given utilization and then overwrites records, or reads some and overwrites others, for as long as it takes until throughput has
-//! settled; only then is it a result. Utilization is bytes of live records, with headers and alignment, over bytes of all segments
-//! that puts may use. Reserve and metadata are not part of it, but stand in the row; nor are the segments of an index in the pool.
+//! A log-structured store is fast while it has never come round to its beginning. So this benchmark fills a
+//! pool up to a given utilization and then overwrites records, or reads some and overwrites others, for as
+//! long as it takes until throughput has settled; only then is it a result. Utilization is bytes of live
+//! records, with headers and alignment, over bytes of all segments that puts may use. Reserve and metadata
+//! are not part of it, but stand in the row; nor are the segments of an index in the pool.
 //!
-//! After a volume of writes that is not looked at, windows of one pool volume of writes each are timed. Three in a row
-//! within 5 per cent are steady, and make the row. Every get must find the last value written before it, and in the end every
-//! record is read and must have the last value written to it, so this is a test of compaction too.
+//! After a volume of writes that is not looked at, windows of one pool volume of writes each are timed. Three
+//! in a row within 5 per cent are steady, and make the row. Every get must find the last value written before
+//! it, and in the end every record is read and must have the last value written to it, so this is a test of
+//! compaction too.
 //!
-//! - `settings`: what is asked for.
+//! - `settings`: the arguments.
 //! - `plan`: pool and zones for it.
 //! - `requests`: which records are overwritten and read, drawn ahead of the clock, and what each must have.
 //! - `run`: a loaded store from its first window to its row.

@@ -1,8 +1,8 @@
 //! How large pool and zones have to be.
 //!
-//! Records are asked for, so that the index and the caches are under the same load at every utilization, and the pool is
-//! made as large as the utilization demands. Zones are those of the fullest pool of a run, for all its pools. A segment is a zone, or
-//! a block, of which a zone has many.
+//! Records are asked for, so that the index and the caches are under the same load at every utilization, and
+//! the pool is made as large as the utilization demands. Zones are those of the fullest pool of a run, for
+//! all its pools. A segment is a zone, or a block, of which a zone has many.
 
 use super::settings::{Keys, Overwrites};
 use crate::bench::config::{Config, setting};
@@ -16,7 +16,8 @@ use std::ops::RangeInclusive;
 /// Sizes of zones that a store can have.
 const ZONES: RangeInclusive<u64> = 16 << 10..=4 << 20;
 
-/// Blocks of a zone at least, and zones of a pool at most, where records stand in blocks: what a zone loses at its ends is little then.
+/// Blocks of a zone at least, and zones of a pool at most, where records stand in blocks: what a zone loses
+/// at its ends is little then.
 const LEAST_BLOCKS: u64 = 4;
 const MOST_CHUNKS: u64 = 16;
 
@@ -85,11 +86,11 @@ fn and_some(segments: u64) -> u64 {
 }
 
 impl Overwrites {
-    /// The same for each utilization alone, for who measures something else in between: with the zones of the fullest pool, and as
-    /// many segments, up to those that are usual, as so many records fill.
+    /// The overwrites for each utilization alone, so that others can be measured in between: with the zones
+    /// of the fullest pool, and as many segments, up to those that are usual, as so many records fill.
     pub(in crate::bench) fn apart(self, config: &Config) -> Vec<(Config, Overwrites)> {
         let all = self.fitting(config);
-        // What cannot be planned is for the run to say.
+        // The run tells the fault of a load that cannot be planned.
         let planned = all.keys.first().and_then(|keys| Plan::new(config, &all, *keys).ok());
         let config = Config { zone_size: planned.map(|plan| plan.zone), ..config.clone() };
         let alone =
@@ -97,7 +98,8 @@ impl Overwrites {
         all.utilizations.iter().map(alone).collect()
     }
 
-    /// As many segments, up to those that are usual, as so many records fill in the smallest zones that there are.
+    /// As many segments, up to those that are usual, as so many records fill in the smallest zones that there
+    /// are.
     fn fitting(self, config: &Config) -> Overwrites {
         let fullest = self.utilizations.iter().max().copied().unwrap_or(100);
         let (record, _) = self.keys.first().map_or((1.0, 1), |keys| sizes(config, *keys));
@@ -141,7 +143,8 @@ impl Plan {
         Ok(Plan { record, zone, used_of_zone, records: config.records })
     }
 
-    /// Bytes of a pool in which the records take so many per cent of what puts may use; with room for an index if it is there.
+    /// Bytes of a pool in which the records take so many per cent of what puts may use; with room for an
+    /// index if it is there.
     pub(super) fn pool(&self, utilization: u64, with_index: bool) -> u64 {
         let live = (self.records as f64 * self.record) as u64;
         // The store keeps a fiftieth of its zones back.

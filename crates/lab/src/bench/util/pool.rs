@@ -15,11 +15,12 @@ use crate::bench::session::Session;
 use crate::bench::target::{Opened, Target};
 use quipu::Design;
 
-/// Overwrites records, and reads some where that is asked for, at each utilization with each choice of keys, in a pool of its own,
-/// and hands over a row for each.
+/// Overwrites records, and reads some where that is asked for, at each utilization with each choice of keys,
+/// in a pool of its own, and hands over a row for each.
 ///
 /// # Errors
-/// [`BenchError`] if a setting is impossible, if the store refuses something, or if any record has not its last value.
+/// [`BenchError`] if a setting is impossible, if the store refuses something, or if any record has not its
+/// last value.
 pub fn util(
     config: &Config,
     overwrites: &Overwrites,
@@ -56,7 +57,7 @@ pub(super) fn plans(
     config.designs.iter().flat_map(of_design).collect()
 }
 
-/// What is measured in one pool.
+/// A measurement in one pool.
 pub(super) struct Pool<'a> {
     pub(super) config: &'a Config,
     pub(super) overwrites: &'a Overwrites,
@@ -127,8 +128,8 @@ impl Pool<'_> {
         })
     }
 
-    /// The same, after it has been loaded up to the utilization. In parts: an index in the pool takes segments as it grows. It may
-    /// have grown with the last of them, and then they were too many.
+    /// The same, after it has been loaded up to the utilization. In parts: an index in the pool takes
+    /// segments as it grows. It may have grown with the last of them, and then they were too many.
     pub(super) fn loaded<'r>(
         &'r self,
         target: &'r Target,

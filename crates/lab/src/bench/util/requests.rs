@@ -1,8 +1,8 @@
 //! Which records are overwritten and which are read, and what each must have.
 //!
-//! Choosing by a zipfian distribution costs as much as a third of a put, and noting the choice a cache miss; so a window's
-//! choices are made before its clock starts, and read from an array while it runs. Each thread has records of its own, so
-//! that there is no doubt which value was last, in the end and at every get.
+//! Choosing by a zipfian distribution costs as much as a third of a put, and noting the choice a cache miss;
+//! so a window's choices are made before its clock starts, and read from an array while it runs. Each thread
+//! has records of its own, so that there is no doubt which value was last, in the end and at every get.
 
 use super::settings::{ETC_THETA, Keys};
 use crate::workload::{EtcChoice, ScrambledZipfian, mix};
@@ -21,7 +21,7 @@ pub(super) struct Requests {
     newest: Vec<AtomicU64>,
 }
 
-/// What a thread does in a window.
+/// The requests of a thread in a window.
 #[derive(Default)]
 pub(super) struct Drawn {
     pub(super) requests: Vec<Request>,
@@ -40,7 +40,7 @@ pub(super) struct Request {
     pub(super) is_put: bool,
 }
 
-/// What is drawn.
+/// A draw.
 pub(super) struct Draw<'a> {
     pub(super) thread: usize,
     pub(super) window: u64,
@@ -61,8 +61,8 @@ enum Choice {
 }
 
 impl Requests {
-    /// For at most so many records and operations of a window. All memory is taken and touched here, before that of the store
-    /// is measured.
+    /// For at most so many records and operations of a window. All memory is taken and touched here, before
+    /// that of the store is measured.
     pub(super) fn new(keys: Keys, seed: u64, threads: usize, records: u64, operations: u64) -> Requests {
         let share = operations as usize / threads + 1;
         let touched = |_| {

@@ -1,4 +1,5 @@
-//! The same load on another engine, whose space nobody limits: as papers do with rivals that allocate in place.
+//! The same load on another engine, whose space nobody limits: as papers do with rivals that allocate in
+//! place.
 
 use super::requests::Requests;
 use super::run::{Run, most_operations};
@@ -10,13 +11,11 @@ use crate::bench::memory::Memory;
 use crate::bench::progress::Progress;
 use crate::bench::report::Sink;
 use crate::bench::roofline::Roofline;
-use crate::bench::session::Session;
+use crate::bench::session::{Session, in_new_place};
 
-/// Loads the records into any engine and overwrites and reads until throughput is steady, for each choice of keys; windows are of as
-/// many writes as there are records. Utilizations mean nothing here. Limits are measured if there is something to measure them with.
-///
-/// # Errors
-/// As for [`util`](super::util).
+/// Loads the records into any engine and overwrites and reads until throughput is steady, for each choice of
+/// keys; windows are of as many writes as there are records. Utilizations mean nothing here. Limits are
+/// measured if there is something to measure them with.
 pub fn util_of<E: Engine>(
     config: &Config,
     overwrites: &Overwrites,
@@ -33,21 +32,21 @@ pub fn util_of<E: Engine>(
         let operations = most_operations(records, overwrites.put).max(records);
         let requests = Requests::new(keys, config.seed, config.threads, records, operations);
         let before = Memory::baseline(config.medium);
-        let opened = engine.create(records)?;
-        let run = Run {
-            session: Session { config, progress, target: engine, values, newest: 0, before },
-            overwrites,
-            keys,
-            utilization: None,
-            opened: &opened,
-            requests: &requests,
-            shape: config.keys()?,
-            records,
-            writes: records,
-        };
-        let row = run.load(0..records).and_then(|()| run.until_steady(roofline.as_deref_mut()));
-        drop(opened);
-        engine.remove()?;
+        let row = in_new_place(engine, records, |opened| {
+            let run = Run {
+                session: Session { config, progress, target: engine, values, newest: 0, before },
+                overwrites,
+                keys,
+                utilization: None,
+                opened: &opened,
+                requests: &requests,
+                shape: config.keys()?,
+                records,
+                writes: records,
+            };
+            run.load(0..records)?;
+            run.until_steady(roofline.as_deref_mut())
+        });
         sink(row?);
     }
     Ok(())

@@ -25,7 +25,8 @@ const AGREEMENT: f64 = 1.05;
 /// Windows after which a run ends that does not become steady.
 const MOST_WINDOWS: usize = 20;
 
-/// Operations of a window for each write of a pool volume, at most: where puts are rare, windows would not end.
+/// Operations of a window for each write of a pool volume, at most: where puts are rare, windows would not
+/// end.
 const MOST_PER_WRITE: u64 = 4;
 
 /// A store at work.
@@ -43,58 +44,57 @@ pub(super) struct Run<'a, E: Engine> {
     pub(super) writes: u64,
 }
 
-/// A window that is over.
+/// A window that is over, or several in a row as one.
 struct Window {
     meter: Meter,
     outcome: Outcome,
-    done: Done,
-    /// What has to agree: its throughput or, where nothing is timed, how little was written.
+    /// Bytes of the records that users wrote.
+    user_bytes: u64,
+    /// Statistics before and after, of a store of our own.
+    stats: Option<(Stats, Stats)>,
+    /// The number that has to agree: throughput or, where nothing is timed, how little was written.
     pace: f64,
 }
 
-/// What users and compaction wrote in a time.
-#[derive(Clone, Copy, Default)]
-struct Done {
-    user_bytes: u64,
-    moved_bytes: u64,
-    moved_records: u64,
-    hinted_records: u64,
-    cleaned_bytes: u64,
-    helped_writes: u64,
-    stalled_writes: u64,
-    stalled_ms: u64,
-}
+impl Window {
+    /// This window and the next one as one.
+    fn and(self, next: Window) -> Window {
+        Window {
+            outcome: self.outcome.and(&next.outcome),
+            user_bytes: self.user_bytes + next.user_bytes,
+            stats: self.stats.zip(next.stats).map(|((before, _), (_, after))| (before, after)),
+            ..self
+        }
+    }
 
-impl Done {
-    fn between(user_bytes: u64, before: &Stats, after: &Stats) -> Done {
-        Done {
-            user_bytes,
-            moved_bytes: after.moved_bytes - before.moved_bytes,
-            moved_records: after.moved_records - before.moved_records,
-            hinted_records: after.hinted_records - before.hinted_records,
-            cleaned_bytes: (after.freed_segments - before.freed_segments) * after.segment_bytes,
+    /// The work of compaction; times and speeds only where they are taken.
+    fn compaction(&self, timed: bool) -> Option<Compaction> {
+        let (before, after) = self.stats.as_ref()?;
+        let moved_bytes = after.moved_bytes - before.moved_bytes;
+        let moved_records = after.moved_records - before.moved_records;
+        let hinted_records = after.hinted_records - before.hinted_records;
+        let cleaned_bytes = (after.freed_segments - before.freed_segments) * after.segment_bytes;
+        Some(Compaction {
+            segments: 0,
+            write_amplification: amplification(self.user_bytes, moved_bytes),
+            moved_bytes,
+            moved_records,
+            moved_by_hint: (moved_records > 0).then(|| hinted_records as f64 / moved_records as f64),
+            cleaned_bytes,
+            cleaned_bytes_per_second: timed.then(|| cleaned_bytes as f64 / self.outcome.seconds),
+            owed_zones: after.owed_zones,
             helped_writes: after.helped_writes - before.helped_writes,
             stalled_writes: after.stalled_writes - before.stalled_writes,
-            stalled_ms: after.stalled_ms - before.stalled_ms,
-        }
+            stalled_ms: timed.then(|| after.stalled_ms - before.stalled_ms),
+            reserve_bytes: after.reserve_zones * after.zone_bytes,
+            metadata_bytes: after.pool_bytes - after.zones * after.zone_bytes,
+        })
     }
+}
 
-    fn and(self, next: Done) -> Done {
-        Done {
-            user_bytes: self.user_bytes + next.user_bytes,
-            moved_bytes: self.moved_bytes + next.moved_bytes,
-            moved_records: self.moved_records + next.moved_records,
-            hinted_records: self.hinted_records + next.hinted_records,
-            cleaned_bytes: self.cleaned_bytes + next.cleaned_bytes,
-            helped_writes: self.helped_writes + next.helped_writes,
-            stalled_writes: self.stalled_writes + next.stalled_writes,
-            stalled_ms: self.stalled_ms + next.stalled_ms,
-        }
-    }
-
-    fn amplification(&self) -> Option<f64> {
-        (self.user_bytes > 0).then(|| (self.user_bytes + self.moved_bytes) as f64 / self.user_bytes as f64)
-    }
+/// Bytes that users and compaction wrote over those that users wrote, if they wrote any.
+fn amplification(user_bytes: u64, moved_bytes: u64) -> Option<f64> {
+    (user_bytes > 0).then(|| (user_bytes + moved_bytes) as f64 / user_bytes as f64)
 }
 
 /// Operations of a window, at most.
@@ -109,7 +109,8 @@ impl<E: Engine> Run<'_, E> {
         // Until every segment has been in use once there is nothing to see.
         self.overwrite("filling", 0, 100, self.writes)?;
         let mut bounds = Bounds::begin(roofline)?;
-        // Of all windows but the last few only the figures stay: a long run has many, and latencies take memory.
+        // Of all windows but the last few only the figures stay: a long run has many, and latencies take
+        // memory.
         let (mut last, mut paces, mut mops) = (VecDeque::new(), Vec::new(), Vec::new());
         let mut seconds = 0.0;
         loop {
@@ -137,17 +138,8 @@ impl<E: Engine> Run<'_, E> {
     pub(super) fn load(&self, records: Range<u64>) -> Result<(), BenchError> {
         let stage = self.stage("load");
         let session = &self.session;
-        drive(&session.phase(&stage, records.end - records.start), |_| {
-            let mut client = self.opened.client();
-            let (mut key, mut value) = self.buffers();
-            let stage = &stage;
-            Ok(move |number| {
-                let record = records.start + number;
-                self.shape.fill(record, &mut key);
-                session.values.fill(record, 0, &mut value);
-                client.put(&key, &value).map_err(session.refused(stage))
-            })
-        })?;
+        let loader = |_| Ok(session.loader(self.opened, self.shape, &stage, records.start));
+        drive(&session.phase(&stage, records.end - records.start), loader)?;
         session.verify_count(&stage, self.opened, records.end)
     }
 
@@ -173,14 +165,18 @@ impl<E: Engine> Run<'_, E> {
         let put = self.overwrites.put;
         let outcome =
             self.overwrite(&format!("window {number}"), number, put, most_operations(self.writes, put))?;
-        let user_bytes = self.requests.bytes_put();
-        let done = match (before, self.opened.stats()) {
-            (Some(before), Some(after)) => Done::between(user_bytes, &before, &after),
-            _ => Done { user_bytes, ..Done::default() },
+        let mut window = Window {
+            pace: outcome.mops(),
+            meter,
+            outcome,
+            user_bytes: self.requests.bytes_put(),
+            stats: before.zip(self.opened.stats()),
         };
-        let timed = self.session.config.medium != MediumKind::Sim;
-        let pace = if timed { outcome.mops() } else { 1.0 / done.amplification().unwrap_or(1.0) };
-        Ok(Window { meter, outcome, done, pace })
+        if self.session.config.medium == MediumKind::Sim {
+            let written = window.compaction(false).and_then(|did| did.write_amplification);
+            window.pace = 1.0 / written.unwrap_or(1.0);
+        }
+        Ok(window)
     }
 
     /// So many operations, of which so many per cent are puts.
@@ -236,37 +232,17 @@ impl<E: Engine> Run<'_, E> {
         if !timed {
             mops.clear();
         }
-        let joined = last.into_iter().reduce(|sum, next| Window {
-            outcome: sum.outcome.and(&next.outcome),
-            done: sum.done.and(next.done),
-            ..sum
-        });
-        let Window { meter, outcome, done, .. } = joined.expect("a run has a window");
+        let window = last.into_iter().reduce(Window::and).expect("a run has a window");
         let utilized = Utilized {
             utilization: self.utilization,
             distribution: self.keys.to_string(),
             put: self.overwrites.put,
             windows: mops,
             steady,
-            mixed: mixed(&outcome).filter(|_| timed),
-            compaction: self.opened.stats().map(|stats| Compaction {
-                segments: 0,
-                write_amplification: done.amplification(),
-                moved_bytes: done.moved_bytes,
-                moved_records: done.moved_records,
-                moved_by_hint: (done.moved_records > 0)
-                    .then(|| done.hinted_records as f64 / done.moved_records as f64),
-                cleaned_bytes: done.cleaned_bytes,
-                cleaned_bytes_per_second: timed.then(|| done.cleaned_bytes as f64 / outcome.seconds),
-                owed_zones: stats.owed_zones,
-                helped_writes: done.helped_writes,
-                stalled_writes: done.stalled_writes,
-                stalled_ms: timed.then_some(done.stalled_ms),
-                reserve_bytes: stats.reserve_zones * stats.zone_bytes,
-                metadata_bytes: stats.pool_bytes - stats.zones * stats.zone_bytes,
-            }),
+            mixed: mixed(&window.outcome).filter(|_| timed),
+            compaction: window.compaction(timed),
         };
-        let row = self.session.batched(self.session.row("util", meter, outcome));
+        let row = self.session.batched(self.session.row("util", window.meter, window.outcome));
         let row = Row { records: self.records, utilized: Some(utilized), ..row };
         row.holding(self.records, self.session.before, self.opened.pool_bytes())
     }
@@ -338,10 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_adds_up() {
-        let done = Done { user_bytes: 100, moved_bytes: 50, ..Done::default() };
-        assert_eq!(done.amplification(), Some(1.5));
-        assert_eq!(done.and(Done { moved_bytes: 250, ..done }).amplification(), Some(2.5));
-        assert_eq!(Done { moved_bytes: 5, ..Done::default() }.amplification(), None);
+    fn amplification_is_of_what_users_wrote() {
+        assert_eq!(
+            [(100, 50), (200, 300)].map(|(user, moved)| amplification(user, moved)),
+            [Some(1.5), Some(2.5)]
+        );
+        assert_eq!(amplification(0, 5), None);
     }
 }

@@ -1,12 +1,13 @@
-//! What is asked for.
+//! The settings of overwriting.
 
-use crate::bench::config::{Config, setting};
+use crate::bench::config::{Config, refuse, setting};
 use crate::bench::error::BenchError;
 use crate::workload::{EtcChoice, ScrambledZipfian, Values};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Shares of the segments, in per cent, that can be filled with live records: some of each is lost to its end.
+/// Shares of the segments, in per cent, that can be filled with live records: some of each is lost to its
+/// end.
 const UTILIZATIONS: RangeInclusive<u64> = 1..=95;
 
 /// Segments that a pool has at least: with fewer, the choice of what to clean is a matter of luck.
@@ -52,7 +53,7 @@ impl fmt::Display for Keys {
     }
 }
 
-/// What is overwritten, what is read beside it, and for how long.
+/// The records to overwrite, the share of puts, and the least time.
 #[derive(Clone, Debug)]
 pub struct Overwrites {
     /// Utilizations in per cent, each measured in a pool of its own.
@@ -61,7 +62,8 @@ pub struct Overwrites {
     pub keys: Vec<Keys>,
     /// Per cent of the operations that are puts; the others are gets.
     pub put: u64,
-    /// Seconds that the windows last at least. A run that is not steady by then goes on to a limit of its own.
+    /// Seconds that the windows last at least. A run that is not steady by then goes on to a limit of its
+    /// own.
     pub seconds: f64,
     /// Segments that a pool has at least.
     pub segments: u64,
@@ -81,17 +83,13 @@ impl Default for Overwrites {
 
 impl Overwrites {
     pub(super) fn check(&self) -> Result<(), BenchError> {
-        let (least, most) = (UTILIZATIONS.start(), UTILIZATIONS.end());
-        if self.utilizations.is_empty() || self.utilizations.iter().any(|asked| !UTILIZATIONS.contains(asked))
-        {
-            return Err(setting("utilization", format!("must be {least} to {most}, in per cent")));
-        }
-        if self.put > 100 {
-            return Err(setting("put", "must be 0 to 100, in per cent"));
-        }
-        if self.keys.is_empty() {
-            return Err(setting("keys", "must name at least one distribution"));
-        }
+        let is_beyond = |asked: &u64| !UTILIZATIONS.contains(asked);
+        let no_utilization = self.utilizations.is_empty() || self.utilizations.iter().any(is_beyond);
+        refuse([
+            (no_utilization, "utilization", "must be 1 to 95, in per cent"),
+            (self.put > 100, "put", "must be 0 to 100, in per cent"),
+            (self.keys.is_empty(), "keys", "must name at least one distribution"),
+        ])?;
         self.keys.iter().try_for_each(|keys| keys.check())
     }
 }

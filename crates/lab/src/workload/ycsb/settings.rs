@@ -1,4 +1,4 @@
-//! What a property file asks for.
+//! The workload of a property file.
 //!
 //! A misspelt key would otherwise run a different workload under the same name, so an unknown one is an
 //! error. Keys of YCSB that have no meaning here (its database, its measurements, its threads) are known and
@@ -44,7 +44,7 @@ pub struct Mix {
 /// A workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// What reports call it: `a` to `f`, or the name of its file.
+    /// Its name in reports: `a` to `f`, or the name of its file.
     pub name: String,
     /// Records loaded before the run.
     pub records: u64,
@@ -95,7 +95,7 @@ pub enum WorkloadError {
         value: String,
         /// The line, from 1.
         line: usize,
-        /// What would fit.
+        /// The values that fit.
         expected: &'static str,
     },
     /// All weights are zero.
@@ -120,30 +120,12 @@ pub enum WorkloadError {
 }
 
 /// Keys of YCSB that say nothing about the requests made here.
-const IGNORED: [&str; 22] = [
-    "workload",
-    "db",
-    "table",
-    "columnfamily",
-    "threadcount",
-    "target",
-    "status",
-    "exporter",
-    "exportfile",
-    "maxexecutiontime",
-    "measurementtype",
-    "histogram.buckets",
-    "timeseries.granularity",
-    "measurement.raw.output_file",
-    "measurement.trackjvm",
-    "measurement.interval",
-    "hdrhistogram.percentiles",
-    "reportlatencyforeacherror",
-    "latencytrackederrors",
-    "dataintegrity",
-    "core_workload_insertion_retry_limit",
-    "core_workload_insertion_retry_interval",
-];
+const IGNORED: &str = "\
+    workload db table columnfamily threadcount target status exporter exportfile maxexecutiontime \
+    measurementtype histogram.buckets timeseries.granularity measurement.raw.output_file \
+    measurement.trackjvm measurement.interval hdrhistogram.percentiles reportlatencyforeacherror \
+    latencytrackederrors dataintegrity core_workload_insertion_retry_limit \
+    core_workload_insertion_retry_interval";
 
 /// The published files, each with the name that reports use.
 const PUBLISHED: [(&str, &str); 6] = [
@@ -205,11 +187,11 @@ impl Workload {
                 // Values of one size and whole reads are what this program does; another wish must not pass
                 // unseen.
                 "fieldlengthdistribution" => {
-                    only(p, "constant", "`constant`: values of one run have one size")?
+                    one_of(p, &[("constant", ())], "`constant`: values of one run have one size")?
                 }
-                "readallfields" => only(p, "true", "`true`: a record is read whole")?,
+                "readallfields" => one_of(p, &[("true", ())], "`true`: a record is read whole")?,
                 "writeallfields" => bool_of(p).map(drop)?,
-                key if IGNORED.contains(&key) => {}
+                key if IGNORED.split_whitespace().any(|ignored| ignored == key) => {}
                 _ => return Err(WorkloadError::UnknownKey { key: property.key, line: property.line }),
             }
         }
@@ -273,35 +255,27 @@ fn theta(p: &Property) -> Result<f64, WorkloadError> {
     p.value.parse().ok().filter(|n| *n > 0.0 && *n < 1.0).ok_or_else(|| bad(p, "above 0 and below 1"))
 }
 
+/// The meaning of one of these words.
+fn one_of<T: Copy>(p: &Property, words: &[(&str, T)], expected: &'static str) -> Result<T, WorkloadError> {
+    let found = words.iter().find(|(word, _)| *word == p.value);
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| bad(p, expected))
+}
+
 fn distribution(p: &Property) -> Result<Distribution, WorkloadError> {
-    match p.value.as_str() {
-        "uniform" => Ok(Distribution::Uniform),
-        "zipfian" => Ok(Distribution::Zipfian),
-        "latest" => Ok(Distribution::Latest),
-        _ => Err(bad(p, "`uniform`, `zipfian` or `latest`")),
-    }
+    use Distribution::{Latest, Uniform, Zipfian};
+    let words = [("uniform", Uniform), ("zipfian", Zipfian), ("latest", Latest)];
+    one_of(p, &words, "`uniform`, `zipfian` or `latest`")
 }
 
 fn insert_order(p: &Property) -> Result<InsertOrder, WorkloadError> {
-    match p.value.as_str() {
-        "hashed" => Ok(InsertOrder::Hashed),
-        "ordered" => Ok(InsertOrder::Ordered),
-        _ => Err(bad(p, "`hashed` or `ordered`")),
-    }
+    let words = [("hashed", InsertOrder::Hashed), ("ordered", InsertOrder::Ordered)];
+    one_of(p, &words, "`hashed` or `ordered`")
 }
 
 fn zipfian_scans(p: &Property) -> Result<bool, WorkloadError> {
-    match p.value.as_str() {
-        "uniform" => Ok(false),
-        "zipfian" => Ok(true),
-        _ => Err(bad(p, "`uniform` or `zipfian`")),
-    }
+    one_of(p, &[("uniform", false), ("zipfian", true)], "`uniform` or `zipfian`")
 }
 
 fn bool_of(p: &Property) -> Result<bool, WorkloadError> {
-    p.value.parse().map_err(|_| bad(p, "`true` or `false`"))
-}
-
-fn only(p: &Property, value: &str, expected: &'static str) -> Result<(), WorkloadError> {
-    if p.value == value { Ok(()) } else { Err(bad(p, expected)) }
+    one_of(p, &[("true", true), ("false", false)], "`true` or `false`")
 }

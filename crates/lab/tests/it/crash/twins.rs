@@ -14,8 +14,8 @@
 //! the seeds as they are to stand here. Without `QUIPU_TWIN` it searches for all.
 
 use quipu::Design;
-use quipu::internals::{SlotSettings, TieBreak, Twin};
-use quipu_lab::crash::{CrashConfig, CrashReport, explore};
+use quipu::internals::Twin;
+use quipu_lab::crash::{Broken, CrashConfig, CrashReport, explore};
 use quipu_medium::sim::Fault;
 
 /// A key has a value and should, or at least may, have none.
@@ -28,11 +28,11 @@ const HEAD_CAME_BACK: &str = "a large value";
 const LOST: &str = "an acknowledged write is lost";
 const READ_TOO_EARLY: &str = "a read before the crash returned what the crash took away";
 
-/// What is left of a record that an index in the pool names too early.
+/// Remains of a record that an index in the pool names too early.
 const NAMED_TOO_EARLY: &[&str] =
     &["is lost", "took away", "never written", "no record of its key where the index names one"];
 
-/// What is left where an index in the pool names a record that has moved away.
+/// Remains where an index in the pool names a record that has moved away.
 const NAMED_TOO_LATE: &[&str] = &["is lost", "took away", "not sound"];
 
 /// States after which a twin without pinned seeds has got away.
@@ -40,21 +40,10 @@ const MOST: u64 = 60_000;
 
 const FENCE_LEFT_OUT: Broken = Broken::Medium(Fault::FenceOmitted { every: 3 });
 
-/// What is broken.
-#[derive(Clone, Copy, Debug)]
-pub enum Broken {
-    /// The store.
-    Store(Twin),
-    /// The store, with ties broken as the paper breaks them.
-    PaperTies(Twin),
-    /// The medium.
-    Medium(Fault),
-}
-
 /// A broken store and what convicts it.
 #[derive(Debug)]
 pub struct Row {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     design: Design,
     broken: Broken,
@@ -64,7 +53,7 @@ pub struct Row {
     seeds: &'static [u64],
 }
 
-/// What a run of a broken store has shown.
+/// The result of a run of a broken store.
 pub struct Trial {
     /// Whether the run convicts the store of its own fault.
     pub convicts: bool,
@@ -75,17 +64,8 @@ pub struct Trial {
 impl Row {
     /// The store, and the run of this seed.
     pub fn config(&self, seed: u64) -> CrashConfig {
-        let (twin, fault) = match self.broken {
-            Broken::Store(twin) | Broken::PaperTies(twin) => (Some(twin), None),
-            Broken::Medium(fault) => (None, Some(fault)),
-        };
-        let tie_break = match self.broken {
-            Broken::PaperTies(_) => TieBreak::BlockOrder,
-            _ => TieBreak::Sequence,
-        };
-        let slots = SlotSettings { tie_break, ..SlotSettings::default() };
-        let (design, runs, states) = (self.design, Some(1), u64::MAX);
-        CrashConfig { design, seed, runs, states, workers: 1, twin, fault, slots, ..CrashConfig::default() }
+        let (design, twin) = (self.design, Some(self.broken));
+        CrashConfig { design, seed, runs: Some(1), workers: 1, twin, ..CrashConfig::default() }
     }
 
     /// Runs one seed.
@@ -93,7 +73,7 @@ impl Row {
         let report = explore(&self.config(seed), &mut |_, _| {}).expect("settings that there are");
         let is_charged = |what: &str| self.charges.iter().any(|charge| what.contains(charge));
         let convicts = report.details.iter().any(|violation| is_charged(&violation.what));
-        Trial { convicts: convicts && (report.fixed > 0 || !self.fixed), report }
+        Trial { convicts: convicts && (report.count("fixed") > 0 || !self.fixed), report }
     }
 
     /// Each of its seeds must convict it, or, if none are pinned, one of those that a search comes to.

@@ -1,5 +1,5 @@
-//! Checkpoints that are damaged, forged, or of a pool whose records are damaged: an open falls back to scanning, or what
-//! follows does without panics and never leaves the pool's bytes.
+//! Checkpoints that are damaged, forged, or of a pool whose records are damaged: an open falls back to
+//! scanning, or what follows does without panics and never leaves the pool's bytes.
 
 use super::victim::{COPY, Victim, contents_of, patch_superblock, superblock_field, trusting};
 use quipu::{Design, Store};
@@ -186,7 +186,7 @@ fn a_checkpoint_with_a_flipped_bit_is_passed_over() {
     }
 }
 
-/// What the superblock says of a checkpoint is protected by a check that anyone can compute.
+/// The superblock's words on a checkpoint are protected by a check that anyone can compute.
 #[test]
 fn a_superblock_that_names_anything_is_passed_over() {
     for (design, ground) in Ground::each(1000) {
@@ -244,7 +244,8 @@ fn a_later_version_is_passed_over() {
     }
 }
 
-/// The worst that someone can write who knows the secret: every check holds, and nothing else is as it should be.
+/// The worst that someone can write who knows the secret: every check holds, and nothing else is as it should
+/// be.
 #[test]
 fn a_forged_checkpoint_brings_no_panic() {
     for (design, ground) in Ground::each(400) {
@@ -283,7 +284,7 @@ fn a_forged_checkpoint_brings_no_panic() {
     }
 }
 
-/// With a checkpoint no record is proved at open. Whatever has become of them, there are no panics, a check finds it, and so
+/// With a checkpoint no record is proved at open. Damage to them causes no panics, a check finds it, and so
 /// does an open that was told to.
 #[test]
 fn damaged_records_bring_no_panic() {

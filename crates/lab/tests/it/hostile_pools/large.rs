@@ -1,4 +1,5 @@
-//! Large values: damage to their zones is found, forged heads lead nowhere, and lost pages take no other value with them.
+//! Large values: damage to their zones is found, forged heads lead nowhere, and lost pages take no other
+//! value with them.
 
 use super::victim::{Victim, contents_of, patch_superblock, trusting, without};
 use quipu::{Design, Error, ErrorKind, Options, Store};
@@ -152,8 +153,8 @@ fn two_heads_of_one_value_are_damage() {
     is_damage(&victim.refused(&bytes));
 }
 
-/// From a checkpoint a pool is opened without a look at its records: whatever the heads say then, nothing panics, and no
-/// zone is given back twice.
+/// From a checkpoint a pool is opened without a look at its records: whatever the heads say then, nothing
+/// panics, and no zone is given back twice.
 #[test]
 fn forged_heads_that_are_believed_do_no_harm() {
     let victim = victim(true);
@@ -226,7 +227,7 @@ fn a_lost_page_takes_only_its_own_value() {
         let mut store = victim.open(&bytes).unwrap();
         assert!(!store.recovery().lost.is_empty());
         let mut expected = without(&victim.contents, &hit);
-        // What stood under the key before may be there again.
+        // The old value of the key may be there again.
         for key in &hit {
             if let Some(older) = store.client().get(key).unwrap() {
                 assert!((0..60).any(|version| older == value_of(key, version, older.len())));

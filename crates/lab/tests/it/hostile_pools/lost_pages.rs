@@ -1,5 +1,5 @@
-//! The operating system crashed under a pool whose durability covers processes only: pages are missing, and what they
-//! held is reported as lost. What is left is right, and can be worked with.
+//! The operating system crashed under a pool whose durability covers processes only: pages are missing, and
+//! what they held is reported as lost. The rest is right, and can be worked with.
 
 use super::victim::{COPY, Victim, options, patch_superblock, without};
 use quipu::Store;
@@ -95,7 +95,8 @@ fn holes_in_an_open_segment_are_reported_and_what_follows_them_is_kept() {
     let lost = |record: &&Range<usize>| holes.iter().any(|hole| overlaps(hole, record));
     let gone: Vec<_> =
         open.records.iter().filter(lost).map(|record| victim.key_at(record).to_vec()).collect();
-    // Nothing proves that there was more behind the last record that is left, so only the hole between two is known.
+    // Nothing proves that there was more behind the last record that is left, so only the hole between two is
+    // known.
     reported(&store, &holes[0]);
     lives_on(&victim, store, without(&victim.contents, &gone));
 }
@@ -146,8 +147,8 @@ fn a_superblock_that_is_older_than_the_records_does_not_set_the_clock_back() {
     assert!(bytes.len() > 2 * COPY);
 }
 
-/// A gap too short for any record was not made by losing records, and nothing could cover it: damage, found before the
-/// first change.
+/// A gap too short for any record was not made by losing records, and nothing could cover it: damage, found
+/// before the first change.
 #[test]
 fn a_gap_that_no_record_fits_is_damage() {
     let victim = Victim::usual(false);
@@ -190,8 +191,8 @@ fn with_garbage() -> (Victim, usize) {
     (victim, table)
 }
 
-/// The zone of a cleaned segment was freed, and of header and zone table only the table was written back. The first open excuses that, and
-/// so leaves nothing to the next, which has no excuse.
+/// The zone of a cleaned segment was freed, and of header and zone table only the table was written back. The
+/// first open excuses that, and so leaves nothing to the next, which has no excuse.
 #[test]
 fn a_segment_that_the_table_takes_for_free_is_excused_once_and_for_all() {
     let (victim, table) = with_garbage();

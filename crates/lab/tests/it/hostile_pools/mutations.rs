@@ -1,5 +1,5 @@
-//! Random mutations of small pools: whatever happens to the bytes, opening neither panics nor hangs, and never shows a
-//! value that was not written.
+//! Random mutations of small pools: whatever happens to the bytes, opening neither panics nor hangs, and
+//! never shows a value that was not written.
 
 use super::script::Ground;
 use super::victim::{COPY, Victim, contents_of};
@@ -36,8 +36,8 @@ fn small(closed: bool) -> Victim {
     })
 }
 
-/// Changes a byte, a few, or a stretch, among superblocks, the zone table, the starts of segments, their records, and
-/// anywhere.
+/// Changes a byte, a few, or a stretch, among superblocks, the zone table, the starts of segments, their
+/// records, and anywhere.
 fn mutate(victim: &Victim, bytes: &mut [u8], random: &mut SmallRng) {
     let zones = victim.zones();
     let used: Vec<_> = victim.segments();

@@ -1,4 +1,5 @@
-//! Damage in one record that must not reach another: the length in a record's header decides where the next one begins.
+//! Damage in one record that must not reach another: the length in a record's header decides where the next
+//! one begins.
 
 use super::victim::{Victim, trusting};
 use quipu::internals::{Testing, Twin};
@@ -13,7 +14,8 @@ fn key(number: usize) -> Vec<u8> {
     format!("k{number:07}").into_bytes()
 }
 
-/// A pool of records of 128 bytes, closed with a checkpoint. Each length with one more bit leads to the beginning of a record.
+/// A pool of records of 128 bytes, closed with a checkpoint. Each length with one more bit leads to the
+/// beginning of a record.
 fn victim() -> Victim {
     Victim::new(1 << 20, 16 << 10, true, |store| {
         let mut client = store.client();
@@ -32,7 +34,8 @@ fn flipped(victim: &Victim, bit: usize) -> Vec<u8> {
     victim.damaged(|bytes| bytes[at + bit / 8] ^= 1 << (bit % 8))
 }
 
-/// Overwrites what stands around the two records, the damaged one included, so that their segment becomes the next to be cleaned.
+/// Overwrites what stands around the two records, the damaged one included, so that their segment becomes the
+/// next to be cleaned.
 fn overwrite_around(store: &Store) {
     let mut client = store.client();
     (0..128)
@@ -40,7 +43,7 @@ fn overwrite_around(store: &Store) {
         .for_each(|number| client.put(&key(number), b"new").unwrap());
 }
 
-/// What has become of the neighbour, and whether a check calls the pool sound, before compaction and after it.
+/// The neighbour's state, and whether a check calls the pool sound, before compaction and after it.
 fn outcome(victim: &Victim, bit: usize, options: &Options) -> (Option<Vec<u8>>, [bool; 2]) {
     let mut store = victim.open_with(&flipped(victim, bit), options).unwrap();
     assert!(store.recovery().from_checkpoint);
@@ -49,7 +52,7 @@ fn outcome(victim: &Victim, bit: usize, options: &Options) -> (Option<Vec<u8>>, 
     // It says that a segment is damaged, if it notices.
     let _ = store.compact();
     let mut client = store.client();
-    // Whatever became free is used again.
+    // Space that became free is used again.
     (0..4000).for_each(|number| client.put(&key(9000 + number % 100), &[7; 96]).unwrap());
     drop(client);
     let after = store.check(&|_, _| {}).unwrap().is_sound();
@@ -57,8 +60,8 @@ fn outcome(victim: &Victim, bit: usize, options: &Options) -> (Option<Vec<u8>>, 
     (found, [before, after])
 }
 
-/// A length that nothing had proved once told how much is dead: one flipped bit, and the next record was freed with its segment. The
-/// check called the pool sound.
+/// A length that nothing had proved once told how much is dead: one flipped bit, and the next record was
+/// freed with its segment. The check called the pool sound.
 #[test]
 fn a_damaged_length_of_a_superseded_record_takes_no_neighbour_along() {
     let victim = victim();
@@ -69,8 +72,8 @@ fn a_damaged_length_of_a_superseded_record_takes_no_neighbour_along() {
     }
 }
 
-/// The store that believes such a length loses the record. A check tells before, since the index names what is taken for dead, and after,
-/// since nothing proves itself where the index names it.
+/// The store that believes such a length loses the record. A check tells before, since the index names what
+/// is taken for dead, and after, since nothing proves itself where the index names it.
 #[test]
 fn a_store_that_believes_such_a_length_is_convicted() {
     let victim = victim();

@@ -1,8 +1,8 @@
 //! Scripts of changes to a pool, in bytes: a fuzzer writes them, a seed does, or whoever repeats a find.
 //!
-//! A change that breaks a check is refused by that check and shows nothing of what lies behind it. So a script can also
-//! make superblocks and records prove themselves again after it changed them: the worst that someone can do who may
-//! write the pool's file and knows its secret.
+//! A change that breaks a check is refused by that check and shows nothing of what lies behind it. So a
+//! script can also make superblocks and records prove themselves again after it changed them: the worst that
+//! someone can do who may write the pool's file and knows its secret.
 
 use super::victim::{COPY, Victim, contents_of, superblock_field};
 use quipu::Error;
@@ -177,14 +177,14 @@ impl Ground {
         Some(())
     }
 
-    /// Changes a copy of the pool by the script and opens it. A refused one was not changed any further; an accepted one
-    /// is read, checked, written and opened again. Tells whether it was accepted.
+    /// Changes a copy of the pool by the script and opens it. A refused one was not changed any further; an
+    /// accepted one is read, checked, written and opened again. Tells whether it was accepted.
     pub fn survive(&self, script: &[u8]) -> bool {
         let mut words = Words(script);
         let bytes = self.victim.damaged(|bytes| {
             for _ in 0..CHANGES {
                 if !words.0.is_empty() && self.change(&mut words, bytes).is_none() {
-                    // What does not fit the pool, which may be cut short, is left out.
+                    // Bytes that do not fit the pool, which may be cut short, are left out.
                     continue;
                 }
             }

@@ -103,7 +103,8 @@ fn a_commit_bit_that_is_lost_is_damage() {
     }
 }
 
-/// In a pool that was not closed nothing proves the zone table; so the headers of segments say the same in their own way.
+/// In a pool that was not closed nothing proves the zone table; so the headers of segments say the same in
+/// their own way.
 #[test]
 fn a_bit_of_the_zone_table_neither_loses_a_segment_nor_brings_one_back() {
     let victim = Victim::new(1 << 20, 16 << 10, false, |store| {
@@ -162,8 +163,8 @@ fn a_flipped_byte_of_the_extents_header_is_damage() {
     }
 }
 
-/// In an open segment a damaged record looks like one that the crashed run never finished. Those behind it count all the same: they were
-/// acknowledged, or they arrived under the same fence.
+/// In an open segment a damaged record looks like one that the crashed run never finished. Those behind it
+/// count all the same: they were acknowledged, or they arrived under the same fence.
 #[test]
 fn in_an_open_segment_damage_takes_one_record_and_is_told() {
     let victim = Victim::usual(false);
@@ -225,7 +226,7 @@ fn an_unclean_pool_is_refused_without_a_change() {
     let segments = victim.segments();
     let at = segments[0].records[5].start + 30;
     names(victim.refused(&flipped(&victim, at)), at, "records");
-    // What a crash leaves of the free list is set right only in a pool that is opened.
+    // The free list after a crash is repaired only in a pool that is opened.
     let (table, _) = victim.zones()[segments.len() + 2];
     let bytes = victim.damaged(|bytes| {
         bytes[at] ^= 0x10;
@@ -265,7 +266,8 @@ fn a_record_of_an_unknown_kind_needs_a_newer_version() {
     }
 }
 
-/// Found by the fuzzer: a superblock counted further than recovery let records be, and the next open refused what was written.
+/// Found by the fuzzer: a superblock counted further than recovery let records be, and the next open refused
+/// what was written.
 #[test]
 fn whatever_ceiling_is_accepted_is_counted_on_from() {
     for closed in [true, false] {
@@ -282,7 +284,8 @@ fn whatever_ceiling_is_accepted_is_counted_on_from() {
     }
 }
 
-/// Only someone with the pool's secret can write such a record; the clock must not count on from it all the same.
+/// Only someone with the pool's secret can write such a record; the clock must not count on from it all the
+/// same.
 #[test]
 fn a_record_with_a_number_that_no_run_draws_is_refused() {
     for closed in [true, false] {

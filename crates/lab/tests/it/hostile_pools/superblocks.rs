@@ -115,7 +115,8 @@ fn without_a_superblock_there_is_no_pool() {
 
 #[test]
 fn a_newest_copy_that_is_lost_does_not_set_the_clock_back() {
-    // Numbers are drawn from blocks; with small ones the older copy knows a ceiling far below the last number drawn.
+    // Numbers are drawn from blocks; with small ones the older copy knows a ceiling far below the last number
+    // drawn.
     let mut contents = quipu_lab::contract::Contents::new();
     for round in 0..2u8 {
         contents.insert(vec![round], vec![9]);

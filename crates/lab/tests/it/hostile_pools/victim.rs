@@ -22,7 +22,7 @@ pub struct Victim {
     path: PathBuf,
     /// The file as it was left.
     pub bytes: Vec<u8>,
-    /// What the pool holds.
+    /// The contents of the pool.
     pub contents: Contents,
     pub superblock: Superblock,
 }
@@ -39,7 +39,8 @@ pub struct Segment {
 }
 
 impl Victim {
-    /// A pool of `size` bytes with zones of `zone`, worked on by `work`, then closed, or dropped with its client.
+    /// A pool of `size` bytes with zones of `zone`, worked on by `work`, then closed, or dropped with its
+    /// client.
     pub fn new(size: u64, zone: u64, closed: bool, work: impl FnOnce(&Store) -> Contents) -> Victim {
         Victim::of(Design::QUIPU, size, zone, closed, work)
     }
@@ -247,7 +248,7 @@ pub fn patch_superblock(bytes: &mut [u8], copies: &[usize], name: &str, new: &[u
     }
 }
 
-/// What a store holds, by iteration.
+/// The contents of a store, by iteration.
 pub fn contents_of(store: &Store) -> Contents {
     store.client().pin().iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }

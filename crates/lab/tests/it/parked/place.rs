@@ -1,8 +1,9 @@
-//! A client whose write was published by somebody else, and whose place was used again for another write of the same key, which a
-//! third client parks. The first client's later write must not take that one for its own.
+//! A client whose write was published by somebody else, and whose place was used again for another write of
+//! the same key, which a third client parks. The first client's later write must not take that one for its
+//! own.
 //!
-//! It would publish it without what its own write needed: the segment of the record that an expiring write supersedes has to hold
-//! the tombstone that this one becomes. So the older record came back after a crash.
+//! It would publish it without what its own write needed: the segment of the record that an expiring write
+//! supersedes has to hold the tombstone that this one becomes. So the older record came back after a crash.
 
 use super::options;
 use quipu::internals::Twin;
@@ -38,7 +39,8 @@ impl Look {
         u64::from_le_bytes(self.at(offset, 8).try_into().unwrap())
     }
 
-    /// The records with a value of this number: all keys have eight bytes, and no value has a time of expiry before it.
+    /// The records with a value of this number: all keys have eight bytes, and no value has a time of expiry
+    /// before it.
     fn records_of(&self, number: u64) -> Vec<u64> {
         let (bytes, wanted) = (self.at(0, self.region.len()), value(number, 8));
         let words = bytes.chunks_exact(8).enumerate();
@@ -101,7 +103,8 @@ impl Trial {
         self.random.random_range(0..end)
     }
 
-    /// Writes until the next record will stand in `place`; each segment on the way gets a record of the key. The number of the last.
+    /// Writes until the next record will stand in `place`; each segment on the way gets a record of the key.
+    /// The number of the last.
     fn come_by(&mut self, client: &mut Client, place: u64) -> Option<u64> {
         let (taken, mut zone, mut last, mut number, mut at) = (self.look.zone(place), 0, None, 0, 0);
         for step in 0..40_000 {
@@ -123,7 +126,8 @@ impl Trial {
         None
     }
 
-    /// Writes, and so cleans, until the record with the value of this number has moved out of its segment. Where to.
+    /// Writes, and so cleans, until the record with the value of this number has moved out of its segment.
+    /// Where to.
     fn move_away(&mut self, client: &mut Client, number: u64) -> Option<u64> {
         let victim = self.look.zone(self.place(number)?);
         for step in 0..6000 {
@@ -185,7 +189,8 @@ impl Trial {
         self.look.region.simulator().unwrap().set_now(time + 1);
         assert_eq!(c.get(KEY).unwrap(), None, "it has expired");
         drop(a);
-        // All that is not in the segment of the copy is written again, until the record that has expired is gone.
+        // All that is not in the segment of the copy is written again, until the record that has expired is
+        // gone.
         let (home, mut gone_for, mut stay) = (self.look.zone(place), 0, Vec::new());
         for step in 0..60_000 {
             if step % 16 == 0 {

@@ -1,4 +1,4 @@
-//! What an act costs on the simulated medium of a store.
+//! The cost of an act on the simulated medium of a store.
 
 use quipu::Store;
 use quipu_medium::sim::Cost;

@@ -1,4 +1,4 @@
-//! What several tests have in common.
+//! The common parts of several tests.
 
 pub mod cost;
 pub mod misleading;

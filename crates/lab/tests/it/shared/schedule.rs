@@ -1,11 +1,13 @@
-//! A store on the simulator whose writers run in schedules of the simulator's scheduler, each told by its seed, and everything that
-//! they are told.
+//! A store on the simulator whose writers run in schedules of the simulator's scheduler, each told by its
+//! seed, and everything that they are told.
 //!
 //! `QUIPU_SCHEDULES` runs more than every change can afford, and `QUIPU_SCHEDULE` one alone.
 
 use quipu::internals::Testing;
 use quipu::{Design, Error, Options, Store};
-use quipu_lab::linear::{Action, BUDGET, Caller, Clock, History, Log, Operation, Timing, Verdict, check};
+use quipu_lab::linear::{
+    Action, BUDGET, Caller, Clock, History, Log, Operation, Subject, Timing, Verdict, check,
+};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, SimOptions, sched};
 use std::cell::RefCell;
@@ -49,7 +51,7 @@ impl<'o> Scheduled<'o> {
         let store = Store::create_on(region, options)?;
         let clock = Clock::default();
         let mut first = Log::new(&clock, Caller::Afterwards);
-        let mut client = store.client();
+        let mut client = Subject::new(store.client(), None, 0);
         for key in 0..keys {
             first.call(&mut client, key, Action::Put(key), &Timing::FREE)?;
         }
@@ -79,8 +81,8 @@ impl<'o> Scheduled<'o> {
         Ok(())
     }
 
-    /// Reads these keys, and again after a power failure that left nothing but what was durable, and after a compaction of that;
-    /// everything that anybody was told.
+    /// Reads these keys, and again after a power failure that left nothing but what was durable, and after a
+    /// compaction of that; everything that anybody was told.
     pub fn end(mut self, arena: &mut SimArena, keys: u64) -> Result<Vec<Operation>, Error> {
         let Scheduled { options, seed, store, clock, done } = &mut self;
         done.extend(read(store, clock, keys)?);
@@ -100,7 +102,7 @@ impl<'o> Scheduled<'o> {
 /// Reads these keys.
 fn read(store: &Store, clock: &Clock, keys: u64) -> Result<Vec<Operation>, Error> {
     let mut log = Log::new(clock, Caller::Afterwards);
-    let mut client = store.client();
+    let mut client = Subject::new(store.client(), None, 0);
     (0..keys).try_for_each(|key| log.call(&mut client, key, Action::Get, &Timing::FREE).map(drop))?;
     Ok(log.into_operations())
 }

@@ -1,7 +1,7 @@
 //! A safe skin around the C interface: one open database.
 //!
-//! `cmap` may be used by many threads at once. What went wrong is kept by the library for each thread, and is read
-//! here at once, on the thread that was told.
+//! `cmap` may be used by many threads at once. The library keeps the last error of each thread, and it is
+//! read here at once, on the thread that was told.
 
 use super::environment;
 use super::functions::{Db, DbConfig, Functions, NOT_FOUND, OK, load};
@@ -92,8 +92,8 @@ impl Database {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|e| Error::Refused(e.to_string()))?;
         let settings = Settings::new(functions, &path, bytes)?;
         let mut db = ptr::null_mut();
-        // SAFETY: the name ends with a zero byte, the settings are good and now the library's, and there is room
-        // for one handle.
+        // SAFETY: the name ends with a zero byte, the settings are good and now the library's, and there is
+        // room for one handle.
         let status = unsafe { (functions.open)(ENGINE.as_ptr(), settings.give_away(), &mut db) };
         check(functions, status)?;
         Ok(Database { functions, db })
@@ -111,8 +111,8 @@ impl Database {
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         out.clear();
         let sink = ptr::from_mut(out).cast::<c_void>();
-        // SAFETY: as in `put`; `copy` takes what it is given for the vector that it is, and nobody else uses that
-        // during the call.
+        // SAFETY: as in `put`; `copy` takes what it is given for the vector that it is, and nobody else uses
+        // that during the call.
         let status = unsafe { (self.functions.get)(self.db, key.as_ptr().cast(), key.len(), copy, sink) };
         found(self.functions, status)
     }
@@ -161,7 +161,7 @@ fn check(functions: &Functions, status: c_int) -> Result<(), Error> {
     if status == OK { Ok(()) } else { Err(refusal(functions)) }
 }
 
-/// What the library says of this thread's last failure.
+/// The library's text for this thread's last failure.
 fn refusal(functions: &Functions) -> Error {
     // SAFETY: a string that ends with a zero byte and is good until this thread's next call.
     let text = unsafe { CStr::from_ptr((functions.errormsg)()) };

@@ -1,8 +1,8 @@
 //! pmemkv as the runner sees it.
 
 use super::database::{Database, Error};
-use crate::engines::Setup;
-use quipu_lab::bench::{BenchError, Engine, EngineClient, OpenEngine};
+use crate::engines::{Handle, Setup};
+use quipu_lab::bench::EngineClient;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,64 +16,23 @@ const OVERHEAD: u64 = 256;
 /// Bytes of a pool beside its records: what libpmemobj keeps for itself, and the map's first buckets.
 const FIXED: u64 = 64 << 20;
 
-/// pmemkv with its settings.
-pub struct Pmemkv(Setup);
+/// pmemkv's handle of one thread.
+#[derive(Clone)]
+pub struct Pmemkv(Arc<Database>);
 
-impl Pmemkv {
-    /// pmemkv as `setup` says.
-    pub fn new(setup: Setup) -> Pmemkv {
-        Pmemkv(setup)
-    }
-}
-
-/// pmemkv at work.
-pub struct Opened {
-    database: Arc<Database>,
-    setup: Setup,
-}
-
-/// One thread's hands.
-pub struct Client(Arc<Database>);
-
-impl Engine for Pmemkv {
-    type Opened = Opened;
-
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn create(&self, _records: u64) -> Result<Opened, BenchError> {
-        let refused = BenchError::refused(self.name(), "create");
-        let bytes = FIXED + self.0.most_records * (self.0.record_bytes * ROOM + OVERHEAD);
-        let made =
-            |folder: &Path| Database::create(&folder.join("records.pmemkv"), bytes, &self.0).map_err(refused);
-        let database = self.0.place.make(made)?;
-        Ok(Opened { database: Arc::new(database), setup: self.0.clone() })
-    }
-
-    fn remove(&self) -> Result<(), BenchError> {
-        self.0.place.remove()
-    }
-}
-
-impl OpenEngine for Opened {
-    type Client = Client;
-
-    fn client(&self) -> Client {
-        Client(self.database.clone())
+impl Handle for Pmemkv {
+    fn create(folder: &Path, setup: &Setup) -> Result<Pmemkv, Error> {
+        let bytes = FIXED + setup.most_records * (setup.record_bytes * ROOM + OVERHEAD);
+        let database = Database::create(&folder.join("records.pmemkv"), bytes, setup)?;
+        Ok(Pmemkv(Arc::new(database)))
     }
 
     fn records(&self) -> Option<u64> {
-        self.database.count().ok()
-    }
-
-    /// The whole pool: how much of it is in use, pmemkv does not say.
-    fn pool_bytes(&self) -> u64 {
-        self.setup.place.bytes()
+        self.0.count().ok()
     }
 }
 
-impl EngineClient for Client {
+impl EngineClient for Pmemkv {
     type Error = Error;
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {

@@ -1,7 +1,7 @@
-//! What libpmem and libpmemobj are told in the environment.
+//! The environment of libpmem and libpmemobj.
 //!
-//! They offer no other way, and read it when they are loaded. A process that was begun without it cannot set it
-//! safely once other threads run, so it is begun again with it (`quipu-rivals` does that), or refused.
+//! They offer no other way, and read it when they are loaded. A process that was begun without it cannot set
+//! it safely once other threads run, so it is begun again with it (`quipu-rivals` does that), or refused.
 
 use crate::level::Level;
 use quipu_medium::MediumKind;
@@ -10,8 +10,8 @@ use std::env;
 /// Whether every file counts as persistent memory. Otherwise libpmem asks the file, and syncs what is none.
 const FORCE: (&str, &str) = ("PMEM_IS_PMEM_FORCE", "1");
 
-/// No flushes. On a file a crash of the process alone is survived, for which the page cache is enough: then ours
-/// flushes nothing either. On memory that stands in for persistent memory both flush.
+/// No flushes. On a file a crash of the process alone is survived, for which the page cache is enough: then
+/// ours flushes nothing either. On memory that stands in for persistent memory both flush.
 const NO_FLUSH: (&str, &str) = ("PMEM_NO_FLUSH", "1");
 
 /// The pool is touched when it is made, before the clock starts, as ours is.

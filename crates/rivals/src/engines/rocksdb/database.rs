@@ -1,7 +1,8 @@
 //! A safe skin around the C interface: one open database with the options it is used with.
 //!
-//! The database may be used by many threads at once (RocksDB promises that of it, and options are only read once
-//! it is open). Every error string and every value that the library hands out is freed here, on all paths.
+//! The database may be used by many threads at once (RocksDB promises that of it, and options are only read
+//! once it is open). Every error string and every value that the library hands out is freed here, on all
+//! paths.
 
 use super::functions::{
     ColumnFamily, Db, DbOptions, Functions, PinnableSlice, ReadOptions, WriteOptions, load,
@@ -44,8 +45,8 @@ pub struct Database {
     read: *mut ReadOptions,
 }
 
-// SAFETY: RocksDB's database and column family may be used and closed by any thread; the options belong to this
-// value and are not changed after `open`.
+// SAFETY: RocksDB's database and column family may be used and closed by any thread; the options belong to
+// this value and are not changed after `open`.
 unsafe impl Send for Database {}
 // SAFETY: as above: reads and writes may run at the same time on one database, and options are only read.
 unsafe impl Sync for Database {}
@@ -84,7 +85,8 @@ impl Database {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|e| Error::Refused(e.to_string()))?;
         let options = Options::new(functions, setup);
         let (mut family, mut error) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: one name, one set of options and room for one handle, as the count says; all outlive the call.
+        // SAFETY: one name, one set of options and room for one handle, as the count says; all outlive the
+        // call.
         let db = unsafe {
             (functions.open_column_families)(
                 options.1,

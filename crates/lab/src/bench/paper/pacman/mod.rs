@@ -1,9 +1,10 @@
-//! PACMAN's evaluation (Wang, Lu, Wang, Xie, Huang, Shu: "Pacman: An Efficient Compaction Approach for Log-Structured Key-Value Store on
-//! Persistent Memory", USENIX ATC 2022, section 4).
+//! PACMAN's evaluation (Wang, Lu, Wang, Xie, Huang, Shu: "Pacman: An Efficient Compaction Approach for
+//! Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022, section 4).
 //!
-//! Every figure is run with the techniques and without them, one pool after the other, so that what the machine does meanwhile
-//! happens to both: the ratio is what counts. The paper binds twelve service threads and four cleaners to one socket; here there is
-//! one cleaner, and so as few service threads as were asked for, but where threads are what is varied.
+//! Every figure is run with the techniques and without them, one pool after the other, so that what the
+//! machine does meanwhile happens to both: the ratio is what counts. The paper binds twelve service threads
+//! and four cleaners to one socket; here there is one cleaner, and so as few service threads as were asked
+//! for, except where threads are varied.
 
 mod production;
 mod sensitivity;
@@ -44,6 +45,13 @@ const RAW: &str = "raw";
 /// The switch of all techniques.
 const SWITCH: &str = "pacman";
 
+/// The names of designs in rows.
+const H: &str = "flatstore-h";
+const M: &str = "flatstore-m";
+const FF: &str = "flatstore-ff";
+const PH: &str = "flatstore-ph";
+const VIPER: &str = "viper-pacman";
+
 /// The skew of most figures.
 const SKEWED: Keys = Keys::Zipf(0.99);
 
@@ -55,7 +63,7 @@ fn designs() -> impl Iterator<Item = Design> {
     Design::ALL.iter().copied().filter(|design| Setting::of(*design).any(|setting| setting.name == SWITCH))
 }
 
-/// What most figures run of a design.
+/// The settings of most figures for a design.
 fn usual(scale: &Scale, design: Design) -> Config {
     let (records, operations) = (scale.records, scale.records);
     let config = scale.fewest_threads();
@@ -67,14 +75,19 @@ fn mixed() -> Overwrites {
     Overwrites { utilizations: vec![USUAL], keys: vec![SKEWED], put: 50, ..Overwrites::default() }
 }
 
-/// A load with the techniques and without, at one utilization after the other. `of` sets the rows apart from others of the figure.
+/// A load with the techniques and without, at one utilization after the other. `of` sets the rows apart from
+/// others of the figure.
 fn both(of: &str, config: &Config, overwrites: &Overwrites) -> Vec<Run> {
     let both = |(config, overwrites): (Config, Overwrites)| {
-        [(PACMAN, "on"), (RAW, "off")].map(|(kind, value)| Run {
-            setting: if of.is_empty() { kind.to_owned() } else { format!("{of}, {kind}") },
-            config: config.clone().with(SWITCH, value),
-            benchmark: Benchmark::Util(overwrites.clone()),
-        })
+        switched(of, config, || Benchmark::Util(overwrites.clone()))
     };
     overwrites.clone().apart(config).into_iter().flat_map(both).collect()
+}
+
+/// A benchmark with the techniques and without.
+fn switched(of: &str, config: Config, benchmark: impl Fn() -> Benchmark) -> [Run; 2] {
+    [(PACMAN, "on"), (RAW, "off")].map(|(kind, value)| {
+        let setting = if of.is_empty() { kind.to_owned() } else { format!("{of}, {kind}") };
+        Run::new(setting, config.clone().with(SWITCH, value), benchmark())
+    })
 }

@@ -1,8 +1,8 @@
 //! A load like those in production (figure 9), and what comes after a crash (section 4.5).
 
-use super::super::rows::Which;
-use super::super::{Benchmark, Preset, Run, Scale, Statement};
-use super::{PACMAN, RAW, SKEWED, USUAL, both, designs, mixed, usual};
+use super::super::statements::{best, says};
+use super::super::{Benchmark, Preset, Run, Scale};
+use super::{FF, H, PACMAN, PH, RAW, SKEWED, USUAL, both, designs, mixed, usual};
 use crate::bench::config::Config;
 use crate::bench::util::{Keys, Overwrites};
 
@@ -19,24 +19,9 @@ pub(super) const ETC: Preset = Preset {
         designs().flat_map(|design| both("", &usual(scale, design), &overwrites)).collect()
     },
     statements: &[
-        Statement {
-            what: "-H, PACMAN over raw",
-            paper: "(not run)",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", PACMAN, RAW, USUAL),
-        },
-        Statement {
-            what: "-PH, PACMAN over raw",
-            paper: "above 1",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-ph", PACMAN, RAW, USUAL),
-        },
-        Statement {
-            what: "-FF, PACMAN over raw",
-            paper: "above 1, more than -PH",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-ff", PACMAN, RAW, USUAL),
-        },
+        says("-H, PACMAN over raw", "(not run)").over(H, [PACMAN, RAW], USUAL),
+        says("-PH, PACMAN over raw", "above 1").over(PH, [PACMAN, RAW], USUAL),
+        says("-FF, PACMAN over raw", "above 1, more than -PH").over(FF, [PACMAN, RAW], USUAL),
     ],
     carries_over: "The order of systems, where it follows from what they do: allocation in place, merging levels, logs. Times of PM do not.",
 };
@@ -49,35 +34,23 @@ pub(super) const RECOVERY: Preset = Preset {
             every record is read. The paper overwrites 100 million of 200.",
     runs: recovery,
     statements: &[
-        Statement {
-            what: "-H, 200 million records with 8 threads: ours for as many, with the most threads",
-            paper: "14",
-            unit: "s",
-            ours: |rows| Some(200.0 / rows.value((H, "recovery"), Which::Most, |row| row.mops)?),
-        },
-        Statement {
-            what: "-FF, until it serves: ours as measured",
-            paper: "0.102",
-            unit: "s",
-            ours: |rows| rows.value(("flatstore-ff", "recovery"), Which::Most, |row| row.seconds),
-        },
+        says("-H, 200 million records with 8 threads: ours for as many, with the most threads", "14")
+            .value("s", best(H, "recovery").most().value(|row| Some(200.0 / row.mops?))),
+        says("-FF, until it serves: ours as measured", "0.102")
+            .value("s", best(FF, "recovery").most().value(|row| row.seconds)),
     ],
     carries_over: "That an index in DRAM is built by reading all records, and scales with threads; that one in PM is there at once. PM is \
                    read more slowly than DRAM, but in long runs.",
 };
-
-/// The name of a row of FlatStore-H: that of the design.
-const H: &str = "flatstore-h";
 
 fn recovery(scale: &Scale) -> Vec<Run> {
     let overwrites = Overwrites { utilizations: vec![USUAL], keys: vec![SKEWED], ..Overwrites::default() };
     let of = |design| {
         let (config, overwrites) =
             overwrites.clone().apart(&Config { value_size: 256, ..usual(scale, design) }).remove(0);
-        scale.threads.iter().map(move |threads| Run {
-            setting: design.to_string(),
-            config: Config { threads: *threads, ..config.clone() },
-            benchmark: Benchmark::Disorder(overwrites.clone()),
+        scale.threads.iter().map(move |threads| {
+            let config = Config { threads: *threads, ..config.clone() };
+            Run::new(design.to_string(), config, Benchmark::Disorder(overwrites.clone()))
         })
     };
     designs().flat_map(of).collect()

@@ -1,12 +1,11 @@
 //! How the load changes the gain: figure 7, all on FlatStore-H.
 
-use super::super::{Preset, Run, Statement};
-use super::{PACMAN, RAW, USUAL, both, mixed, usual};
+use super::super::statements::{over_ends, says};
+use super::super::{Preset, Run};
+use super::{H, PACMAN, RAW, USUAL, both, mixed, usual};
 use crate::bench::config::Config;
 use crate::bench::util::{Keys, Overwrites};
 use quipu::Design;
-
-const H: &str = "flatstore-h";
 
 pub(super) const UNIFORM: Preset = Preset {
     figure: "7a",
@@ -19,24 +18,9 @@ pub(super) const UNIFORM: Preset = Preset {
         both("", &usual(scale, Design::FLATSTORE_H), &overwrites)
     },
     statements: &[
-        Statement {
-            what: "raw, 80 % over 50 %",
-            paper: "below 0.5",
-            unit: "times",
-            ours: |rows| rows.kept(H, RAW, 80),
-        },
-        Statement {
-            what: "PACMAN, 80 % over 50 %",
-            paper: "above 0.85",
-            unit: "times",
-            ours: |rows| rows.kept(H, PACMAN, 80),
-        },
-        Statement {
-            what: "PACMAN, 90 % over 50 %",
-            paper: "above 0.5",
-            unit: "times",
-            ours: |rows| rows.kept(H, PACMAN, 90),
-        },
+        says("raw, 80 % over 50 %", "below 0.5").kept(H, RAW, 80),
+        says("PACMAN, 80 % over 50 %", "above 0.85").kept(H, PACMAN, 80),
+        says("PACMAN, 90 % over 50 %", "above 0.5").kept(H, PACMAN, 90),
     ],
     carries_over: "How many bytes have to be moved for each byte of the user's follows from the utilization alone when all keys are alike: \
                    that is the same on any medium. What moving them costs is not.",
@@ -55,18 +39,8 @@ pub(super) const THREADS: Preset = Preset {
         scale.threads.iter().flat_map(of).collect()
     },
     statements: &[
-        Statement {
-            what: "PACMAN, most threads over one",
-            paper: "linear up to 20",
-            unit: "times",
-            ours: |rows| rows.scaling(PACMAN, "util"),
-        },
-        Statement {
-            what: "raw, most threads over one",
-            paper: "(scales badly)",
-            unit: "times",
-            ours: |rows| rows.scaling(RAW, "util"),
-        },
+        says("PACMAN, most threads over one", "linear up to 20").scaling(PACMAN, "util"),
+        says("raw, most threads over one", "(scales badly)").scaling(RAW, "util"),
     ],
     carries_over: "Only where there are more processors than service threads and cleaner together.",
 };
@@ -84,18 +58,16 @@ pub(super) const SIZES: Preset = Preset {
         [32, 48, 64, 128, 256, 512].into_iter().flat_map(of).collect()
     },
     statements: &[
-        Statement {
-            what: "values of 32 bytes, PACMAN over raw",
-            paper: "1.5 to 1.7",
-            unit: "times",
-            ours: |rows| rows.over(H, "32 B, PACMAN", "32 B, raw", USUAL),
-        },
-        Statement {
-            what: "values of 512 bytes, PACMAN over raw",
-            paper: "1.5 to 1.7",
-            unit: "times",
-            ours: |rows| rows.over(H, "512 B, PACMAN", "512 B, raw", USUAL),
-        },
+        says("values of 32 bytes, PACMAN over raw", "1.5 to 1.7").over(
+            H,
+            ["32 B, PACMAN", "32 B, raw"],
+            USUAL,
+        ),
+        says("values of 512 bytes, PACMAN over raw", "1.5 to 1.7").over(
+            H,
+            ["512 B, PACMAN", "512 B, raw"],
+            USUAL,
+        ),
     ],
     carries_over: "That larger values cost more. In memory bandwidth is not what is short, so the share of the gain that is saved on \
                    looking up and repointing records gets smaller with larger ones.",
@@ -114,18 +86,12 @@ pub(super) const WRITES: Preset = Preset {
         [20, 40, 60, 80, 100].into_iter().flat_map(of).collect::<Vec<Run>>()
     },
     statements: &[
-        Statement {
-            what: "100 % puts, PACMAN over raw",
-            paper: "2.3",
-            unit: "times",
-            ours: |rows| rows.over(H, "100 % put, PACMAN", "100 % put, raw", USUAL),
-        },
-        Statement {
-            what: "PACMAN, 80 % puts over 60 %",
-            paper: "above 1",
-            unit: "times",
-            ours: |rows| rows.over(H, "80 % put, PACMAN", "60 % put, PACMAN", USUAL),
-        },
+        says("100 % puts, PACMAN over raw", "2.3").over(H, ["100 % put, PACMAN", "100 % put, raw"], USUAL),
+        says("PACMAN, 80 % puts over 60 %", "above 1").over(
+            H,
+            ["80 % put, PACMAN", "60 % put, PACMAN"],
+            USUAL,
+        ),
     ],
     carries_over: "That the gain grows with the share of puts. That 80 per cent are faster than 60 the paper calls strange, and explains by \
                    the ages of its cold segments.",
@@ -150,18 +116,10 @@ pub(super) const OBJECTS: Preset = Preset {
         [1, 2, 4, 8].into_iter().flat_map(of).collect()
     },
     statements: &[
-        Statement {
-            what: "fewest objects, PACMAN over raw",
-            paper: "1.35 to 1.6",
-            unit: "times",
-            ours: |rows| rows.over_first(PACMAN, RAW),
-        },
-        Statement {
-            what: "most objects, PACMAN over raw",
-            paper: "1.35 to 1.6",
-            unit: "times",
-            ours: |rows| rows.over_last(PACMAN, RAW),
-        },
+        says("fewest objects, PACMAN over raw", "1.35 to 1.6")
+            .other(|rows| over_ends(rows, [PACMAN, RAW], false)),
+        says("most objects, PACMAN over raw", "1.35 to 1.6")
+            .other(|rows| over_ends(rows, [PACMAN, RAW], true)),
     ],
     carries_over: "Both of the paper's reasons: more objects miss the caches more often, and more segments of one size gather more garbage \
                    before they are cleaned.",

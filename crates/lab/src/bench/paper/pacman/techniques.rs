@@ -1,7 +1,8 @@
-//! What each technique gives: figure 8.
+//! The gain of each technique: figure 8.
 
-use super::super::{Benchmark, Preset, Run, Scale, Statement};
-use super::{SWITCH, USUAL, designs, mixed, usual};
+use super::super::statements::{at, says};
+use super::super::{Benchmark, Preset, Run, Scale};
+use super::{FF, H, M, SWITCH, USUAL, VIPER, designs, mixed, usual};
 use crate::bench::report::Row;
 use crate::bench::util::Overwrites;
 use quipu::Setting;
@@ -23,101 +24,22 @@ pub(super) const TECHNIQUES: Preset = Preset {
             of it. The paper has two cleaners for twelve service threads, so that compaction is what limits all.",
     runs,
     statements: &[
-        Statement {
-            what: "-H, reducing",
-            paper: "about 1.5",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "+ reduce", "raw", USUAL),
-        },
-        Statement {
-            what: "-M, reducing",
-            paper: "about 1.8",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-m", "+ reduce", "raw", USUAL),
-        },
-        Statement {
-            what: "-FF, reducing",
-            paper: "about 1.8",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-ff", "+ reduce", "raw", USUAL),
-        },
-        Statement {
-            what: "Viper, reducing",
-            paper: "less than FlatStore",
-            unit: "times",
-            ours: |rows| rows.over("viper-pacman", "+ reduce", "raw", USUAL),
-        },
-        Statement {
-            what: "-H, separation",
-            paper: "about 1.3",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "+ separate", "+ reduce", USUAL),
-        },
-        Statement {
-            what: "-H, shortcuts",
-            paper: "not obvious",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "+ shortcut", "+ separate", USUAL),
-        },
-        Statement {
-            what: "-M, shortcuts",
-            paper: "about 1.45",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-m", "+ shortcut", "+ separate", USUAL),
-        },
-        Statement {
-            what: "-FF, shortcuts",
-            paper: "about 1.7",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-ff", "+ shortcut", "+ separate", USUAL),
-        },
-        Statement {
-            what: "-FF, records repointed by shortcut",
-            paper: "55",
-            unit: "%",
-            ours: |rows| Some(rows.at("flatstore-ff", "+ batch", USUAL, by_hint)? * 100.0),
-        },
-        Statement {
-            what: "-H, batching",
-            paper: "1.4",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "+ batch", "+ shortcut", USUAL),
-        },
-        Statement {
-            what: "-M, batching",
-            paper: "1.4",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-m", "+ batch", "+ shortcut", USUAL),
-        },
-        Statement {
-            what: "Viper, batching",
-            paper: "more than FlatStore",
-            unit: "times",
-            ours: |rows| rows.over("viper-pacman", "+ batch", "+ separate", USUAL),
-        },
-        Statement {
-            what: "-H, all over raw",
-            paper: "about 3",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "+ batch", "raw", USUAL),
-        },
-        Statement {
-            what: "-FF, all over raw",
-            paper: "4.6",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-ff", "+ batch", "raw", USUAL),
-        },
-        Statement {
-            what: "-H, bytes cleaned a second, all over raw",
-            paper: "up to 4 (any)",
-            unit: "times",
-            ours: |rows| {
-                Some(
-                    rows.at("flatstore-h", "+ batch", USUAL, cleaned)?
-                        / rows.at("flatstore-h", "raw", USUAL, cleaned)?,
-                )
-            },
-        },
+        says("-H, reducing", "about 1.5").over(H, ["+ reduce", "raw"], USUAL),
+        says("-M, reducing", "about 1.8").over(M, ["+ reduce", "raw"], USUAL),
+        says("-FF, reducing", "about 1.8").over(FF, ["+ reduce", "raw"], USUAL),
+        says("Viper, reducing", "less than FlatStore").over(VIPER, ["+ reduce", "raw"], USUAL),
+        says("-H, separation", "about 1.3").over(H, ["+ separate", "+ reduce"], USUAL),
+        says("-H, shortcuts", "not obvious").over(H, ["+ shortcut", "+ separate"], USUAL),
+        says("-M, shortcuts", "about 1.45").over(M, ["+ shortcut", "+ separate"], USUAL),
+        says("-FF, shortcuts", "about 1.7").over(FF, ["+ shortcut", "+ separate"], USUAL),
+        says("-FF, records repointed by shortcut", "55").value("%", at(FF, "+ batch", USUAL).value(by_hint)),
+        says("-H, batching", "1.4").over(H, ["+ batch", "+ shortcut"], USUAL),
+        says("-M, batching", "1.4").over(M, ["+ batch", "+ shortcut"], USUAL),
+        says("Viper, batching", "more than FlatStore").over(VIPER, ["+ batch", "+ separate"], USUAL),
+        says("-H, all over raw", "about 3").over(H, ["+ batch", "raw"], USUAL),
+        says("-FF, all over raw", "4.6").over(FF, ["+ batch", "raw"], USUAL),
+        says("-H, bytes cleaned a second, all over raw", "up to 4 (any)")
+            .times(at(H, "+ batch", USUAL).value(cleaned), at(H, "raw", USUAL).value(cleaned)),
     ],
     carries_over: "The order of what helps whom: asking the index about every record costs trees more than tables. Bytes cleaned a second \
                    are those that the load needs, so they show the compactor's own speed only where it is what everybody waits for. \
@@ -125,7 +47,7 @@ pub(super) const TECHNIQUES: Preset = Preset {
 };
 
 fn by_hint(row: &Row) -> Option<f64> {
-    row.utilized.as_ref()?.compaction?.moved_by_hint
+    Some(row.utilized.as_ref()?.compaction?.moved_by_hint? * 100.0)
 }
 
 fn cleaned(row: &Row) -> Option<f64> {
@@ -142,8 +64,7 @@ fn runs(scale: &Scale) -> Vec<Run> {
             if let Some(technique) = technique {
                 config = config.clone().with(technique, "on");
             }
-            let benchmark = Benchmark::Util(overwrites.clone());
-            Run { setting: setting.to_owned(), config: config.clone(), benchmark }
+            Run::new(setting, config.clone(), Benchmark::Util(overwrites.clone()))
         };
         steps.map(run_of).collect::<Vec<_>>()
     };

@@ -1,10 +1,13 @@
 //! How throughput falls as the pool fills up (figures 2 and 5), and YCSB in a full one (figure 6).
 
-use super::super::{Benchmark, Preset, Run, Scale, Statement};
-use super::{PACMAN, RAW, SWITCH, USUAL, both, designs, mixed, usual};
+use super::super::statements::{at, best, says};
+use super::super::{Benchmark, Preset, Run, Scale};
+use super::{FF, H, M, PACMAN, PH, RAW, USUAL, VIPER, both, designs, mixed, switched, usual};
+use crate::bench::Row;
 use crate::bench::config::Config;
 use crate::bench::util::Overwrites;
 use crate::workload::Workload;
+use quipu::Design;
 
 pub(super) const UTILIZATION: Preset = Preset {
     figure: "5",
@@ -17,47 +20,24 @@ pub(super) const UTILIZATION: Preset = Preset {
         designs().flat_map(|design| both("", &usual(scale, design), &overwrites)).collect()
     },
     statements: &[
-        Statement {
-            what: "raw, 80 % over 50 %, the worst of all",
-            paper: "0.25",
-            unit: "times",
-            ours: |rows| designs().filter_map(|design| rows.kept(design.name(), RAW, 80)).reduce(f64::min),
-        },
-        Statement {
-            what: "-M with PACMAN, 90 % over 50 %",
-            paper: "above 0.9",
-            unit: "times",
-            ours: |rows| rows.kept("flatstore-m", PACMAN, 90),
-        },
-        Statement {
-            what: "-PH with PACMAN, 80 % over 50 %",
-            paper: "below 0.8",
-            unit: "times",
-            ours: |rows| rows.kept("flatstore-ph", PACMAN, 80),
-        },
-        Statement {
-            what: "-FF with PACMAN, 80 % over 50 %",
-            paper: "below 0.8",
-            unit: "times",
-            ours: |rows| rows.kept("flatstore-ff", PACMAN, 80),
-        },
-        Statement {
-            what: "-H, PACMAN over raw at 50 %",
-            paper: "above 1",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", PACMAN, RAW, 50),
-        },
-        Statement {
-            what: "Viper, PACMAN over raw at 50 %",
-            paper: "above 1, more than FlatStore",
-            unit: "times",
-            ours: |rows| rows.over("viper-pacman", PACMAN, RAW, 50),
-        },
+        says("raw, 80 % over 50 %, the worst of all", "0.25").other(worst_kept),
+        says("-M with PACMAN, 90 % over 50 %", "above 0.9").kept(M, PACMAN, 90),
+        says("-PH with PACMAN, 80 % over 50 %", "below 0.8").kept(PH, PACMAN, 80),
+        says("-FF with PACMAN, 80 % over 50 %", "below 0.8").kept(FF, PACMAN, 80),
+        says("-H, PACMAN over raw at 50 %", "above 1").over(H, [PACMAN, RAW], 50),
+        says("Viper, PACMAN over raw at 50 %", "above 1, more than FlatStore").over(VIPER, [PACMAN, RAW], 50),
     ],
     carries_over: "That the raw stores fall, and that moving fewer records for each byte cleaned helps on any medium. How steeply does \
                    not: the paper's four cleaners share the write bandwidth of three DIMMs with twelve service threads, and each \
                    index access in PM waits for its latency; in memory, one cleaner keeps up with one thread for longer.",
 };
+
+/// The share of its throughput at 50 % that the worst of the raw stores keeps at 80 %.
+fn worst_kept(rows: &[Row]) -> Option<f64> {
+    let mops = |design: Design, percent| at(design.name(), RAW, percent).find(rows);
+    let kept = |design| Some(mops(design, 80)? / mops(design, 50)?);
+    designs().filter_map(kept).reduce(f64::min)
+}
 
 pub(super) const YCSB: Preset = Preset {
     figure: "6",
@@ -69,48 +49,19 @@ pub(super) const YCSB: Preset = Preset {
             for every 20 records; the two tables print why they have nothing.",
     runs: ycsb,
     statements: &[
-        Statement {
-            what: "A on -H, PACMAN over raw",
-            paper: "1.5 to 1.8",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "A, PACMAN", "A, raw", USUAL),
-        },
-        Statement {
-            what: "A on -M, PACMAN over raw",
-            paper: "1.5 to 1.8",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-m", "A, PACMAN", "A, raw", USUAL),
-        },
-        Statement {
-            what: "A on Viper, PACMAN over raw",
-            paper: "1.5 to 1.8, the most",
-            unit: "times",
-            ours: |rows| rows.over("viper-pacman", "A, PACMAN", "A, raw", USUAL),
-        },
-        Statement {
-            what: "B on -H, PACMAN over raw",
-            paper: "similar",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "B, PACMAN", "B, raw", USUAL),
-        },
-        Statement {
-            what: "C on -H, PACMAN over raw",
-            paper: "similar",
-            unit: "times",
-            ours: |rows| rows.over("flatstore-h", "C, PACMAN", "C, raw", USUAL),
-        },
-        Statement {
-            what: "E on -M, PACMAN over raw",
-            paper: "similar",
-            unit: "times",
-            ours: |rows| rows.over_in("run_e", "flatstore-m", "E, PACMAN", "E, raw"),
-        },
-        Statement {
-            what: "E on -FF, PACMAN over raw",
-            paper: "similar",
-            unit: "times",
-            ours: |rows| rows.over_in("run_e", "flatstore-ff", "E, PACMAN", "E, raw"),
-        },
+        says("A on -H, PACMAN over raw", "1.5 to 1.8").over(H, ["A, PACMAN", "A, raw"], USUAL),
+        says("A on -M, PACMAN over raw", "1.5 to 1.8").over(M, ["A, PACMAN", "A, raw"], USUAL),
+        says("A on Viper, PACMAN over raw", "1.5 to 1.8, the most").over(
+            VIPER,
+            ["A, PACMAN", "A, raw"],
+            USUAL,
+        ),
+        says("B on -H, PACMAN over raw", "similar").over(H, ["B, PACMAN", "B, raw"], USUAL),
+        says("C on -H, PACMAN over raw", "similar").over(H, ["C, PACMAN", "C, raw"], USUAL),
+        says("E on -M, PACMAN over raw", "similar")
+            .times(best("E, PACMAN", "run_e").of(M), best("E, raw", "run_e").of(M)),
+        says("E on -FF, PACMAN over raw", "similar")
+            .times(best("E, PACMAN", "run_e").of(FF), best("E, raw", "run_e").of(FF)),
     ],
     carries_over: "That nothing changes where there is little to compact. The gain of A depends on whether the cleaners are the \
                    bottleneck, as the paper's raw ones are (above 95 % busy).",
@@ -135,14 +86,11 @@ fn ycsb(scale: &Scale) -> Vec<Run> {
             .flat_map(|(name, put)| both(name, &config, &Overwrites { put: *put, ..mixed() }))
             .collect();
         if !design.can().ordered {
-            runs.push(Run { setting: "E".to_owned(), config, benchmark: Benchmark::NoScans });
+            runs.push(Run::new("E", config, Benchmark::NoScans));
             return runs;
         }
-        runs.extend([(PACMAN, "on"), (RAW, "off")].map(|(kind, value)| Run {
-            setting: format!("E, {kind}"),
-            config: config.clone().with(SWITCH, value),
-            benchmark: Benchmark::Ycsb(Box::new(scans(&config))),
-        }));
+        let scans = Box::new(scans(&config));
+        runs.extend(switched("E", config, || Benchmark::Ycsb(scans.clone())));
         runs
     };
     designs().flat_map(of).collect()

@@ -1,7 +1,7 @@
 //! Why it is built as it is: the medium (figure 1), updates, placement and steps (figures 10 to 12).
 
-use super::super::rows::Which;
-use super::super::{Benchmark, Preset, Run, Scale, Statement};
+use super::super::statements::{best, mean_us, says};
+use super::super::{Benchmark, Preset, Run, Scale};
 use super::{MODELLED, MODELLED_LATE, TIMED, TIMED_LATE, ops, usual};
 use crate::bench::config::Config;
 use crate::bench::ops::OpsPhase;
@@ -17,39 +17,19 @@ pub(super) const PATTERNS: Preset = Preset {
             modelled DIMMs, one write of each at a time.",
     runs: patterns,
     statements: &[
-        Statement {
-            what: "mean time of a random write over a sequential one, 32 threads (table 1)",
-            paper: "3.9 (PM), 1.5 (DRAM)",
-            unit: "times",
-            ours: |rows| rows.times((TIMED, "64 B in a log each"), (TIMED, "64 B at random")),
-        },
-        Statement {
-            what: "bytes that the media write for 64 bytes at random (2.1)",
-            paper: "256",
-            unit: "bytes",
-            ours: |rows| {
-                let at = (MODELLED, "64 B at random");
-                rows.value(at, Which::One, |row| row.media_write_bytes_per_op)
-            },
-        },
-        Statement {
-            what: "of 32 writers to one log, those at one DIMM (3.1)",
-            paper: "32",
-            unit: "writers",
-            ours: |rows| rows.value((MODELLED, "64 B in one log"), Which::One, |row| row.writers_at_one_dimm),
-        },
-        Statement {
-            what: "mean time of 4 KiB, 2 KiB off, over aligned (3.1)",
-            paper: "1.18",
-            unit: "times",
-            ours: |rows| rows.times((TIMED, "4 KiB, aligned"), (TIMED, "4 KiB, 2048 B off")),
-        },
-        Statement {
-            what: "DIMMs that 4 KiB, 2 KiB off, are written to (3.1)",
-            paper: "2",
-            unit: "DIMMs",
-            ours: |rows| rows.value((MODELLED, "4 KiB, 2048 B off"), Which::One, |row| row.dimms_per_op),
-        },
+        says(
+            "mean time of a random write over a sequential one, 32 threads (table 1)",
+            "3.9 (PM), 1.5 (DRAM)",
+        )
+        .times(best(TIMED, "64 B in a log each"), best(TIMED, "64 B at random")),
+        says("bytes that the media write for 64 bytes at random (2.1)", "256")
+            .value("bytes", best(MODELLED, "64 B at random").one().value(|row| row.media_write_bytes_per_op)),
+        says("of 32 writers to one log, those at one DIMM (3.1)", "32")
+            .value("writers", best(MODELLED, "64 B in one log").one().value(|row| row.writers_at_one_dimm)),
+        says("mean time of 4 KiB, 2 KiB off, over aligned (3.1)", "1.18")
+            .times(best(TIMED, "4 KiB, aligned"), best(TIMED, "4 KiB, 2048 B off")),
+        says("DIMMs that 4 KiB, 2 KiB off, are written to (3.1)", "2")
+            .value("DIMMs", best(MODELLED, "4 KiB, 2048 B off").one().value(|row| row.dimms_per_op)),
     ],
     carries_over: "DRAM has neither a write-combining buffer of 256-byte blocks nor DIMMs that a page is bound to, so the \
                    order of writes and their alignment should hardly show in its times. What the model counts are the \
@@ -67,10 +47,9 @@ fn patterns(scale: &Scale) -> Vec<Run> {
         Pattern::Pages(1024),
         Pattern::Pages(2048),
     ];
-    let run = |setting: &str, config: Config, records: u64| Run {
-        setting: setting.to_owned(),
-        config: Config { records, operations: records, ..config },
-        benchmark: Benchmark::Patterns(shapes.to_vec()),
+    let run = |setting: &str, config: Config, records: u64| {
+        let config = Config { records, operations: records, ..config };
+        Run::new(setting, config, Benchmark::Patterns(shapes.to_vec()))
     };
     let sim = scale.on_sim();
     let timed = scale.over_threads().filter(|_| !scale.is_simulated());
@@ -106,36 +85,16 @@ pub(super) const UPDATES: Preset = Preset {
             .collect()
     },
     statements: &[
-        Statement {
-            what: "in place over copy on write",
-            paper: "more than 2",
-            unit: "times",
-            ours: |rows| rows.times((TIMED, "update_in_place"), (TIMED, "read_modify_write")),
-        },
-        Statement {
-            what: "persists of an update in place (4.4)",
-            paper: "1",
-            unit: "fences",
-            ours: |rows| rows.value((MODELLED, "update_in_place"), Which::One, |row| row.fences_per_op),
-        },
-        Statement {
-            what: "persists of a copy on write (listing 1: record, bit, the old one's bit)",
-            paper: "3",
-            unit: "fences",
-            ours: |rows| rows.value((MODELLED, "read_modify_write"), Which::One, |row| row.fences_per_op),
-        },
-        Statement {
-            what: "persists of a put that is published late",
-            paper: "(not built)",
-            unit: "fences",
-            ours: |rows| rows.value((MODELLED_LATE, "update"), Which::One, |row| row.fences_per_op),
-        },
-        Statement {
-            what: "update, published late over before it returns",
-            paper: "(not built)",
-            unit: "times",
-            ours: |rows| rows.times((TIMED_LATE, "update"), (TIMED, "update")),
-        },
+        says("in place over copy on write", "more than 2")
+            .times(best(TIMED, "update_in_place"), best(TIMED, "read_modify_write")),
+        says("persists of an update in place (4.4)", "1")
+            .value("fences", best(MODELLED, "update_in_place").one().value(|row| row.fences_per_op)),
+        says("persists of a copy on write (listing 1: record, bit, the old one's bit)", "3")
+            .value("fences", best(MODELLED, "read_modify_write").one().value(|row| row.fences_per_op)),
+        says("persists of a put that is published late", "(not built)")
+            .value("fences", best(MODELLED_LATE, "update").one().value(|row| row.fences_per_op)),
+        says("update, published late over before it returns", "(not built)")
+            .times(best(TIMED_LATE, "update"), best(TIMED, "update")),
     ],
     carries_over: "The fences and lines saved, exactly; the ratio of times in kind. On PM a copy costs more than here, since \
                    its record takes bandwidth of the DIMMs.",
@@ -149,70 +108,28 @@ pub(super) const VERSIONS: Preset = Preset {
             PM (all in PM); Viper without flushes and fences (all in DRAM). Rows of medium sim count what six modelled DIMMs see.",
     runs: versions,
     statements: &[
-        Statement {
-            what: "insert, unaligned over hybrid",
-            paper: "0.89",
-            unit: "times",
-            ours: |rows| rows.times(("unaligned", "insert"), ("hybrid", "insert")),
-        },
-        Statement {
-            what: "get, unaligned over hybrid",
-            paper: "above 0.99",
-            unit: "times",
-            ours: |rows| rows.times(("unaligned", "get"), ("hybrid", "get")),
-        },
-        Statement {
-            what: "insert, all in PM over hybrid",
-            paper: "about 0.33",
-            unit: "times",
-            ours: |rows| rows.times(("all in PM", "insert"), ("hybrid", "insert")),
-        },
-        Statement {
-            what: "get, all in PM over hybrid",
-            paper: "about 0.33",
-            unit: "times",
-            ours: |rows| rows.times(("all in PM", "get"), ("hybrid", "get")),
-        },
-        Statement {
-            what: "insert, hybrid over all in DRAM",
-            paper: "about 0.67",
-            unit: "times",
-            ours: |rows| rows.times(("hybrid", "insert"), ("all in DRAM", "insert")),
-        },
-        Statement {
-            what: "get, hybrid over all in DRAM",
-            paper: "about 0.67",
-            unit: "times",
-            ours: |rows| rows.times(("hybrid", "get"), ("all in DRAM", "get")),
-        },
-        Statement {
-            what: "mean time of an insert, all in DRAM",
-            paper: "1.6",
-            unit: "µs",
-            ours: |rows| rows.mean_us("all in DRAM", "insert", Which::Most),
-        },
-        Statement {
-            what: "bytes that the media write for an insert, all in PM over hybrid",
-            paper: "more",
-            unit: "times",
-            ours: |rows| {
-                let bytes =
-                    |setting| rows.value((setting, "insert"), Which::One, |row| row.media_write_bytes_per_op);
-                Some(bytes("all in PM, modelled")? / bytes("hybrid, modelled")?)
-            },
-        },
-        Statement {
-            what: "DIMMs that an aligned insert is written to (3.1)",
-            paper: "1",
-            unit: "DIMMs",
-            ours: |rows| rows.value(("hybrid, modelled", "insert"), Which::One, |row| row.dimms_per_op),
-        },
-        Statement {
-            what: "DIMMs that an unaligned insert is written to",
-            paper: "up to 2",
-            unit: "DIMMs",
-            ours: |rows| rows.value(("unaligned, modelled", "insert"), Which::One, |row| row.dimms_per_op),
-        },
+        says("insert, unaligned over hybrid", "0.89")
+            .times(best("unaligned", "insert"), best("hybrid", "insert")),
+        says("get, unaligned over hybrid", "above 0.99")
+            .times(best("unaligned", "get"), best("hybrid", "get")),
+        says("insert, all in PM over hybrid", "about 0.33")
+            .times(best("all in PM", "insert"), best("hybrid", "insert")),
+        says("get, all in PM over hybrid", "about 0.33")
+            .times(best("all in PM", "get"), best("hybrid", "get")),
+        says("insert, hybrid over all in DRAM", "about 0.67")
+            .times(best("hybrid", "insert"), best("all in DRAM", "insert")),
+        says("get, hybrid over all in DRAM", "about 0.67")
+            .times(best("hybrid", "get"), best("all in DRAM", "get")),
+        says("mean time of an insert, all in DRAM", "1.6")
+            .value("µs", best("all in DRAM", "insert").most().value(mean_us)),
+        says("bytes that the media write for an insert, all in PM over hybrid", "more").times(
+            best("all in PM, modelled", "insert").value(|row| row.media_write_bytes_per_op),
+            best("hybrid, modelled", "insert").value(|row| row.media_write_bytes_per_op),
+        ),
+        says("DIMMs that an aligned insert is written to (3.1)", "1")
+            .value("DIMMs", best("hybrid, modelled", "insert").one().value(|row| row.dimms_per_op)),
+        says("DIMMs that an unaligned insert is written to", "up to 2")
+            .value("DIMMs", best("unaligned, modelled", "insert").one().value(|row| row.dimms_per_op)),
     ],
     carries_over: "On memory that stands in for PM, hybrid and all in DRAM differ by the persistence instructions alone, not by \
                    the slower medium: gets should be alike, and inserts closer than the paper's. Alignment can only show in \
@@ -249,10 +166,9 @@ pub(super) const BREAKDOWN: Preset = Preset {
             the look at the key in PM). The paper takes times within a mix of all operations; steps alone overlap with \
             their like, so here they are no parts of a sum.",
     runs: |scale| {
-        let run = |setting: &str, config: Config, records: u64| Run {
-            setting: setting.to_owned(),
-            config: Config { records, prefilled: 0, ..usual(config, records) },
-            benchmark: Benchmark::Steps,
+        let run = |setting: &str, config: Config, records: u64| {
+            let config = Config { records, prefilled: 0, ..usual(config, records) };
+            Run::new(setting, config, Benchmark::Steps)
         };
         let sim = scale.on_sim();
         let counted = Config { counts_dimms: false, ..sim.base.clone() };
@@ -260,36 +176,16 @@ pub(super) const BREAKDOWN: Preset = Preset {
         timed.into_iter().chain([run(MODELLED, counted, sim.records)]).collect()
     },
     statements: &[
-        Statement {
-            what: "put: share of the record (PM)",
-            paper: "about 60",
-            unit: "%",
-            ours: |rows| rows.share(TIMED, "insert: record", "insert"),
-        },
-        Statement {
-            what: "get: share of the map and the look at the key",
-            paper: "more than 50",
-            unit: "%",
-            ours: |rows| rows.share(TIMED, "get: map", "get"),
-        },
-        Statement {
-            what: "get: share of the page and of copying the record",
-            paper: "about 40 (20 + 20)",
-            unit: "%",
-            ours: |rows| rows.share(TIMED, "get: record", "get"),
-        },
-        Statement {
-            what: "update in place: share of the page, its lock and the word",
-            paper: "more than 30",
-            unit: "%",
-            ours: |rows| rows.share(TIMED, "update_in_place: record", "update_in_place"),
-        },
-        Statement {
-            what: "delete: share of the page, its lock and the bit",
-            paper: "more than 30",
-            unit: "%",
-            ours: |rows| rows.share(TIMED, "remove: record", "remove"),
-        },
+        says("put: share of the record (PM)", "about 60")
+            .share(best(TIMED, "insert: record"), best(TIMED, "insert")),
+        says("get: share of the map and the look at the key", "more than 50")
+            .share(best(TIMED, "get: map"), best(TIMED, "get")),
+        says("get: share of the page and of copying the record", "about 40 (20 + 20)")
+            .share(best(TIMED, "get: record"), best(TIMED, "get")),
+        says("update in place: share of the page, its lock and the word", "more than 30")
+            .share(best(TIMED, "update_in_place: record"), best(TIMED, "update_in_place")),
+        says("delete: share of the page, its lock and the bit", "more than 30")
+            .share(best(TIMED, "remove: record"), best(TIMED, "remove")),
     ],
     carries_over: "That a put is mostly its record, and that a get pays for its map as much as for its record. The shares do not: \
                    they depend on how much slower the medium is than DRAM, and on the index.",

@@ -1,8 +1,8 @@
-//! The evaluation of Viper (Benson, Makait and Rabl, "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9),
-//! 2021): figure 1 and section 5.
+//! The evaluation of Viper (Benson, Makait and Rabl, "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store",
+//! PVLDB 14(9), 2021): figure 1 and section 5.
 //!
-//! The paper prefills 100 million records of 16 + 200 bytes and does 50 million operations; here `--records` stands for the
-//! 100 million, and the other numbers follow in proportion. Its rivals are not run.
+//! The paper prefills 100 million records of 16 + 200 bytes and does 50 million operations; here `--records`
+//! stands for the 100 million, and the other numbers follow in proportion. Its rivals are not run.
 
 mod design;
 mod operations;
@@ -48,7 +48,7 @@ fn as_in_paper(config: Config) -> Config {
     Config { settings, ..config }
 }
 
-/// What most figures run: records prefilled, half as many inserted, and as many operations.
+/// The settings of most figures: records prefilled, half as many inserted, and as many operations.
 fn usual(config: Config, records: u64) -> Config {
     let operations = (records / 2).max(1);
     Config {
@@ -64,9 +64,5 @@ fn usual(config: Config, records: u64) -> Config {
 }
 
 fn ops(setting: impl Into<String>, config: Config, phases: &[OpsPhase]) -> Run {
-    Run {
-        setting: setting.into(),
-        config: Config { phases: phases.to_vec(), ..config },
-        benchmark: Benchmark::Ops,
-    }
+    Run::new(setting, Config { phases: phases.to_vec(), ..config }, Benchmark::Ops)
 }

@@ -1,6 +1,7 @@
-//! What the store does, and how that depends on its records: figures 6 to 9.
+//! The store's operations over threads and records: figures 6 to 9.
 
-use super::super::{Preset, Statement};
+use super::super::Preset;
+use super::super::statements::{best, says, worst};
 use super::{ops, usual};
 use crate::bench::config::Config;
 use crate::bench::ops::OpsPhase;
@@ -16,30 +17,10 @@ pub(super) const OPERATIONS: Preset = Preset {
         scale.over_threads().map(|config| ops("fixed", usual(config, scale.records), &phases)).collect()
     },
     statements: &[
-        Statement {
-            what: "insert, 36 threads",
-            paper: "15",
-            unit: "Mops/s",
-            ours: |rows| rows.mops("fixed", "insert"),
-        },
-        Statement {
-            what: "get, 36 threads",
-            paper: "25 to 35",
-            unit: "Mops/s",
-            ours: |rows| rows.mops("fixed", "get"),
-        },
-        Statement {
-            what: "insert, most threads over one",
-            paper: "(scales well)",
-            unit: "times",
-            ours: |rows| rows.scaling("fixed", "insert"),
-        },
-        Statement {
-            what: "get, most threads over one",
-            paper: "(scales well)",
-            unit: "times",
-            ours: |rows| rows.scaling("fixed", "get"),
-        },
+        says("insert, 36 threads", "15").value("Mops/s", best("fixed", "insert")),
+        says("get, 36 threads", "25 to 35").value("Mops/s", best("fixed", "get")),
+        says("insert, most threads over one", "(scales well)").scaling("fixed", "insert"),
+        says("get, most threads over one", "(scales well)").scaling("fixed", "get"),
     ],
     carries_over: "Scaling, and the order of the operations. Throughput does not: the paper's inserts are bound by the write \
                    bandwidth of six DIMMs, ours by flushes and fences to DRAM; compare shares of a roofline (bench ops \
@@ -65,24 +46,11 @@ pub(super) const SIZES: Preset = Preset {
         [(8, 8), (16, 200), (32, 500), (100, 900)].map(run).into()
     },
     statements: &[
-        Statement {
-            what: "insert of 8 + 8 bytes, 36 threads",
-            paper: "about 20",
-            unit: "Mops/s",
-            ours: |rows| rows.mops("8 + 8 B", "insert"),
-        },
-        Statement {
-            what: "insert of 8 + 8 bytes over 16 + 200",
-            paper: "about 1.3 (20 and 15)",
-            unit: "times",
-            ours: |rows| rows.times(("8 + 8 B", "insert"), ("16 + 200 B", "insert")),
-        },
-        Statement {
-            what: "get of 8 + 8 bytes over 16 + 200",
-            paper: "below 1",
-            unit: "times",
-            ours: |rows| rows.times(("8 + 8 B", "get"), ("16 + 200 B", "get")),
-        },
+        says("insert of 8 + 8 bytes, 36 threads", "about 20").value("Mops/s", best("8 + 8 B", "insert")),
+        says("insert of 8 + 8 bytes over 16 + 200", "about 1.3 (20 and 15)")
+            .times(best("8 + 8 B", "insert"), best("16 + 200 B", "insert")),
+        says("get of 8 + 8 bytes over 16 + 200", "below 1")
+            .times(best("8 + 8 B", "get"), best("16 + 200 B", "get")),
     ],
     carries_over: "That larger records cost more, and that small ones make a larger index, whose misses get pays. That inserts \
                    fall in proportion to the size is the paper's PM bandwidth; DRAM has more of it.",
@@ -103,18 +71,9 @@ pub(super) const VARIABLE: Preset = Preset {
         scale.over_threads().flat_map(both).collect()
     },
     statements: &[
-        Statement {
-            what: "insert, variable over fixed",
-            paper: "below 1",
-            unit: "times",
-            ours: |rows| rows.times(("variable", "insert"), ("fixed", "insert")),
-        },
-        Statement {
-            what: "get, variable over fixed",
-            paper: "below 1",
-            unit: "times",
-            ours: |rows| rows.times(("variable", "get"), ("fixed", "get")),
-        },
+        says("insert, variable over fixed", "below 1")
+            .times(best("variable", "insert"), best("fixed", "insert")),
+        says("get, variable over fixed", "below 1").times(best("variable", "get"), best("fixed", "get")),
     ],
     carries_over: "Both: lengths have to be read before the record on any medium, and sizes known at compile time are the \
                    paper's, not ours (here they are settings of the pool).",
@@ -136,18 +95,10 @@ pub(super) const MEMORY: Preset = Preset {
         [records, records * 3 / 2, records * 2].map(run).into()
     },
     statements: &[
-        Statement {
-            what: "PM for a record of 216 bytes (21.2 GiB for 100 million), worst",
-            paper: "227.6",
-            unit: "bytes",
-            ours: |rows| rows.worst("insert", |row| row.pm_bytes_per_record),
-        },
-        Statement {
-            what: "DRAM for a record (2.3 GiB for 100 million), worst",
-            paper: "24.7",
-            unit: "bytes",
-            ours: |rows| rows.worst("insert", |row| row.dram_bytes_per_record),
-        },
+        says("PM for a record of 216 bytes (21.2 GiB for 100 million), worst", "227.6")
+            .value("bytes", worst("insert", |row| row.pm_bytes_per_record)),
+        says("DRAM for a record (2.3 GiB for 100 million), worst", "24.7")
+            .value("bytes", worst("insert", |row| row.dram_bytes_per_record)),
     ],
     carries_over: "All of it; memory does not depend on the medium. Ours has 8 bytes more in a record, its sequence number, \
                    without which a crash can bring back an older value, and whole zones count. The paper's 24.7 bytes for \

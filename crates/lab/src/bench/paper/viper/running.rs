@@ -1,7 +1,7 @@
 //! A store that runs and is restarted: YCSB (figure 13), reclamation and recovery (sections 5.3.8 and 5.3.9).
 
-use super::super::rows::Which;
-use super::super::{Benchmark, Preset, Run, Scale, Statement};
+use super::super::statements::{best, mean_us, says};
+use super::super::{Benchmark, Preset, Run, Scale};
 use super::{as_in_paper, usual};
 use crate::bench::config::Config;
 use crate::bench::report::Row;
@@ -16,52 +16,25 @@ pub(super) const YCSB: Preset = Preset {
             are of new records; keys chosen by a zipfian distribution can only be there already.",
     runs: ycsb,
     statements: &[
-        Statement {
-            what: "50:50 uniform, mean time, one thread",
-            paper: "1.2",
-            unit: "µs",
-            ours: |rows| rows.mean_us("50:50 uniform", "run_50:50", Which::One),
-        },
-        Statement {
-            what: "10:90 uniform, mean time, most threads (36)",
-            paper: "at most 2",
-            unit: "µs",
-            ours: |rows| rows.mean_us("10:90 uniform", "run_10:90", Which::Most),
-        },
-        Statement {
-            what: "50:50 uniform, 99.9 % of calls within",
-            paper: "25",
-            unit: "µs",
-            ours: |rows| {
-                let within = |row: &Row| Some(row.p999_ns? as f64 / 1e3);
-                rows.value(("50:50 uniform", "run_50:50"), Which::Most, within)
-            },
-        },
-        Statement {
-            what: "50:50 uniform, 36 threads",
-            paper: "about 20",
-            unit: "Mops/s",
-            ours: |rows| rows.mops("50:50 uniform", "run_50:50"),
-        },
-        Statement {
-            what: "10:90 uniform, 36 threads",
-            paper: "over 19",
-            unit: "Mops/s",
-            ours: |rows| rows.mops("10:90 uniform", "run_10:90"),
-        },
-        Statement {
-            what: "50:50, mean time of zipfian over uniform, one thread",
-            paper: "slightly below 1",
-            unit: "times",
-            ours: |rows| {
-                let zipfian = rows.mean_us("50:50 zipfian", "run_50:50", Which::One)?;
-                Some(zipfian / rows.mean_us("50:50 uniform", "run_50:50", Which::One)?)
-            },
-        },
+        says("50:50 uniform, mean time, one thread", "1.2")
+            .value("µs", best("50:50 uniform", "run_50:50").one().value(mean_us)),
+        says("10:90 uniform, mean time, most threads (36)", "at most 2")
+            .value("µs", best("10:90 uniform", "run_10:90").most().value(mean_us)),
+        says("50:50 uniform, 99.9 % of calls within", "25")
+            .value("µs", best("50:50 uniform", "run_50:50").most().value(within_us)),
+        says("50:50 uniform, 36 threads", "about 20").value("Mops/s", best("50:50 uniform", "run_50:50")),
+        says("10:90 uniform, 36 threads", "over 19").value("Mops/s", best("10:90 uniform", "run_10:90")),
+        says("50:50, mean time of zipfian over uniform, one thread", "slightly below 1")
+            .times(best("50:50 uniform", "run_50:50").one(), best("50:50 zipfian", "run_50:50").one()),
     ],
     carries_over: "That zipfian choices are faster, by the processor's caches, and that writes are dearer than reads. Mean times \
                    here are threads over throughput, with the making of keys and the checking of values in them.",
 };
+
+/// The time that 99.9 % of the calls stay within, in microseconds.
+fn within_us(row: &Row) -> Option<f64> {
+    Some(row.p999_ns? as f64 / 1e3)
+}
 
 fn ycsb(scale: &Scale) -> Vec<Run> {
     let mut runs = Vec::new();
@@ -75,10 +48,10 @@ fn ycsb(scale: &Scale) -> Vec<Run> {
                 1.0 - read,
             );
             let workload = Workload::parse(name, &text).expect("all its properties are known");
-            runs.extend(scale.over_threads().map(|config| Run {
-                setting: format!("{name} {distribution}"),
-                config: Config { designs: vec![Design::VIPER], ..as_in_paper(config) },
-                benchmark: Benchmark::Ycsb(Box::new(workload.clone())),
+            runs.extend(scale.over_threads().map(|config| {
+                let config = Config { designs: vec![Design::VIPER], ..as_in_paper(config) };
+                let benchmark = Benchmark::Ycsb(Box::new(workload.clone()));
+                Run::new(format!("{name} {distribution}"), config, benchmark)
             }));
         }
     }
@@ -95,27 +68,16 @@ pub(super) const RECLAMATION: Preset = Preset {
     runs: |scale| {
         let run = |config: Config| {
             let config = usual(config, scale.records).with("reclaim-percent", "10");
-            Run {
-                setting: "a third deleted".to_owned(),
-                config: Config { records: scale.records, prefilled: 0, ..config },
-                benchmark: Benchmark::Reclaim,
-            }
+            let config = Config { records: scale.records, prefilled: 0, ..config };
+            Run::new(DELETED, config, Benchmark::Reclaim)
         };
         scale.over_threads().map(run).collect()
     },
     statements: &[
-        Statement {
-            what: "get beside reclamation over get alone, 32 threads of 36",
-            paper: "0.98",
-            unit: "times",
-            ours: |rows| rows.times((DELETED, "get beside reclaim"), (DELETED, "get")),
-        },
-        Statement {
-            what: "insert beside reclamation over insert alone, 32 threads of 36",
-            paper: "1",
-            unit: "times",
-            ours: |rows| rows.times((DELETED, "insert beside reclaim"), (DELETED, "insert")),
-        },
+        says("get beside reclamation over get alone, 32 threads of 36", "0.98")
+            .times(best(DELETED, "get beside reclaim"), best(DELETED, "get")),
+        says("insert beside reclamation over insert alone, 32 threads of 36", "1")
+            .times(best(DELETED, "insert beside reclaim"), best(DELETED, "insert")),
     ],
     carries_over: "Only where a processor is free for the thread that reclaims: with as many threads at work as there are \
                    processors, it takes its share of their time.",
@@ -130,32 +92,21 @@ pub(super) const RECOVERY: Preset = Preset {
     about: "Records loaded, the store abandoned and opened again by so many threads (recovery), then closed and opened \
             (reopen, which is the same: as in the paper there is no checkpoint).",
     runs: |scale| {
-        let run = |config: Config| Run {
-            setting: "fixed".to_owned(),
-            config: Config { records: scale.records, prefilled: 0, ..usual(config, scale.records) },
-            benchmark: Benchmark::Recovery,
+        let run = |config: Config| {
+            let config = Config { records: scale.records, prefilled: 0, ..usual(config, scale.records) };
+            Run::new("fixed", config, Benchmark::Recovery)
         };
         scale.over_threads().map(run).collect()
     },
     statements: &[
-        Statement {
-            what: "100 million records with 1, 2, 4, 8, 16, 36 threads: ours for as many, with the most threads",
-            paper: "38, 19, 10, 5, 4, 2.3",
-            unit: "s",
-            ours: |rows| Some(100.0 / rows.mops("fixed", "recovery")?),
-        },
-        Statement {
-            what: "records a second, one thread",
-            paper: "2.6",
-            unit: "million",
-            ours: |rows| rows.value(("fixed", "recovery"), Which::One, |row| row.mops),
-        },
-        Statement {
-            what: "most threads over one",
-            paper: "2.0 (2), 17 (36)",
-            unit: "times",
-            ours: |rows| rows.scaling("fixed", "recovery"),
-        },
+        says(
+            "100 million records with 1, 2, 4, 8, 16, 36 threads: ours for as many, with the most threads",
+            "38, 19, 10, 5, 4, 2.3",
+        )
+        .value("s", best("fixed", "recovery").most().value(|row| Some(100.0 / row.mops?))),
+        says("records a second, one thread", "2.6")
+            .value("million", best("fixed", "recovery").one().value(|row| row.mops)),
+        says("most threads over one", "2.0 (2), 17 (36)").scaling("fixed", "recovery"),
     ],
     carries_over: "Scaling, as far as the index is built by all threads; PM is read more slowly than DRAM, but in long runs.",
 };

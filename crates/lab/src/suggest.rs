@@ -1,4 +1,4 @@
-//! What was probably meant by a word that nothing is called.
+//! The word that was probably meant by an unknown one.
 
 /// The one of these words that is nearest, if it is near.
 pub fn nearest<'w>(wrong: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {

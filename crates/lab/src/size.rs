@@ -6,6 +6,9 @@
 use std::time::Duration;
 
 /// Reads a number of bytes: `4096`, `64K`, `512MiB`.
+///
+/// # Errors
+/// Examples of one.
 pub fn bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u32); 10] = [
         ("", 0),
@@ -26,13 +29,16 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     })
 }
 
-/// The same for lengths in memory.
+/// Reads a number of bytes in memory.
 pub fn length(text: &str) -> Result<usize, String> {
     usize::try_from(bytes(text)?).map_err(|_| "it is more than this machine can address".to_owned())
 }
 
 /// Reads a count of at least one: `1000`, `200k`, `5M`, `1G`.
-pub fn count(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// An example of one.
+pub fn count<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     const UNITS: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
     let (number, unit) = split(text);
     let unit = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
@@ -40,10 +46,14 @@ pub fn count(text: &str) -> Result<u64, String> {
         .zip(unit)
         .and_then(|(number, (_, factor))| number.checked_mul(*factor))
         .filter(|count| *count > 0)
+        .and_then(|count| N::try_from(count).ok())
         .ok_or_else(|| "write a count from 1, like 1000, 200k or 5M".to_owned())
 }
 
 /// Reads a length of time: `90s`, `1h`, `1h30m`, `0.5`; without a unit it is seconds.
+///
+/// # Errors
+/// Examples of one.
 pub fn time(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 6] =
         [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)];
@@ -128,11 +138,11 @@ mod tests {
         let cases =
             [("1", 1), ("200k", 200_000), ("200K", 200_000), ("5M", 5_000_000), ("2g", 2_000_000_000)];
         for (text, expected) in cases {
-            assert_eq!(count(text), Ok(expected), "{text}");
+            assert_eq!(count(text), Ok::<u64, _>(expected), "{text}");
         }
         for text in ["", "0", "0k", "M", "5MiB", "1e6", "-3", "99999999999999999999", "18446744073709551615k"]
         {
-            assert!(count(text).is_err(), "{text}");
+            assert!(count::<u64>(text).is_err(), "{text}");
         }
     }
 
