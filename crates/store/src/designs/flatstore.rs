@@ -9,7 +9,7 @@ use super::{Description, Design, NewPool, Recipe};
 use crate::designs::settings::{BATCH, CCEH, PACMAN, REDUCE, SEPARATE, SHORTCUT, Setting};
 use crate::log::LogParts;
 use crate::options::Options;
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::settings::offset_map::{NodePlace, OffsetMap};
 use crate::settings::techniques::FlatSettings;
 use crate::types::error::Error;
@@ -17,6 +17,7 @@ use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::masstree::Masstree;
 use quipu_parts::space::SETTINGS_LEN;
+use zerocopy::FromZeros;
 
 impl Design {
     /// FlatStore-H: CCEH in DRAM; see [`flatstore`](super::flatstore).
@@ -63,7 +64,7 @@ const SETTINGS: &[&Setting] = &[&PACMAN, &REDUCE, &SEPARATE, &SHORTCUT, &BATCH];
 const SETTINGS_OF_CCEH: &[&Setting] = &[&CCEH, &PACMAN, &REDUCE, &SEPARATE, &SHORTCUT, &BATCH];
 
 fn recall(bytes: &[u8; SETTINGS_LEN], options: &mut Options) -> Result<(), Error> {
-    let FlatSettings { techniques, shape, .. } = FlatSettings::recalled(bytes)?;
+    let FlatSettings { techniques, shape, .. } = FlatSettings::decode(bytes)?;
     (options.techniques, options.offset_map.shape) = (techniques, shape);
     Ok(())
 }
@@ -71,7 +72,8 @@ fn recall(bytes: &[u8; SETTINGS_LEN], options: &mut Options) -> Result<(), Error
 /// What all four remember, with CCEH, if they have it, in this memory.
 fn remembered(nodes: NodePlace, options: &Options, pool: &NewPool) -> [u8; SETTINGS_LEN] {
     let OffsetMap { shape, .. } = OffsetMap { nodes, ..options.offset_map }.fitted(pool.zone_size);
-    FlatSettings { techniques: options.techniques.on(pool.medium), shape, root: [0; _] }.encode()
+    FlatSettings { techniques: options.techniques.on(pool.medium), shape, root: FromZeros::new_zeroed() }
+        .encode()
 }
 
 /// FlatStore-H.

@@ -9,12 +9,13 @@ use crate::designs::settings::{BUCKETS, ELIMINATE, GROW};
 use crate::log::LogParts;
 use crate::options::Options;
 use crate::settings::bucket_table::{self, MpkvSettings};
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
 use quipu_parts::index::PmWords;
 use quipu_parts::index::buckets::{BucketIndex, BucketLocks, TableLocks};
 use quipu_parts::space::SETTINGS_LEN;
+use zerocopy::FromZeros;
 
 impl Design {
     /// MPKV: a bucket index in the pool, with locks in DRAM; see [`mpkv`](super::mpkv).
@@ -51,11 +52,12 @@ const LIMITS: &[&str] = &[
 ];
 
 fn remember(options: &Options, pool: &NewPool) -> [u8; SETTINGS_LEN] {
-    MpkvSettings { table: bucket_table::fitted(options.table, pool.zone_size), root: [0; _] }.encode()
+    MpkvSettings { table: bucket_table::fitted(options.table, pool.zone_size), root: FromZeros::new_zeroed() }
+        .encode()
 }
 
 fn recall(bytes: &[u8; SETTINGS_LEN], options: &mut Options) -> Result<(), Error> {
-    options.table = MpkvSettings::recalled(bytes)?.table;
+    options.table = MpkvSettings::decode(bytes)?.table;
     Ok(())
 }
 

@@ -11,9 +11,11 @@ use crate::designs::settings::{
     ALIGNMENT_SHIFT, CCEH, FILL_PERCENT, FORM, LATE, LOCK, OFFSET_MAP, PAGE_SIZE, PAGES_PER_BLOCK,
     RANDOM_FIRST_PAGE, RECLAIM_PERCENT, TIE_BREAK,
 };
+use crate::settings::image::{Image, refused};
 use crate::settings::offset_map::NodePlace;
-use crate::slots::{PoolSettings, SlotParts};
-use quipu_parts::heap::slots::SlotTechniques;
+use crate::settings::slots::PoolSettings;
+use crate::slots::SlotParts;
+use quipu_parts::heap::slots::{SlotSettings, SlotTechniques};
 
 impl Design {
     /// Viper, of VLDB 2021; see [`viper`](super::viper).
@@ -72,19 +74,19 @@ pub(super) const RECIPE: Recipe = Recipe {
         &LATE,
     ],
     remember: |options, pool| {
-        PoolSettings::fitted(options, pool, options.offset_map.nodes, SlotTechniques::default()).encode()
+        let slots = SlotSettings { techniques: SlotTechniques::default(), ..options.slots };
+        PoolSettings::fitted(slots, options.offset_map, pool.zone_size).encode()
     },
     recall: |bytes, options| {
-        let PoolSettings { slots, map, .. } = PoolSettings::recalled(bytes)?;
+        let PoolSettings { slots, map, .. } = PoolSettings::decode(bytes)?;
         (options.slots, options.offset_map) = (slots, map);
         Ok(())
     },
     open: |site| {
-        let settings = PoolSettings::of(&site)?;
+        let settings: PoolSettings = site.settings()?;
+        settings.slots.check()?;
         if settings.slots.techniques != SlotTechniques::default() {
-            return Err(PoolSettings::refused(
-                "the superblock of a pool of viper names techniques of PACMAN",
-            ));
+            return Err(refused("the superblock of a pool of viper names techniques of PACMAN"));
         }
         match settings.map.nodes {
             NodePlace::Dram => PARTS.open::<false>(site, settings),

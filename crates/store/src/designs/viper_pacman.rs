@@ -11,10 +11,12 @@ use crate::designs::settings::{
     ALIGNMENT_SHIFT, BATCH, CCEH, FILL_PERCENT, PACMAN, PAGE_SIZE, PAGES_PER_BLOCK, RANDOM_FIRST_PAGE,
     RECLAIM_PERCENT, REDUCE, SEPARATE,
 };
-use crate::settings::offset_map::NodePlace;
+use crate::settings::image::{Image, refused};
+use crate::settings::offset_map::{NodePlace, OffsetMap};
+use crate::settings::slots::PoolSettings;
 use crate::settings::techniques::{Shortcut, Techniques};
-use crate::slots::{PoolSettings, SlotParts};
-use quipu_parts::heap::slots::SlotTechniques;
+use crate::slots::SlotParts;
+use quipu_parts::heap::slots::{SlotSettings, SlotTechniques};
 
 impl Design {
     /// Viper with PACMAN's techniques; see [`viper_pacman`](super::viper_pacman).
@@ -71,20 +73,22 @@ pub(super) const RECIPE: Recipe = Recipe {
     ],
     remember: |options, pool| {
         let Techniques { reduce, separate, batch, .. } = options.techniques;
-        PoolSettings::fitted(options, pool, NodePlace::Dram, SlotTechniques { reduce, separate, batch })
-            .encode()
+        let slots = SlotSettings { techniques: SlotTechniques { reduce, separate, batch }, ..options.slots };
+        let map = OffsetMap { nodes: NodePlace::Dram, ..options.offset_map };
+        PoolSettings::fitted(slots, map, pool.zone_size).encode()
     },
     recall: |bytes, options| {
-        let PoolSettings { slots, map, .. } = PoolSettings::recalled(bytes)?;
+        let PoolSettings { slots, map, .. } = PoolSettings::decode(bytes)?;
         let SlotTechniques { reduce, separate, batch } = slots.techniques;
         options.techniques = Techniques { reduce, separate, batch, shortcut: Shortcut::Off };
         (options.slots, options.offset_map) = (slots, map);
         Ok(())
     },
     open: |site| {
-        let settings = PoolSettings::of(&site)?;
+        let settings: PoolSettings = site.settings()?;
+        settings.slots.check()?;
         match settings.map.nodes {
-            NodePlace::Pm => Err(PoolSettings::refused("the index of viper-pacman is in DRAM")),
+            NodePlace::Pm => Err(refused("the index of viper-pacman is in DRAM")),
             NodePlace::Dram if settings.slots.techniques.reduce => REDUCED.open::<true>(site, settings),
             NodePlace::Dram => RAW.open::<false>(site, settings),
         }

@@ -8,7 +8,7 @@ use super::rooted::Rooted;
 use super::{Compactor, Spine, workers_of};
 use crate::engine::site::{Existing, How, Opened, Site};
 use crate::options::Twin;
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;

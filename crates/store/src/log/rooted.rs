@@ -1,7 +1,7 @@
 //! Indexes in the pool: making one, and finding it again by the root that the superblock keeps.
 
 use crate::settings::bucket_table::MpkvSettings;
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::settings::techniques::FlatSettings;
 use quipu_parts::index::buckets::{BucketError, BucketIndex, BucketSettings, Locking};
 use quipu_parts::index::cceh::{CcehError, CcehIndex, CcehSettings, NodeMemory, PmNodes};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// An index that survives a crash by itself.
 pub(crate) trait Rooted: Index + Sized {
     /// What the superblock remembers of it.
-    type Remembered: Remembered;
+    type Remembered: Image;
 
     /// An empty one in the shape that is remembered, or the smallest, which always leaves `leave` zones free. `keep` makes its root
     /// durable; after a crash before the return, the root names an empty index or none.

@@ -32,7 +32,7 @@ mod reclaim;
 mod recovery;
 mod write;
 
-pub(crate) use build::{PoolSettings, SlotParts};
+pub(crate) use build::SlotParts;
 use iterate::SlotBatch;
 
 use crate::background::Admission;
