@@ -60,6 +60,8 @@ pub struct Options {
     /// For what proves the store.
     #[doc(hidden)]
     pub testing: Testing,
+    /// The settings that were set by name, with their values.
+    pub(crate) given: Vec<(&'static str, String)>,
 }
 
 impl Options {
@@ -265,6 +267,7 @@ impl Default for Options {
             accept_damage: false,
             verify_reads: false,
             testing: Testing::default(),
+            given: Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{output, size};
 use clap::ValueEnum;
 use quipu::internals::FreeList;
-use quipu::{Design, Durability, Options, Store};
+use quipu::{Design, Durability, Options, Setting, Store};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ pub struct Args {
     /// The design; `quipu designs` lists them.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = args::design)]
     design: Design,
-    /// A setting of the design; may be repeated. `quipu designs` lists them with their values.
+    /// A setting that the pool keeps; may be repeated. `quipu designs` lists those of each design with their values.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<Assignment>,
     /// Bytes of a zone, a power of two from 16K to 4M. A value above a quarter of it takes zones of its own.
@@ -80,6 +80,11 @@ impl Args {
             });
         for Assignment { name, value } in &self.set {
             options = options.set(name, value)?;
+            if Setting::of(self.design).any(|setting| setting.name == *name && !setting.is_kept()) {
+                return Err(Failure::Usage(format!(
+                    "--set {name}={value}: no pool keeps this; {name} is chosen by each program that opens one"
+                )));
+            }
         }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());

@@ -306,6 +306,7 @@ impl Store {
 /// Makes a pool of a region. Beside its files, if it has any, its walk may have others in the `folder`.
 fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
     let design = options.design.unwrap_or_default();
+    options.given_to(design)?;
     let (zone_size, medium) = (zone_size(region.len(), options)?, region.kind());
     check_len(design, region.len())?;
     let mut secret = [0; 32];
@@ -338,6 +339,8 @@ fn open(
 ) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
     let design = check_superblock(&superblock, options)?;
+    let pool = NewPool { zone_size: superblock.zone_size(), medium: region.kind() };
+    options.agree_with(design, &superblock.settings, &pool)?;
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();
     let accepted = options.accept_damage && design.can().salvages;

@@ -39,8 +39,8 @@ const RECIPES: &[&Recipe] = &[
 pub(crate) struct Recipe {
     pub(crate) design: Design,
     pub(crate) description: Description,
-    /// What can be chosen.
-    pub(crate) settings: &'static [&'static Setting],
+    /// The settings that its pools keep, by the parts that have them.
+    pub(crate) settings: &'static [&'static [Setting]],
     /// What the superblock of a new pool remembers of these options.
     pub(crate) remember: fn(&Options, &NewPool) -> [u8; SETTINGS_LEN],
     /// Sets the options to what a superblock remembers.
@@ -55,6 +55,22 @@ pub const SWITCHES: &[(&str, &str)] = &[
     ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
     ("cleaner", "whether a thread compacts ahead of the writers"),
     ("recovery-threads", "threads that scan segments, or load a checkpoint, at open"),
+];
+
+/// What designs cannot do, with the designs that cannot.
+const LIMITS: &[(fn(&Capabilities) -> bool, &str)] = &[
+    (|can| !can.ordered, "no order: no range scans"),
+    (|can| !can.batches, "no atomic batches"),
+    (|can| !can.expiry, "no expiry"),
+    (|can| !can.versions, "no versions"),
+    (|can| !can.updates_in_place, "no updates in place"),
+    (|can| !can.large_values, "values up to a quarter of a zone"),
+    (|can| can.value_zones, "values up to 1 GiB, as far as the pool has room"),
+    (|can| !can.salvages, "no salvage: records do not tell which of them count"),
+    (
+        |can| !can.salvages,
+        "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
+    ),
 ];
 
 impl Design {
@@ -86,6 +102,16 @@ impl Design {
     /// What this design can do.
     pub fn can(self) -> &'static Capabilities {
         &self.description().can
+    }
+
+    /// What this design cannot do, or not yet, in words.
+    pub fn limits(self) -> impl Iterator<Item = String> {
+        let can = self.can();
+        let has = |(has, what): &(fn(&Capabilities) -> bool, &str)| has(can).then(|| (*what).to_owned());
+        let pool =
+            (can.pools_below < u64::MAX).then(|| format!("pools of less than {} TiB", can.pools_below >> 40));
+        let unproved = can.unproved.iter().map(|what| format!("does not prove {what}"));
+        LIMITS.iter().filter_map(has).chain(pool).chain(unproved)
     }
 
     /// Its name.

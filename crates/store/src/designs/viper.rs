@@ -7,10 +7,7 @@
 //! for each change of that.
 
 use super::{Description, Design, Recipe};
-use crate::designs::settings::{
-    ALIGNMENT_SHIFT, CCEH, FILL_PERCENT, FORM, LATE, LOCK, OFFSET_MAP, PAGE_SIZE, PAGES_PER_BLOCK,
-    RANDOM_FIRST_PAGE, RECLAIM_PERCENT, TIE_BREAK,
-};
+use crate::designs::settings::{CCEH, SLOTS, VIPER};
 use crate::settings::image::{Image, refused};
 use crate::settings::offset_map::NodePlace;
 use crate::settings::slots::PoolSettings;
@@ -48,31 +45,12 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "released",
                 "by its bit in PM, durably: under a fence of the client's next put but one, or before it returns (4.2, 4.5)",
             ),
-            ("space comes back", "by inserting what is live of a block again, page by page (4.6)"),
+            ("space comes back", "by inserting the live records of a block again, page by page (4.6)"),
             ("cached in DRAM", "nothing but the index"),
-        ],
-        limits: &[
-            "no order: no range scans",
-            "no atomic batches, no expiry",
-            "records do not prove themselves: damage to one shows as a wrong value, as in the paper",
-            "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
         ],
         can: PARTS.capabilities(),
     },
-    settings: &[
-        &FORM,
-        &PAGE_SIZE,
-        &PAGES_PER_BLOCK,
-        &RANDOM_FIRST_PAGE,
-        &ALIGNMENT_SHIFT,
-        &RECLAIM_PERCENT,
-        &FILL_PERCENT,
-        &TIE_BREAK,
-        &LOCK,
-        &OFFSET_MAP,
-        &CCEH,
-        &LATE,
-    ],
+    settings: &[VIPER, SLOTS, CCEH],
     remember: |options, pool| {
         let slots = SlotSettings { techniques: SlotTechniques::default(), ..options.slots };
         PoolSettings::fitted(slots, options.offset_map, pool.zone_size).encode()

@@ -86,6 +86,7 @@ impl<I: Index> LogParts<I> {
             least_zone: LEAST_ZONE,
             checkpoints: self.checkpoints.is_some(),
             eliminates: self.eliminates,
+            publishes_late: self.publishes_late,
             salvages: !I::DURABLE,
             unproved: if I::DURABLE { UNPROVED_IN_POOL } else { &[] },
             ..Capabilities::NONE

@@ -59,6 +59,7 @@ impl SlotParts {
             pools_below: u64::MAX,
             least_zone: LEAST_ZONE,
             updates_in_place: self.updates_in_place,
+            publishes_late: self.late,
             waste: 50,
             unproved: UNPROVED,
             ..Capabilities::NONE

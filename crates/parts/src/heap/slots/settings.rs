@@ -2,6 +2,8 @@
 
 use super::error::SlotError;
 use super::geometry::Geometry;
+use std::fmt;
+use std::str::FromStr;
 
 /// Unit of page sizes: the interleave of the DIMMs (section 2.1).
 pub const PAGE_UNIT: u64 = 4096;
@@ -24,6 +26,29 @@ pub enum RecordForm {
     },
     /// Any sizes; a page is a log (section 3.2.3).
     Variable,
+}
+
+impl fmt::Display for RecordForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordForm::Fixed { key, value } => write!(f, "fixed:{key}:{value}"),
+            RecordForm::Variable => f.write_str("variable"),
+        }
+    }
+}
+
+impl FromStr for RecordForm {
+    type Err = SlotError;
+
+    fn from_str(text: &str) -> Result<RecordForm, SlotError> {
+        let fixed = || {
+            let (key, value) = text.strip_prefix("fixed:")?.split_once(':')?;
+            let key = key.parse().ok().filter(|key| *key > 0)?;
+            Some(RecordForm::Fixed { key, value: value.parse().ok()? })
+        };
+        let known = if text == "variable" { Some(RecordForm::Variable) } else { fixed() };
+        known.ok_or(SlotError::Settings { reason: "the form of records is variable, or fixed:KEY:VALUE" })
+    }
 }
 
 /// Which of two records of a key counts, where a crash has left both. The numbers are those of images.
