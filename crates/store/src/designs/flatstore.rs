@@ -1,10 +1,11 @@
-//! `flatstore-h`, `-ph`, `-m` and `-ff`: a log for each client, found by a volatile or persistent index (Chen et
-//! al., "FlatStore", ASPLOS 2020), compacted as PACMAN does (Wang et al., "Pacman: An Efficient Compaction Approach
-//! for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022). PACMAN named the four (2.2, 4.1).
+//! `flatstore-h`, `-ph`, `-m` and `-ff`: a log for each client, found by a volatile or persistent index (Chen
+//! et al., "FlatStore", ASPLOS 2020), compacted as PACMAN does (Wang et al., "Pacman: An Efficient Compaction
+//! Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022). PACMAN named the four
+//! (2.2, 4.1).
 //!
-//! The walk and the records are those of `quipu`. There are three differences: the index names a record with its
-//! length, a client writes hot and cold records to segments of their own, and compaction asks no index which
-//! records are live.
+//! The walk and the records are those of `quipu`. There are three differences: the index names a record with
+//! its length, a client writes hot and cold records to segments of their own, and compaction asks no index
+//! which records are live.
 
 use super::{Description, Design, NewPool, Recipe};
 use crate::designs::settings::{CCEH, PACMAN, SHORTCUT};

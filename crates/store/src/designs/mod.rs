@@ -1,8 +1,8 @@
-//! The named designs. Each file composes one, or a family, of parts, and holds no mechanism: read side by side, these files are
-//! the comparison.
+//! The named designs. Each file composes one design, or a family, of parts, and holds no mechanism. Side by
+//! side, these files are the comparison.
 //!
-//! To add a design of existing parts, write a file with its recipe and its constant of [`Design`], and add the recipe to the one
-//! list here.
+//! To add a design of existing parts, write a file with its recipe and its constant of [`Design`], and add
+//! the recipe to the one list here.
 
 pub mod flatstore;
 pub mod mpkv;
@@ -41,9 +41,9 @@ pub(crate) struct Recipe {
     pub(crate) description: Description,
     /// The settings that its pools keep, by the parts that have them.
     pub(crate) settings: &'static [&'static [Setting]],
-    /// What the superblock of a new pool remembers of these options.
+    /// The settings of a new pool with these options, for its superblock.
     pub(crate) remember: fn(&Options, &NewPool) -> [u8; SETTINGS_LEN],
-    /// Sets the options to what a superblock remembers.
+    /// Sets the options to the settings in a superblock.
     pub(crate) recall: fn(&[u8; SETTINGS_LEN], &mut Options) -> Result<(), Error>,
     /// Opens the walk of a pool.
     pub(crate) open: fn(Site<'_>) -> Result<Opened, Error>,

@@ -1,9 +1,9 @@
-//! `mpkv` and `mpkv-baseline`: a log for each client, found by a bucket index in the pool (Wang, Zhu and Shu, "A
-//! Multicore-Friendly Persistent Memory Key-Value Store").
+//! `mpkv` and `mpkv-baseline`: a log for each client, found by a bucket index in the pool (Wang, Zhu and Shu,
+//! "A Multicore-Friendly Persistent Memory Key-Value Store").
 //!
-//! The locks of the index are in DRAM in the one and in its buckets in the other, so other operations take them. The
-//! walk is that of the designs `flatstore` with an index in the pool. The paper leaves open how the background
-//! recycles logs (section 2); PACMAN's compaction does it here.
+//! The locks of the index are in DRAM in the one and in its buckets in the other, so other operations take
+//! them. The walk is that of the designs `flatstore` with an index in the pool. The paper leaves open how the
+//! background recycles logs (section 2); PACMAN's compaction does it here.
 
 use super::{Description, Design, Recipe};
 use crate::designs::settings::TABLE;
@@ -25,8 +25,8 @@ impl Design {
 const PARTS: LogParts<BucketIndex<PmWords, TableLocks>> = LogParts::of_design().eliminating();
 const BASELINE_PARTS: LogParts<BucketIndex<PmWords, BucketLocks>> = LogParts::of_design();
 
-/// How both compact. A word of the index has no room for a length or a hint. A writer that supersedes a record has
-/// read its key.
+/// How both compact. A word of the index has no room for a length or a hint. A writer that supersedes a
+/// record has read its key.
 const TECHNIQUES: Techniques =
     Techniques { reduce: true, separate: false, shortcut: Shortcut::Off, batch: true };
 

@@ -1,8 +1,8 @@
 //! `quipu`: our own design. Self-certifying records in per-client segments, found by a hash index in DRAM.
 //!
-//! One fence makes a put durable, one cache miss finds its index slot and one its record; the price is an index
-//! that is rebuilt at open: from the checkpoint of a clean close, else from a sequential scan of the segments by all
-//! threads.
+//! One fence makes a put durable, one cache miss finds its index slot and one its record. The price is an
+//! index that is rebuilt at open: from the checkpoint of a clean close, else by all threads from a scan of
+//! the segments.
 
 use super::{Description, Design, Recipe};
 use crate::log::LogParts;

@@ -1,8 +1,9 @@
 //! Settings by name: the choices that a design leaves, for command lines and benchmarks.
 //!
-//! Each setting is an entry of data: its name, its meaning, and the field of [`Options`] behind it with the values
-//! that this takes. The parser, `quipu designs` and `quipu info` follow from the entries. A recipe lists the
-//! settings of its pools by the parts that have them. The settings of handles follow from what the design can do.
+//! Each setting is an entry of data: its name, its meaning, and the field of [`Options`] behind it with the
+//! values that this takes. The parser, `quipu designs` and `quipu info` follow from the entries. A recipe
+//! lists the settings of its pools by the parts that have them. The settings of handles follow from what the
+//! design can do.
 
 use crate::designs::{Capabilities, Design, Recipe};
 use crate::engine::site::NewPool;
@@ -280,8 +281,8 @@ impl Setting {
         Design::ALL.iter().copied().filter(move |design| Setting::of(*design).any(|own| own.name == name))
     }
 
-    /// Whether it is a setting of the pool, which is chosen when that is created and kept in it. If not, it is a
-    /// setting of the handle, which is chosen at each opening.
+    /// Whether it is a setting of the pool, which is chosen when that is created and kept in it. If not, it
+    /// is a setting of the handle, which is chosen at each opening.
     pub fn is_kept(&self) -> bool {
         self.of_handle.is_none()
     }
@@ -312,14 +313,17 @@ impl Setting {
 }
 
 impl Options {
-    /// Gives a [setting](crate::Setting) of the design, which is named first, a value, as `--set` of the program does;
+    /// Gives a [setting](crate::Setting) of the design, which is named first, a value, as `--set` of the
+    /// program does;
     /// [`Setting::of`](crate::Setting::of) lists the settings of a design.
     ///
-    /// A pool keeps the settings that [are kept](crate::Setting::is_kept). An opening refuses one of these that differs
-    /// from the pool's, as it refuses another [design](Options::design). The others hold for the handle alone.
+    /// A pool keeps the settings that [are kept](crate::Setting::is_kept). An opening refuses one of these
+    /// that differs from the pool's, as it refuses another [design](Options::design). The others hold for the
+    /// handle alone.
     ///
     /// # Errors
-    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value that the
+    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value
+    /// that the
     /// setting does not take. So do creating and opening, if the pool is of another design.
     ///
     /// ```
@@ -350,8 +354,9 @@ impl Options {
         self.given.iter().map(|(name, value)| Ok((Setting::find(design, name)?, &**value))).collect()
     }
 
-    /// Refuses settings that the design of a pool does not have, and settings of a pool that differ from those in its
-    /// superblock. A setting differs if the pool, created with it, would keep another value than it does.
+    /// Refuses settings that the design of a pool does not have, and settings of a pool that differ from
+    /// those in its superblock. A setting differs if the pool, created with it, would keep another value than
+    /// it does.
     pub(crate) fn agree_with(
         &self,
         design: Design,

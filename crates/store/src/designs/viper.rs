@@ -1,10 +1,10 @@
-//! `viper`: slotted pages that each lie on one DIMM, found by a hash index in DRAM, or beside them (Benson, Makait and Rabl,
-//! "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
+//! `viper`: slotted pages that each lie on one DIMM, found by a hash index in DRAM, or beside them (Benson,
+//! Makait and Rabl, "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
 //!
-//! Every record is written straight to PM, into a page of its client's own block, and marked there; what a client writes next
-//! lies beside it, and a page touches one DIMM. The price is two fences a record, and, before the put returns, a third to delete
-//! the one before it, unless that is left to a later put (`store/src/slots/late.rs`); with the index in the pool, one more
-//! for each change of that.
+//! Every record is written straight to PM, into a page of its client's own block, and marked there. The next
+//! record of the client lies beside it, and a page touches one DIMM. The price is two fences a record, and a
+//! third to delete the old record before the put returns, unless a later put does that
+//! (`store/src/slots/late.rs`). An index in the pool has one more for each change of it.
 
 use super::{Description, Design, Recipe};
 use crate::designs::settings::{CCEH, SLOTS, VIPER};

@@ -1,10 +1,11 @@
-//! `viper-pacman`: Viper for records of any size, reclaimed as PACMAN does (Wang et al., "Pacman: An Efficient Compaction
-//! Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022, sections 3.2 to 3.4 and 4.1).
+//! `viper-pacman`: Viper for records of any size, reclaimed as PACMAN does (Wang et al., "Pacman: An
+//! Efficient Compaction Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022,
+//! sections 3.2 to 3.4 and 4.1).
 //!
-//! What differs from [`viper`](super::viper): nobody writes to a record that is superseded, nor reads it if its key has eight
-//! bytes; a deletion is a record of its own for as long as an older one of its key is marked; the live records of a block moves
-//! under one fence; and hot records lie apart. Without any of the techniques it is the raw store, which is `viper` with records
-//! of any size.
+//! It differs from [`viper`](super::viper) in four ways. A superseded record is not written to, nor read if its
+//! key has eight bytes. A deletion is a record for as long as an older record of its key is marked. The live
+//! records of a block move under one fence. Hot records lie apart. Without any of the techniques it is the raw
+//! store, which is `viper` with records of any size.
 
 use super::{Description, Design, Recipe};
 use crate::designs::settings::{CCEH, PACMAN, SLOTS};

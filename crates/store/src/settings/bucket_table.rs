@@ -9,7 +9,7 @@ use quipu_parts::table::Table;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-/// This table for zones of this size: if it grows, it begins with no more buckets than one zone has room for.
+/// This table for zones of this size. A growing table begins with no more buckets than one zone has room for.
 pub(crate) fn fitted(table: BucketSettings, zone_size: u64) -> BucketSettings {
     let of_zone = zone_size / LINE - 1;
     let buckets = if table.grow { table.buckets.min(of_zone) } else { table.buckets };

@@ -11,7 +11,8 @@ pub enum NodePlace {
     /// DRAM: fast, and rebuilt from the records at every open.
     #[default]
     Dram = 1,
-    /// The pool: one fence more for each change, hardly any DRAM, and compared with the records at every open.
+    /// The pool: one fence more for each change, and hardly any DRAM. Every open compares it with the
+    /// records.
     Pm = 2,
 }
 
@@ -31,12 +32,12 @@ impl Default for OffsetMap {
     }
 }
 
-/// Segments of an index in the pool that a zone has room for at least, but for their names.
+/// Least segments of an index in the pool that a zone has room for, without their names.
 const SEGMENTS_OF_A_ZONE: u64 = 8;
 
 impl OffsetMap {
-    /// This map for zones of this size: in the pool its segments are so small that a zone holds several, with little
-    /// left over.
+    /// This map for zones of this size. In the pool its segments are so small that a zone holds several, with
+    /// little left over.
     pub(crate) fn fitted(self, zone_size: u64) -> OffsetMap {
         let with = |bucket_bits| CcehSettings { bucket_bits, ..self.shape }.in_range();
         let fits = |shape: &CcehSettings| shape.segment_bytes() * SEGMENTS_OF_A_ZONE <= zone_size;

@@ -11,42 +11,42 @@ use quipu_parts::table;
 use quipu_parts::table::Table;
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-/// What makes compaction cheap (Wang et al., "Pacman", USENIX ATC 2022).
+/// Techniques that make compaction cheap (Wang et al., "Pacman", USENIX ATC 2022).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Techniques {
-    /// The index's word tells how long a record is, and bits in DRAM which records are dead (3.2). Without, whoever supersedes a
-    /// record reads its length from it, and compaction asks the index about every record.
+    /// The index's word tells the length of a record, and bits in DRAM tell dead records (3.2). Without it, a
+    /// writer reads the length of an old record from that, and compaction asks the index about every record.
     pub reduce: bool,
-    /// What is written often lies in segments of its own (3.4).
+    /// Hot records lie in segments of their own (3.4).
     pub separate: bool,
     /// A record tells where its entry in the index stands (3.1), where the index can say so.
     pub shortcut: Shortcut,
-    /// Many records are copied under one fence, and their entries flushed together (3.3). Without, one record moves after the
-    /// other, each with its own fences.
+    /// Many records are copied under one fence, and their entries flushed together (3.3). Without it, each
+    /// record moves under fences of its own.
     pub batch: bool,
 }
 
-/// Whether records tell where the index has them.
+/// Whether records tell the places of their entries in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortcut {
     /// They do not.
     Off,
     /// They do.
     On,
-    /// They do on persistent memory, and on the simulator of it. In memory and in a file on a page cache a tree's inner nodes are found
-    /// faster than the eight bytes of a shortcut are made up for, at every utilization.
+    /// They do on persistent memory, and on the simulator of it. In DRAM and on a page cache the inner nodes
+    /// of a tree are found faster than eight bytes more a record cost, at every utilization.
     Auto,
 }
 
 impl Techniques {
-    /// All of them.
+    /// All techniques.
     pub const ALL: Techniques =
         Techniques { reduce: true, separate: true, shortcut: Shortcut::On, batch: true };
     /// None: the raw store.
     pub const RAW: Techniques =
         Techniques { reduce: false, separate: false, shortcut: Shortcut::Off, batch: false };
 
-    /// The same for a pool on this medium, with nothing left open.
+    /// These techniques for a pool on this medium: it decides where [`Shortcut::Auto`] leaves the choice.
     pub(crate) fn on(self, medium: MediumKind) -> Techniques {
         let shortcut = match (self.shortcut, medium) {
             (Shortcut::Auto, MediumKind::Dax | MediumKind::Sim) => Shortcut::On,
@@ -57,7 +57,7 @@ impl Techniques {
     }
 }
 
-/// Those that pay on the medium.
+/// The techniques that pay on the medium.
 impl Default for Techniques {
     fn default() -> Techniques {
         Techniques { shortcut: Shortcut::Auto, ..Techniques::ALL }

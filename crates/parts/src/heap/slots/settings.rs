@@ -56,10 +56,10 @@ impl FromStr for RecordForm {
 pub enum TieBreak {
     /// The record of the higher sequence number.
     Sequence = 1,
-    /// The record of the higher block, page and position, as in the paper (section 4.2). Kept for comparison, since
-    /// it is not sound. Blocks are reused, so the older record may win, although a reader has seen the newer one if
-    /// its page was unlocked too early. And an older copy of reclamation may win, whose value fills blocks that are
-    /// given up with the other copy.
+    /// The record of the higher block, page and position, as in the paper (section 4.2). Kept for comparison:
+    /// it is not sound. Blocks are reused, so the older record may win, although readers have seen the newer
+    /// one if its page was unlocked too early. An older copy of reclamation may win too, although its value
+    /// fills blocks that are given up with the other copy.
     BlockOrder = 2,
 }
 
@@ -68,20 +68,21 @@ pub enum TieBreak {
 pub enum LockKind {
     /// 32 bits in DRAM.
     Dram32 = 1,
-    /// A byte in the page, as in the paper. After 128 writes it has the same value again, and a reader does not
-    /// notice these: a broken twin, kept for comparison.
+    /// A byte in the page, as in the paper. After 128 writes it has the same value again, and a reader does
+    /// not notice these: a broken twin, kept for comparison.
     PageByte = 2,
 }
 
-/// Which of PACMAN's techniques a heap has (Wang et al., "Pacman", USENIX ATC 2022); none is Viper as it was.
+/// Which of PACMAN's techniques a heap has (Wang et al., "Pacman", USENIX ATC 2022); none is Viper itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotTechniques {
-    /// Bits in DRAM instead of marks in the pool tell which records are dead (3.2). A deletion is a record then.
+    /// Bits in DRAM instead of marks in the pool tell which records are dead (3.2). A deletion is a record
+    /// then.
     pub reduce: bool,
     /// Hot records lie in blocks of their own (3.4).
     pub separate: bool,
-    /// Reclamation copies many records under one fence (3.3). Only with `reduce`: where marks count, nobody may use
-    /// a copy before the mark of its original is clear.
+    /// Reclamation copies many records under one fence (3.3). Only with `reduce`: where marks count, nobody
+    /// may use a copy before the mark of its original is clear.
     pub batch: bool,
 }
 
@@ -99,9 +100,11 @@ pub struct SlotSettings {
     pub pages_per_block: u8,
     /// How records stand in a page.
     pub form: RecordForm,
-    /// Whether a client begins each block at a random page, so that clients spread over the DIMMs (section 4.1).
+    /// Whether a client begins each block at a random page, so that clients spread over the DIMMs (section
+    /// 4.1).
     pub random_first_page: bool,
-    /// Bytes by which pages are moved off the boundaries of the DIMMs: 0, or 2048 as in figure 11 of the paper.
+    /// Bytes by which pages are moved off the boundaries of the DIMMs: 0, or 2048 as in figure 11 of the
+    /// paper.
     pub alignment_shift: u16,
     /// Which of two records of a key counts.
     pub tie_break: TieBreak,
@@ -134,8 +137,8 @@ impl Default for SlotSettings {
 }
 
 impl SlotSettings {
-    /// These settings for zones of this size: with the most pages a block, up to their own, that leave at most a
-    /// quarter of a zone unused at its ends.
+    /// These settings for zones of this size: with the most pages a block, up to their own number, that leave
+    /// at most a quarter of a zone unused at its ends.
     pub fn fitted(self, zone_size: u64) -> SlotSettings {
         let with = |pages_per_block| SlotSettings { pages_per_block, ..self };
         let uses_most = |settings: &SlotSettings| {
