@@ -7,14 +7,14 @@ use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::reclaim::hot::HotSetSettings;
+use quipu_parts::space::FreeListKind;
 
 /// How a pool is created and opened: each choice has a default, and a method that changes it.
 ///
 /// - Design and [settings that are kept](crate::Setting::is_kept) belong to the *pool*: creating it chooses
-/// them, and
-///   it keeps them. Opening it needs none of them, and refuses one that differs from the pool's.
+///   them, and it keeps them. Opening it needs none of them, and refuses one that differs from the pool's.
 /// - Size and zone size belong to the pool too. An opening ignores them, so one value of `Options` creates
-/// and opens.
+///   and opens.
 /// - All others belong to the *handle*: each opening chooses them anew.
 ///
 /// [`set`](Options::set) gives settings by name.
@@ -55,7 +55,7 @@ pub struct Options {
     pub table: BucketSettings,
     /// How a new pool remembers its free zones.
     #[doc(hidden)]
-    pub free_list: FreeList,
+    pub free_list: FreeListKind,
     /// Of two puts that meet at a key, one may return as if the other had overwritten it (MPKV section 3.3).
     #[doc(hidden)]
     pub eliminate: bool,
@@ -149,17 +149,6 @@ impl Options {
         change(&mut self);
         self
     }
-}
-
-/// How an allocator remembers free zones.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum FreeList {
-    /// Halloc's log-free list in PM.
-    #[default]
-    Persistent,
-    /// A list in DRAM, rebuilt from the commit bits at open.
-    Volatile,
 }
 
 /// Settings that only proofs need.
@@ -268,7 +257,7 @@ impl Default for Options {
             zone_size: None,
             medium: None,
             durability: Durability::Process,
-            free_list: FreeList::default(),
+            free_list: FreeListKind::Persistent,
             cleaner: processors > 1,
             eliminate: true,
             late: true,

@@ -86,7 +86,7 @@ fn a_setting_that_the_pool_keeps_may_be_given_again_and_not_differ() {
             let mut refused = 0;
             for value in others {
                 let Ok(other) = plain.clone().set(setting.name, value) else { continue };
-                // What the medium decides may have been decided so.
+                // The medium may have decided so.
                 if kept == value {
                     continue;
                 }

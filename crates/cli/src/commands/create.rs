@@ -80,7 +80,7 @@ impl Args {
             });
         for Assignment { name, value } in &self.set {
             options = options.set(name, value)?;
-            if Setting::of(self.design).any(|setting| setting.name == *name && !setting.is_kept()) {
+            if !Setting::find(self.design, name)?.is_kept() {
                 return Err(Failure::Usage(format!(
                     "--set {name}={value}: no pool keeps this; {name} is chosen by each program that opens one"
                 )));

@@ -71,7 +71,7 @@ fn kept(nodes: NodePlace, options: &Options, pool: &NewPool) -> [u8; SETTINGS_LE
     FlatSettings { techniques, shape, root: FromZeros::new_zeroed() }.encode()
 }
 
-/// FlatStore-M, and what the others have in common with it.
+/// FlatStore-M. The other recipes list their differences from it.
 pub(super) const M: Recipe = Recipe {
     design: Design::FLATSTORE_M,
     description: Description {

@@ -49,16 +49,21 @@ pub(crate) struct Recipe {
     pub(crate) open: fn(Site<'_>) -> Result<Opened, Error>,
 }
 
-/// What can be chosen for every design besides its [settings](crate::Setting), with what each does.
+/// Choices of every design besides its [settings](crate::Setting), with their meaning.
 pub const SWITCHES: &[(&str, &str)] = &[
-    ("zone-size", "bytes of a zone, a power of two from 16 KiB to 4 MiB"),
-    ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
-    ("cleaner", "whether a thread compacts ahead of the writers"),
-    ("recovery-threads", "threads that scan segments, or load a checkpoint, at open"),
+    ("zone-size", "of a pool: bytes of a zone, a power of two from 16 KiB to 4 MiB"),
+    (
+        "free-list",
+        "of a pool: persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)",
+    ),
+    ("cleaner", "of a handle: whether a thread compacts ahead of the writers"),
+    ("recovery-threads", "of a handle: threads that scan segments, or load a checkpoint, at open"),
 ];
 
-/// What designs cannot do, with the designs that cannot.
-const LIMITS: &[(fn(&Capabilities) -> bool, &str)] = &[
+/// Whether a design has a limit, and its words.
+type Limit = (fn(&Capabilities) -> bool, &'static str);
+
+const LIMITS: &[Limit] = &[
     (|can| !can.ordered, "no order: no range scans"),
     (|can| !can.batches, "no atomic batches"),
     (|can| !can.expiry, "no expiry"),
@@ -94,20 +99,20 @@ impl Design {
         RECIPES.iter().find(|recipe| recipe.design == self).expect("every design is in the list")
     }
 
-    /// What this design is.
+    /// A description for people who choose a design.
     pub fn description(self) -> &'static Description {
         &self.recipe().description
     }
 
-    /// What this design can do.
+    /// The capabilities of this design.
     pub fn can(self) -> &'static Capabilities {
         &self.description().can
     }
 
-    /// What this design cannot do, or not yet, in words.
+    /// The limits of this design, in words.
     pub fn limits(self) -> impl Iterator<Item = String> {
         let can = self.can();
-        let has = |(has, what): &(fn(&Capabilities) -> bool, &str)| has(can).then(|| (*what).to_owned());
+        let has = |(has, what): &Limit| has(can).then(|| (*what).to_owned());
         let pool =
             (can.pools_below < u64::MAX).then(|| format!("pools of less than {} TiB", can.pools_below >> 40));
         let unproved = can.unproved.iter().map(|what| format!("does not prove {what}"));

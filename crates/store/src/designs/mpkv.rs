@@ -18,7 +18,7 @@ use zerocopy::FromZeros;
 impl Design {
     /// MPKV: a bucket index in the pool, with locks in DRAM; see [`mpkv`](super::mpkv).
     pub const MPKV: Design = Design(8);
-    /// MPKV's baseline: the same with locks in the buckets.
+    /// MPKV's baseline: locks in the buckets.
     pub const MPKV_BASELINE: Design = Design(9);
 }
 
@@ -81,7 +81,7 @@ pub(super) const MPKV: Recipe = Recipe {
     },
 };
 
-/// What the paper compares MPKV with.
+/// The paper's baseline.
 pub(super) const BASELINE: Recipe = Recipe {
     design: Design::MPKV_BASELINE,
     description: Description {

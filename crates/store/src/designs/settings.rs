@@ -2,8 +2,8 @@
 //!
 //! Each setting is an entry of data: its name, its meaning, and the field of [`Options`] behind it with the
 //! values that this takes. The parser, `quipu designs` and `quipu info` follow from the entries. A recipe
-//! lists the settings of its pools by the parts that have them. The settings of handles follow from what the
-//! design can do.
+//! lists the settings of its pools by the parts that have them. The settings of handles follow from the
+//! capabilities of the design.
 
 use crate::designs::{Capabilities, Design, Recipe};
 use crate::engine::site::NewPool;
@@ -22,10 +22,10 @@ use std::str::FromStr;
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// What it does, and the section of the design's paper.
+    /// Its meaning, and the section of the design's paper.
     pub help: &'static str,
     field: &'static dyn Field,
-    /// Of a handle: whether a design can do what it switches off.
+    /// Of a handle: whether a design has the capability that it switches off.
     of_handle: Option<fn(&Capabilities) -> bool>,
 }
 
@@ -54,11 +54,8 @@ impl<T: Copy + PartialEq + Sync> Field for Named<T> {
 
     fn print(&self, options: &mut Options) -> String {
         let value = *self.0(options);
-        self.1
-            .iter()
-            .find(|(_, named)| *named == value)
-            .map_or("fitted to the zones", |(name, _)| name)
-            .into()
+        let found = self.1.iter().find(|(_, named)| *named == value);
+        found.map_or("fitted to the zones", |(name, _)| name).into()
     }
 
     fn parse(&self, options: &mut Options, text: &str) -> Option<()> {
@@ -297,11 +294,15 @@ impl Setting {
         self.field.print(&mut options.clone())
     }
 
-    fn find(design: Design, name: &str) -> Result<&'static Setting, Error> {
+    /// The setting of this name.
+    ///
+    /// # Errors
+    /// [`Error::Option`], with the settings of the design, if it has no such setting.
+    pub fn find(design: Design, name: &str) -> Result<&'static Setting, Error> {
         let found = Setting::of(design).find(|setting| setting.name == name);
         found.ok_or_else(|| {
             let names: Vec<_> = Setting::of(design).map(|setting| setting.name).collect();
-            let has = if names.is_empty() { "none".into() } else { names.join(", ") };
+            let has = names.join(", ");
             let designs: Vec<_> = Setting::designs(name).map(Design::name).collect();
             Error::Option(if designs.is_empty() {
                 format!("no setting is called {name:?}; {design} has {has}")
@@ -313,18 +314,17 @@ impl Setting {
 }
 
 impl Options {
-    /// Gives a [setting](crate::Setting) of the design, which is named first, a value, as `--set` of the
-    /// program does;
-    /// [`Setting::of`](crate::Setting::of) lists the settings of a design.
+    /// Gives a [setting](crate::Setting) of the design a value, as `--set` of the program does. Name the
+    /// design first. [`Setting::of`](crate::Setting::of) lists the settings of a design.
     ///
     /// A pool keeps the settings that [are kept](crate::Setting::is_kept). An opening refuses one of these
     /// that differs from the pool's, as it refuses another [design](Options::design). The others hold for the
     /// handle alone.
     ///
     /// # Errors
-    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value
-    /// that the
-    /// setting does not take. So do creating and opening, if the pool is of another design.
+    /// [`Error::Option`] for a name that the design does not have and for a value that the setting does not
+    /// take. It lists the settings of the design, or the values. Creating or opening a pool of another design
+    /// gives the same error.
     ///
     /// ```
     /// use quipu::{Design, Options, Store};
@@ -447,7 +447,7 @@ mod tests {
                 assert_eq!(setting.field.parse(&mut options, value), None);
                 assert_eq!(setting.value(&options), *other, "a refusal changes nothing");
             }
-            // What is offered in words is taken, and so are the ends of a range and no number beyond.
+            // It takes the values that it offers in words, and the ends of a range and no number beyond.
             for word in setting.values().split(" or ").filter(|word| !word.contains(' ')) {
                 set(word).unwrap_or_else(|error| panic!("{error}"));
             }

@@ -11,6 +11,7 @@ use crate::designs::settings::{CCEH, SLOTS, VIPER};
 use crate::settings::image::{Image, refused};
 use crate::settings::offset_map::NodePlace;
 use crate::settings::slots::PoolSettings;
+use crate::settings::techniques::{Shortcut, Techniques};
 use crate::slots::SlotParts;
 use quipu_parts::heap::slots::{SlotSettings, SlotTechniques};
 
@@ -57,6 +58,8 @@ pub(super) const RECIPE: Recipe = Recipe {
     },
     recall: |bytes, options| {
         let PoolSettings { slots, map, .. } = PoolSettings::decode(bytes)?;
+        let SlotTechniques { reduce, separate, batch } = slots.techniques;
+        options.techniques = Techniques { reduce, separate, batch, shortcut: Shortcut::Off };
         (options.slots, options.offset_map) = (slots, map);
         Ok(())
     },

@@ -2,17 +2,17 @@
 //! Efficient Compaction Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022,
 //! sections 3.2 to 3.4 and 4.1).
 //!
-//! It differs from [`viper`](super::viper) in four ways. A superseded record is not written to, nor read if its
-//! key has eight bytes. A deletion is a record for as long as an older record of its key is marked. The live
-//! records of a block move under one fence. Hot records lie apart. Without any of the techniques it is the raw
-//! store, which is `viper` with records of any size.
+//! It differs from [`viper`] in four ways. A superseded record is not written to, nor read if
+//! its key has eight bytes. A deletion is a record for as long as an older record of its key is marked. The
+//! live records of a block move under one fence. Hot records lie apart. Without any of the techniques it is
+//! the raw store, which is `viper` with records of any size.
 
-use super::{Description, Design, Recipe};
+use super::{Description, Design, Recipe, viper};
 use crate::designs::settings::{CCEH, PACMAN, SLOTS};
 use crate::settings::image::{Image, refused};
 use crate::settings::offset_map::{NodePlace, OffsetMap};
 use crate::settings::slots::PoolSettings;
-use crate::settings::techniques::{Shortcut, Techniques};
+use crate::settings::techniques::Techniques;
 use crate::slots::SlotParts;
 use quipu_parts::heap::slots::{SlotSettings, SlotTechniques};
 
@@ -59,13 +59,6 @@ pub(super) const RECIPE: Recipe = Recipe {
         let map = OffsetMap { nodes: NodePlace::Dram, ..options.offset_map };
         PoolSettings::fitted(slots, map, pool.zone_size).encode()
     },
-    recall: |bytes, options| {
-        let PoolSettings { slots, map, .. } = PoolSettings::decode(bytes)?;
-        let SlotTechniques { reduce, separate, batch } = slots.techniques;
-        options.techniques = Techniques { reduce, separate, batch, shortcut: Shortcut::Off };
-        (options.slots, options.offset_map) = (slots, map);
-        Ok(())
-    },
     open: |site| {
         let settings: PoolSettings = site.settings()?;
         settings.slots.check()?;
@@ -75,4 +68,5 @@ pub(super) const RECIPE: Recipe = Recipe {
             NodePlace::Dram => RAW.open::<false>(site, settings),
         }
     },
+    ..viper::RECIPE
 };
