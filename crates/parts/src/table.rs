@@ -1,5 +1,5 @@
-//! The fields of structures on the medium, taken from the structures themselves, so that a test can hold `docs/FORMAT.md`
-//! against the code.
+//! The fields of structures on the medium, taken from the structures themselves. A test holds
+//! `docs/FORMAT.md` against them.
 
 /// Fields of a structure as (name, offset, size).
 pub type Fields = Vec<(&'static str, usize, usize)>;
@@ -12,16 +12,6 @@ pub const fn size_of_field<T, F>(_: fn(&T) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// The sum of these sizes.
-pub const fn sum(sizes: &[usize]) -> usize {
-    let (mut sum, mut i) = (0, 0);
-    while i < sizes.len() {
-        sum += sizes[i];
-        i += 1;
-    }
-    sum
-}
-
 /// The [`Table`](crate::table::Table) of a structure, under its name or, with `as`, another.
 #[macro_export]
 macro_rules! table {
@@ -29,8 +19,10 @@ macro_rules! table {
         $crate::table!($structure as stringify!($structure); $($field),+)
     };
     ($structure:ident as $name:expr; $($field:ident),+ $(,)?) => {{
-        const SIZES: &[usize] = &[$($crate::table::size_of_field(|structure: &$structure| &structure.$field)),+];
-        const { assert!($crate::table::sum(SIZES) == size_of::<$structure>(), "every byte has a name") };
+        const {
+            let named = 0 $(+ $crate::table::size_of_field(|structure: &$structure| &structure.$field))+;
+            assert!(named == size_of::<$structure>(), "every byte has a name");
+        }
         (
             $name,
             vec![$((

@@ -61,13 +61,14 @@ pub use types::stats::Stats;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::log::checkpoint::checkpoint_tables;
-    pub use crate::options::{FreeList, Testing, Twin};
-    pub use crate::settings::bucket_table::mpkv_table;
-    pub use crate::settings::offset_map::{NodePlace, OffsetMap, offset_map_table};
-    pub use crate::settings::techniques::{Shortcut, Techniques, flat_table};
+    pub use crate::options::{Testing, Twin};
+    pub use crate::settings::offset_map::{NodePlace, OffsetMap};
+    pub use crate::settings::settings_tables;
+    pub use crate::settings::techniques::{Shortcut, Techniques};
     pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;
+    pub use quipu_parts::space::FreeListKind as FreeList;
 }
 
 /// The example of the README runs with those of the documentation.

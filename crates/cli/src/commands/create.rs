@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use clap::ValueEnum;
 use quipu::internals::FreeList;
-use quipu::{Design, Durability, Options, Store};
+use quipu::{Design, Durability, Options, Setting, Store};
 use quipu_lab::{arguments, size};
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub struct Args {
     /// The design; `quipu designs` lists them.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
     design: Design,
-    /// A setting of the design; may be repeated. `quipu designs` lists them with their values.
+    /// A setting that the pool keeps; may be repeated. `quipu designs` lists those of each design.
     #[arg(long, value_name = "NAME=VALUE", value_parser = arguments::assignment)]
     set: Vec<(String, String)>,
     /// Bytes of a zone, a power of two from 16K to 4M. A value above a quarter of it takes zones of its own.
@@ -83,6 +83,11 @@ impl Args {
             });
         for (name, value) in &self.set {
             options = options.set(name, value)?;
+            if !Setting::find(self.design, name)?.is_kept() {
+                return Err(Failure::Usage(format!(
+                    "--set {name}={value}: no pool keeps this; {name} is chosen by each program that opens one"
+                )));
+            }
         }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());

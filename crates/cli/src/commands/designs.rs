@@ -12,11 +12,11 @@ Examples:
   quipu designs --json
 
 Fields of the JSON objects: name, paper, ordered, parts and switches (objects), settings (an object of objects \
-with default, values and help), limits (a list).";
+with default, values, help and kept: whether the pool keeps it, or each opening chooses), limits (a list).";
 
 /// List the designs that a pool can have, each with its parts, its paper, its switches and settings.
 ///
-/// Settings are chosen with --set NAME=VALUE when a pool is created, and for benchmarks.
+/// Settings of a pool are chosen with --set NAME=VALUE when it is created, and all settings so for benchmarks.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,9 +40,10 @@ fn object(design: Design, description: &Description) -> Value {
     let defaults = Options::default();
     let settings: Map<String, Value> = Setting::of(design)
         .map(|setting| {
-            let Setting { name, values, help, .. } = setting;
-            let value = setting.value(&defaults);
-            ((*name).to_owned(), json!({ "default": value, "values": values, "help": help }))
+            let Setting { name, help, .. } = setting;
+            let (value, values) = (setting.value(&defaults), setting.values());
+            let kept = setting.is_kept();
+            ((*name).to_owned(), json!({ "default": value, "values": values, "help": help, "kept": kept }))
         })
         .collect();
     let pairs = |pairs: &[(&str, &str)]| -> Map<String, Value> {
@@ -55,20 +56,23 @@ fn object(design: Design, description: &Description) -> Value {
         "parts": pairs(description.parts),
         "switches": pairs(SWITCHES),
         "settings": settings,
-        "limits": description.limits,
+        "limits": design.limits().collect::<Vec<_>>(),
     })
 }
 
 fn text(design: Design, description: &Description) -> String {
     let defaults = Options::default();
-    let settings: String = Setting::of(design)
-        .map(|setting| {
-            let Setting { name, values, help, .. } = setting;
-            let [help, values] = [*help, &format!("values: {values}")].map(|text| wrapped("      ", text));
-            format!("    {name}={}\n{help}\n{values}\n", setting.value(&defaults))
-        })
-        .collect();
-    let settings = if settings.is_empty() { settings } else { format!("  settings:\n{settings}") };
+    let settings = |title: &str, kept: bool| -> String {
+        let own = Setting::of(design).filter(|setting| setting.is_kept() == kept);
+        let lines: String = own
+            .map(|setting| {
+                let values = format!("values: {}", setting.values());
+                let [help, values] = [setting.help, &values].map(|text| wrapped("      ", text));
+                format!("    {}={}\n{help}\n{values}\n", setting.name, setting.value(&defaults))
+            })
+            .collect();
+        if lines.is_empty() { lines } else { format!("  {title}:\n{lines}") }
+    };
     let pairs = |title: &str, pairs: &[(&str, &str)]| -> String {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let line = |(name, what): &(&str, &str)| wrapped(&format!("    {name:<width$}  "), what) + "\n";
@@ -76,11 +80,13 @@ fn text(design: Design, description: &Description) -> String {
         format!("  {title}:\n{lines}")
     };
     format!(
-        "{}: {}\n{}{}{settings}  limits:\n{}",
+        "{}: {}\n{}{}{}{}  limits:\n{}",
         description.name,
         description.paper,
         pairs("parts", description.parts),
         pairs("switches", SWITCHES),
-        description.limits.iter().map(|limit| wrapped("    ", limit) + "\n").collect::<String>(),
+        settings("settings of a pool, which keeps them", true),
+        settings("settings of a handle, chosen at each opening", false),
+        design.limits().map(|limit| wrapped("    ", &limit) + "\n").collect::<String>(),
     )
 }

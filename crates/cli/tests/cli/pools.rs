@@ -170,7 +170,7 @@ fn designs_are_listed_for_people_and_programs() {
     for design in objects(&succeed(["designs", "--json"])) {
         assert_eq!(names(&design), words("name paper ordered parts switches settings limits"));
         for (name, setting) in design["settings"].as_object().unwrap() {
-            assert_eq!(names(setting), words("default values help"), "{name}");
+            assert_eq!(names(setting), words("default values help kept"), "{name}");
         }
     }
     assert!(text(["designs"]).contains("    offset-map=dram\n"));

@@ -31,13 +31,11 @@ fn built() -> BTreeMap<String, Fields> {
     tables.extend(quipu_parts::index::fastfair::format_tables());
     tables.extend(quipu_parts::heap::slots::format_tables());
     tables.extend(quipu::internals::checkpoint_tables());
+    tables.extend(quipu::internals::settings_tables());
     tables.extend([
         quipu_parts::record::format_table(),
         quipu_parts::heap::values::format_table(),
         quipu_parts::heap::segments::format_table(),
-        quipu::internals::offset_map_table(),
-        quipu::internals::flat_table(),
-        quipu::internals::mpkv_table(),
     ]);
     let owned = |(name, offset, size): (&str, usize, usize)| (name.to_owned(), offset, size);
     tables

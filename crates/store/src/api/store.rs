@@ -9,13 +9,13 @@ use crate::designs::Design;
 use crate::designs::settings::Setting;
 use crate::engine::site::{Existing, Holes, How, NewPool, Opened, Site};
 use crate::engine::{Engine, InForce};
-use crate::options::{FreeList, Options};
+use crate::options::Options;
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, RecoveryReport};
 use crate::types::stats::{Activity, Stats};
 use quipu_medium::sim::sched;
 use quipu_medium::{Durability, MediumError, MediumKind, Region, Statement};
-use quipu_parts::space::{FormatOptions, FreeListKind, Space, SpaceError, Superblock};
+use quipu_parts::space::{FormatOptions, Space, SpaceError, Superblock};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +67,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Space`] for a file that is no pool, is cut short or is of a newer version; [`Error::Damaged`];
-    /// [`Error::Medium`] if another handle has it open. The pool is not changed then.
+    /// [`Error::Medium`] if another handle has it open; [`Error::OtherDesign`], or [`Error::Option`] for a
+    /// setting that the design does not have or that differs from the pool's. The pool is not changed then.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
         Store::open_with_progress(path, options, &|_, _| {})
     }
@@ -306,6 +307,7 @@ impl Store {
 /// Makes a pool of a region. Beside its files, if it has any, its walk may have others in the `folder`.
 fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
     let design = options.design.unwrap_or_default();
+    options.given_to(design)?;
     let (zone_size, medium) = (zone_size(region.len(), options)?, region.kind());
     check_len(design, region.len())?;
     let mut secret = [0; 32];
@@ -317,10 +319,7 @@ fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<
         features: design.can().features,
         pools: Vec::new(),
         nodes: region.nodes(),
-        free_list: match options.free_list {
-            FreeList::Persistent => FreeListKind::Persistent,
-            FreeList::Volatile => FreeListKind::Volatile,
-        },
+        free_list: options.free_list,
         secret,
         boot_id: region.boot_id(),
     };
@@ -338,6 +337,8 @@ fn open(
 ) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
     let design = check_superblock(&superblock, options)?;
+    let pool = NewPool { zone_size: superblock.zone_size(), medium: region.kind() };
+    options.agree_with(design, &superblock.settings, &pool)?;
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();
     let accepted = options.accept_damage && design.can().salvages;

@@ -1,8 +1,8 @@
-//! The named designs. Each file composes one, or a family, of parts, and holds no mechanism: read side by side, these files are
-//! the comparison.
+//! The named designs. Each file composes one design, or a family, of parts, and holds no mechanism. Side by
+//! side, these files are the comparison.
 //!
-//! To add a design of existing parts, write a file with its recipe and its constant of [`Design`], and add the recipe to the one
-//! list here.
+//! To add a design of existing parts, write a file with its recipe and its constant of [`Design`], and add
+//! the recipe to the one list here.
 
 pub mod flatstore;
 pub mod mpkv;
@@ -39,22 +39,43 @@ const RECIPES: &[&Recipe] = &[
 pub(crate) struct Recipe {
     pub(crate) design: Design,
     pub(crate) description: Description,
-    /// What can be chosen.
-    pub(crate) settings: &'static [&'static Setting],
-    /// What the superblock of a new pool remembers of these options.
+    /// The settings that its pools keep, by the parts that have them.
+    pub(crate) settings: &'static [&'static [Setting]],
+    /// The settings of a new pool with these options, for its superblock.
     pub(crate) remember: fn(&Options, &NewPool) -> [u8; SETTINGS_LEN],
-    /// Sets the options to what a superblock remembers.
+    /// Sets the options to the settings in a superblock.
     pub(crate) recall: fn(&[u8; SETTINGS_LEN], &mut Options) -> Result<(), Error>,
     /// Opens the walk of a pool.
     pub(crate) open: fn(Site<'_>) -> Result<Opened, Error>,
 }
 
-/// What can be chosen for every design besides its [settings](crate::Setting), with what each does.
+/// Choices of every design besides its [settings](crate::Setting), with their meaning.
 pub const SWITCHES: &[(&str, &str)] = &[
-    ("zone-size", "bytes of a zone, a power of two from 16 KiB to 4 MiB"),
-    ("free-list", "persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)"),
-    ("cleaner", "whether a thread compacts ahead of the writers"),
-    ("recovery-threads", "threads that scan segments, or load a checkpoint, at open"),
+    ("zone-size", "of a pool: bytes of a zone, a power of two from 16 KiB to 4 MiB"),
+    (
+        "free-list",
+        "of a pool: persistent (Halloc's log-free list) or volatile (rebuilt from the commit bits)",
+    ),
+    ("cleaner", "of a handle: whether a thread compacts ahead of the writers"),
+    ("recovery-threads", "of a handle: threads that scan segments, or load a checkpoint, at open"),
+];
+
+/// Whether a design has a limit, and its words.
+type Limit = (fn(&Capabilities) -> bool, &'static str);
+
+const LIMITS: &[Limit] = &[
+    (|can| !can.ordered, "no order: no range scans"),
+    (|can| !can.batches, "no atomic batches"),
+    (|can| !can.expiry, "no expiry"),
+    (|can| !can.versions, "no versions"),
+    (|can| !can.updates_in_place, "no updates in place"),
+    (|can| !can.large_values, "values up to a quarter of a zone"),
+    (|can| can.value_zones, "values up to 1 GiB, as far as the pool has room"),
+    (|can| !can.salvages, "no salvage: records do not tell which of them count"),
+    (
+        |can| !can.salvages,
+        "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
+    ),
 ];
 
 impl Design {
@@ -78,14 +99,24 @@ impl Design {
         RECIPES.iter().find(|recipe| recipe.design == self).expect("every design is in the list")
     }
 
-    /// What this design is.
+    /// A description for people who choose a design.
     pub fn description(self) -> &'static Description {
         &self.recipe().description
     }
 
-    /// What this design can do.
+    /// The capabilities of this design.
     pub fn can(self) -> &'static Capabilities {
         &self.description().can
+    }
+
+    /// The limits of this design, in words.
+    pub fn limits(self) -> impl Iterator<Item = String> {
+        let can = self.can();
+        let has = |(has, what): &Limit| has(can).then(|| (*what).to_owned());
+        let pool =
+            (can.pools_below < u64::MAX).then(|| format!("pools of less than {} TiB", can.pools_below >> 40));
+        let unproved = can.unproved.iter().map(|what| format!("does not prove {what}"));
+        LIMITS.iter().filter_map(has).chain(pool).chain(unproved)
     }
 
     /// Its name.

@@ -1,33 +1,32 @@
-//! `mpkv` and `mpkv-baseline`: a log for each client, found by a bucket index in the pool (Wang, Zhu and Shu, "A Multicore-Friendly
-//! Persistent Memory Key-Value Store").
+//! `mpkv` and `mpkv-baseline`: a log for each client, found by a bucket index in the pool (Wang, Zhu and Shu,
+//! "A Multicore-Friendly Persistent Memory Key-Value Store").
 //!
-//! The two differ in where the locks of the index are, and so in who takes them. The walk is that of the designs `flatstore` whose
-//! index is in the pool; of PACMAN there is what the paper leaves open: how the background recycles logs (section 2).
+//! The locks of the index are in DRAM in the one and in its buckets in the other, so other operations take
+//! them. The walk is that of the designs `flatstore` with an index in the pool. The paper leaves open how the
+//! background recycles logs (section 2); PACMAN's compaction does it here.
 
-use super::{Description, Design, NewPool, Recipe};
-use crate::designs::settings::{BUCKETS, ELIMINATE, GROW};
+use super::{Description, Design, Recipe};
+use crate::designs::settings::TABLE;
 use crate::log::LogParts;
-use crate::options::Options;
 use crate::settings::bucket_table::{self, MpkvSettings};
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::settings::techniques::{Shortcut, Techniques};
-use crate::types::error::Error;
 use quipu_parts::index::PmWords;
 use quipu_parts::index::buckets::{BucketIndex, BucketLocks, TableLocks};
-use quipu_parts::space::SETTINGS_LEN;
+use zerocopy::FromZeros;
 
 impl Design {
     /// MPKV: a bucket index in the pool, with locks in DRAM; see [`mpkv`](super::mpkv).
     pub const MPKV: Design = Design(8);
-    /// MPKV's baseline: the same with locks in the buckets.
+    /// MPKV's baseline: locks in the buckets.
     pub const MPKV_BASELINE: Design = Design(9);
 }
 
 const PARTS: LogParts<BucketIndex<PmWords, TableLocks>> = LogParts::of_design().eliminating();
 const BASELINE_PARTS: LogParts<BucketIndex<PmWords, BucketLocks>> = LogParts::of_design();
 
-/// How both compact. A word of the index has no room for a length, and no hints; the writer that supersedes a record has read its
-/// key.
+/// How both compact. A word of the index has no room for a length or a hint. A writer that supersedes a
+/// record has read its key.
 const TECHNIQUES: Techniques =
     Techniques { reduce: true, separate: false, shortcut: Shortcut::Off, batch: true };
 
@@ -37,27 +36,9 @@ const PERSISTENT: Part =
     ("persistent", "when its self-certifying record is fenced, and the index has durably named it (3.2)");
 const RELEASED: Part = ("released", "by a bit and a counter in DRAM");
 const SPACE: Part =
-    ("space comes back", "by copying what is live under one fence and repointing, flushed in batches");
+    ("space comes back", "by copying live records under one fence and repointing, flushed in batches");
 const OPENED: Part =
-    ("opened", "at once: the index is believed, and what is dead is found out in the background (3.2)");
-
-const LIMITS: &[&str] = &[
-    "no order: no range scans",
-    "values up to a quarter of a zone",
-    "no atomic batches",
-    "no salvage: only the index tells which records count",
-    "a file is refused after a crash of the operating system, since nobody could tell what its index has lost",
-    "pools of less than 256 TiB",
-];
-
-fn remember(options: &Options, pool: &NewPool) -> [u8; SETTINGS_LEN] {
-    MpkvSettings { table: bucket_table::fitted(options.table, pool.zone_size), root: [0; _] }.encode()
-}
-
-fn recall(bytes: &[u8; SETTINGS_LEN], options: &mut Options) -> Result<(), Error> {
-    options.table = MpkvSettings::recalled(bytes)?.table;
-    Ok(())
-}
+    ("opened", "at once: the index is believed, and the background finds out which records are dead (3.2)");
 
 /// MPKV.
 pub(super) const MPKV: Recipe = Recipe {
@@ -83,19 +64,24 @@ pub(super) const MPKV: Recipe = Recipe {
             OPENED,
             ("cached in DRAM", "nothing"),
         ],
-        limits: LIMITS,
         can: PARTS.capabilities(),
     },
-    settings: &[&BUCKETS, &GROW, &ELIMINATE],
-    remember,
-    recall,
+    settings: &[TABLE],
+    remember: |options, pool| {
+        let table = bucket_table::fitted(options.table, pool.zone_size);
+        MpkvSettings { table, root: FromZeros::new_zeroed() }.encode()
+    },
+    recall: |bytes, options| {
+        options.table = MpkvSettings::decode(bytes)?.table;
+        Ok(())
+    },
     open: |site| {
         let settings = site.settings()?;
         PARTS.open_in_pool(site, settings, TECHNIQUES)
     },
 };
 
-/// What the paper compares MPKV with.
+/// The paper's baseline.
 pub(super) const BASELINE: Recipe = Recipe {
     design: Design::MPKV_BASELINE,
     description: Description {
@@ -115,14 +101,11 @@ pub(super) const BASELINE: Recipe = Recipe {
             ("opened", "when all buckets have been looked at, whose locks a crash may have left taken (3.1)"),
             ("cached in DRAM", "nothing"),
         ],
-        limits: LIMITS,
         can: BASELINE_PARTS.capabilities(),
     },
-    settings: &[&BUCKETS, &GROW],
-    remember,
-    recall,
     open: |site| {
         let settings = site.settings()?;
         BASELINE_PARTS.open_in_pool(site, settings, TECHNIQUES)
     },
+    ..MPKV
 };

@@ -1,11 +1,10 @@
 //! `quipu`: our own design. Self-certifying records in per-client segments, found by a hash index in DRAM.
 //!
-//! One fence makes a put durable, one cache miss finds its index slot and one its record; the price is an index
-//! that is rebuilt at open: from the checkpoint of a clean close, else from a sequential scan of the segments by all
-//! threads.
+//! One fence makes a put durable, one cache miss finds its index slot and one its record. The price is an
+//! index that is rebuilt at open: from the checkpoint of a clean close, else by all threads from a scan of
+//! the segments.
 
 use super::{Description, Design, Recipe};
-use crate::designs::settings::{ELIMINATE, LATE};
 use crate::log::LogParts;
 use crate::settings::techniques::{Shortcut, Techniques};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
@@ -36,13 +35,12 @@ pub(super) const RECIPE: Recipe = Recipe {
             ),
             ("readers", "lock nothing; an epoch keeps what they read from reuse"),
             ("released", "by counters of garbage per segment in DRAM"),
-            ("space comes back", "by moving what is live out of the emptiest segments, ahead of the writers"),
+            ("space comes back", "by moving live records out of the emptiest segments, ahead of the writers"),
             ("cached in DRAM", "nothing but the index"),
         ],
-        limits: &["no order: no range scans", "values up to 1 GiB, as far as the pool has room"],
         can: PARTS.capabilities(),
     },
-    settings: &[&ELIMINATE, &LATE],
+    settings: &[],
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {

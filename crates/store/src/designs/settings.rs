@@ -1,144 +1,96 @@
-//! Settings by name: what a design lets people choose, mostly for a new pool, for command lines and benchmarks.
+//! Settings by name: the choices that a design leaves, for command lines and benchmarks.
 //!
-//! One table has every name with its values, its meaning and the field of [`Options`] behind it; parsing, the list of
-//! `quipu designs` and what `quipu info` says of a pool all follow from it.
+//! Each setting is an entry of data: its name, its meaning, and the field of [`Options`] behind it with the
+//! values that this takes. The parser, `quipu designs` and `quipu info` follow from the entries. A recipe
+//! lists the settings of its pools by the parts that have them. The settings of handles follow from the
+//! capabilities of the design.
 
-use crate::designs::Design;
+use crate::designs::{Capabilities, Design, Recipe};
+use crate::engine::site::NewPool;
 use crate::options::Options;
 use crate::settings::offset_map::NodePlace;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
-use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, RecordForm, TieBreak};
+use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, TieBreak};
 use quipu_parts::index::buckets::BUCKETS_MAX;
 use quipu_parts::index::cceh::CcehSettings;
+use quipu_parts::space::SETTINGS_LEN;
+use std::fmt::Display;
+use std::str::FromStr;
 
-/// A setting of new pools, or of open ones where its help says so.
+/// A choice that a design leaves.
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// The values that it takes.
-    pub values: &'static str,
-    /// What it does, and the section of the design's paper.
+    /// Its meaning, and the section of the design's paper.
     pub help: &'static str,
-    read: fn(&Options) -> String,
-    /// `None` for a value that it does not take.
-    write: fn(&mut Options, &str) -> Option<()>,
+    field: &'static dyn Field,
+    /// Of a handle: whether a design has the capability that it switches off.
+    of_handle: Option<fn(&Capabilities) -> bool>,
 }
 
+/// The field of the options behind a setting.
+trait Field: Sync {
+    /// The values that it takes, in words.
+    fn values(&self) -> String;
+
+    fn print(&self, options: &mut Options) -> String;
+
+    /// `None`, and nothing is changed, for a value that it does not take.
+    fn parse(&self, options: &mut Options, text: &str) -> Option<()>;
+}
+
+type Of<T> = fn(&mut Options) -> &mut T;
 type Names<T> = &'static [(&'static str, T)];
 
-const SWITCH: Names<bool> = &[("on", true), ("off", false)];
-const SHIFTS: Names<u16> = &[("0", 0), ("2048", 2048)];
-const TIE_BREAKS: Names<TieBreak> =
-    &[("sequence", TieBreak::Sequence), ("block-order", TieBreak::BlockOrder)];
-const LOCKS: Names<LockKind> = &[("dram", LockKind::Dram32), ("page-byte", LockKind::PageByte)];
-const PLACES: Names<NodePlace> = &[("dram", NodePlace::Dram), ("pm", NodePlace::Pm)];
-const SHORTCUTS: Names<Shortcut> = &[("on", Shortcut::On), ("off", Shortcut::Off), ("auto", Shortcut::Auto)];
-const SHAPES: Names<fn() -> CcehSettings> = &[("paper", CcehSettings::paper), ("dense", CcehSettings::dense)];
+/// A field whose values have names. The shape of an index may have none, since it is fitted to the zones.
+struct Named<T: 'static>(Of<T>, Names<T>);
 
-pub(crate) const FORM: Setting = Setting {
-    name: "form",
-    values: "variable or fixed:KEY:VALUE, in bytes",
-    help: "records of any size in logs, or of one size in slots (3.2.2, 3.2.3)",
-    read: |options| match options.slots.form {
-        RecordForm::Variable => "variable".into(),
-        RecordForm::Fixed { key, value } => format!("fixed:{key}:{value}"),
-    },
-    write: |options, text| put(&mut options.slots.form, form(text)),
-};
+impl<T: Copy + PartialEq + Sync> Field for Named<T> {
+    fn values(&self) -> String {
+        let names: Vec<_> = self.1.iter().map(|(name, _)| *name).collect();
+        names.join(" or ")
+    }
 
-pub(crate) const PAGE_SIZE: Setting = Setting {
-    name: "page-size",
-    values: "bytes, a multiple of 4096",
-    help: "bytes of a page; a block has at most 512 KiB (3.2.1)",
-    read: |options| options.slots.page_size.to_string(),
-    write: |options, text| {
-        let size = number(text, 1..=u32::MAX);
-        put(&mut options.slots.page_size, size.filter(|size| u64::from(*size).is_multiple_of(PAGE_UNIT)))
-    },
-};
+    fn print(&self, options: &mut Options) -> String {
+        let value = *self.0(options);
+        let found = self.1.iter().find(|(_, named)| *named == value);
+        found.map_or("fitted to the zones", |(name, _)| name).into()
+    }
 
-pub(crate) const PAGES_PER_BLOCK: Setting = Setting {
-    name: "pages-per-block",
-    values: "1 to 32",
-    help: "DIMMs that a block spans; fewer where zones are too small for it (3.2.1)",
-    read: |options| options.slots.pages_per_block.to_string(),
-    write: |options, text| put(&mut options.slots.pages_per_block, number(text, 1..=MAX_PAGES)),
-};
+    fn parse(&self, options: &mut Options, text: &str) -> Option<()> {
+        *self.0(options) = self.1.iter().find(|(name, _)| *name == text)?.1;
+        Some(())
+    }
+}
 
-pub(crate) const RANDOM_FIRST_PAGE: Setting = Setting {
-    name: "random-first-page",
-    values: "on or off",
-    help: "clients begin blocks at random pages, and so at different DIMMs (4.1)",
-    read: |options| name_of(SWITCH, options.slots.random_first_page),
-    write: |options, text| put(&mut options.slots.random_first_page, named(SWITCH, text)),
-};
+/// A field whose values are written as their type has it, with these values in words and as a condition.
+struct Written<T>(Of<T>, &'static str, fn(&T) -> bool);
 
-pub(crate) const ALIGNMENT_SHIFT: Setting = Setting {
-    name: "alignment-shift",
-    values: "0 or 2048",
-    help: "bytes by which pages are moved off the DIMMs' boundaries (figure 11)",
-    read: |options| name_of(SHIFTS, options.slots.alignment_shift),
-    write: |options, text| put(&mut options.slots.alignment_shift, named(SHIFTS, text)),
-};
+impl<T: Display + FromStr> Field for Written<T> {
+    fn values(&self) -> String {
+        self.1.into()
+    }
 
-pub(crate) const RECLAIM_PERCENT: Setting = Setting {
-    name: "reclaim-percent",
-    values: "1 to 100",
-    help: "per cent of a block that must be free before it is reclaimed ahead of need (4.6)",
-    read: |options| options.slots.reclaim_percent.to_string(),
-    write: |options, text| put(&mut options.slots.reclaim_percent, number(text, 1..=100)),
-};
+    fn print(&self, options: &mut Options) -> String {
+        self.0(options).to_string()
+    }
 
-pub(crate) const FILL_PERCENT: Setting = Setting {
-    name: "fill-percent",
-    values: "0 to 100",
-    help: "per cent of all blocks that must be used before more are allocated (3.2.1)",
-    read: |options| options.slots.fill_percent.to_string(),
-    write: |options, text| put(&mut options.slots.fill_percent, number(text, 0..=100)),
-};
+    fn parse(&self, options: &mut Options, text: &str) -> Option<()> {
+        *self.0(options) = text.parse().ok().filter(self.2)?;
+        Some(())
+    }
+}
 
-pub(crate) const TIE_BREAK: Setting = Setting {
-    name: "tie-break",
-    values: "sequence or block-order",
-    help: "which of two records of a key counts after a crash; block-order is the paper's and not sound (4.2)",
-    read: |options| name_of(TIE_BREAKS, options.slots.tie_break),
-    write: |options, text| put(&mut options.slots.tie_break, named(TIE_BREAKS, text)),
-};
+/// All techniques of PACMAN at once.
+struct Pacman;
 
-pub(crate) const LOCK: Setting = Setting {
-    name: "lock",
-    values: "dram or page-byte",
-    help: "where versions of pages are; page-byte is the paper's and not sound (3.2.2)",
-    read: |options| name_of(LOCKS, options.slots.lock),
-    write: |options, text| put(&mut options.slots.lock, named(LOCKS, text)),
-};
+impl Field for Pacman {
+    fn values(&self) -> String {
+        "on or off".into()
+    }
 
-pub(crate) const OFFSET_MAP: Setting = Setting {
-    name: "offset-map",
-    values: "dram or pm",
-    help: "where the index is; pm is the all-PM variant (3.1, 5.3.6)",
-    read: |options| name_of(PLACES, options.offset_map.nodes),
-    write: |options, text| put(&mut options.offset_map.nodes, named(PLACES, text)),
-};
-
-pub(crate) const CCEH: Setting = Setting {
-    name: "cceh",
-    values: "paper or dense",
-    help: "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
-    read: |options| {
-        let shape = options.offset_map.shape;
-        let name = SHAPES.iter().find(|(_, known)| known() == shape).map(|(name, _)| (*name).into());
-        name.unwrap_or_else(|| format!("{} bits of buckets, probing {}", shape.bucket_bits, shape.probe))
-    },
-    write: |options, text| put(&mut options.offset_map.shape, named(SHAPES, text).map(|shape| shape())),
-};
-
-pub(crate) const PACMAN: Setting = Setting {
-    name: "pacman",
-    values: "on or off",
-    help: "all of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
-    read: |options| {
+    fn print(&self, options: &mut Options) -> String {
         let Techniques { reduce, separate, shortcut, batch } = options.techniques;
         match (reduce, separate, batch) {
             (true, true, true) => "on",
@@ -146,82 +98,179 @@ pub(crate) const PACMAN: Setting = Setting {
             _ => "in part",
         }
         .into()
+    }
+
+    fn parse(&self, options: &mut Options, text: &str) -> Option<()> {
+        let all = [("on", Techniques::default()), ("off", Techniques::RAW)];
+        options.techniques = all.into_iter().find(|(name, _)| *name == text)?.1;
+        Some(())
+    }
+}
+
+const SWITCH: Names<bool> = &[("on", true), ("off", false)];
+
+const fn pool(name: &'static str, help: &'static str, field: &'static dyn Field) -> Setting {
+    Setting { name, help, field, of_handle: None }
+}
+
+/// Settings of a heap of slots.
+pub(crate) const SLOTS: &[Setting] = &[
+    pool(
+        "page-size",
+        "bytes of a page; a block has at most 512 KiB (3.2.1)",
+        &Written(
+            |options| &mut options.slots.page_size,
+            "bytes, a multiple of 4096",
+            |size| *size > 0 && u64::from(*size).is_multiple_of(PAGE_UNIT),
+        ),
+    ),
+    pool(
+        "pages-per-block",
+        "DIMMs that a block spans; fewer where zones are too small for it (3.2.1)",
+        &Written(
+            |options| &mut options.slots.pages_per_block,
+            "1 to 32",
+            |pages| (1..=MAX_PAGES).contains(pages),
+        ),
+    ),
+    pool(
+        "random-first-page",
+        "clients begin blocks at random pages, and so at different DIMMs (4.1)",
+        &Named(|options| &mut options.slots.random_first_page, SWITCH),
+    ),
+    pool(
+        "alignment-shift",
+        "bytes by which pages are moved off the DIMMs' boundaries (figure 11)",
+        &Named(|options| &mut options.slots.alignment_shift, &[("0", 0), ("2048", 2048)]),
+    ),
+    pool(
+        "reclaim-percent",
+        "per cent of a block that must be free before it is reclaimed ahead of need (4.6)",
+        &Written(
+            |options| &mut options.slots.reclaim_percent,
+            "1 to 100",
+            |percent| (1..=100).contains(percent),
+        ),
+    ),
+    pool(
+        "fill-percent",
+        "per cent of all blocks that must be used before more are allocated (3.2.1)",
+        &Written(|options| &mut options.slots.fill_percent, "0 to 100", |percent| *percent <= 100),
+    ),
+];
+
+/// Further settings of Viper itself.
+pub(crate) const VIPER: &[Setting] = &[
+    pool(
+        "form",
+        "records of any size in logs, or of one size in slots (3.2.2, 3.2.3)",
+        &Written(|options| &mut options.slots.form, "variable or fixed:KEY:VALUE, in bytes", |_| true),
+    ),
+    pool(
+        "tie-break",
+        "which of two records of a key counts after a crash; block-order is the paper's and not sound (4.2)",
+        &Named(
+            |options| &mut options.slots.tie_break,
+            &[("sequence", TieBreak::Sequence), ("block-order", TieBreak::BlockOrder)],
+        ),
+    ),
+    pool(
+        "lock",
+        "where versions of pages are; page-byte is the paper's and not sound (3.2.2)",
+        &Named(
+            |options| &mut options.slots.lock,
+            &[("dram", LockKind::Dram32), ("page-byte", LockKind::PageByte)],
+        ),
+    ),
+    pool(
+        "offset-map",
+        "where the index is; pm is the all-PM variant (3.1, 5.3.6)",
+        &Named(|options| &mut options.offset_map.nodes, &[("dram", NodePlace::Dram), ("pm", NodePlace::Pm)]),
+    ),
+];
+
+const SHAPES: Names<CcehSettings> = &[("paper", CcehSettings::paper()), ("dense", CcehSettings::dense())];
+
+/// Settings of a CCEH index.
+pub(crate) const CCEH: &[Setting] = &[pool(
+    "cceh",
+    "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
+    &Named(|options| &mut options.offset_map.shape, SHAPES),
+)];
+
+/// The techniques of PACMAN.
+pub(crate) const PACMAN: &[Setting] = &[
+    pool(
+        "pacman",
+        "all of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
+        &Pacman,
+    ),
+    pool(
+        "reduce",
+        "words of the index tell lengths, and bits in DRAM tell dead records (3.2)",
+        &Named(|options| &mut options.techniques.reduce, SWITCH),
+    ),
+    pool(
+        "separate",
+        "hot records lie in segments or blocks of their own (3.4)",
+        &Named(|options| &mut options.techniques.separate, SWITCH),
+    ),
+    pool(
+        "batch",
+        "records are copied under one fence, and their entries flushed together (3.3)",
+        &Named(|options| &mut options.techniques.batch, SWITCH),
+    ),
+];
+
+/// PACMAN's technique for indexes that can tell where an entry stands.
+pub(crate) const SHORTCUT: &[Setting] = &[pool(
+    "shortcut",
+    "records tell where the index has them, where it can say so (3.1); auto: on persistent memory",
+    &Named(
+        |options| &mut options.techniques.shortcut,
+        &[("on", Shortcut::On), ("off", Shortcut::Off), ("auto", Shortcut::Auto)],
+    ),
+)];
+
+/// Settings of a bucket index.
+pub(crate) const TABLE: &[Setting] = &[
+    pool(
+        "buckets",
+        "buckets of the index at first, 64 bytes each, rounded up to 16 digits; if it grows, no more than a zone holds (2)",
+        &Written(
+            |options| &mut options.table.buckets,
+            "1 to 2147483648",
+            |count| (1..=BUCKETS_MAX).contains(count),
+        ),
+    ),
+    pool(
+        "grow",
+        "whether the index grows, a bucket at a time; the paper's does not, and its chains get longer (2)",
+        &Named(|options| &mut options.table.grow, SWITCH),
+    ),
+];
+
+/// The settings of handles.
+const HANDLE: &[Setting] = &[
+    Setting {
+        name: "eliminate",
+        help: "of two puts that meet at a key one may return for the other (3.3)",
+        field: &Named(|options| &mut options.eliminate, SWITCH),
+        of_handle: Some(|can| can.eliminates),
     },
-    write: |options, text| {
-        let all = named(SWITCH, text);
-        let techniques = |all| if all { Techniques::default() } else { Techniques::RAW };
-        put(&mut options.techniques, all.map(techniques))
+    Setting {
+        name: "late",
+        help: "the index learns of a put with later writes of its client; off: before it returns",
+        field: &Named(|options| &mut options.late, SWITCH),
+        of_handle: Some(|can| can.publishes_late),
     },
-};
-
-pub(crate) const REDUCE: Setting = Setting {
-    name: "reduce",
-    values: "on or off",
-    help: "words of the index tell lengths, and bits in DRAM what is dead (3.2)",
-    read: |options| name_of(SWITCH, options.techniques.reduce),
-    write: |options, text| put(&mut options.techniques.reduce, named(SWITCH, text)),
-};
-
-pub(crate) const SEPARATE: Setting = Setting {
-    name: "separate",
-    values: "on or off",
-    help: "hot records lie in segments or blocks of their own (3.4)",
-    read: |options| name_of(SWITCH, options.techniques.separate),
-    write: |options, text| put(&mut options.techniques.separate, named(SWITCH, text)),
-};
-
-pub(crate) const SHORTCUT: Setting = Setting {
-    name: "shortcut",
-    values: "on or off or auto",
-    help: "records tell where the index has them, where it can say so (3.1); auto: on persistent memory",
-    read: |options| name_of(SHORTCUTS, options.techniques.shortcut),
-    write: |options, text| put(&mut options.techniques.shortcut, named(SHORTCUTS, text)),
-};
-
-pub(crate) const BATCH: Setting = Setting {
-    name: "batch",
-    values: "on or off",
-    help: "records are copied under one fence, and their entries flushed together (3.3)",
-    read: |options| name_of(SWITCH, options.techniques.batch),
-    write: |options, text| put(&mut options.techniques.batch, named(SWITCH, text)),
-};
-
-pub(crate) const BUCKETS: Setting = Setting {
-    name: "buckets",
-    values: "1 to 2147483648",
-    help: "buckets of the index at first, 64 bytes each, rounded up to 16 digits; if it grows, no more than a zone holds (2)",
-    read: |options| options.table.buckets.to_string(),
-    write: |options, text| put(&mut options.table.buckets, number(text, 1..=BUCKETS_MAX)),
-};
-
-pub(crate) const GROW: Setting = Setting {
-    name: "grow",
-    values: "on or off",
-    help: "whether the index grows, a bucket at a time; the paper's does not, and its chains get longer (2)",
-    read: |options| name_of(SWITCH, options.table.grow),
-    write: |options, text| put(&mut options.table.grow, named(SWITCH, text)),
-};
-
-pub(crate) const ELIMINATE: Setting = Setting {
-    name: "eliminate",
-    values: "on or off",
-    help: "of two puts that meet at a key one may return for the other; not remembered by the pool (3.3)",
-    read: |options| name_of(SWITCH, options.eliminate),
-    write: |options, text| put(&mut options.eliminate, named(SWITCH, text)),
-};
-
-pub(crate) const LATE: Setting = Setting {
-    name: "late",
-    values: "on or off",
-    help: "the index learns of a put with later writes of its client; off: before it returns; not remembered by the pool",
-    read: |options| name_of(SWITCH, options.late),
-    write: |options, text| put(&mut options.late, named(SWITCH, text)),
-};
+];
 
 impl Setting {
-    /// The settings of a design.
+    /// The settings of a design: first those of its pools, then those of handles.
     pub fn of(design: Design) -> impl Iterator<Item = &'static Setting> {
-        design.recipe().settings.iter().copied()
+        let has = move |setting: &&Setting| setting.of_handle.is_some_and(|needs| needs(design.can()));
+        design.recipe().settings.iter().copied().flatten().chain(HANDLE.iter().filter(has))
     }
 
     /// The designs that have a setting of this name.
@@ -229,19 +278,53 @@ impl Setting {
         Design::ALL.iter().copied().filter(move |design| Setting::of(*design).any(|own| own.name == name))
     }
 
+    /// Whether it is a setting of the pool, which is chosen when that is created and kept in it. If not, it
+    /// is a setting of the handle, which is chosen at each opening.
+    pub fn is_kept(&self) -> bool {
+        self.of_handle.is_none()
+    }
+
+    /// The values that it takes, in words.
+    pub fn values(&self) -> String {
+        self.field.values()
+    }
+
     /// Its value in these options, as [`Options::set`] takes it.
     pub fn value(&self, options: &Options) -> String {
-        (self.read)(options)
+        self.field.print(&mut options.clone())
+    }
+
+    /// The setting of this name.
+    ///
+    /// # Errors
+    /// [`Error::Option`], with the settings of the design, if it has no such setting.
+    pub fn find(design: Design, name: &str) -> Result<&'static Setting, Error> {
+        let found = Setting::of(design).find(|setting| setting.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = Setting::of(design).map(|setting| setting.name).collect();
+            let has = names.join(", ");
+            let designs: Vec<_> = Setting::designs(name).map(Design::name).collect();
+            Error::Option(if designs.is_empty() {
+                format!("no setting is called {name:?}; {design} has {has}")
+            } else {
+                format!("{name} is a setting of design {}; {design} has {has}", designs.join(", "))
+            })
+        })
     }
 }
 
 impl Options {
-    /// Gives a [setting](crate::Setting) of the design, which is named first, a value, as `--set` of the program does;
-    /// [`Setting::of`](crate::Setting::of) lists what a design has.
+    /// Gives a [setting](crate::Setting) of the design a value, as `--set` of the program does. Name the
+    /// design first. [`Setting::of`](crate::Setting::of) lists the settings of a design.
+    ///
+    /// A pool keeps the settings that [are kept](crate::Setting::is_kept). An opening refuses one of these
+    /// that differs from the pool's, as it refuses another [design](Options::design). The others hold for the
+    /// handle alone.
     ///
     /// # Errors
-    /// [`Error::Option`] that lists what there is, for a name that the design does not have and for a value that the setting
-    /// does not take.
+    /// [`Error::Option`] for a name that the design does not have and for a value that the setting does not
+    /// take. It lists the settings of the design, or the values. Creating or opening a pool of another design
+    /// gives the same error.
     ///
     /// ```
     /// use quipu::{Design, Options, Store};
@@ -251,62 +334,63 @@ impl Options {
     /// let store = Store::create(&path, &options)?;
     /// assert!(store.settings().contains(&("offset-map", "pm".into())));
     /// assert!(Options::new().set("offset-map", "pm").is_err(), "no setting of quipu");
+    /// # store.close()?;
+    /// let in_dram = Options::new().design(Design::VIPER).set("offset-map", "dram")?;
+    /// assert!(Store::open(&path, &in_dram).is_err(), "the index of this pool is in the pool");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set(mut self, name: &str, value: &str) -> Result<Options, Error> {
-        set(&mut self, name, value)?;
+        let setting = Setting::find(self.design.unwrap_or_default(), name)?;
+        setting.field.parse(&mut self, value).ok_or_else(|| {
+            let values = setting.values();
+            Error::Option(format!("the setting {name} does not take {value:?}, but {values}"))
+        })?;
+        self.given.push((setting.name, value.into()));
         Ok(self)
     }
-}
 
-/// See [`Options::set`].
-fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
-    let design = options.design.unwrap_or_default();
-    let Some(setting) = Setting::of(design).find(|setting| setting.name == name) else {
-        return Err(Error::Option(unknown(design, name)));
-    };
-    (setting.write)(options, value).ok_or_else(|| {
-        let Setting { name, values, .. } = setting;
-        Error::Option(format!("the setting {name} does not take {value:?}, but {values}"))
-    })
-}
-
-/// The answer to a setting that a design does not have.
-fn unknown(design: Design, name: &str) -> String {
-    let names: Vec<_> = Setting::of(design).map(|setting| setting.name).collect();
-    let has = if names.is_empty() { "has none".into() } else { format!("has {}", names.join(", ")) };
-    let designs: Vec<_> = Setting::designs(name).map(Design::name).collect();
-    if designs.is_empty() {
-        return format!("no setting is called {name:?}; {design} {has}");
+    /// The settings that were given, with their values, or an error for one that the design does not have.
+    pub(crate) fn given_to(&self, design: Design) -> Result<Vec<(&'static Setting, &str)>, Error> {
+        self.given.iter().map(|(name, value)| Ok((Setting::find(design, name)?, &**value))).collect()
     }
-    format!("{name} is a setting of design {}; {design} {has}", designs.join(", "))
-}
 
-/// Fills a field, if there is a value for it.
-fn put<T>(field: &mut T, value: Option<T>) -> Option<()> {
-    *field = value?;
-    Some(())
-}
-
-fn named<T: Copy>(names: Names<T>, text: &str) -> Option<T> {
-    names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
-}
-
-fn name_of<T: PartialEq>(names: Names<T>, value: T) -> String {
-    let found = names.iter().find(|(_, named)| *named == value);
-    found.map_or("unknown", |(name, _)| name).into()
-}
-
-fn number<T: std::str::FromStr + PartialOrd>(text: &str, range: std::ops::RangeInclusive<T>) -> Option<T> {
-    text.parse().ok().filter(|number| range.contains(number))
-}
-
-fn form(text: &str) -> Option<RecordForm> {
-    if text == "variable" {
-        return Some(RecordForm::Variable);
+    /// Refuses settings that the design of a pool does not have, and settings of a pool that differ from
+    /// those in its superblock. A setting differs if the pool, created with it, would keep another value than
+    /// it does.
+    pub(crate) fn agree_with(
+        &self,
+        design: Design,
+        kept: &[u8; SETTINGS_LEN],
+        pool: &NewPool,
+    ) -> Result<(), Error> {
+        let mut given = self.given_to(design)?;
+        given.retain(|(setting, _)| setting.is_kept());
+        if given.is_empty() {
+            return Ok(());
+        }
+        let Recipe { remember, recall, .. } = design.recipe();
+        let mut found = Options::new();
+        recall(kept, &mut found)?;
+        let mut asked = found.clone();
+        for (setting, value) in &given {
+            setting.field.parse(&mut asked, value);
+        }
+        if asked.techniques.shortcut == Shortcut::Auto {
+            // The medium that the pool was created on has decided.
+            asked.techniques.shortcut = found.techniques.shortcut;
+        }
+        recall(&remember(&asked, pool), &mut asked)?;
+        for (setting, value) in given {
+            let (name, own) = (setting.name, setting.value(&found));
+            if setting.value(&asked) != own {
+                return Err(Error::Option(format!(
+                    "{name}={value} was asked for, and this pool of design {design} was created with {name}={own}; \
+                     open it without that setting"
+                )));
+            }
+        }
+        Ok(())
     }
-    let (key, value) = text.strip_prefix("fixed:")?.split_once(':')?;
-    Some(RecordForm::Fixed { key: number(key, 1..=u16::MAX)?, value: number(value, 0..=u32::MAX)? })
 }
 
 #[cfg(test)]
@@ -349,31 +433,29 @@ mod tests {
         assert_eq!(all, SAMPLES.iter().map(|(name, ..)| *name).collect(), "a sample for each");
         for (name, other, refused) in SAMPLES {
             let design = Setting::designs(name).next().unwrap();
-            let setting = Setting::of(design).find(|own| own.name == *name).unwrap();
-            let mut options = Options::new().design(design);
-            let default = setting.value(&options);
+            let setting = Setting::find(design, name).unwrap();
+            let default = setting.value(&Options::new());
             assert_ne!(default, *other);
-            set(&mut options, name, other).expect("a value that it takes");
-            assert_eq!(setting.value(&options), *other);
+            let set = |value: &str| Options::new().design(design).set(name, value);
+            for value in [*other, &default] {
+                assert_eq!(setting.value(&set(value).expect("a value that it takes")), value);
+            }
             for value in *refused {
-                let error = set(&mut options, name, value).expect_err("no value of it").to_string();
-                assert!(error.contains(name) && error.contains(setting.values), "{error}");
+                let error = set(value).expect_err("no value of it").to_string();
+                assert!(error.contains(name) && error.contains(&setting.values()), "{error}");
+                let mut options = set(other).unwrap();
+                assert_eq!(setting.field.parse(&mut options, value), None);
                 assert_eq!(setting.value(&options), *other, "a refusal changes nothing");
             }
-            set(&mut options, name, &default).expect("its default");
-            assert_eq!(setting.value(&options), default);
-            // What is offered in words is taken.
-            for word in setting.values.split(" or ").filter(|word| !word.contains(' ')) {
-                set(&mut options, name, word).unwrap_or_else(|error| panic!("{error}"));
+            // It takes the values that it offers in words, and the ends of a range and no number beyond.
+            for word in setting.values().split(" or ").filter(|word| !word.contains(' ')) {
+                set(word).unwrap_or_else(|error| panic!("{error}"));
             }
-        }
-    }
-
-    #[test]
-    fn what_a_design_can_leave_out_it_can_do() {
-        for design in Design::ALL {
-            let has = Setting::of(*design).any(|setting| setting.name == "eliminate");
-            assert_eq!(has, design.can().eliminates, "{design}");
+            if let Some((first, last)) = setting.values().split_once(" to ") {
+                let [first, last] = [first, last].map(|number| number.parse::<i64>().expect("a number"));
+                let taken = [first - 1, first, last, last + 1].map(|number| set(&number.to_string()).is_ok());
+                assert_eq!(taken, [false, true, true, false], "{name}");
+            }
         }
     }
 
@@ -381,8 +463,8 @@ mod tests {
     fn one_word_is_four_and_the_last_word_counts() {
         let mut options = Options::new().design(Design::FLATSTORE_H);
         let mut set = |name, value| {
-            super::set(&mut options, name, value).expect("it has it");
-            (options.techniques, PACMAN.value(&options))
+            options = options.clone().set(name, value).expect("it has it");
+            (options.techniques, PACMAN[0].value(&options))
         };
         assert_eq!(set("pacman", "off"), (Techniques::RAW, "off".into()));
         assert_eq!(set("reduce", "on"), (Techniques { reduce: true, ..Techniques::RAW }, "in part".into()));

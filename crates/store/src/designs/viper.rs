@@ -1,19 +1,19 @@
-//! `viper`: slotted pages that each lie on one DIMM, found by a hash index in DRAM, or beside them (Benson, Makait and Rabl,
-//! "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
+//! `viper`: slotted pages that each lie on one DIMM, found by a hash index in DRAM, or beside them (Benson,
+//! Makait and Rabl, "Viper: An Efficient Hybrid PMem-DRAM Key-Value Store", PVLDB 14(9), 2021).
 //!
-//! Every record is written straight to PM, into a page of its client's own block, and marked there; what a client writes next
-//! lies beside it, and a page touches one DIMM. The price is two fences a record, and, before the put returns, a third to delete
-//! the one before it, unless that is left to a later put (`store/src/slots/late.rs`); with the index in the pool, one more
-//! for each change of that.
+//! Every record is written straight to PM, into a page of its client's own block, and marked there. The next
+//! record of the client lies beside it, and a page touches one DIMM. The price is two fences a record, and a
+//! third to delete the old record before the put returns, unless a later put does that
+//! (`store/src/slots/late.rs`). An index in the pool has one more for each change of it.
 
 use super::{Description, Design, Recipe};
-use crate::designs::settings::{
-    ALIGNMENT_SHIFT, CCEH, FILL_PERCENT, FORM, LATE, LOCK, OFFSET_MAP, PAGE_SIZE, PAGES_PER_BLOCK,
-    RANDOM_FIRST_PAGE, RECLAIM_PERCENT, TIE_BREAK,
-};
+use crate::designs::settings::{CCEH, SLOTS, VIPER};
+use crate::settings::image::{Image, refused};
 use crate::settings::offset_map::NodePlace;
-use crate::slots::{PoolSettings, SlotParts};
-use quipu_parts::heap::slots::SlotTechniques;
+use crate::settings::slots::PoolSettings;
+use crate::settings::techniques::{Shortcut, Techniques};
+use crate::slots::SlotParts;
+use quipu_parts::heap::slots::{SlotSettings, SlotTechniques};
 
 impl Design {
     /// Viper, of VLDB 2021; see [`viper`](super::viper).
@@ -46,45 +46,28 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "released",
                 "by its bit in PM, durably: under a fence of the client's next put but one, or before it returns (4.2, 4.5)",
             ),
-            ("space comes back", "by inserting what is live of a block again, page by page (4.6)"),
+            ("space comes back", "by inserting the live records of a block again, page by page (4.6)"),
             ("cached in DRAM", "nothing but the index"),
-        ],
-        limits: &[
-            "no order: no range scans",
-            "no atomic batches, no expiry",
-            "records do not prove themselves: damage to one shows as a wrong value, as in the paper",
-            "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
         ],
         can: PARTS.capabilities(),
     },
-    settings: &[
-        &FORM,
-        &PAGE_SIZE,
-        &PAGES_PER_BLOCK,
-        &RANDOM_FIRST_PAGE,
-        &ALIGNMENT_SHIFT,
-        &RECLAIM_PERCENT,
-        &FILL_PERCENT,
-        &TIE_BREAK,
-        &LOCK,
-        &OFFSET_MAP,
-        &CCEH,
-        &LATE,
-    ],
+    settings: &[VIPER, SLOTS, CCEH],
     remember: |options, pool| {
-        PoolSettings::fitted(options, pool, options.offset_map.nodes, SlotTechniques::default()).encode()
+        let slots = SlotSettings { techniques: SlotTechniques::default(), ..options.slots };
+        PoolSettings::fitted(slots, options.offset_map, pool.zone_size).encode()
     },
     recall: |bytes, options| {
-        let PoolSettings { slots, map, .. } = PoolSettings::recalled(bytes)?;
+        let PoolSettings { slots, map, .. } = PoolSettings::decode(bytes)?;
+        let SlotTechniques { reduce, separate, batch } = slots.techniques;
+        options.techniques = Techniques { reduce, separate, batch, shortcut: Shortcut::Off };
         (options.slots, options.offset_map) = (slots, map);
         Ok(())
     },
     open: |site| {
-        let settings = PoolSettings::of(&site)?;
+        let settings: PoolSettings = site.settings()?;
+        settings.slots.check()?;
         if settings.slots.techniques != SlotTechniques::default() {
-            return Err(PoolSettings::refused(
-                "the superblock of a pool of viper names techniques of PACMAN",
-            ));
+            return Err(refused("the superblock of a pool of viper names techniques of PACMAN"));
         }
         match settings.map.nodes {
             NodePlace::Dram => PARTS.open::<false>(site, settings),

@@ -1,20 +1,20 @@
-//! `viper-pacman`: Viper for records of any size, reclaimed as PACMAN does (Wang et al., "Pacman: An Efficient Compaction
-//! Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022, sections 3.2 to 3.4 and 4.1).
+//! `viper-pacman`: Viper for records of any size, reclaimed as PACMAN does (Wang et al., "Pacman: An
+//! Efficient Compaction Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022,
+//! sections 3.2 to 3.4 and 4.1).
 //!
-//! What differs from [`viper`](super::viper): nobody writes to a record that is superseded, nor reads it if its key has eight
-//! bytes; a deletion is a record of its own for as long as an older one of its key is marked; what is live of a block moves
-//! under one fence; and hot records lie apart. Without any of the techniques it is the raw store, which is `viper` with records
-//! of any size.
+//! It differs from [`viper`] in four ways. A superseded record is not written to, nor read if
+//! its key has eight bytes. A deletion is a record for as long as an older record of its key is marked. The
+//! live records of a block move under one fence. Hot records lie apart. Without any of the techniques it is
+//! the raw store, which is `viper` with records of any size.
 
-use super::{Description, Design, Recipe};
-use crate::designs::settings::{
-    ALIGNMENT_SHIFT, BATCH, CCEH, FILL_PERCENT, PACMAN, PAGE_SIZE, PAGES_PER_BLOCK, RANDOM_FIRST_PAGE,
-    RECLAIM_PERCENT, REDUCE, SEPARATE,
-};
-use crate::settings::offset_map::NodePlace;
-use crate::settings::techniques::{Shortcut, Techniques};
-use crate::slots::{PoolSettings, SlotParts};
-use quipu_parts::heap::slots::SlotTechniques;
+use super::{Description, Design, Recipe, viper};
+use crate::designs::settings::{CCEH, PACMAN, SLOTS};
+use crate::settings::image::{Image, refused};
+use crate::settings::offset_map::{NodePlace, OffsetMap};
+use crate::settings::slots::PoolSettings;
+use crate::settings::techniques::Techniques;
+use crate::slots::SlotParts;
+use quipu_parts::heap::slots::{SlotSettings, SlotTechniques};
 
 impl Design {
     /// Viper with PACMAN's techniques; see [`viper_pacman`](super::viper_pacman).
@@ -44,49 +44,29 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "released",
                 "by a bit and a counter in DRAM; the index's word tells its length (3.2). A deletion is a tombstone",
             ),
-            ("space comes back", "by copying what is live of a block under one fence and repointing (3.3)"),
-            ("cached in DRAM", "which keys are hot (3.4), and what is dead"),
-        ],
-        limits: &[
-            "no order: no range scans",
-            "no atomic batches, no expiry, no updates in place",
-            "records do not prove themselves: damage to one shows as a wrong value, as in the paper",
-            "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
-            "no shortcuts (3.1): they do not pay for a hash index",
+            (
+                "space comes back",
+                "by copying the live records of a block under one fence and repointing (3.3)",
+            ),
+            ("cached in DRAM", "which keys are hot (3.4), and dead records"),
         ],
         can: RAW.capabilities(),
     },
-    settings: &[
-        &PAGE_SIZE,
-        &PAGES_PER_BLOCK,
-        &RANDOM_FIRST_PAGE,
-        &ALIGNMENT_SHIFT,
-        &RECLAIM_PERCENT,
-        &FILL_PERCENT,
-        &CCEH,
-        &PACMAN,
-        &REDUCE,
-        &SEPARATE,
-        &BATCH,
-    ],
+    settings: &[SLOTS, CCEH, PACMAN],
     remember: |options, pool| {
         let Techniques { reduce, separate, batch, .. } = options.techniques;
-        PoolSettings::fitted(options, pool, NodePlace::Dram, SlotTechniques { reduce, separate, batch })
-            .encode()
-    },
-    recall: |bytes, options| {
-        let PoolSettings { slots, map, .. } = PoolSettings::recalled(bytes)?;
-        let SlotTechniques { reduce, separate, batch } = slots.techniques;
-        options.techniques = Techniques { reduce, separate, batch, shortcut: Shortcut::Off };
-        (options.slots, options.offset_map) = (slots, map);
-        Ok(())
+        let slots = SlotSettings { techniques: SlotTechniques { reduce, separate, batch }, ..options.slots };
+        let map = OffsetMap { nodes: NodePlace::Dram, ..options.offset_map };
+        PoolSettings::fitted(slots, map, pool.zone_size).encode()
     },
     open: |site| {
-        let settings = PoolSettings::of(&site)?;
+        let settings: PoolSettings = site.settings()?;
+        settings.slots.check()?;
         match settings.map.nodes {
-            NodePlace::Pm => Err(PoolSettings::refused("the index of viper-pacman is in DRAM")),
+            NodePlace::Pm => Err(refused("the index of viper-pacman is in DRAM")),
             NodePlace::Dram if settings.slots.techniques.reduce => REDUCED.open::<true>(site, settings),
             NodePlace::Dram => RAW.open::<false>(site, settings),
         }
     },
+    ..viper::RECIPE
 };

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::options::Options;
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
 use quipu_medium::MediumKind;
@@ -58,9 +58,9 @@ const CLOCK_BLOCK: u64 = 1 << 20;
 const HANDFUL: u64 = 64;
 
 impl Site<'_> {
-    /// What the superblock remembers of the design.
-    pub(crate) fn settings<R: Remembered>(&self) -> Result<R, Error> {
-        R::recalled(&self.space.superblock().settings)
+    /// The settings that the pool keeps.
+    pub(crate) fn settings<I: Image>(&self) -> Result<I, Error> {
+        I::decode(&self.space.superblock().settings)
     }
 
     /// Whether the index is to begin at its smallest.

@@ -24,7 +24,7 @@ const TOY: Design = Design(u32::MAX);
 
 pub(crate) const RECIPE: Recipe = Recipe {
     design: TOY,
-    description: Description { name: "toy", paper: "", parts: &[], limits: &[], can: Capabilities::NONE },
+    description: Description { name: "toy", paper: "", parts: &[], can: Capabilities::NONE },
     settings: &[],
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),

@@ -8,7 +8,7 @@ use super::rooted::Rooted;
 use super::{Compactor, Spine, workers_of};
 use crate::engine::site::{Existing, How, Opened, Site};
 use crate::options::Twin;
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
@@ -86,6 +86,7 @@ impl<I: Index> LogParts<I> {
             least_zone: LEAST_ZONE,
             checkpoints: self.checkpoints.is_some(),
             eliminates: self.eliminates,
+            publishes_late: self.publishes_late,
             salvages: !I::DURABLE,
             unproved: if I::DURABLE { UNPROVED_IN_POOL } else { &[] },
             ..Capabilities::NONE

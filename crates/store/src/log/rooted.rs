@@ -1,7 +1,7 @@
 //! Indexes in the pool: what the superblock remembers of each.
 
 use crate::settings::bucket_table::MpkvSettings;
-use crate::settings::image::Remembered;
+use crate::settings::image::Image;
 use crate::settings::techniques::FlatSettings;
 use quipu_parts::index::buckets::{BucketIndex, BucketSettings, Locking};
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings, PmNodes};
@@ -11,7 +11,7 @@ use quipu_parts::index::{InPool, PmWords};
 /// An index that survives a crash by itself.
 pub(crate) trait Rooted: InPool {
     /// What the superblock remembers of it.
-    type Remembered: Remembered;
+    type Remembered: Image;
 
     /// The shape that is remembered, or the smallest.
     fn shape(remembered: &Self::Remembered, is_tiny: bool) -> Self::Settings;

@@ -1,6 +1,16 @@
-//! The settings of designs that a pool remembers, and their bytes in its superblock.
+//! The settings of designs that a pool keeps, and their images in its superblock.
 
 pub(crate) mod bucket_table;
 pub(crate) mod image;
 pub(crate) mod offset_map;
+pub(crate) mod slots;
 pub(crate) mod techniques;
+
+use image::Image;
+use quipu_parts::table::Table;
+
+/// The fields of every image.
+#[doc(hidden)]
+pub fn settings_tables() -> Vec<Table> {
+    vec![bucket_table::MpkvSettings::table(), slots::PoolSettings::table(), techniques::FlatSettings::table()]
+}

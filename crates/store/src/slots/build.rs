@@ -5,20 +5,20 @@
 
 use super::{SlotSpine, recovery};
 use crate::engine::NO_SALVAGE;
-use crate::engine::site::{Existing, How, NewPool, Opened, Site};
-use crate::options::Options;
-use crate::settings::offset_map::{NodePlace, OffsetMap};
+use crate::engine::site::{Existing, How, Opened, Site};
+use crate::settings::image::Image;
+use crate::settings::slots::PoolSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
 use quipu_parts::heap::Clock;
-use quipu_parts::heap::slots::{Damage, Neighbor, SlotError, SlotHeap, SlotSettings, SlotTechniques};
+use quipu_parts::heap::slots::{Damage, Neighbor, SlotHeap};
 use quipu_parts::index::cceh::{CcehIndex, CcehRoot, CcehSettings, DramNodes, NodeMemory, PmNodes};
 use quipu_parts::index::{InPool, IndexError};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{Feature, SETTINGS_LEN, Space};
+use quipu_parts::space::{Feature, Space};
 use std::sync::Arc;
 
 /// What a design makes of a slot store.
@@ -59,6 +59,7 @@ impl SlotParts {
             pools_below: u64::MAX,
             least_zone: LEAST_ZONE,
             updates_in_place: self.updates_in_place,
+            publishes_late: self.late,
             waste: 50,
             unproved: UNPROVED,
             ..Capabilities::NONE
@@ -71,7 +72,7 @@ impl SlotParts {
         site: Site<'_>,
         settings: PoolSettings,
     ) -> Result<Opened, Error> {
-        let (index, clock) = (CcehIndex::in_dram(settings.shape(&site)), site.clock());
+        let (index, clock) = (CcehIndex::in_dram(shape(&site, &settings)), site.clock());
         self.finish::<DramNodes, REDUCED>(site, &settings, index, clock)
     }
 
@@ -83,12 +84,12 @@ impl SlotParts {
                 match CcehIndex::examine(space.clone(), settings.root, 0) {
                     Err(IndexError::Absent) if space.committed_zones().is_empty() => {
                         space.repair(found);
-                        settings.create_index(&site, &clock)?
+                        create_index(&site, &settings, &clock)?
                     }
                     examined => examined?,
                 }
             }
-            How::New => settings.create_index(&site, &clock)?,
+            How::New => create_index(&site, &settings, &clock)?,
             How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
         };
         self.finish::<PmNodes, false>(site, &settings, index, clock)
@@ -139,76 +140,22 @@ impl SlotParts {
     }
 }
 
-/// What the superblock remembers of a slot store: the settings of the heap, the Offset Map, and its root if
-/// it is in the pool.
-pub(crate) struct PoolSettings {
-    pub(crate) slots: SlotSettings,
-    pub(crate) map: OffsetMap,
-    root: CcehRoot,
+/// The shape of an index in DRAM, or of a new one in the pool.
+fn shape(site: &Site<'_>, settings: &PoolSettings) -> CcehSettings {
+    if site.is_tiny() { CcehSettings::tiny() } else { settings.map.shape }
 }
 
-const _: () = assert!(SlotSettings::LEN + OffsetMap::LEN == SETTINGS_LEN);
-
-impl PoolSettings {
-    /// Those of a new pool, with its index in this memory and these techniques.
-    pub(crate) fn fitted(
-        options: &Options,
-        pool: &NewPool,
-        nodes: NodePlace,
-        techniques: SlotTechniques,
-    ) -> PoolSettings {
-        PoolSettings {
-            slots: SlotSettings { techniques, ..options.slots.fitted(pool.zone_size) },
-            map: OffsetMap { nodes, ..options.offset_map }.fitted(pool.zone_size),
-            root: CcehRoot::from_bytes([0; _]),
-        }
-    }
-
-    /// Those of the pool of a site.
-    pub(crate) fn of(site: &Site<'_>) -> Result<PoolSettings, Error> {
-        PoolSettings::recalled(&site.space.superblock().settings)
-    }
-
-    /// The bytes for the superblock.
-    pub(crate) fn encode(&self) -> [u8; SETTINGS_LEN] {
-        self.with_root(&self.root)
-    }
-
-    fn with_root(&self, root: &CcehRoot) -> [u8; SETTINGS_LEN] {
-        let mut bytes = [0; SETTINGS_LEN];
-        bytes[..SlotSettings::LEN].copy_from_slice(&self.slots.encode());
-        bytes[SlotSettings::LEN..].copy_from_slice(&self.map.encode(root.to_bytes()));
-        bytes
-    }
-
-    /// What these bytes say.
-    pub(crate) fn recalled(bytes: &[u8; SETTINGS_LEN]) -> Result<PoolSettings, Error> {
-        let unknown = SlotError::Settings { reason: "the superblock holds more than this release knows" };
-        let (Some(heap), Some(map)) = (bytes.first_chunk(), bytes.last_chunk()) else {
-            return Err(unknown.into());
-        };
-        let slots = SlotSettings::decode(heap)?;
-        let (map, root) = OffsetMap::decode(*map).ok_or(unknown)?;
-        Ok(PoolSettings { slots, map, root })
-    }
-
-    /// The error for settings that no pool of the design has.
-    pub(crate) fn refused(reason: &'static str) -> Error {
-        SlotError::Settings { reason }.into()
-    }
-
-    fn shape(&self, site: &Site<'_>) -> CcehSettings {
-        if site.is_tiny() { CcehSettings::tiny() } else { self.map.shape }
-    }
-
-    /// A new index in the pool, which the superblock names.
-    fn create_index(&self, site: &Site<'_>, clock: &Clock) -> Result<CcehIndex<PmNodes>, Error> {
-        let space: &Arc<Space> = &site.space;
-        // The run has durably begun before anything else changes.
-        clock.begin(space);
-        let keep = |root: CcehRoot| {
-            space.update_superblock(|superblock| superblock.settings = self.with_root(&root));
-        };
-        Ok(CcehIndex::create(space.clone(), self.shape(site), 0, keep)?)
-    }
+/// A new index in the pool, which the superblock names.
+fn create_index(
+    site: &Site<'_>,
+    settings: &PoolSettings,
+    clock: &Clock,
+) -> Result<CcehIndex<PmNodes>, Error> {
+    let space: &Arc<Space> = &site.space;
+    // The run has durably begun before anything else changes.
+    clock.begin(space);
+    let keep = |root: CcehRoot| {
+        space.update_superblock(|superblock| superblock.settings = settings.with_root(root).encode());
+    };
+    Ok(CcehIndex::create(space.clone(), shape(site, settings), 0, keep)?)
 }

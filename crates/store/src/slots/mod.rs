@@ -33,7 +33,7 @@ mod reclaim;
 mod recovery;
 mod write;
 
-pub(crate) use build::{PoolSettings, SlotParts};
+pub(crate) use build::SlotParts;
 
 use crate::background::Admission;
 use crate::options::Twin;

@@ -18,8 +18,6 @@ pub struct Description {
     pub paper: &'static str,
     /// Part and choice, in the order of a put's way.
     pub parts: &'static [(&'static str, &'static str)],
-    /// What it cannot do, or not yet.
-    pub limits: &'static [&'static str],
     /// What it can do.
     pub can: Capabilities,
 }
@@ -58,6 +56,8 @@ pub struct Capabilities {
     pub updates_in_place: bool,
     /// Whether of two puts that meet at a key one may return for the other.
     pub eliminates: bool,
+    /// Whether puts may be published by later writes of their client.
+    pub publishes_late: bool,
     /// Per cent of what records take that zones and pages lose beside them in a small pool, at most: tells how large a pool must
     /// be.
     pub waste: u64,
@@ -86,6 +86,7 @@ impl Capabilities {
         checkpoints: false,
         updates_in_place: false,
         eliminates: false,
+        publishes_late: false,
         waste: 0,
         salvages: false,
         unproved: &[],

@@ -261,8 +261,7 @@ impl Entry {
 
 /// The structures and their fields, for the check of `docs/FORMAT.md` against the code.
 pub fn format_tables() -> Vec<Table> {
-    let header = table!(ChunkHeader: check, magic, zone, life, chunk, blocks, nonce, used, reserved);
-    vec![header, super::settings::format_table()]
+    vec![table!(ChunkHeader: check, magic, zone, life, chunk, blocks, nonce, used, reserved)]
 }
 
 #[cfg(test)]

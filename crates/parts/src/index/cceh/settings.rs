@@ -24,13 +24,13 @@ pub struct CcehSettings {
 
 impl CcehSettings {
     /// Segments of 16 KiB and a probing distance of four lines, as published (FAST'19, sections 3 and 5).
-    pub fn paper() -> CcehSettings {
+    pub const fn paper() -> CcehSettings {
         CcehSettings { initial_depth: 5, bucket_bits: 8, probe: 4 }
     }
 
     /// Fewer bytes a record: at most 34, where the published setting takes 45. Segments of 2 KiB do not all
     /// split at the same time, and a distance of six lines fills them better.
-    pub fn dense() -> CcehSettings {
+    pub const fn dense() -> CcehSettings {
         CcehSettings { initial_depth: 5, bucket_bits: 5, probe: 6 }
     }
 
