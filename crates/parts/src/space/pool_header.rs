@@ -1,8 +1,9 @@
-//! What stands before the index words of an object pool and of an extent: a description and the list head.
+//! The bytes before the index words of an object pool and of an extent: a description and the list head.
 //!
-//! The description repeats what the superblock says, under a check word seeded by the pool's secret. So a superblock
-//! that names the wrong place, or metadata left over from an earlier pool on the same device, is found at open.
-//! The list head has a line of its own, since Get changes it all the time and nothing else may be flushed with it.
+//! The description repeats the superblock, under a check word that the pool's secret seeds. So open finds a
+//! superblock that names the wrong place, and metadata that an earlier pool has left on the same device. The
+//! list head has a line of its own, since Get changes it all the time and must not cause a flush of anything
+//! else.
 
 use super::error::SpaceError;
 use super::free_list::FreeListKind;
@@ -14,9 +15,9 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes before the first index word.
 pub(super) const HEADER_LEN: u64 = size_of::<PoolHeader>() as u64;
-/// Where the list head lies in the header.
+/// Offset of the list head in the header.
 pub(super) const HEAD_AT: u64 = std::mem::offset_of!(PoolHeader, head) as u64;
-/// Bytes that the check word stands for, itself included.
+/// Bytes that the check word covers, itself included.
 const DESCRIPTION_LEN: usize = HEAD_AT as usize;
 const KIND_OBJECTS: u32 = 1;
 const KIND_ZONES: u32 = 2;
@@ -93,7 +94,7 @@ impl PoolHeader {
         self
     }
 
-    /// Writes the header with the list head of a list whose objects are all free. Not yet durable: a fence follows.
+    /// Writes the header with the head of a list whose objects are all free. A fence follows.
     pub(super) fn write(mut self, region: &Region, offset: u64, free_list: FreeListKind) {
         self.head.set(match free_list {
             FreeListKind::Persistent => 1,
