@@ -82,7 +82,7 @@ impl LogHeap {
         encoder: &mut Encoder,
         sequence: u64,
     ) -> Reference {
-        encoder.complete_frame(self.certifier(), segment.life);
+        encoder.check_body(self.certifier(), segment.life);
         let frame = self.append(shard, segment, encoder, sequence, LastLine::Written);
         self.note_dead(shard, frame, HEADER);
         frame

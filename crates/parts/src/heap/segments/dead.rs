@@ -26,7 +26,7 @@ use super::log::{LogHeap, SHORTEST_RECORD};
 use super::scan::Scan;
 use super::usage::Shard;
 use crate::heap::Reference;
-use crate::record::RecordView;
+use crate::record::{Header, RecordView};
 use crate::space::ZoneId;
 use quipu_medium::arch::prefetch_to_write;
 use std::ops::Range;
@@ -225,7 +225,7 @@ impl Scan<'_> {
     pub(super) fn skip_dead(&mut self) {
         let Some(dead) = &self.heap.dead else { return };
         // Each is at least as long as a header, so this ends.
-        while let Some(len) = self.ahead().and_then(RecordView::claimed_len)
+        while let Some(len) = self.ahead().and_then(RecordView::claimed).map(Header::record_len)
             && dead.all_set(self.info.zone, self.offset()..self.offset() + len)
         {
             self.pass_over(len);
