@@ -118,8 +118,8 @@ mod tests {
         }
     }
 
-    /// Two threads store each to its own word, and then read the other's: one of them must see the other's store. Without the
-    /// barrier on either side some of the rounds end with neither.
+    /// Two threads store each to its own word, and then read the other's: one of them must see the other's
+    /// store. Without the barrier on either side some of the rounds end with neither.
     fn one_of_two_sees_the_other(barrier: Barrier) {
         const ROUNDS: u64 = 20_000;
         // Alone on their lines.

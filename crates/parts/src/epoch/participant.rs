@@ -30,8 +30,8 @@ impl Participant {
 
     /// Keeps everything that is reachable now from being released until the guard drops.
     ///
-    /// Pins nest; only the outermost announces anything, so an inner one costs an addition. A guard that is held for
-    /// long holds back all reclamation.
+    /// Pins nest; only the outermost announces anything, so an inner one costs an addition. A guard that is
+    /// held for long holds back all reclamation.
     ///
     /// When the guard drops, the stores made meanwhile count as written: every thread sees them before this
     /// thread next reads ([`pin_to_read`](Participant::pin_to_read)). So every later reader sees a write that

@@ -163,8 +163,8 @@ impl Space {
         Err(SpaceError::Damaged { what: "the set of zones in use", offset })
     }
 
-    /// Whether the zones in use have the headers that the pool was closed with. Also `true` if the pool was not closed,
-    /// or the release that closed it wrote no digest. Ask before anything is changed.
+    /// Whether the zones in use have the headers that the pool was closed with. Also `true` if the pool was
+    /// not closed, or the release that closed it wrote no digest. Ask before anything is changed.
     pub fn has_headers_of_close(&self) -> bool {
         let superblock = self.superblock();
         !superblock.is_clean()

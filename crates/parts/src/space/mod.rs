@@ -8,7 +8,7 @@
 //! | call | effect | cost on the medium |
 //! |---|---|---|
 //! | Get | takes a free object; nothing is durable yet | no flush, no fence |
-//! | Commit | gives the object to its owner: sets the commit bit of its index word | one flush of a line, one fence |
+//! | Commit | makes it owned: sets the commit bit of its index word | one flush of a line, one fence |
 //! | Check | tells whether the object is committed | none: DRAM answers |
 //! | Release | gives the object back | one flush, one fence; none if it was never committed |
 //!

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Where a walk is opened, and how.
 pub(crate) struct Site<'o> {
     pub(crate) space: Arc<Space>,
-    /// Where a walk may keep files beside those of the pool; `None` for a pool that has no path.
+    /// A folder in which a walk may keep files beside those of the pool; `None` for a pool without a path.
     #[cfg_attr(not(test), expect(dead_code, reason = "for walks with levels or several files"))]
     pub(crate) folder: Option<PathBuf>,
     pub(crate) options: &'o Options,
@@ -25,9 +25,9 @@ pub(crate) struct Site<'o> {
 pub(crate) enum How<'o> {
     /// The pool is new and empty.
     New,
-    /// The pool was mapped, and is to be recovered.
+    /// The pool was mapped and must be recovered.
     Existing(Existing<'o>),
-    /// What is in the pool is left alone, for a salvage.
+    /// The pool is not changed, for a salvage.
     Unrecovered,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum How<'o> {
 pub(crate) struct Existing<'o> {
     pub(crate) holes: Holes,
     pub(crate) found: SpaceRecovery,
-    /// Told the segments or blocks that are recovered, and those in all.
+    /// Is told how many segments or blocks are recovered, and how many there are.
     pub(crate) progress: &'o (dyn Fn(usize, usize) + Sync),
 }
 
@@ -51,19 +51,19 @@ pub(crate) struct Opened {
     pub(crate) recovery: RecoveryReport,
 }
 
-/// Numbers drawn between two durable raises of the clock's ceiling.
+/// Numbers between two durable raises of the clock's ceiling.
 const CLOCK_BLOCK: u64 = 1 << 20;
 
 /// Numbers that a client draws at once.
 const HANDFUL: u64 = 64;
 
 impl Site<'_> {
-    /// What the superblock remembers of the design.
+    /// The design's settings in the superblock.
     pub(crate) fn settings<R: Remembered>(&self) -> Result<R, Error> {
         R::recalled(&self.space.superblock().settings)
     }
 
-    /// Whether the index is to begin at its smallest.
+    /// Whether the index begins at its smallest size.
     pub(crate) fn is_tiny(&self) -> bool {
         self.options.testing.tiny_index
     }
@@ -84,16 +84,17 @@ impl Site<'_> {
     }
 }
 
-/// Whether holes in the pool are damage, or the price of a durability that does not cover what happened.
+/// How to treat holes in the pool: as damage, or as the price of a durability that does not cover the crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holes {
     /// They are damage: refuse.
     AreDamage,
-    /// The operating system crashed under a pool whose durability covers process crashes only: report them as lost. Its pages may be of
-    /// different times, so a segment that the zone table takes for free may have been given up, and is not reported.
+    /// The operating system crashed under a pool whose durability covers process crashes only: report holes
+    /// as lost. The pool's pages may be of different times, so a segment whose zone is free by the table may
+    /// have been freed, and is not reported.
     AreLost,
     /// The user accepts damage: report all of it as lost.
     AreAccepted,
-    /// Take what can be proved around them, and change nothing.
+    /// Take all records around holes that can be proved, and change nothing.
     Salvaged,
 }

@@ -17,7 +17,8 @@
 //! - If the survey asks between a writer's change of the index and its note, both note the record. Only the
 //!   one that sets the record's bit counts its bytes.
 //!
-//! So bits and counter are exact after the survey. Before, and while threads write, the counter may be too low.
+//! So bits and counter are exact after the survey. Before, and while threads write, the counter may be too
+//! low.
 //!
 //! # Ends
 //!
@@ -28,16 +29,17 @@
 //! further crash leaves it so again. Records that the index names in it were durable before they were named,
 //! so they are read as any others. The pool is not marked clean before all ends are.
 //!
-//! For the same reason, invalid bytes are damage and no end if the index names a record behind them. The search
-//! looks behind them, too ([`pass_hole`](super::Scan::pass_hole)), and marks the end behind all named records.
-//! As in any sealed segment, the damage keeps the segment from being cleaned and its zone from being freed.
+//! For the same reason, invalid bytes are damage and no end if the index names a record behind them. The
+//! search looks behind them, too ([`pass_hole`](super::Scan::pass_hole)), and marks the end behind all named
+//! records. As in any sealed segment, the damage keeps the segment from being cleaned and its zone from being
+//! freed.
 //!
 //! # Durable answers
 //!
-//! After a crash of the process, the index's last change may be only in a cache, and a further crash may revoke
-//! it. A record that such an answer declared dead would be live again. So a survey asks for a durable answer.
-//! For changes of this run that is not needed: a writer stays pinned until its change is durable, and no segment
-//! is freed before it unpins.
+//! After a crash of the process, the index's last change may be only in a cache, and a further crash may
+//! revoke it. A record that such an answer declared dead would be live again. So a survey asks for a durable
+//! answer. For changes of this run that is not needed: a writer stays pinned until its change is durable, and
+//! no segment is freed before it unpins.
 
 use super::header::FIRST_RECORD;
 use super::log::LogHeap;

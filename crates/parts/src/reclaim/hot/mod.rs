@@ -10,14 +10,14 @@
 //! - [`Current`]: the set in use. A new set replaces it without a lock on the readers' side; [`crate::epoch`]
 //!   frees the old one when no reader can still see it.
 //! - [`Sampler`]: one for each client. It counts how often the set says yes and, when told to, samples keys.
-//! - [`HotSet`]: one for each store. A background thread calls [`HotSet::tend`] now and then, with these phases:
-//!   1. *Sampling*, at the beginning and after a shift: clients sample keys until there are enough. An old set
-//!      stays.
-//!   2. *Deciding*: the samples are counted, and the set of the most frequent keys replaces the old one. If the
-//!      load is uniform, no set does.
+//! - [`HotSet`]: one for each store. A background thread calls [`HotSet::tend`] now and then. Its phases:
+//!   1. *Sampling*, at the beginning and after a shift: clients sample keys until there are enough; an old
+//!      set stays.
+//!   2. *Deciding*: the samples are counted, and the set of the most frequent keys replaces the old one, or
+//!      none does if the load is uniform.
 //!   3. *Watching* a set: its hits are compared with the expected ones. If they fall short, the hot keys have
 //!      shifted: 1.
-//!   4. *Resting* after a uniform load: no key is hot and none is sampled. Each time the load is found uniform
+//!   4. *Resting* after a uniform load: no key is hot and none is sampled. Each time the load is uniform
 //!      again, the rest doubles, up to sixteen times the length of sampling; then 1.
 //!
 //! # Beyond the paper
