@@ -6,14 +6,14 @@
 //! |---|---|
 //! | 0 | [`mod@table`] |
 //! | 1 | [`record`], [`sync`] |
-//! | 2 | [`epoch`], [`locks`], [`space`], [`stripes`] |
+//! | 2 | [`epoch`], `locks`, [`space`], [`stripes`] |
 //! | 3 | [`heap`], [`index`] |
 //! | 4 | [`reclaim`] |
 
 pub mod epoch;
 pub mod heap;
 pub mod index;
-pub mod locks;
+pub(crate) mod locks;
 pub mod reclaim;
 pub mod record;
 pub mod space;

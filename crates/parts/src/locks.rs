@@ -31,14 +31,14 @@ impl LockTable {
 
     /// The number of the lock of a place, the same for all places of a line.
     #[inline]
-    pub fn of(&self, place: u64) -> usize {
+    pub(crate) fn of(&self, place: u64) -> usize {
         let mixed = (place / LINE).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (u64::BITS - LOCKS.ilog2())) as usize
     }
 
     /// Prefetches the lock of a place ahead of [`lock`](LockTable::lock).
     #[inline]
-    pub fn prefetch(&self, place: u64) {
+    pub(crate) fn prefetch(&self, place: u64) {
         prefetch_to_write(&raw const self.words[self.of(place)]);
     }
 
@@ -50,7 +50,7 @@ impl LockTable {
 
     /// The locks of two places, or one lock if they share it. A thread that needs two locks takes them here,
     /// while it holds no other lock of the table.
-    pub fn lock_both(&self, places: [u64; 2]) -> (LockGuard<'_>, Option<LockGuard<'_>>) {
+    pub(crate) fn lock_both(&self, places: [u64; 2]) -> (LockGuard<'_>, Option<LockGuard<'_>>) {
         let [one, other] = places.map(|place| self.of(place));
         let first = self.lock_number(one.min(other));
         let second = (one != other).then(|| self.lock_number(one.max(other)));

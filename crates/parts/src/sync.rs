@@ -148,7 +148,7 @@ impl<T> SpinLock<T> {
     }
 
     /// The value, without locking: `&mut self` proves that no thread holds the lock.
-    pub fn get_mut(&mut self) -> &mut T {
+    pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 }

@@ -106,13 +106,13 @@ impl Encoder {
     /// The lines that the record touches, zeros behind it. The bytes before it in the first line are those
     /// that [`before`](Encoder::before) was given.
     #[inline]
-    pub fn lines(&self) -> &[u8] {
+    pub(crate) fn lines(&self) -> &[u8] {
         &self.buffer[..self.end.next_multiple_of(LINE as usize)]
     }
 
     /// The bytes before the record in its first line.
     #[inline]
-    pub fn before(&mut self) -> &mut [u8] {
+    pub(crate) fn before(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.start]
     }
 }

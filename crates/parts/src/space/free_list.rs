@@ -44,25 +44,18 @@ pub(super) const END: u64 = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeListKind {
     /// On the medium, as in the paper: open walks the links and reclaims objects that they miss.
-    Persistent,
+    Persistent = 1,
     /// In DRAM, rebuilt from the commit bits at open: Get writes nothing to the medium.
-    Volatile,
+    Volatile = 2,
 }
 
 impl FreeListKind {
     pub(super) fn word(self) -> u32 {
-        match self {
-            FreeListKind::Persistent => 1,
-            FreeListKind::Volatile => 2,
-        }
+        self as u32
     }
 
     pub(super) fn from_word(word: u32) -> Option<FreeListKind> {
-        match word {
-            1 => Some(FreeListKind::Persistent),
-            2 => Some(FreeListKind::Volatile),
-            _ => None,
-        }
+        [FreeListKind::Persistent, FreeListKind::Volatile].into_iter().find(|kind| kind.word() == word)
     }
 }
 

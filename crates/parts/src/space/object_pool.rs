@@ -40,17 +40,12 @@ impl ObjectPool {
     }
 
     /// Name of the pool.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// Bytes of an object.
-    pub fn object_size(&self) -> u64 {
-        self.object_size
-    }
-
     /// Objects in the pool.
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.list.count()
     }
 

@@ -6,7 +6,7 @@
 //! else.
 
 use super::error::SpaceError;
-use super::free_list::FreeListKind;
+use super::free_list::{END, FreeListKind, link_to};
 use super::superblock::{ExtentEntry, PoolEntry, Superblock};
 use quipu_medium::Region;
 use twox_hash::XxHash3_64;
@@ -96,10 +96,7 @@ impl PoolHeader {
 
     /// Writes the header with the head of a list whose objects are all free. A fence follows.
     pub(super) fn write(mut self, region: &Region, offset: u64, free_list: FreeListKind) {
-        self.head.set(match free_list {
-            FreeListKind::Persistent => 1,
-            FreeListKind::Volatile => 0,
-        });
+        self.head.set(if free_list == FreeListKind::Persistent { link_to(0) } else { END });
         region.write_nt(offset, self.as_bytes());
     }
 

@@ -224,13 +224,13 @@ impl Superblock {
     }
 
     /// The first run whose segments are marked when they are freed, if there was one.
-    pub fn marked_from(&self) -> Option<u64> {
+    pub(crate) fn marked_from(&self) -> Option<u64> {
         (self.read_only_compatible.get() & MARKS_GIVEN_UP != 0).then_some(self.marked_from.get())
     }
 
     /// Makes segments of this run and all later ones be marked when they are freed. Only the first call has
     /// an effect.
-    pub fn mark_from(&mut self, run: u64) {
+    pub(crate) fn mark_from(&mut self, run: u64) {
         if self.marked_from().is_none() {
             self.read_only_compatible.set(self.read_only_compatible.get() | MARKS_GIVEN_UP);
             self.marked_from.set(run);

@@ -100,7 +100,7 @@ impl SegmentHeader {
     }
 
     /// The life number.
-    pub fn life(&self) -> u64 {
+    pub(crate) fn life(&self) -> u64 {
         self.life.get()
     }
 

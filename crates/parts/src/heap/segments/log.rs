@@ -111,18 +111,16 @@ impl LogHeap {
     pub fn new(space: impl Into<Arc<Space>>, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
         let space = space.into();
         assert!(space.zone_size().is_power_of_two(), "segments need a power of two for a zone size");
-        let usage = Usage::new(space.zone_count());
-        let expiries = Expiries::new(space.zone_count());
-        let lives = Lives::new(space.zone_count());
+        let zones = space.zone_count();
         LogHeap {
             zone_shift: space.zone_size().trailing_zeros(),
             space,
             certifier,
             clock,
             reserve,
-            usage,
-            expiries,
-            lives,
+            usage: Usage::new(zones),
+            expiries: Expiries::new(zones),
+            lives: Lives::new(zones),
             dead: None,
             idle: SpinLock::new(Vec::new()),
             ending: SpinLock::new(()),

@@ -31,7 +31,7 @@ impl<T> Default for Current<T> {
 impl<T: Send + Sync + 'static> Current<T> {
     /// Whether the place is empty at this moment.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pointer.load(Ordering::Relaxed).is_null()
     }
 

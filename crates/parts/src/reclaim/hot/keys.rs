@@ -17,14 +17,7 @@ const EMPTY: u16 = 0;
 struct Line([u16; SLOTS]);
 
 /// A read-only, inexact set of keys, known by their hashes.
-///
-/// ```
-/// use quipu_parts::reclaim::hot::KeySet;
-/// let set = KeySet::new(&[0x0123_4567_89AB_CDEF]);
-/// assert!(set.contains(0x0123_4567_89AB_CDEF));
-/// assert!(!set.contains(0xFEDC_BA98_7654_3210));
-/// ```
-pub struct KeySet {
+pub(super) struct KeySet {
     lines: Box<[Line]>,
     keys: usize,
 }
@@ -45,7 +38,7 @@ impl KeySet {
     ///
     /// All 64 bits of a hash must look random. Takes time and memory in proportion to their number, which
     /// must be below 2^32.
-    pub fn new(hashes: &[u64]) -> KeySet {
+    pub(super) fn new(hashes: &[u64]) -> KeySet {
         let mut lines = vec![Line([EMPTY; SLOTS]); hashes.len().div_ceil(KEYS_PER_LINE).max(1)];
         let mut keys = 0;
         for &hash in hashes {
@@ -63,7 +56,7 @@ impl KeySet {
 
     /// Whether the key with this hash is hot.
     #[inline]
-    pub fn contains(&self, hash: u64) -> bool {
+    pub(super) fn contains(&self, hash: u64) -> bool {
         let line = &self.lines[line_of(hash, self.lines.len())];
         let fingerprint = fingerprint(hash);
         // Without an early exit: all comparisons together take fewer instructions than a loop, and none is
@@ -72,13 +65,8 @@ impl KeySet {
     }
 
     /// Keys that found room.
-    pub fn keys(&self) -> usize {
+    pub(super) fn keys(&self) -> usize {
         self.keys
-    }
-
-    /// Bytes of DRAM.
-    pub fn bytes(&self) -> usize {
-        size_of_val::<[Line]>(&self.lines)
     }
 }
 
@@ -101,7 +89,7 @@ mod tests {
         assert!(found >= set.keys() && found * 1000 > hot.len() * 970, "{found} of {}", hot.len());
         let wrong = cold.iter().filter(|hash| set.contains(**hash)).count();
         assert!(wrong * 1000 < cold.len(), "{wrong} of {}", cold.len());
-        assert!(set.bytes() <= 310 << 10, "{} bytes", set.bytes());
+        assert!(size_of_val(&*set.lines) <= 310 << 10, "{} bytes", size_of_val(&*set.lines));
         // The last hashes found no room.
         assert!(hot[..hot.len() / 2].iter().all(|hash| set.contains(*hash)));
     }
@@ -127,7 +115,7 @@ mod tests {
     #[test]
     fn the_smallest_sets_work() {
         let empty = KeySet::new(&[]);
-        assert_eq!((empty.keys(), empty.bytes()), (0, 64));
+        assert_eq!((empty.keys(), size_of_val(&*empty.lines)), (0, 64));
         assert!(!hashes(100_000).into_iter().chain([0, u64::MAX]).any(|hash| empty.contains(hash)));
         let set = KeySet::new(&[0, u64::MAX, 0]);
         assert!(set.contains(0) && set.contains(u64::MAX));

@@ -5,7 +5,7 @@
 //! question comes before every write and only pays when a segment is cleaned, so it must cost next to nothing
 //! (PACMAN, Wang et al., USENIX ATC 2022, section 3.4).
 //!
-//! - [`KeySet`]: the hottest keys, read-only, two bytes a key, one cache line a question. An answer may be
+//! - `KeySet`: the hottest keys, read-only, two bytes a key, one cache line a question. An answer may be
 //!   wrong, since it only decides where a record is placed.
 //! - [`Current`]: the set in use. A new set replaces it without a lock on the readers' side; [`crate::epoch`]
 //!   frees the old one when no reader can still see it.
@@ -43,7 +43,6 @@ mod set;
 mod settings;
 
 pub use current::Current;
-pub use keys::KeySet;
 pub use sampler::Sampler;
 pub use set::{HotSet, HotSetStats};
 pub use settings::HotSetSettings;
