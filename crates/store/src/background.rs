@@ -96,7 +96,6 @@ fn refused(state: u8) -> Error {
     if state == READ_ONLY { Error::ReadOnly } else { Error::BackgroundFailed }
 }
 
-/// Marks the store as failed if its owner panics.
 pub(crate) struct Mourner<'a>(&'a Admission);
 
 impl Mourner<'_> {
@@ -181,11 +180,8 @@ pub(crate) enum Progress {
 
 /// Work of a walk that runs beside its clients.
 pub(crate) struct Job {
-    /// The name of its thread.
     pub(crate) name: &'static str,
-    /// Where it is called.
     pub(crate) bell: Arc<Bell>,
-    /// Does a piece of the work.
     pub(crate) step: Box<dyn FnMut() -> Progress + Send>,
 }
 

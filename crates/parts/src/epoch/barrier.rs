@@ -35,7 +35,6 @@ thread_local! {
     static HAS_WRITTEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes that this thread has written.
 #[inline]
 pub(super) fn note_write() {
     HAS_WRITTEN.set(true);

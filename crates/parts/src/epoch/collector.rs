@@ -15,11 +15,9 @@ const NOTHING_WAITS: u64 = u64::MAX;
 /// A participant's announced epoch, or [`UNPINNED`].
 pub(super) type Slot = Padded<AtomicU64>;
 
-/// A retired thing.
 pub(super) struct Retired {
     /// The global epoch, read after the thing was unlinked.
     pub(super) epoch: u64,
-    /// Releases it.
     pub(super) release: Box<dyn FnOnce() + Send>,
 }
 

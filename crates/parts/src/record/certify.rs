@@ -11,7 +11,6 @@
 use super::layout::{BODY, SEQUENCE};
 use twox_hash::XxHash3_64;
 
-/// Bytes of XXH3's own secret.
 const XXH3_SECRET: usize = 192;
 
 /// Computes checks for one pool.

@@ -15,7 +15,6 @@ pub const LENGTHS: Range<u64> = BODY as u64..HEADER;
 /// Where the part of a record begins that is hashed as bytes: behind check and sequence number.
 pub(super) const BODY: usize = 16;
 
-/// Offset of the sequence number.
 pub(super) const SEQUENCE: usize = 8;
 
 /// The fixed header as it stands in PM.

@@ -31,11 +31,9 @@ use crate::sync::SpinLock;
 use quipu_medium::{Region, WORD};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Bytes of an index word.
 pub(super) const WORD_LEN: u64 = WORD;
 /// Most objects that a link can tell apart.
 pub(super) const MAX_OBJECTS: u64 = u32::MAX as u64 - 1;
-/// The commit bit of an index word.
 pub(super) const COMMITTED: u64 = 1 << 63;
 /// A link that leads nowhere.
 pub(super) const END: u64 = 0;
@@ -59,13 +57,10 @@ impl FreeListKind {
     }
 }
 
-/// Where the words of a list are.
 #[derive(Clone)]
 pub(super) struct Words {
     pub(super) region: Region,
-    /// Offset of the head word.
     pub(super) head: u64,
-    /// Offset of the first index word.
     pub(super) first: u64,
     /// Distance between index words: 8 in an object pool, 16 in a zone table.
     pub(super) stride: u64,
@@ -79,7 +74,6 @@ impl Words {
         Words { region: region.clone(), head, first, stride, count }
     }
 
-    /// Offset of an object's index word.
     #[inline]
     pub(super) fn at(&self, index: u32) -> u64 {
         self.first + u64::from(index) * self.stride
@@ -120,7 +114,6 @@ impl Words {
     }
 }
 
-/// The link that names an object.
 #[inline]
 pub(super) fn link_to(index: u32) -> u64 {
     u64::from(index) + 1
@@ -137,7 +130,6 @@ pub(super) enum State {
     Releasing,
 }
 
-/// The list itself. See the module documentation.
 pub(super) struct FreeList {
     pub(super) words: Words,
     pub(super) kind: FreeListKind,
@@ -164,7 +156,6 @@ impl FreeList {
         self.words.count
     }
 
-    /// Objects on the list.
     pub(super) fn free(&self) -> u32 {
         self.free.load(Ordering::Acquire)
     }
@@ -268,7 +259,6 @@ impl FreeList {
         self.free.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The committed objects, in order.
     pub(super) fn committed(&self) -> impl Iterator<Item = u32> {
         (0..self.count()).filter(|&index| self.check(index))
     }

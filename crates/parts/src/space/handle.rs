@@ -25,7 +25,6 @@ pub struct Space {
 /// The superblock in use.
 struct Current {
     superblock: Superblock,
-    /// The copy on the medium that holds it.
     copy: usize,
 }
 
@@ -229,7 +228,6 @@ impl Space {
         self.index_limit = bytes;
     }
 
-    /// Bytes of a zone that an index uses.
     pub(crate) fn index_zone_size(&self) -> u64 {
         self.zone_size().min(self.index_limit)
     }

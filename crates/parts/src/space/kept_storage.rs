@@ -13,7 +13,6 @@ use crate::sync::SpinLock;
 use quipu_medium::MediumError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// No zone.
 const NONE: u32 = u32::MAX;
 /// Bytes of the zone that is kept for a deletion: enough for some thousands of tombstones.
 const FOR_DELETIONS: u64 = 64 << 10;
@@ -25,7 +24,6 @@ const FOR_A_DELETION: u32 = 1;
 const MOST_ASKED: usize = 256;
 const ASKED_AGAIN: usize = 2;
 
-/// How many zones are kept.
 pub(super) const KEPT: usize = 2;
 
 /// Free zones with storage: the first has it for its whole length, for compaction, the second at its
@@ -77,7 +75,6 @@ impl KeptStorage {
     }
 }
 
-/// See [`KeptStorage::search`].
 pub(super) struct Search {
     released: u64,
     pub(super) most: usize,

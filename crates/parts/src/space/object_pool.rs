@@ -107,7 +107,6 @@ impl ObjectPool {
     }
 }
 
-/// The list words of an object pool.
 fn pool_words(region: &Region, entry: &PoolEntry) -> Words {
     Words::behind(region, entry.metadata.get(), WORD_LEN, entry.count.get() as u32)
 }

@@ -47,9 +47,7 @@ pub struct PoolHeader {
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct ZoneEntry {
-    /// The index word.
     pub(super) index: U64,
-    /// The location word.
     pub(super) location: U64,
 }
 
@@ -60,7 +58,6 @@ const _: () = {
 };
 
 impl PoolHeader {
-    /// The header of an object pool.
     pub(super) fn of_pool(superblock: &Superblock, entry: &PoolEntry) -> PoolHeader {
         let mut header = PoolHeader::new_zeroed();
         header.objects = entry.objects;
@@ -72,7 +69,6 @@ impl PoolHeader {
         header.sealed(superblock)
     }
 
-    /// The header of an extent.
     pub(super) fn of_extent(superblock: &Superblock, entry: &ExtentEntry) -> PoolHeader {
         let mut header = PoolHeader::new_zeroed();
         header.objects = entry.zones;

@@ -18,11 +18,8 @@ pub const FORMAT_VERSION: u32 = 1;
 /// Bytes of settings that the superblock keeps for the store, which this module does not read.
 pub const SETTINGS_LEN: usize = 128;
 
-/// Bytes of one superblock copy.
 pub(super) const COPY_LEN: u64 = size_of::<Superblock>() as u64;
-/// Offsets of the two copies.
 pub(super) const COPY_OFFSETS: [u64; 2] = [0, COPY_LEN];
-/// First byte behind the superblock.
 pub(super) const SUPERBLOCK_END: u64 = 2 * COPY_LEN;
 pub(super) const MAX_EXTENTS: usize = 16;
 pub(super) const MAX_POOLS: usize = 8;
@@ -30,7 +27,6 @@ pub(super) const MAX_POOLS: usize = 8;
 const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
-/// Feature bits that this release understands.
 const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL);
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = MARKS_GIVEN_UP;
 /// A read-only-compatible feature. Segments of the run [`Superblock::marked_from`] and of later ones are
@@ -280,7 +276,6 @@ impl std::fmt::Debug for Superblock {
 /// The newest valid superblock, and how it was found.
 pub(super) struct Found {
     pub(super) superblock: Superblock,
-    /// The number of the copy.
     pub(super) copy: usize,
     /// The other copy does not certify itself: an update was torn, or it is damaged.
     pub(super) other_lost: bool,

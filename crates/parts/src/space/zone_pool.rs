@@ -28,14 +28,12 @@ const PATIENCE: u32 = 1 << 20;
 /// Offset of the location word in a table entry.
 const LOCATION_AT: u64 = std::mem::offset_of!(ZoneEntry, location) as u64;
 
-/// The zones of one extent.
 pub(super) struct ZoneExtent {
     first_zone: u32,
     node: u16,
     pub(super) list: FreeList,
 }
 
-/// All zones.
 pub(super) struct ZonePool {
     zone_size: u64,
     pub(super) extents: Vec<ZoneExtent>,
@@ -372,17 +370,14 @@ impl Space {
 /// Bytes at the start of a zone in which each kind of owner has its header.
 const ZONE_HEADER: u64 = 64;
 
-/// Bytes of the zone table of an extent.
 pub(super) fn table_len(entry: &ExtentEntry) -> u64 {
     HEADER_LEN + u64::from(entry.zone_count.get()) * size_of::<ZoneEntry>() as u64
 }
 
-/// The list words of an extent.
 fn table_words(region: &Region, entry: &ExtentEntry) -> Words {
     Words::behind(region, entry.start.get(), size_of::<ZoneEntry>() as u64, entry.zone_count.get())
 }
 
-/// The location word of a zone.
 fn location(extent: usize, entry: &ExtentEntry, index: u32) -> u64 {
     u64::from(entry.node.get()) << 48 | (extent as u64) << 32 | u64::from(index)
 }

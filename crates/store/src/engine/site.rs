@@ -21,7 +21,6 @@ pub(crate) struct Site<'o> {
     pub(crate) how: How<'o>,
 }
 
-/// How a walk is opened.
 pub(crate) enum How<'o> {
     /// The pool is new and empty.
     New,
@@ -31,7 +30,6 @@ pub(crate) enum How<'o> {
     Unrecovered,
 }
 
-/// A pool that was mapped.
 pub(crate) struct Existing<'o> {
     pub(crate) holes: Holes,
     pub(crate) found: SpaceRecovery,
@@ -39,13 +37,11 @@ pub(crate) struct Existing<'o> {
     pub(crate) progress: &'o (dyn Fn(usize, usize) + Sync),
 }
 
-/// A pool that is about to be created.
 pub(crate) struct NewPool {
     pub(crate) zone_size: u64,
     pub(crate) medium: MediumKind,
 }
 
-/// A walk that is open.
 pub(crate) struct Opened {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) recovery: RecoveryReport,
@@ -54,7 +50,6 @@ pub(crate) struct Opened {
 /// Numbers between two durable raises of the clock's ceiling.
 const CLOCK_BLOCK: u64 = 1 << 20;
 
-/// Numbers that a client draws at once.
 const HANDFUL: u64 = 64;
 
 impl Site<'_> {
@@ -73,7 +68,6 @@ impl Site<'_> {
         matches!(&self.how, How::Existing(pool) if pool.found.superblock_copy_lost)
     }
 
-    /// The clock of the pool.
     pub(crate) fn clock(&self) -> Clock {
         let testing = &self.options.testing;
         let settings = ClockSettings {

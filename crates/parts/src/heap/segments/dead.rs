@@ -39,7 +39,6 @@ const UNIT: u64 = 32;
 
 const _: () = assert!(SHORTEST_RECORD >= UNIT, "two records may not begin in one unit");
 
-/// See the module's documentation.
 pub(super) struct DeadBits {
     words: Box<[AtomicU64]>,
     /// Words of each zone.

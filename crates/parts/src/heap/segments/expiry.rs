@@ -21,15 +21,12 @@ pub struct Expiring {
     pub last: u64,
 }
 
-/// Records of one zone and one step.
 #[derive(Default)]
 struct Cohort {
     bytes: AtomicU64,
-    /// When the last of them expires.
     last: AtomicU64,
 }
 
-/// See the module's documentation.
 pub(super) struct Expiries {
     zones: Box<[[Cohort; EXPIRY_STEPS]]>,
 }
@@ -53,7 +50,6 @@ impl Expiries {
         cohorts.filter(|cohort| cohort.last <= now).map(|cohort| cohort.bytes).sum()
     }
 
-    /// All cohorts of a zone.
     pub(super) fn of_zone(&self, zone: ZoneId) -> [Expiring; EXPIRY_STEPS] {
         self.zones[zone.0 as usize].each_ref().map(|cohort| Expiring {
             bytes: cohort.bytes.load(Ordering::Relaxed),

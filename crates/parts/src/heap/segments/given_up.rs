@@ -24,7 +24,6 @@ use crate::record::{RecordError, RecordView};
 use crate::space::ZoneId;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Bytes of a header's check.
 const CHECK_LEN: u64 = 8;
 
 impl LogHeap {

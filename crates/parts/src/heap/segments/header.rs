@@ -11,7 +11,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Offset of a segment's first record, and bytes of its header.
 pub const FIRST_RECORD: u64 = 64;
 
-/// Offset of the end mark.
 pub(super) const END_MARK: u64 = 40;
 
 /// The use of a committed zone, which the magic of its header tells.
@@ -89,7 +88,6 @@ impl SegmentHeader {
         self.says(Role::Segment, zone) && self.check.get() == !self.expected_check(certifier)
     }
 
-    /// The run that opened the segment.
     pub(super) fn run(&self) -> u64 {
         self.run.get()
     }
@@ -114,7 +112,6 @@ impl SegmentHeader {
         certifier.life_key(self.life.get(), self.nonce.get())
     }
 
-    /// The raw end mark.
     pub(super) fn end_mark(&self) -> u64 {
         self.end_mark.get()
     }

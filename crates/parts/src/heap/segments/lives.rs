@@ -43,7 +43,6 @@ const WITHDRAWN: u64 = 1 << 62;
 const UNSURVEYED: u64 = 1 << 61;
 const FLAGS: u64 = SEALED | WITHDRAWN | UNSURVEYED;
 
-/// See the module's documentation.
 pub(super) struct Lives {
     words: Box<[AtomicU64]>,
     /// The number from which on a segment holds tombstones, if that is below its life.
@@ -81,7 +80,6 @@ impl Lives {
         life.min(self.holds[zone.0 as usize].load(Ordering::Acquire))
     }
 
-    /// Notes that the segment is sealed.
     pub(super) fn seal(&self, zone: ZoneId) {
         self.word(zone).fetch_or(SEALED, Ordering::Release);
     }
@@ -123,7 +121,6 @@ impl Lives {
         self.word(zone).load(Ordering::Acquire) == life
     }
 
-    /// Removes a segment.
     pub(super) fn end(&self, zone: ZoneId) {
         self.word(zone).store(NONE, Ordering::Release);
         self.holds[zone.0 as usize].store(NONE, Ordering::Release);
@@ -149,7 +146,6 @@ impl Lives {
         self.all().filter(|(zone, _)| *zone != but).map(|segment| self.oldest(life_of(segment))).min()
     }
 
-    /// How many segments there are.
     pub(super) fn count(&self) -> usize {
         self.all().count()
     }

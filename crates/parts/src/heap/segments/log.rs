@@ -449,7 +449,6 @@ impl LogHeap {
         self.space.free_zones().saturating_sub(self.leave_free(purpose))
     }
 
-    /// Zones that are segments.
     pub(in crate::heap) fn segment_count(&self) -> usize {
         self.lives.count()
     }

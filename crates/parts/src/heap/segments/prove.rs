@@ -70,13 +70,10 @@ impl LogHeap {
     }
 }
 
-/// The search for the frame around a record.
 struct Search<'a> {
     heap: &'a LogHeap,
-    /// Offset of the zone in the pool.
     start: u64,
     life: LifeKey,
-    /// The record's place in the zone.
     record: Range<u64>,
     /// Bytes of candidates that may still be read.
     effort: u64,
@@ -147,7 +144,6 @@ impl Search<'_> {
         (self.record.end..=room).contains(&(at + len)).then_some(len)
     }
 
-    /// The header at a place before the record.
     fn head(&self, at: u64) -> Header {
         let mut head = Header::new_zeroed();
         self.heap.region().read_racing(self.start + at, head.as_mut_bytes());

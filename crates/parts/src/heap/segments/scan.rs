@@ -78,7 +78,6 @@ pub struct SegmentInfo {
 /// The place that a walk has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Offset of the next item.
     next: u64,
     /// Where the last frame ends. Before that, its records follow.
     frame_end: u64,
@@ -209,7 +208,6 @@ impl LogHeap {
 }
 
 impl<'a> Scan<'a> {
-    /// A walk over a segment whose zone has these bytes.
     fn new(heap: &'a LogHeap, info: SegmentInfo, bytes: &'a [u8]) -> Scan<'a> {
         let readable = || bytes.len().min(heap.readable_len(info.zone) as usize);
         let bytes = if info.sealed_end.is_some() { bytes } else { &bytes[..readable()] };
@@ -254,7 +252,6 @@ impl<'a> Scan<'a> {
         self.info.sealed_end.unwrap_or(self.bytes.len() as u64)
     }
 
-    /// The bytes from here to the end.
     pub(super) fn ahead(&self) -> Option<&'a [u8]> {
         self.bytes.get(self.offset() as usize..self.end() as usize)
     }
@@ -270,7 +267,6 @@ impl<'a> Scan<'a> {
         self.heap.region().note_read(self.heap.space().zone_offset(self.info.zone) + offset, len);
     }
 
-    /// The reference of the next item.
     fn here(&self) -> Reference {
         Reference::new(self.info.zone, self.offset(), self.heap.zone_shift())
     }

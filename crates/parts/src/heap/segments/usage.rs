@@ -62,7 +62,6 @@ pub struct Candidate {
     pub unused: u64,
 }
 
-/// See the module's documentation.
 pub(super) struct Usage {
     shards: [Box<[ZoneUse]>; SHARDS],
     next: AtomicUsize,

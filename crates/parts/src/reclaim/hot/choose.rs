@@ -108,7 +108,6 @@ const CLASSES: usize = 29 * 8 + 8;
 /// A set chosen from the first half, tried on the second.
 struct Trial {
     set: Class,
-    /// Of the set.
     hottest: Class,
     /// Of all keys in the first half.
     coldest: Class,

@@ -5,7 +5,6 @@
 //! does not fit its line is left out, and since keys come hottest first, that is the coldest one. One key in
 //! 2,000 that are not in the set is taken for a member.
 
-/// Fingerprints in a line.
 const SLOTS: usize = 32;
 /// Keys that a line gets on average. With 28 about one key in forty is left out, with 32 one in fourteen.
 const KEYS_PER_LINE: usize = 28;
@@ -64,7 +63,6 @@ impl KeySet {
         line.0.iter().fold(0u16, |found, &slot| found | u16::from(slot == fingerprint).wrapping_neg()) != 0
     }
 
-    /// Keys that found room.
     pub(super) fn keys(&self) -> usize {
         self.keys
     }

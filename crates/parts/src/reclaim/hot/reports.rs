@@ -29,7 +29,6 @@ impl Round {
 /// Two halves of the same load: every ring that is handed over goes to both.
 pub(super) type Halves = [Vec<u64>; 2];
 
-/// Lookups and hits since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) lookups: u64,
@@ -61,7 +60,6 @@ impl Reports {
         Totals { lookups: self.lookups.load(Ordering::Relaxed), hits: self.hits.load(Ordering::Relaxed) }
     }
 
-    /// Adds a client's counts.
     pub(super) fn count(&self, lookups: u32, hits: u32) {
         self.lookups.fetch_add(lookups.into(), Ordering::Relaxed);
         self.hits.fetch_add(hits.into(), Ordering::Relaxed);
@@ -84,13 +82,11 @@ impl Reports {
         }
     }
 
-    /// Begins a round with sampling.
     pub(super) fn begin_sampling(&self, settings: &HotSetSettings) {
         let room = || Vec::with_capacity(settings.samples / 2);
         self.begin(true, [room(), room()]);
     }
 
-    /// Begins a round without sampling.
     pub(super) fn begin_counting(&self) {
         self.begin(false, Halves::default());
     }

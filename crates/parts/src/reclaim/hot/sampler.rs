@@ -10,9 +10,7 @@ use crate::epoch::Participant;
 /// Asks a [`HotSet`] on behalf of one client, always the same one. Never waits, and allocates nothing after
 /// its creation.
 pub struct Sampler {
-    /// Lookups until the next turn.
     left: u32,
-    /// Hits since the last report.
     hits: u32,
     /// Lookups from the last turn to the next.
     stride: u32,
