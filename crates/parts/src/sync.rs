@@ -109,9 +109,9 @@ impl<T> SpinLock<T> {
     #[inline]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         point();
-        // A thread that the model has convicted still releases its locks.
+        // The model's lock would panic again in a thread that the model has convicted.
         #[cfg(loom)]
-        let held = self.locked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let held = (!panicking()).then(|| self.locked.lock().expect("no panic outside a conviction"));
         #[cfg(not(loom))]
         {
             let mut waiter = Waiter::default();
@@ -134,7 +134,7 @@ impl<T> SpinLock<T> {
     pub fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
         point();
         #[cfg(loom)]
-        let held = self.locked.try_lock().ok()?;
+        let held = Some(self.locked.try_lock().ok()?);
         #[cfg(not(loom))]
         if self.locked.swap(true, Ordering::Acquire) {
             return None;
@@ -159,7 +159,7 @@ pub struct SpinGuard<'a, T> {
     /// Sharing the guard shares the value, so the guard must not be `Sync` for a value that can only be sent.
     value: PhantomData<&'a mut T>,
     #[cfg(loom)]
-    _held: loom::sync::MutexGuard<'a, ()>,
+    _held: Option<loom::sync::MutexGuard<'a, ()>>,
 }
 
 impl<T> Deref for SpinGuard<'_, T> {

@@ -171,7 +171,7 @@ impl FreeList {
         })
     }
 
-    fn settle(&self, index: u32, to: State) {
+    fn set_state(&self, index: u32, to: State) {
         if let Some(state) = self.state(index) {
             state.store(to as u8, Ordering::Release);
         }
@@ -201,7 +201,7 @@ impl FreeList {
                 index
             }
         };
-        self.settle(index, State::Gotten);
+        self.set_state(index, State::Gotten);
         self.free.fetch_sub(1, Ordering::AcqRel);
         Ok(Some(index))
     }
@@ -220,7 +220,7 @@ impl FreeList {
         };
         region.store(at, link | COMMITTED);
         region.persist(at, WORD_LEN);
-        self.settle(index, State::Committed);
+        self.set_state(index, State::Committed);
     }
 
     /// Check: whether the object is durably committed.
@@ -255,7 +255,7 @@ impl FreeList {
                 region.store(*head, link_to(index));
             }
         }
-        self.settle(index, State::Free);
+        self.set_state(index, State::Free);
         self.free.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -169,7 +169,7 @@ impl LogHeap {
     /// Makes the records that recovery found in open segments durable, each up to its end, and marks the
     /// ends. The bytes are flushed first: after a crash of the process they may be only in a cache, and a
     /// mark must not become durable before the records that it vouches for.
-    pub fn settle(&self, open: &[(SegmentInfo, u64)]) {
+    pub fn seal_recovered(&self, open: &[(SegmentInfo, u64)]) {
         for (info, end) in open {
             self.region().flush(self.space().zone_offset(info.zone), *end);
         }
