@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 /// that whole lines can be written. The caller fills in the bytes before the record.
 ///
 /// The members of a frame have sequence numbers of their own, which the frame's check covers. So a frame is
-/// [checked](Encoder::check_body) once all of them are known.
+/// checked once all of them are known.
 #[derive(Default)]
 pub struct Encoder {
     buffer: Vec<u8>,

@@ -460,8 +460,9 @@ impl<I: Index> Spine<I> {
         for (info, _) in &findings.needless {
             self.heap.free(info.zone);
         }
-        findings.values.iter().for_each(|zone| self.heap.space().release_zone(*zone));
+        // Before the values: that a segment with the head of one was freed may have been in a cache, too.
         findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
+        findings.values.iter().for_each(|zone| self.heap.space().release_zone(*zone));
         report.reclaimed += findings.needless.len() + findings.values.len() + findings.given_up.len();
         self.heap.clock().settled(self.heap.space());
         Ok(report)
