@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 0 | [`mod@table`] |
 //! | 1 | [`record`], [`sync`] |
-//! | 2 | [`commit`], [`epoch`], [`locks`], [`space`] |
+//! | 2 | [`commit`], [`epoch`], `locks`, [`space`] |
 //! | 3 | [`heap`], [`index`] |
 //! | 4 | [`reclaim`] |
 
@@ -14,7 +14,7 @@ pub mod commit;
 pub mod epoch;
 pub mod heap;
 pub mod index;
-pub mod locks;
+pub(crate) mod locks;
 pub mod reclaim;
 pub mod record;
 pub mod space;

@@ -1,12 +1,11 @@
 //! A table of locks in DRAM for places in PM.
 //!
-//! A lock that lies beside what it protects, in PM, costs a write there each time it is taken and each time
-//! it is given back, and may be found locked after a crash. In a small table of their own the locks stay in
-//! the cache and vanish with the process (MPKV, section 3.1: volatile lock management). Two places may share
-//! a lock; a holder hardly ever waits for the other.
+//! A lock in PM beside its data costs a write to PM for each acquisition and each release, and a crash may
+//! leave it locked. Locks in a small table in DRAM stay in the cache and vanish with the process (MPKV,
+//! section 3.1: volatile lock management). Two places may share a lock; that seldom makes a thread wait.
 //!
-//! The paper's lock word tells which operation holds it (section 3.3). Here that is told by the lock of the
-//! key, which is held for longer: see [`commit`](crate::commit).
+//! The paper's lock word tells which operation holds it (section 3.3). Here the lock of the key tells that,
+//! which is held for longer: see [`commit`](crate::commit).
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Waiter, point};
@@ -30,16 +29,16 @@ impl LockTable {
         LockTable { words: (0..LOCKS).map(|_| AtomicU64::new(FREE)).collect() }
     }
 
-    /// The number of the lock of a line.
+    /// The number of the lock of a place, the same for all places of a line.
     #[inline]
-    pub fn of(&self, place: u64) -> usize {
+    pub(crate) fn of(&self, place: u64) -> usize {
         let mixed = (place / LINE).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (u64::BITS - LOCKS.ilog2())) as usize
     }
 
-    /// Asks for the lock of a place ahead of [`lock`](LockTable::lock).
+    /// Prefetches the lock of a place ahead of [`lock`](LockTable::lock).
     #[inline]
-    pub fn prefetch(&self, place: u64) {
+    pub(crate) fn prefetch(&self, place: u64) {
         prefetch_to_write(&raw const self.words[self.of(place)]);
     }
 
@@ -49,9 +48,9 @@ impl LockTable {
         self.lock_number(self.of(place))
     }
 
-    /// The locks of two places; one if they share it. A caller takes two in this way, and holds no other of
-    /// the table.
-    pub fn lock_both(&self, places: [u64; 2]) -> (LockGuard<'_>, Option<LockGuard<'_>>) {
+    /// The locks of two places, or one lock if they share it. A thread that needs two locks takes them here,
+    /// while it holds no other lock of the table.
+    pub(crate) fn lock_both(&self, places: [u64; 2]) -> (LockGuard<'_>, Option<LockGuard<'_>>) {
         let [one, other] = places.map(|place| self.of(place));
         let first = self.lock_number(one.min(other));
         let second = (one != other).then(|| self.lock_number(one.max(other)));

@@ -1,13 +1,13 @@
-//! Waiting and locking, in one place, so that a simulated run can replay every interleaving from its seed.
+//! Waits and locks, all in one place, so that a simulated run can replay every interleaving from its seed.
 //!
-//! No lock outside this module may block: the simulator runs all threads of a run on one OS thread, and a wait it
-//! does not know of would never end. So every wait is a loop around [`Waiter::wait`], and every
-//! acquisition is a point where the simulator may switch threads. The locks protect short critical sections
-//! (tens of nanoseconds to one persist), for which spinning is also the fastest choice.
+//! No lock outside this module may block. The simulator runs all threads of a run on one OS thread, so a wait
+//! that it does not know of would never end. Every wait is therefore a loop around [`Waiter::wait`], and
+//! every acquisition is a point where the simulator may switch threads. The locks protect short critical
+//! sections (from tens of nanoseconds to one persist), for which spinning is also the fastest choice.
 //!
-//! The simulator switches threads at the points it is told of and shows every one the same memory. What a processor may
-//! reorder it cannot show; `loom` can. Code that takes its atomics from [`atomic`] is checked by it when the crate is
-//! built with `--cfg loom` (`tests/loom_*.rs`).
+//! The simulator switches threads at these points and shows all threads the same memory. It cannot show what
+//! a processor may reorder; `loom` can. Code that takes its atomics from [`atomic`] is checked by `loom` when
+//! the crate is built with `--cfg loom` (`tests/loom_*.rs`).
 
 pub use quipu_medium::sim::sched::point;
 
@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Atomics of the standard library, or of the model checker in their place.
+/// The atomics of the standard library, or those of the model checker.
 pub mod atomic {
     #[cfg(not(loom))]
     pub use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
@@ -29,14 +29,14 @@ pub mod atomic {
 
     #[cfg(loom)]
     pub mod checked {
-        //! A fence that can be left out, for a twin that the model checker must convict.
+        //! A fence that a test can leave out, for a twin that the model checker must convict.
 
         use loom::sync::atomic::Ordering;
 
-        /// The line of the fence that is left out; none if it is zero.
+        /// The line of the fence to leave out; zero for none.
         pub static LEFT_OUT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-        /// The fence of the model, unless it is left out.
+        /// The fence of the model, unless it is the one to leave out.
         #[track_caller]
         pub fn fence(order: Ordering) {
             if std::panic::Location::caller().line() != LEFT_OUT.load(std::sync::atomic::Ordering::Relaxed) {
@@ -46,14 +46,14 @@ pub mod atomic {
     }
 }
 
-/// Whether this thread is unwinding: what it drops has not come to its end.
+/// Whether this thread is unwinding: a value that drops now was not used to its end.
 #[inline]
 pub fn panicking() -> bool {
     std::thread::panicking()
 }
 
-/// Patience of a loop that waits for another thread: spins first, then offers the processor to others, since on a
-/// machine with fewer cores than threads the one waited for may not be running.
+/// The patience of a loop that waits for another thread. It spins first, and then yields the processor: with
+/// fewer cores than threads, the other thread may not be running.
 #[derive(Default)]
 pub struct Waiter {
     turns: u32,
@@ -77,8 +77,8 @@ impl Waiter {
     }
 }
 
-/// Something that many threads write, alone on its cache lines (two, because processors fetch lines in pairs), so that nobody
-/// who reads what stands beside it waits for its line.
+/// A value that many threads write, alone on two cache lines, because processors fetch lines in pairs.
+/// Readers of its neighbours then do not wait for its line.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);
@@ -88,13 +88,15 @@ pub struct Padded<T>(pub T);
 pub struct SpinLock<T> {
     #[cfg(not(loom))]
     locked: AtomicBool,
-    /// The model knows who waits for its own locks; turns of a spinning one it would try out for ever.
+    /// The model must know the waiters of its locks: it would explore the turns of a spinning waiter for
+    /// ever.
     #[cfg(loom)]
     locked: loom::sync::Mutex<()>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock hands out one `&mut T` at a time, so sharing the lock needs no more than sending the value.
+// SAFETY: the lock hands out one `&mut T` at a time, so sharing the lock needs no more than sending the
+// value.
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
@@ -107,9 +109,9 @@ impl<T> SpinLock<T> {
     #[inline]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         point();
-        // A thread that the model has convicted still releases what it holds.
+        // The model's lock would panic again in a thread that the model has convicted.
         #[cfg(loom)]
-        let held = self.locked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let held = (!panicking()).then(|| self.locked.lock().expect("no panic outside a conviction"));
         #[cfg(not(loom))]
         {
             let mut waiter = Waiter::default();
@@ -127,12 +129,12 @@ impl<T> SpinLock<T> {
         }
     }
 
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
         point();
         #[cfg(loom)]
-        let held = self.locked.try_lock().ok()?;
+        let held = Some(self.locked.try_lock().ok()?);
         #[cfg(not(loom))]
         if self.locked.swap(true, Ordering::Acquire) {
             return None;
@@ -145,8 +147,8 @@ impl<T> SpinLock<T> {
         })
     }
 
-    /// The value, without locking, when no one else can hold the lock.
-    pub fn get_mut(&mut self) -> &mut T {
+    /// The value, without locking: `&mut self` proves that no thread holds the lock.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 }
@@ -154,10 +156,10 @@ impl<T> SpinLock<T> {
 /// Holds a [`SpinLock`].
 pub struct SpinGuard<'a, T> {
     lock: &'a SpinLock<T>,
-    /// Sharing the guard shares the value, which the lock alone would let pass for any value that can be sent.
+    /// Sharing the guard shares the value, so the guard must not be `Sync` for a value that can only be sent.
     value: PhantomData<&'a mut T>,
     #[cfg(loom)]
-    _held: loom::sync::MutexGuard<'a, ()>,
+    _held: Option<loom::sync::MutexGuard<'a, ()>>,
 }
 
 impl<T> Deref for SpinGuard<'_, T> {

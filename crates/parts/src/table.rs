@@ -1,5 +1,5 @@
-//! The fields of structures on the medium, taken from the structures themselves. A test holds
-//! `docs/FORMAT.md` against them.
+//! The fields of structures on the medium, taken from the structures themselves, so that a test can hold
+//! `docs/FORMAT.md` against the code.
 
 /// Fields of a structure as (name, offset, size).
 pub type Fields = Vec<(&'static str, usize, usize)>;

@@ -1,10 +1,11 @@
 //! The only place that starts threads.
 //!
-//! Work that can be divided runs on threads of the operating system, or, inside a simulated run, as further tasks of
-//! that run, so that the explorer sees every interleaving of it too.
+//! Work that can be divided runs on threads of the operating system. Inside a simulated run it runs as
+//! further tasks of that run, so that the explorer sees every interleaving of it too.
 //!
-//! Work that goes on beside the clients is a [`Job`], such as compaction ahead of the writers. On a simulated medium no job has
-//! a thread, nor where none can be had: the writers take the same steps themselves then.
+//! Work beside the clients, such as compaction ahead of the writers, is a [`Job`]. On a simulated medium no
+//! job has a thread, and elsewhere a thread may not be available: then the writers take the same steps
+//! themselves.
 
 use crate::types::error::Error;
 use quipu_medium::sim::sched;
@@ -13,7 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-/// Asks `test(0..count)`, on up to so many threads, and tells whether all said yes. After a no the rest may be left out.
+/// Calls `test(0..count)` on up to so many threads. Returns whether all calls returned `true`. After a
+/// `false` the remaining calls may be left out.
 pub(crate) fn all(threads: usize, count: usize, test: impl Fn(usize) -> bool + Sync) -> bool {
     let (next, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
     in_parallel(threads.clamp(1, count.max(1)), |_| {
@@ -30,7 +32,7 @@ pub(crate) fn all(threads: usize, count: usize, test: impl Fn(usize) -> bool + S
     !refused.into_inner()
 }
 
-/// Runs `work(0..threads)`, each on a thread of its own, and returns when all have ended.
+/// Runs `work(0..threads)`, each on its own thread, and returns when all have ended.
 pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     let work = &work;
     if sched::simulated() {
@@ -48,7 +50,7 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
-/// Who may write: everyone, until the store fails or is open for reading only.
+/// Who may write: all clients, until the store fails or if it is open for reading only.
 #[derive(Default)]
 pub(crate) struct Admission {
     state: AtomicU8,
@@ -60,7 +62,7 @@ const READ_ONLY: u8 = 1;
 const FAILED: u8 = 2;
 
 impl Admission {
-    /// Lets a write go on, which asks before it changes anything: every way to write comes here.
+    /// Admits a write, before it changes anything. Every kind of write calls this.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], or [`Error::BackgroundFailed`] as [`has_failed`](Admission::has_failed).
@@ -75,13 +77,14 @@ impl Admission {
         self.state.store(READ_ONLY, Ordering::Relaxed);
     }
 
-    /// Whether a job has panicked, or somebody who published a write.
+    /// Whether a job has panicked, or a thread that published a write.
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
         self.state.load(Ordering::Relaxed) == FAILED
     }
 
-    /// Admits no write from the moment on at which the owner of this panics, unless it was [dismissed](Mourner::dismiss) before.
+    /// Admits no more writes once the owner of the result panics, unless it was [dismissed](Mourner::dismiss)
+    /// before.
     #[inline]
     pub(crate) fn mourner(&self) -> Mourner<'_> {
         Mourner(self)
@@ -93,11 +96,10 @@ fn refused(state: u8) -> Error {
     if state == READ_ONLY { Error::ReadOnly } else { Error::BackgroundFailed }
 }
 
-/// Marks the store as failed if its owner panics.
 pub(crate) struct Mourner<'a>(&'a Admission);
 
 impl Mourner<'_> {
-    /// All went well; costs nothing.
+    /// The owner has succeeded; costs nothing.
     #[inline]
     pub(crate) fn dismiss(self) {
         std::mem::forget(self);
@@ -120,7 +122,7 @@ pub(crate) struct Bell {
     thread: Mutex<Option<Thread>>,
 }
 
-/// States of a [`Bell`]: what the thread that hears it is doing.
+/// States of a [`Bell`]: those of the job's thread.
 const NO_THREAD: u8 = 0;
 const AWAKE: u8 = 1;
 const ASLEEP: u8 = 2;
@@ -139,7 +141,7 @@ impl Bell {
         }
     }
 
-    /// Calls the job, and tells whether it has a thread; not even a rest keeps it from coming.
+    /// Calls the job, also out of a rest, and tells whether it has a thread.
     pub(crate) fn ring_now(&self) -> bool {
         let is_there = self.ring();
         if is_there {
@@ -166,28 +168,25 @@ impl Bell {
     }
 }
 
-/// What a piece of a job's work has come to.
+/// The result of a piece of a job's work.
 pub(crate) enum Progress {
     /// There may be more to do.
     More,
     /// There is nothing to do until a writer calls.
     Enough,
-    /// There is something to do, and no way to do it now.
+    /// There is work that cannot be done now.
     Stuck,
 }
 
 /// Work of a walk that runs beside its clients.
 pub(crate) struct Job {
-    /// What its thread is called.
     pub(crate) name: &'static str,
-    /// Where it is called.
     pub(crate) bell: Arc<Bell>,
-    /// Does a piece of it.
     pub(crate) step: Box<dyn FnMut() -> Progress + Send>,
 }
 
-/// How long a job that can do nothing leaves the store alone: at first, and at most, since a look at what there is to do
-/// takes the longer the larger the pool.
+/// How long a job that cannot work rests: at first, and at most. A look for work takes longer in a larger
+/// pool.
 const REST: Duration = Duration::from_millis(1);
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
@@ -198,7 +197,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts a thread for each job, where one can be had. A job that panics ends the `admission`.
+    /// Starts a thread for each job, where one is available. A job that panics ends the `admission`.
     pub(crate) fn start(jobs: Vec<Job>, admission: &Arc<Admission>) -> Workers {
         let mut workers = Workers::default();
         for job in jobs {
@@ -224,14 +223,14 @@ impl Drop for Workers {
             bell.unpark();
         }
         for (bell, thread) in self.threads.drain(..) {
-            // A panic has been reported by its thread, and the admission tells of it for ever.
+            // The thread has reported its panic, and the admission reports it for ever.
             let _ = thread.join();
             bell.change(LEAVING, NO_THREAD);
         }
     }
 }
 
-/// Says at a bell that its thread has gone, however it went.
+/// Notes at a bell that its thread has ended, in any way.
 struct Gone(Arc<Bell>);
 
 impl Drop for Gone {
@@ -240,7 +239,7 @@ impl Drop for Gone {
     }
 }
 
-/// Works whenever the bell rings, until it is told to leave, or the store has failed: what is in DRAM may be wrong then.
+/// Works whenever the bell rings, until it is told to leave or the store has failed: DRAM may be wrong then.
 fn run(job: Job, admission: &Admission) {
     let Job { bell, mut step, .. } = job;
     let _gone = Gone(bell.clone());
@@ -254,7 +253,8 @@ fn run(job: Job, admission: &Admission) {
                 thread::park_timeout(rest);
                 rest = (rest * 2).min(LONGEST_REST);
             }
-            // A call that is lost in between is made again by the next write; one that is made at once ends the first park.
+            // The next write repeats a call that is lost in between. A call that comes at once ends the first
+            // park.
             Progress::Enough if bell.change(AWAKE, ASLEEP) => {
                 thread::park();
                 bell.change(ASLEEP, AWAKE);
@@ -273,7 +273,7 @@ mod tests {
         Job { name: "restless", bell: bell.clone(), step: Box::new(|| Progress::More) }
     }
 
-    /// What is in DRAM may be wrong then, and a cleaner frees what it takes for dead.
+    /// DRAM may be wrong then, and a cleaner frees segments that it believes dead.
     #[test]
     fn a_store_that_has_failed_has_no_jobs() {
         let (admission, bell) = (Arc::<Admission>::default(), Arc::<Bell>::default());

@@ -1,8 +1,7 @@
 //! A durable key-value store for persistent memory, and for plain files.
 //!
-//! A [`Store`] is a pool that is open; a [`Client`] is one thread's access to it. Keys and values are bytes. Every write
-//! is durable when its method returns: what that means on the medium at hand, the store says itself
-//! ([`Store::statement`]).
+//! A [`Store`] is an open pool; a [`Client`] is one thread's access to it. Keys and values are bytes. Every
+//! write is durable when its method returns. [`Store::statement`] says what that means on the medium at hand.
 //!
 //! ```
 //! use quipu::{Options, Store};
@@ -57,7 +56,7 @@ pub use types::iter::{Iter, KeyValue, Keys, Range};
 pub use types::reports::{CheckReport, Instead, LostKey, RecoveryReport, SalvageReport};
 pub use types::stats::Stats;
 
-/// What proves and measures the store reaches into: no part of the interface, and free to change.
+/// For the tools that prove and measure the store: not part of the interface, and free to change.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::log::checkpoint::checkpoint_tables;

@@ -1,45 +1,46 @@
 //! The full barrier between an announcement and the reads behind it, and who pays for it.
 //!
-//! Every read of the store announces an epoch; collections are rare. A barrier in each announcement costs more than
-//! itself: a processor waits there until the last write has reached the medium, and looks no further ahead meanwhile, where the
-//! next operation's misses could already be under way. Linux offers to turn it around ([`all_threads_pass`]): a
-//! collection makes every thread of the process that is running pass a full barrier at that moment, wherever it
-//! is, and one that is not running has passed one when it stopped. So an announcement is an ordinary store, which such a barrier
-//! makes visible if it came before it; and if it came after it, then so did the reads behind it.
+//! Every read of the store announces an epoch; collections are rare. A barrier in each announcement is dear:
+//! the processor waits there until the last write has reached the medium, and cannot start on the cache
+//! misses of the next operation. Linux can shift the cost ([`all_threads_pass`]): a collection makes every
+//! running thread of the process pass a full barrier at that moment. A thread that is not running passed one
+//! when it stopped. An announcement is then an ordinary store. If it precedes such a barrier, the collection
+//! sees it; if it follows, so do the reads behind it.
 //!
-//! What such a barrier also did was to make a write visible before its thread's next read: two threads that each put a key and then
-//! read the other's must not both find the old value. So who writes notes that for its thread ([`note_write`]), and the
-//! thread's next read begins with a barrier ([`Barrier::announce`], or [`see_own_writes`] where it is pinned already). A write that follows another one has
-//! none: it may begin while the one before is still on its way to the medium. (Of other reads than the store's this says no more
-//! than the release of a lock does: who learns of a write finds it.)
+//! The barrier of an announcement had a second effect: it made a write visible before its thread's next read.
+//! Two threads that each put a key and then read the other's key must not both find the old value. So a
+//! writer notes for its thread that it has written ([`note_write`]), and the thread's next read begins with a
+//! barrier ([`Barrier::announce`], or [`see_own_writes`] if it is already pinned). A write behind another
+//! write has none, and may begin while the first is still on its way to the medium. Reads outside the store
+//! have the guarantee that the release of a lock gives: a thread that learns of a write finds it.
 //!
-//! Elsewhere each announcement has a barrier of its own. On x86-64 a locked exchange to a line that this thread alone writes orders
-//! it at about a tenth of the price of a store and `mfence`, since it does not wait for unrelated loads. On Arm a `swpal` (both
-//! acquire and release) is a full barrier by the architecture's memory model, but its fallback loop of exclusive loads and
-//! stores is not, nor is an exchange in the language's own model; so everywhere but on x86-64 a sequentially consistent
-//! fence follows, which on Arm is one `dmb ish`. Arm is not lent barriers either: its loads need not be made in the order of the
-//! program, on which the proof in [the room's documentation](super) rests.
+//! On other systems each announcement has its own barrier. On x86-64 a locked exchange on a line that only
+//! this thread writes costs about a tenth of a store and `mfence`, since it does not wait for unrelated
+//! loads. On Arm a `swpal` is a full barrier by the architecture's memory model, but its fallback loop of
+//! exclusive loads and stores is not, and neither is an exchange in the language's model. So everywhere else
+//! a sequentially consistent fence follows, on Arm one `dmb ish`. Arm is not lent barriers either: the proof
+//! in [the room's documentation](super) needs loads in program order.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use quipu_medium::{all_threads_pass, lends_barriers};
 use std::cell::Cell;
 use std::sync::atomic::compiler_fence;
 
-/// Whether loads are made in the order of the program, and an exchange is a full barrier.
+/// Whether the processor executes loads in program order, and an exchange is a full barrier.
 const IN_ORDER: bool = cfg!(all(target_arch = "x86_64", not(loom)));
 
 thread_local! {
-    /// Whether this thread may have written to a store, whichever client it used, what others cannot see yet.
+    /// Whether this thread may have written to a store, through any client, something that others cannot see
+    /// yet.
     static HAS_WRITTEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes that this thread has written.
 #[inline]
 pub(super) fn note_write() {
     HAS_WRITTEN.set(true);
 }
 
-/// Makes what this thread has written visible to all others, before it reads.
+/// Makes the writes of this thread visible to all others before it reads.
 #[inline]
 pub(super) fn see_own_writes() {
     if HAS_WRITTEN.get() {
@@ -48,29 +49,31 @@ pub(super) fn see_own_writes() {
     }
 }
 
-/// Who has the barrier.
+/// How announcements get their barrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Barrier {
     /// Each announcement has its own.
     Own,
-    /// The system makes all threads pass one when it is asked to.
+    /// The system makes all threads pass one on demand.
     Lent,
 }
 
 impl Barrier {
-    /// The cheapest for announcements that this system has.
+    /// The kind that costs announcements least on this system.
     pub(super) fn choose() -> Barrier {
         if IN_ORDER && lends_barriers() { Barrier::Lent } else { Barrier::Own }
     }
 
-    /// Stores an announcement so that whoever then [looks](Barrier::before_looking) for it finds it, or else this thread reads
-    /// what that one had stored before. What a reader's thread has written is visible to all behind it.
+    /// Stores an announcement. A thread that then [looks](Barrier::before_looking) for announcements finds
+    /// it, or else this thread reads the stores that the other one made before it looked. The earlier writes
+    /// of a thread that `only_reads` are visible to all before its reads.
     #[inline]
     pub(super) fn announce(self, slot: &AtomicU64, epoch: u64, only_reads: bool) {
         let has_written = only_reads && HAS_WRITTEN.get();
         if self == Barrier::Lent && !has_written {
             slot.store(epoch, Ordering::Release);
-            // The system's barrier orders what the processor is told to do; the compiler must tell it in this order.
+            // The system's barrier orders the processor's accesses; the compiler must emit them in this
+            // order.
             return compiler_fence(Ordering::SeqCst);
         }
         if has_written {
@@ -85,7 +88,8 @@ impl Barrier {
         }
     }
 
-    /// The other side, before announcements are looked for; `false` if the system refuses what it has lent before.
+    /// The other side, before a look at announcements. `false` if the system now refuses the barrier that it
+    /// lent before.
     #[must_use]
     pub(super) fn before_looking(self) -> bool {
         fence(Ordering::SeqCst);
@@ -113,8 +117,8 @@ mod tests {
         }
     }
 
-    /// Two threads store each to its own word, and then read the other's: one of them must see the other's store. Without the
-    /// barrier on either side some of the rounds end with neither.
+    /// Two threads store each to its own word, and then read the other's: one of them must see the other's
+    /// store. Without the barrier on either side some of the rounds end with neither.
     fn one_of_two_sees_the_other(barrier: Barrier) {
         const ROUNDS: u64 = 20_000;
         // Alone on their lines.

@@ -1,34 +1,29 @@
-//! The side of reclamation that threads share: the epoch, the announcements, and the garbage of threads that left.
+//! The shared side of reclamation: the epoch, the announcements, and the garbage of participants that left.
 
 use super::barrier::Barrier;
 use super::participant::Participant;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
-use crate::sync::{SpinLock, point};
+use crate::sync::{Padded, SpinLock, point};
 use std::sync::Arc;
 
-/// What a slot holds while its participant is not pinned; epochs start above it.
+/// The announcement of a participant that is not pinned; epochs start above it.
 pub(super) const UNPINNED: u64 = 0;
 const FIRST_EPOCH: u64 = 1;
-/// The epoch of what waits where nothing does.
+/// Stands for the oldest orphan's epoch if there is no orphan.
 const NOTHING_WAITS: u64 = u64::MAX;
 
-/// A participant's announcement, alone on its cache lines (two, because processors fetch lines in pairs).
-#[repr(align(128))]
-pub(super) struct Slot {
-    /// The announced epoch, or [`UNPINNED`].
-    pub(super) announced: AtomicU64,
-}
+/// A participant's announced epoch, or [`UNPINNED`].
+pub(super) type Slot = Padded<AtomicU64>;
 
-/// Something that waits for its epoch to pass.
 pub(super) struct Retired {
     /// The global epoch, read after the thing was unlinked.
     pub(super) epoch: u64,
-    /// Releases it.
     pub(super) release: Box<dyn FnOnce() + Send>,
 }
 
 impl Retired {
-    /// Whether nobody can reach the thing any more, if no participant is pinned in an epoch before `horizon`.
+    /// Whether no thread can reach the thing any more, if no participant is pinned in an epoch before
+    /// `horizon`.
     pub(super) fn is_ripe(&self, horizon: u64) -> bool {
         self.epoch < horizon
     }
@@ -44,7 +39,7 @@ pub(super) struct Shared {
     pub(super) barrier: Barrier,
     entries: SpinLock<Vec<Entry>>,
     orphans: SpinLock<Vec<Retired>>,
-    /// Epoch of the oldest orphan, or [`NOTHING_WAITS`], to be looked at without the lock.
+    /// Epoch of the oldest orphan, or [`NOTHING_WAITS`]; read without the lock.
     oldest_orphan: AtomicU64,
 }
 
@@ -79,13 +74,13 @@ impl Collector {
         }
     }
 
-    /// A participant for one client thread. The slots of dropped participants are reused, so the cost of a
-    /// collection is bounded by the most participants that were alive at once.
+    /// A participant for one client thread. Slots of dropped participants are reused, so the cost of a
+    /// collection is bounded by the largest number of participants that were alive at once.
     pub fn register(&self) -> Participant {
         Participant::new(Arc::clone(&self.shared), self.shared.take_slot())
     }
 
-    /// Slots ever made: the most participants that were alive at once.
+    /// Slots ever made: the largest number of participants that were alive at once.
     pub fn slots(&self) -> usize {
         self.shared.entries.lock().len()
     }
@@ -98,7 +93,7 @@ impl Default for Collector {
 }
 
 impl Shared {
-    /// The epoch to announce. It may be old when it is announced: that only holds the epoch back.
+    /// The epoch to announce. It may be outdated when it is announced, which only delays reclamation.
     #[inline]
     pub(super) fn epoch_to_announce(&self) -> u64 {
         self.epoch.load(Ordering::Relaxed)
@@ -106,16 +101,17 @@ impl Shared {
 
     /// The epoch that a thing unlinked before this call is retired with.
     pub(super) fn epoch_of_retirement(&self) -> u64 {
-        // The unlinking store must be visible before the epoch is read, or a reader that pins in between would
-        // announce a later epoch than the retirement's and still find the thing.
+        // The unlinking store must be visible before the epoch is read. Otherwise a reader that pins in
+        // between could announce a later epoch than the retirement's and still find the thing.
         fence(Ordering::SeqCst);
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Begins a new epoch, and returns the oldest one in which a participant may be pinned: what was retired before
-    /// it may be released. `oldest` is the epoch of the oldest thing that waits; as long as somebody is seen to be
-    /// pinned in it or before, nothing is to be gained, and nobody is interrupted for it. Then, and if the system
-    /// refuses the barrier, it is 0: nothing may be released, not even older things that others have left meanwhile.
+    /// Begins a new epoch, and returns the oldest one in which a participant may be pinned: everything
+    /// retired before it may be released. `oldest` is the epoch of the oldest retired thing. If a participant
+    /// is seen to be pinned in it or before, there is nothing to gain, and no thread is interrupted. Then,
+    /// and if the system refuses the barrier, the result is 0: nothing may be released, not even older things
+    /// that other participants have left meanwhile.
     pub(super) fn horizon(&self, oldest: u64) -> u64 {
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         point();
@@ -133,19 +129,20 @@ impl Shared {
             free.taken = true;
             return Arc::clone(&free.slot);
         }
-        let slot = Arc::new(Slot { announced: AtomicU64::new(UNPINNED) });
+        let slot = Arc::new(Padded(AtomicU64::new(UNPINNED)));
         entries.push(Entry { slot: Arc::clone(&slot), taken: true });
         slot
     }
 
     pub(super) fn return_slot(&self, slot: &Arc<Slot>) {
-        slot.announced.store(UNPINNED, Ordering::Release);
+        slot.0.store(UNPINNED, Ordering::Release);
         let mut entries = self.entries.lock();
         let entry = entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.slot, slot));
         entry.expect("a participant's slot stays registered").taken = false;
     }
 
-    /// Takes over what a leaving participant could not release yet, or what anyone may release.
+    /// Takes over garbage that a leaving participant could not release yet, or that any collection may
+    /// release.
     pub(super) fn adopt(&self, retired: impl Iterator<Item = Retired>) {
         let mut orphans = self.orphans.lock();
         let added = orphans.len();
@@ -153,7 +150,7 @@ impl Shared {
         self.note_oldest(self.oldest_orphan(), &orphans[added..]);
     }
 
-    /// The epoch of the oldest thing that a participant left, or that anyone may release.
+    /// The epoch of the oldest of these.
     pub(super) fn oldest_orphan(&self) -> Option<u64> {
         Some(self.oldest_orphan.load(Ordering::Acquire)).filter(|oldest| *oldest != NOTHING_WAITS)
     }
@@ -163,7 +160,7 @@ impl Shared {
         self.oldest_orphan.store(oldest, Ordering::Release);
     }
 
-    /// Removes and returns the ripe garbage of participants that left, and what anyone may release.
+    /// Removes and returns those of them that may be released.
     pub(super) fn ripe_orphans(&self, horizon: u64) -> Vec<Retired> {
         if self.oldest_orphan().is_none_or(|oldest| oldest >= horizon) {
             return Vec::new();
@@ -175,15 +172,15 @@ impl Shared {
     }
 }
 
-/// The oldest epoch in which somebody is seen to be pinned; `epoch` if there is none before it.
+/// The oldest epoch in which a participant is seen to be pinned; `epoch` if none is pinned before it.
 fn oldest_announced(entries: &[Entry], epoch: u64) -> u64 {
-    let announced = entries.iter().map(|entry| entry.slot.announced.load(Ordering::Acquire));
+    let announced = entries.iter().map(|entry| entry.slot.0.load(Ordering::Acquire));
     announced.filter(|announced| *announced != UNPINNED).fold(epoch, u64::min)
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Participants keep this alive, so none is left and nobody is pinned: everything may go.
+        // Participants keep this alive, so there is none left, and no thread is pinned.
         for retired in self.orphans.get_mut().drain(..) {
             (retired.release)();
         }

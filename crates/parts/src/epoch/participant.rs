@@ -13,13 +13,13 @@ const COLLECT_EVERY: usize = 32;
 
 /// A client thread's membership in a [`Collector`](super::Collector).
 ///
-/// It may move to another thread, but only one thread uses it at a time. When it drops, what it retired and could
-/// not release yet goes to the collector, and others release it.
+/// It may move to another thread, but only one thread uses it at a time. When it drops, its remaining garbage
+/// goes to the collector, and other participants release it.
 pub struct Participant {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
     pins: Cell<usize>,
-    /// Oldest first: the epoch never goes back.
+    /// Oldest first, since the epoch never decreases.
     limbo: RefCell<VecDeque<Retired>>,
 }
 
@@ -30,18 +30,19 @@ impl Participant {
 
     /// Keeps everything that is reachable now from being released until the guard drops.
     ///
-    /// Pins nest; only the outermost announces anything, so an inner one costs an addition. A guard that is held for
-    /// long holds back all reclamation.
+    /// Pins nest; only the outermost announces anything, so an inner one costs an addition. A guard that is
+    /// held for long holds back all reclamation.
     ///
-    /// When it drops, what was stored meanwhile counts as written: every thread sees it by the time at which this one next reads
-    /// ([`pin_to_read`](Participant::pin_to_read)). So a write that has returned is seen by whoever reads from then on, also where
-    /// its own thread goes on before its stores have left the processor.
+    /// When the guard drops, the stores made meanwhile count as written: every thread sees them before this
+    /// thread next reads ([`pin_to_read`](Participant::pin_to_read)). So every later reader sees a write that
+    /// has returned, although its thread may go on before its stores have left the processor.
     #[inline]
     pub fn pin(&self) -> Guard<'_> {
         self.enter(false)
     }
 
-    /// The same for who only reads, behind all that its thread has written.
+    /// Pins for reads only. All that this thread has written is visible to other threads before the first of
+    /// them.
     #[inline]
     pub fn pin_to_read(&self) -> Guard<'_> {
         self.enter(true)
@@ -54,18 +55,19 @@ impl Participant {
         if pins == 0 {
             point();
             let epoch = self.shared.epoch_to_announce();
-            self.shared.barrier.announce(&self.slot.announced, epoch, only_reads);
+            self.shared.barrier.announce(&self.slot.0, epoch, only_reads);
         } else if only_reads {
             see_own_writes();
         }
         Guard { participant: self, only_reads }
     }
 
-    /// Releases what may be released: this participant's garbage, and that of participants that left. Returns how
-    /// many things were released.
+    /// Releases this participant's garbage and that of participants that left, as far as it may be released.
+    /// Returns how many things it released.
     ///
-    /// To know what may be, every running thread of the process may have to be interrupted. That happens only while
-    /// something waits and nobody is seen to hold it back, so a caller may collect as often as it likes.
+    /// To know what may be released, the system may have to interrupt every running thread of the process. It
+    /// does so only while garbage waits and no participant is seen to hold it back, so a caller may collect
+    /// at any rate.
     pub fn collect(&self) -> usize {
         let own = self.limbo.borrow().front().map(|retired| retired.epoch);
         let Some(oldest) = own.into_iter().chain(self.shared.oldest_orphan()).min() else {
@@ -73,7 +75,7 @@ impl Participant {
         };
         let horizon = self.shared.horizon(oldest);
         let mut released = 0;
-        // One at a time, and not while the queue is borrowed: a release may take time, and may panic.
+        // One at a time, and not while the queue is borrowed: a release may take long, and may panic.
         while let Some(retired) = self.next_ripe(horizon) {
             (retired.release)();
             released += 1;
@@ -85,7 +87,7 @@ impl Participant {
         released
     }
 
-    /// Things retired by this participant and not yet released.
+    /// Things that this participant has retired and that are not released yet.
     pub fn pending(&self) -> usize {
         self.limbo.borrow().len()
     }
@@ -99,7 +101,8 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         self.shared.adopt(self.limbo.get_mut().drain(..));
-        // Also right if a guard was forgotten: what it protected could only be reached through its borrow.
+        // This is right even if a guard was forgotten: whatever it protected could only be reached through
+        // its borrow.
         self.shared.return_slot(&self.slot);
     }
 }
@@ -111,17 +114,18 @@ pub struct Guard<'a> {
 }
 
 impl Guard<'_> {
-    /// Makes visible what this thread has written since it was pinned, by another participant, before it reads on.
+    /// Makes the writes of this thread since it was pinned, by another participant, visible before it reads
+    /// on.
     #[inline]
     pub fn see_own_writes(&self) {
         see_own_writes();
     }
 
-    /// Calls `release` once nobody who is pinned now is still pinned. What it releases must already be
-    /// unreachable for those who pin from now on.
+    /// Calls `release` once every thread that is pinned now has unpinned. A thread that pins from now on must
+    /// not be able to reach the thing.
     ///
-    /// For rare things (directories, zones): each costs a box and a fence. `release` may run on another thread, and
-    /// runs at the latest when the collector and all its participants are gone.
+    /// For rare things (directories, zones): each costs a box and a fence. `release` may run on another
+    /// thread. It runs at the latest when the collector and all its participants are gone.
     pub fn defer(&self, release: Box<dyn FnOnce() + Send>) {
         let epoch = self.participant.shared.epoch_of_retirement();
         let waiting = {
@@ -134,8 +138,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Like [`defer`](Guard::defer), for what others wait for: whoever collects next releases it, not only this
-    /// participant, which may not come back for long.
+    /// Like [`defer`](Guard::defer), for a thing that others wait for: any participant's next collection
+    /// releases it, since this participant may not collect for long.
     pub fn defer_to_anyone(&self, release: Box<dyn FnOnce() + Send>) {
         let epoch = self.participant.shared.epoch_of_retirement();
         self.participant.shared.adopt(std::iter::once(Retired { epoch, release }));
@@ -149,7 +153,7 @@ impl Drop for Guard<'_> {
         let pins = count.get() - 1;
         count.set(pins);
         if pins == 0 {
-            slot.announced.store(UNPINNED, Ordering::Release);
+            slot.0.store(UNPINNED, Ordering::Release);
         }
         if !self.only_reads {
             note_write();

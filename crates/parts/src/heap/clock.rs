@@ -1,23 +1,26 @@
-//! The pool's one clock: sequence numbers of records and life numbers of segments come from it.
+//! The pool's one clock, which numbers records (sequence numbers) and segments (life numbers).
 //!
-//! One clock for both lets compaction decide from numbers alone whether a segment was opened before a record was
-//! written. The clock never goes back: a ceiling stands in the superblock and is raised, durably, before a number
-//! beyond it is drawn, a block at a time so that the cost vanishes. After a crash it goes on from the ceiling.
+//! With one clock for both, compaction decides by numbers alone whether a segment was opened before a record
+//! was written. The clock never goes back. Its ceiling is in the superblock and is raised durably before any
+//! number beyond it is drawn, a whole block at a time, so that the cost vanishes. After a crash the clock
+//! continues from the ceiling.
 //!
-//! If every write took its number from one counter, the counter's cache line would go from processor to processor with
-//! each. So a client takes numbers in handfuls ([`Numbers`]) and gives them to its puts. That keeps what compaction
-//! and recovery need of the order:
-//! - *Per key it is that of the writes.* The stripe of the key remembers its newest number; a client whose next number
-//!   is not above it throws its handful away and takes a fresh one, which is above all that were drawn before.
+//! If every write drew from one counter, the counter's cache line would move between processors with each
+//! write. So a client draws batches ([`Numbers`]) and gives their numbers to its puts. Compaction and
+//! recovery still get the order that they need:
+//! - *For each key, numbers increase with the writes.* The stripe of the key remembers its newest number. A
+//!   client whose next number is not above it discards its batch and draws a new one, which is above all
+//!   numbers drawn before.
 //! - *A record's number is above the life of its segment*, by the same comparison.
-//! - *Lives and tombstones draw from the counter itself*, so that a tombstone's number is above the lives of all segments
-//!   that were opened before it was written.
+//! - *Lives and tombstones draw from the counter itself*, so a tombstone's number is above the lives of all
+//!   segments that were opened before it was written.
 //!
-//! On a file, raising the ceiling waits for the device. There it is [raised ahead](Clock::raise_ahead), by a thread that is asked when half of
-//! a block is used up; whoever draws waits only if that has not been done when the other half is used up as well.
+//! On a file, raising the ceiling waits for the device. There another thread [raises it
+//! ahead](Clock::raise_ahead), asked when half of a block is used up. A writer waits only if that thread has
+//! not finished when the other half is used up.
 //!
-//! Every change of a pool draws a number first, so the first raise of a run is also where a run durably begins:
-//! the run number advances and the mark of a clean shutdown falls, before anything else changes.
+//! Every change of a pool draws a number first, so the first raise of a run is also where the run durably
+//! begins: before anything else changes, the run number advances and the pool is no longer marked clean.
 
 use crate::space::Space;
 use crate::sync::{Padded, SpinLock};
@@ -26,12 +29,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module's documentation.
 pub struct Clock {
-    /// All writers come to it, if seldom.
+    /// Every writer draws from it, though seldom.
     next: Padded<AtomicU64>,
     ceiling: AtomicU64,
-    /// From this number on the ceiling is to be raised: it, or below it if somebody may do so ahead.
+    /// From this number on, the ceiling must be raised. It is the ceiling, or less if a helper can raise it
+    /// ahead.
     due: AtomicU64,
-    /// The last [`due`](Clock::due) that somebody was asked for.
+    /// The last value of [`due`](Clock::due) for which the helper was asked.
     asked: AtomicU64,
     helper: OnceLock<Helper>,
     begun: SpinLock<bool>,
@@ -39,20 +43,20 @@ pub struct Clock {
     handful: u64,
 }
 
-/// Has the ceiling [raised ahead](Clock::raise_ahead) on another thread, and tells whether there is one.
+/// Has another thread [raise the ceiling ahead](Clock::raise_ahead), and tells whether there is one.
 type Helper = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// How the clock deals its numbers out.
+/// How the clock hands out numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockSettings {
     /// Numbers between two durable raises of the ceiling.
     pub block: u64,
-    /// Numbers that a client takes at once: enough to make taking them rare, few enough that clients that write the same
-    /// stripes by turns seldom have to throw them away.
+    /// Numbers in a client's batch: enough to make draws rare, and few enough that clients that alternate on
+    /// the same stripes seldom have to discard them.
     pub handful: u64,
 }
 
-/// Numbers that a client has taken and not given to a record yet.
+/// Numbers that a client has drawn and not given to a record yet.
 #[derive(Debug, Default)]
 pub struct Numbers {
     next: u64,
@@ -60,9 +64,9 @@ pub struct Numbers {
 }
 
 impl Clock {
-    /// The clock of a pool, going on from its ceiling. If a copy of the superblock is lost, its ceiling may have been a block
-    /// higher, and as much as a handful for every thread that drew meanwhile; what was written with such numbers recovery
-    /// finds and [passes](Clock::pass).
+    /// The clock of a pool, continued from its ceiling. If a copy of the superblock is lost, it may have held
+    /// a ceiling one block higher, plus a batch for every thread that drew meanwhile. Recovery finds records
+    /// with such numbers and [advances the clock past them](Clock::pass).
     pub fn resume(space: &Space, settings: ClockSettings, copy_lost: bool) -> Clock {
         let ClockSettings { block, handful } = settings;
         let skipped = if copy_lost { 2 * (block + handful) } else { 0 };
@@ -79,7 +83,8 @@ impl Clock {
         }
     }
 
-    /// From the next raise on, asks `helper` ahead of each. If it has nobody to do it, whoever asks does, beside the others.
+    /// From the next raise on, asks `helper` ahead of each. If it has no thread, the asking writer raises the
+    /// ceiling itself.
     pub fn ask_ahead(&self, helper: impl Fn() -> bool + Send + Sync + 'static) {
         let _ = self.helper.set(Box::new(helper));
     }
@@ -94,7 +99,7 @@ impl Clock {
         number
     }
 
-    /// Draws a number above `floor` out of a client's handful, or a fresh one. `floor` must have been drawn.
+    /// Draws a number above `floor` from a client's batch, or from a new one. `floor` must have been drawn.
     #[inline]
     pub fn draw_above(&self, space: &Space, numbers: &mut Numbers, floor: u64) -> u64 {
         if numbers.next <= floor || numbers.next == numbers.end {
@@ -112,7 +117,7 @@ impl Clock {
         }
     }
 
-    /// Sees to it that a number may be drawn, and that the next ones may soon.
+    /// Ensures that a number may be drawn, and that the next ones soon may.
     #[cold]
     fn approach(&self, space: &Space, number: u64) {
         let due = self.due.load(Ordering::Acquire);
@@ -133,22 +138,24 @@ impl Clock {
         }
     }
 
-    /// Goes on beyond a number that was found in the pool: it was drawn, whatever the superblock says. A file's pages
-    /// reach the disk in no order, so a crash of the system can leave records that are newer than the superblock.
+    /// Advances past a number that was found in the pool: it was drawn, even if the superblock's ceiling is
+    /// lower. A file's pages reach the disk in any order, so after a crash of the system records can be newer
+    /// than the superblock.
     pub fn pass(&self, number: u64) {
         self.next.0.fetch_max(number + 1, Ordering::Relaxed);
         self.ceiling.fetch_max(number + 1, Ordering::Release);
     }
 
-    /// Durably begins the run, if nothing has yet, for recovery: the boot id stays that of the run that crashed until
-    /// [`settled`](Clock::settled), so that a recovery that is cut off finds the same excuse for lost pages again.
+    /// Durably begins the run for recovery, if it has not begun. The boot id stays that of the crashed run
+    /// until [`settled`](Clock::settled), so that an interrupted recovery finds the same excuse for lost
+    /// pages again.
     pub fn begin(&self, space: &Space) {
         if !*self.begun.lock() {
             self.raise(space, self.ceiling.load(Ordering::Acquire), space.superblock().boot_id);
         }
     }
 
-    /// Recovery is over: from here on the pool's pages are those of this boot.
+    /// Recovery is over: from here on the pool's pages belong to this boot.
     pub fn settled(&self, space: &Space) {
         let boot_id = space.region().boot_id();
         if space.superblock().boot_id != boot_id {
@@ -172,8 +179,9 @@ impl Clock {
                 superblock.set_clean(false);
             }
         });
-        // On a file, neither the mark of a clean shutdown nor an old ceiling may outlive the pages that this run will
-        // change and that a crash of the system may lose. Should the device refuse, only such a crash is concerned.
+        // On a file, a clean mark or an old ceiling must not survive on the device beside pages that this run
+        // changes, which a crash of the system may lose. If the device refuses, only such a crash is
+        // affected.
         let _ = space.write_back_superblock();
         *begun = true;
         self.ceiling.store(ceiling, Ordering::Release);
@@ -203,7 +211,7 @@ mod tests {
         Space::format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), &options).expect("a new pool")
     }
 
-    /// Recovery after a crash of the system may be cut off and must find the same excuse for lost pages again.
+    /// A recovery that is interrupted must find the same excuse for lost pages again.
     #[test]
     fn recovery_begins_a_run_and_keeps_the_boot_id_until_it_is_settled() {
         let space = space();
@@ -216,7 +224,7 @@ mod tests {
         assert_eq!(space.superblock().run.get(), 1);
     }
 
-    /// Whoever draws once waited for the device at the end of each block.
+    /// Without a helper, a writer waits for the device at the end of each block.
     #[test]
     fn a_helper_raises_the_ceiling_before_anybody_needs_it() {
         use std::sync::Arc;
@@ -248,7 +256,7 @@ mod tests {
             assert_eq!(space.superblock().generation(), before.generation() + 1);
             assert!(space.superblock().clock_ceiling.get() > newest + 90);
         }
-        // One that was asked and does not come in time; then one that is not there.
+        // First a helper that is asked and does not act in time; then one without a thread.
         for is_due in [0, 1] {
             for _ in 0..500 {
                 newest = clock.draw_above(&space, &mut numbers, newest);

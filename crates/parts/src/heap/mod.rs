@@ -1,5 +1,5 @@
-//! Where records live. Two heaps: [`segments`], zones used as logs, and [`slots`], pages of slots in blocks. What is too long for
-//! segments lives in [`values`], zones of its own.
+//! Where records live. There are two heaps: [`segments`], zones used as logs, and [`slots`], pages of slots
+//! in blocks. Values that are too long for segments live in [`values`], zones of their own.
 
 pub mod segments;
 pub mod slots;

@@ -1,14 +1,10 @@
-//! The words that find a record.
+//! The words that name a record.
 
 use crate::space::ZoneId;
 
-/// A record's place in 48 bits: zone and offset in units of 8 bytes, and a 2-bit tag for the owner of the word
-/// (recovery marks tombstones with it; tiers will). Never zero, since no record starts a zone.
-///
-/// ```text
-///   47 46 45                                   0
-///  | tag | zone number | offset in zone / 8     |     the split lies at the zone size
-/// ```
+/// A record's place in 48 bits: a 2-bit tag for the owner of the word, the zone number, and the offset in the
+/// zone in units of 8 bytes; the zone size determines the split. Recovery tags tombstones. Never zero, since
+/// no record starts a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reference(u64);
 
@@ -18,7 +14,8 @@ impl Reference {
     /// Bits that a reference takes.
     pub const BITS: u32 = 48;
 
-    /// Bytes of a region in which words of so many bits have room for every reference; without its tag, if they are fewer than all.
+    /// Bytes of a region whose every place has a reference within so many bits; without its tag, if they are
+    /// fewer than 48.
     pub const fn reach(bits: u32) -> u64 {
         8 << if bits < TAG_SHIFT { bits } else { TAG_SHIFT }
     }
@@ -72,17 +69,13 @@ impl Reference {
     }
 }
 
-/// A [`Reference`] that also tells how long its record is, in 62 bits.
+/// A [`Reference`] together with the length of its record, in 62 bits.
 ///
-/// Who supersedes a record has to count its bytes as garbage of its segment. With the length in the word that the index held
-/// for it, that takes no read of the record (PACMAN section 3.2: the size in the reference).
+/// A writer that supersedes a record counts its bytes as garbage of their segment. The index held this word
+/// for the record, so the writer need not read the record (PACMAN section 3.2: the size in the reference).
+/// The length, in units of 8 bytes, takes 14 bits above the reference. The index may use the upper two bits.
 ///
-/// ```text
-///   63 62 61              48 47                        0
-///  | 0   | bytes / 8        | reference, with its tag   |     the upper two bits are the index's own
-/// ```
-///
-/// A record that is longer than 14 bits hold, from 128 KiB on, has a length of 0 here: who needs it reads the record.
+/// A record of 128 KiB or more does not fit 14 bits and has a length of 0 here; its header tells the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SizedReference(u64);
 
@@ -90,10 +83,11 @@ impl SizedReference {
     /// Bits that it takes.
     pub const BITS: u32 = 62;
 
-    /// Bytes of the longest record whose length it can tell.
+    /// Bytes of the longest record whose length fits.
     pub const LONGEST: u64 = ((1 << (SizedReference::BITS - Reference::BITS)) - 1) * 8;
 
-    /// The place of a record and its bytes, a multiple of 8; 0 if they are not known. Too many are not kept.
+    /// The place of a record, and its length, a multiple of 8, or 0 if it is unknown. A length that does not
+    /// fit is dropped.
     #[inline]
     pub fn new(reference: Reference, len: u64) -> SizedReference {
         let units = if len <= SizedReference::LONGEST { len >> 3 } else { 0 };
@@ -118,7 +112,7 @@ impl SizedReference {
         Reference::from_word(self.0 & ((1 << Reference::BITS) - 1))
     }
 
-    /// Bytes of the record; `None` if only the record itself tells.
+    /// Bytes of the record; `None` if only the record's header tells them.
     #[inline]
     pub fn record_len(self) -> Option<u64> {
         let units = self.0 >> Reference::BITS & ((1 << (SizedReference::BITS - Reference::BITS)) - 1);

@@ -1,48 +1,50 @@
-//! Which segment to clean.
+//! The choice of the segments to clean.
 //!
-//! Cleaning a segment copies what is live in it and gives the rest back, so one with few live bytes gives most for its
-//! copies. But a segment that was filled just now loses more of its records while it waits, since what is written often is
-//! soon written again, while what is live in an old one will stay so, and its garbage lies idle until someone takes it. So a
-//! segment counts by what it gives for each byte copied, times its age (Rosenblum & Ousterhout, "The Design and
-//! Implementation of a Log-Structured File System", TOCS 1992, section 3.6). To take the one with the least live bytes
-//! always is right only if all keys are written alike. With two exceptions:
-//! - Tombstones are live until every segment that is older than they are is gone (rule 4.6 of the design), so when they
-//!   are many the oldest segments go first, whatever they hold: those that hold back the lowest numbers, be it for their age
-//!   or because they may have copies of older records. That helps none that is younger than a segment which cannot be cleaned;
-//!   those do not count.
-//! - A segment that was sealed before it was full, as each end of a run does, holds room that nobody can use. It alone is
-//!   not worth a copy, which would only move it; but two whose records fit into one segment are. And if nothing else gives
-//!   anything, one alone is worth it for who needs a place and finds none: behind the copies there is one.
+//! Cleaning copies a segment's live records and frees the rest, so a segment with few live bytes yields most
+//! for its copies. But a segment that was filled just now loses more records while it waits, since a key that
+//! is written often is soon written again. The live records of an old segment stay live, and its garbage is
+//! idle until it is cleaned. So a segment's worth is the bytes that it yields for each byte copied, times its
+//! age (Rosenblum & Ousterhout, "The Design and Implementation of a Log-Structured File System", TOCS 1992,
+//! section 3.6). To take the segment with the least live bytes always is right only for uniform loads. There
+//! are two exceptions:
+//! - Tombstones are live until every segment that is older than they are is gone (rule 4.6 of the design). So
+//!   when they are many, the segments that hold back the lowest numbers go first, for their age or for copies
+//!   of older records that they may have. This does not help tombstones younger than a segment that cannot be
+//!   cleaned; those do not count.
+//! - A segment that was sealed before it was full, as at the end of a run, has room that nobody can use. A
+//!   copy of one such segment only moves it. Two whose records fit into one segment are worth a copy. If
+//!   nothing else yields anything, one alone is worth it for a caller that needs a place: there is room
+//!   behind the copies.
 //!
-//! Every choice must make less of what led to it, or compaction would go on for ever: two such segments become one, and
-//! tombstones that were copied are in a segment as young as can be.
+//! Every choice must reduce its own cause, or compaction would never end: two short segments become one, and
+//! copied tombstones are in a segment as young as can be.
 
 use crate::heap::segments::Candidate;
 use std::cmp::Reverse;
 
-/// What a choice depends on beside the candidates.
+/// The terms of a choice beside the candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Bytes that a segment holds.
     pub capacity: u64,
-    /// Bytes that a segment must give back: with little, all the copying would be for nothing.
+    /// Bytes that a segment must yield: with few, all the copying would be for nothing.
     pub least: u64,
-    /// Room in the segment that records would move to.
+    /// Room in the segment that records move to.
     pub room: u64,
-    /// From which number on segments that are no candidates hold tombstones.
+    /// The number from which on segments that are no candidates hold tombstones.
     pub oldest_other: u64,
-    /// Bytes of tombstones that may stay before the oldest segments are cleaned for their sake.
+    /// Bytes of tombstones to tolerate before the oldest segments are cleaned for their sake.
     pub tombstones: u64,
-    /// Bytes behind its records for which a segment is worth a copy by itself; beyond the capacity, none is.
+    /// Unused bytes for which a segment is worth a copy by itself; a value above the capacity disables that.
     pub place: u64,
 }
 
-/// The segments to clean next, at most so many, in this order; none if cleaning would give nothing back.
+/// The segments to clean next, at most `most`, in this order; none if cleaning would yield nothing.
 pub fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Vec<Candidate> {
     let may_go = candidates.iter().filter(|candidate| candidate.life < terms.oldest_other);
     if may_go.map(|candidate| candidate.tombstones).sum::<u64>() > terms.tombstones {
-        // Unless the oldest is all that there is: then its tombstones have nobody left to outlive. Only one, since what
-        // becomes of the others depends on what becomes of it.
+        // If the oldest is the only one, its tombstones have no other segment to outlive. Only one is chosen,
+        // since the others' worth depends on its outcome.
         return candidates.iter().min_by_key(|candidate| candidate.oldest).copied().into_iter().collect();
     }
     let mut least_live = [u64::MAX; 2];
@@ -59,20 +61,21 @@ pub fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Vec<Candi
         let other = if live == least_live[0] { least_live[1] } else { least_live[0] };
         candidate.unused > 0 && (live <= terms.room || live.saturating_add(other) <= terms.capacity)
     };
-    // Lives are numbers of the pool's clock, which goes on with every write. The youngest candidate has an age as well.
+    // Lives are numbers of the pool's clock, which advances with every write. The youngest candidate has an
+    // age as well.
     let now = candidates.iter().map(|candidate| candidate.life).max().unwrap_or_default() + 1;
-    // Worth is not negative, and the bits of such a number have its order.
+    // Worth is not negative, and the bits of a non-negative float sort like the float.
     let rank = |candidate: &Candidate| (Reverse(worth(candidate, terms, now).to_bits()), candidate.life);
     let ranked = candidates.iter().map(|candidate| (rank(candidate), candidate));
     let mut chosen: Vec<_> = ranked.filter(|(_, candidate)| gives(candidate) || joins(candidate)).collect();
-    // Whether another one joins depends on what the first one left of the room.
+    // Whether another segment joins depends on the room that the first one leaves.
     let first = chosen.iter().map(|(rank, _)| *rank).min();
     chosen.retain(|(rank, candidate)| Some(*rank) == first || gives(candidate));
     if chosen.is_empty() {
         let opens = candidates.iter().filter(|candidate| candidate.unused >= terms.place);
         return opens.max_by_key(|candidate| candidate.unused).copied().into_iter().collect();
     }
-    // All but a few of many stay behind: no need to sort those.
+    // Most of many candidates are not chosen, so they need not be sorted.
     if chosen.len() > most {
         chosen.select_nth_unstable_by_key(most, |(rank, _)| *rank);
         chosen.truncate(most);
@@ -93,7 +96,8 @@ fn live(candidate: &Candidate, terms: &Terms) -> u64 {
     terms.capacity.saturating_sub(gain(candidate))
 }
 
-/// What cleaning a segment gives for each byte that has to be copied, times its age; without end if nothing has to.
+/// The bytes that cleaning yields for each byte copied, times the segment's age; infinite if nothing is
+/// copied.
 fn worth(candidate: &Candidate, terms: &Terms, now: u64) -> f64 {
     gain(candidate) as f64 / live(candidate, terms) as f64 * (now - candidate.life) as f64
 }
@@ -150,14 +154,14 @@ mod tests {
     fn segments_that_were_cut_short_are_put_together() {
         let short = [candidate(1, 1000, 0, 0), candidate(2, 700, 0, 0), candidate(3, 300, 0, 0)];
         assert_eq!(first(&short, &TERMS), Some(short[2]));
-        // The third is copied, and then it is seen what else fits.
+        // The third is copied first; then the next choice sees whether another fits.
         assert_eq!(choose(&short, &TERMS, 5), [short[2]]);
         // The first is copied, and the second fits beside it.
         assert_eq!(first(&short[..2], &Terms { room: 699, ..TERMS }), None);
         assert_eq!(first(&short[..2], &Terms { room: 700, ..TERMS }), Some(short[1]));
         let full = [candidate(2, 701, 0, 0), short[2]];
         assert_eq!(first(&full, &TERMS), None);
-        // One that whoever comes next may still write to is not short.
+        // A segment that a client may still continue is not short.
         let left = [Candidate { unused: 0, ..short[1] }, short[2]];
         assert_eq!(first(&left, &TERMS), None);
     }
@@ -168,7 +172,7 @@ mod tests {
         assert_eq!(first(&candidates, &TERMS), None);
         assert_eq!(first(&candidates, &Terms { place: 200, ..TERMS }), Some(candidates[2]));
         assert_eq!(first(&candidates, &Terms { place: 201, ..TERMS }), None);
-        // Not if another one gives something back.
+        // Not if another segment yields something.
         let garbage = [candidate(1, 1000, 1, 0), candidates[2]];
         assert_eq!(first(&garbage, &Terms { place: 1, ..TERMS }), Some(garbage[0]));
     }
@@ -184,12 +188,12 @@ mod tests {
     fn many_tombstones_send_the_oldest_segment_first() {
         let candidates = [candidate(5, 1000, 900, 0), candidate(3, 1000, 0, 0), candidate(9, 1000, 0, 700)];
         assert_eq!(first(&candidates, &TERMS).map(|chosen| chosen.life), Some(3));
-        // But not if they have to stay because of one that cannot be cleaned.
+        // But not if they must stay because of a segment that cannot be cleaned.
         let chosen = first(&candidates, &Terms { oldest_other: 8, ..TERMS });
         assert_eq!(chosen.map(|chosen| chosen.life), Some(5));
     }
 
-    /// It holds them all, but what tombstones it has itself are as young as it is.
+    /// It holds back all tombstones, but its own tombstones are as young as it is.
     #[test]
     fn a_young_segment_with_copies_of_older_records_counts_as_old_for_what_it_holds() {
         let young = Candidate { oldest: 2, ..candidate(9, 1000, 0, 0) };

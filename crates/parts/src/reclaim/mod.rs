@@ -1,5 +1,6 @@
-//! Deciding what compaction takes next: pure functions over what the heap counts. Carrying it out needs the index and the
-//! locks of keys, and is the store's. [`hot`] tells which records to keep apart, so that there is less to copy.
+//! Deciding which segments compaction cleans next: pure functions over the heap's counters. Carrying it out
+//! needs the index and the locks of keys, and is the store's work. [`hot`] tells which records to keep apart,
+//! so that less is copied.
 
 mod choose;
 pub mod hot;

@@ -1,29 +1,29 @@
 //! The keyed hash by which records and segment headers prove that they were written here, in this life.
 //!
-//! XXH3 with a secret of the pool hashes the bytes (published and frozen, so it may stand in a format; fast enough
-//! that one fence hides it). It is not a cryptographic signature: it keeps out torn writes, leftovers and
-//! bytes forged by someone who cannot read the pool; whoever can read the pool's secret can write it anyway.
+//! XXH3 with a secret of the pool hashes the bytes. It is published and frozen, so a format may depend on it,
+//! and so fast that one fence hides it. It is not a cryptographic signature: it excludes torn writes,
+//! leftovers, and bytes forged by someone who cannot read the pool. Whoever can read the secret can write the
+//! pool anyway.
 //!
-//! The place of a record (life and offset) is mixed in behind the hash by a function that is one-to-one in the
-//! place, so the same bytes at another place always have another check.
+//! A function that is one-to-one in the place (life and offset) mixes the place of a record into the hash. So
+//! the same bytes at another place always have another check.
 
 use super::layout::{BODY, SEQUENCE};
 use twox_hash::XxHash3_64;
 
-/// Bytes of XXH3's own secret.
 const XXH3_SECRET: usize = 192;
 
-/// Makes and tests checks for one pool.
+/// Computes checks for one pool.
 #[derive(Clone)]
 pub struct Certifier {
     secret: [u8; XXH3_SECRET],
     key_seed: u64,
-    /// What [`permuted`](Certifier::permuted) mixes in: two numbers, and an odd factor between them.
+    /// Mixed in by [`permuted`](Certifier::permuted): two numbers, and an odd factor between them.
     permutation: [u64; 3],
     ignore_lives: bool,
 }
 
-/// What a segment's life contributes to the checks of its records.
+/// The contribution of a segment's life to the checks of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifeKey(u64);
 
@@ -40,16 +40,16 @@ impl Certifier {
         Certifier { secret, key_seed, permutation, ignore_lives: false }
     }
 
-    /// A certifier that leaves life numbers out: a broken twin, which the crash explorer must convict.
+    /// A certifier that ignores life numbers: a broken twin, which the crash explorer must convict.
     #[doc(hidden)]
     pub fn ignoring_lives(mut self) -> Certifier {
         self.ignore_lives = true;
         self
     }
 
-    /// The contribution of a life to its records' checks. Computed once a segment. The nonce is random, so that a life
-    /// differs from all others even if its number was drawn twice, which a crash of the system can bring about on a
-    /// file, whose pages reach the disk in no order.
+    /// The contribution of a life to its records' checks, computed once for a segment. The random nonce makes
+    /// a life differ from all others even if its number was drawn twice. A crash of the system can cause that
+    /// on a file, whose pages reach the disk in any order.
     pub fn life_key(&self, life: u64, nonce: u64) -> LifeKey {
         let (life, nonce) = if self.ignore_lives { (0, 0) } else { (life, nonce) };
         LifeKey(self.keyed(&(u128::from(nonce) << 64 | u128::from(life)).to_le_bytes()))
@@ -67,8 +67,9 @@ impl Certifier {
         mix(self.keyed(body) ^ place)
     }
 
-    /// A record's check: that of its body (what stands behind the sequence number), with the number mixed in. Apart from
-    /// the body's, so that a writer has the long part ready before it draws the number under the key's lock.
+    /// A record's check: the check of its body (the bytes behind the sequence number), with the number mixed
+    /// in. The two are separate, so that a writer computes the long part before it draws the number under the
+    /// key's lock.
     #[inline]
     pub fn stamp(body_check: u64, sequence: u64) -> u64 {
         mix(body_check ^ sequence)
@@ -89,18 +90,19 @@ impl Certifier {
         (self.check(life, u64::MAX, &value.to_le_bytes()) >> 32) as u32
     }
 
-    /// The hash by which the index finds a key. Keyed, so that nobody can choose keys that collide.
+    /// The hash by which the index finds a key. It is keyed, so that nobody can choose keys that collide.
     #[inline]
     pub fn key_hash(&self, key: &[u8]) -> u64 {
         XxHash3_64::oneshot_with_seed(self.key_seed, key)
     }
 
-    /// A number for a number, one-to-one: the hash of a key of eight bytes for an index that has no other way to tell such keys
-    /// apart. No two keys ever have the same.
+    /// A one-to-one function of a number: the hash of a key of eight bytes for an index that cannot compare
+    /// such keys in another way. No two keys ever have the same hash.
     ///
-    /// Keyed, like [`key_hash`](Certifier::key_hash), and to the same end: who does not know the pool's secret cannot choose keys that
-    /// share many bits, since the difference that a difference makes depends on a secret factor of 63 bits before it
-    /// is mixed twice more. It is no cipher: it does not withstand somebody who is shown hashes, which the index never tells.
+    /// It is keyed, like [`key_hash`](Certifier::key_hash) and for the same reason. An attacker without the
+    /// pool's secret cannot choose keys whose hashes share many bits: a secret factor of 63 bits multiplies
+    /// any difference before it is mixed twice more. It is no cipher and would not withstand an attacker who
+    /// sees hashes, which the index never shows.
     #[inline]
     pub fn permuted(&self, number: u64) -> u64 {
         let [first, factor, second] = self.permutation;
@@ -126,13 +128,13 @@ mod tests {
         (0..u64::BITS / shift).fold(x, |y, _| x ^ (y >> shift))
     }
 
-    /// The number that gives one when it is multiplied by this odd one.
+    /// The inverse of an odd number under multiplication.
     fn inverse(odd: u64) -> u64 {
         (0..6).fold(odd, |y, _| y.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(y))))
     }
 
     impl Certifier {
-        /// The number of which [`permuted`](Certifier::permuted) makes this one.
+        /// The number whose image under [`permuted`](Certifier::permuted) this is.
         pub(crate) fn unpermuted(&self, hash: u64) -> u64 {
             let [first, factor, second] = self.permutation;
             let mut x = unshifted(hash, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
@@ -152,7 +154,8 @@ mod tests {
         }
     }
 
-    /// Numbers that differ in a few neighbouring bits fall evenly into segments (by the upper bits) and buckets (by the lower).
+    /// Numbers that differ in a few neighbouring bits spread evenly over segments (upper bits) and buckets
+    /// (lower bits).
     #[test]
     fn permuted_numbers_are_spread_evenly() {
         let certifier = Certifier::new(&[1; 32]);
@@ -162,7 +165,7 @@ mod tests {
                 for n in 0..1024u64 {
                     drawers[(certifier.permuted(n.wrapping_mul(step)) >> shift & 63) as usize] += 1;
                 }
-                // Sixteen are to be expected; 45 would be seven standard deviations more.
+                // Sixteen are expected; 45 would be seven standard deviations more.
                 assert!(drawers.iter().all(|count| (1..45).contains(count)), "{step:#x}: {drawers:?}");
             }
         }

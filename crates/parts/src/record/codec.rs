@@ -1,22 +1,22 @@
-//! Building records in a buffer, each for its place.
+//! Encoding of records in a buffer, each for its place.
 
 use super::certify::{Certifier, LifeKey};
 use super::layout::{BODY, Content, HEADER, HINT_BITS, Kind, SEQUENCE};
 use quipu_medium::LINE;
 use zerocopy::IntoBytes;
 
-/// Builds records in a buffer that is reused, so that a put allocates nothing once it has grown.
+/// Encodes records in a buffer that is reused, so that a put allocates nothing once the buffer has grown.
 ///
-/// In two steps, because a record's long part (bytes and their hash) can be ready before its sequence number is drawn,
-/// which happens under the key's lock. The buffer begins with the line that the record begins in, so that whole lines
-/// can be written: what stands before the record in its first line is the caller's to fill in.
+/// Encoding takes two steps: the long part (bytes and their hash) can be ready before the sequence number is
+/// drawn, which happens under the key's lock. The buffer begins with the line that the record begins in, so
+/// that whole lines can be written. The caller fills in the bytes before the record.
 ///
-/// The members of a frame have sequence numbers as well, and its check covers them; so a frame is
-/// [completed](Encoder::complete_frame) once all of them are known.
+/// The members of a frame have sequence numbers of their own, which the frame's check covers. So a frame is
+/// checked once all of them are known.
 #[derive(Default)]
 pub struct Encoder {
     buffer: Vec<u8>,
-    /// Where the record stands in the buffer: its offset modulo a line.
+    /// Offset of the record in the buffer: its offset modulo a line.
     start: usize,
     end: usize,
     offset: u64,
@@ -24,7 +24,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes all of a record for `offset` in a segment of this life but its sequence number and its check.
+    /// Encodes a record for `offset` in a segment of this life, except for its sequence number and its check.
     #[inline(always)]
     pub fn prepare(&mut self, certifier: &Certifier, life: LifeKey, offset: u64, content: &Content<'_>) {
         let lines = self.place(offset, content.record_len());
@@ -32,8 +32,8 @@ impl Encoder {
         self.check_body(certifier, life);
     }
 
-    /// Encodes a frame for `offset`, all but the sequence numbers and the check. `each` is told where each record stands in
-    /// the frame.
+    /// Encodes a frame for `offset`, except for the sequence numbers and the check. Tells `each` the offset
+    /// of each record in the frame.
     pub fn prepare_frame<'a>(
         &mut self,
         offset: u64,
@@ -58,18 +58,13 @@ impl Encoder {
         self.buffer[self.end..lines].fill(0);
     }
 
-    /// Gives the record at this place of the frame its sequence number.
+    /// Sets the sequence number of the record at this offset of the frame.
     pub fn number(&mut self, place: u64, sequence: u64) {
         let at = self.start + place as usize + SEQUENCE;
         self.buffer[at..at + 8].copy_from_slice(&sequence.to_le_bytes());
     }
 
-    /// Encodes what depends on the sequence numbers of all records of the frame.
-    pub fn complete_frame(&mut self, certifier: &Certifier, life: LifeKey) {
-        self.check_body(certifier, life);
-    }
-
-    /// Makes the buffer fit a record of `len` bytes, and tells where the lines end that it touches.
+    /// Makes the buffer fit a record of `len` bytes, and returns where the lines of the record end.
     #[inline]
     fn place(&mut self, offset: u64, len: u64) -> usize {
         self.start = (offset % LINE) as usize;
@@ -82,8 +77,9 @@ impl Encoder {
         lines
     }
 
+    /// Hashes the body of the record, once it is complete.
     #[inline]
-    fn check_body(&mut self, certifier: &Certifier, life: LifeKey) {
+    pub(crate) fn check_body(&mut self, certifier: &Certifier, life: LifeKey) {
         self.body_check = certifier.check(life, self.offset, &self.record()[BODY..]);
     }
 
@@ -107,16 +103,16 @@ impl Encoder {
         &self.buffer[self.start..self.end]
     }
 
-    /// The lines that the record touches, zeros behind it. What stands before it in the first line is whatever
-    /// [`before`](Encoder::before) was given.
+    /// The lines that the record touches, zeros behind it. The bytes before it in the first line are those
+    /// that [`before`](Encoder::before) was given.
     #[inline]
-    pub fn lines(&self) -> &[u8] {
+    pub(crate) fn lines(&self) -> &[u8] {
         &self.buffer[..self.end.next_multiple_of(LINE as usize)]
     }
 
     /// The bytes before the record in its first line.
     #[inline]
-    pub fn before(&mut self) -> &mut [u8] {
+    pub(crate) fn before(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.start]
     }
 }

@@ -146,7 +146,7 @@ fn a_hint_that_this_version_would_not_write_refuses_by_name() {
     let mut encoder = Encoder::default();
     encoder.prepare_frame(64, [Content::value(b"key", &[0; 8])].into_iter(), |_| ());
     encoder.number(HEADER, 9);
-    encoder.complete_frame(&certifier, life);
+    encoder.check_body(&certifier, life);
     encoder.stamp(9);
     let mut frame = encoder.record().to_vec();
     assert!(RecordView::certified(&frame, &certifier, life, 64).is_ok());
@@ -169,7 +169,7 @@ fn a_frame_holds_all_its_records_or_none() {
     for (i, place) in places.iter().enumerate() {
         encoder.number(*place, 100 + i as u64);
     }
-    encoder.complete_frame(&certifier, life);
+    encoder.check_body(&certifier, life);
     encoder.stamp(102);
     let frame = encoder.record().to_vec();
     assert_eq!(frame.len() as u64, frame_len(contents.iter().copied()));

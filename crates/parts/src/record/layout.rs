@@ -9,26 +9,26 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Bytes of the fixed header.
 pub const HEADER: u64 = 24;
 
-/// Where a record says how long it is: in one word, and so in one line.
+/// The bytes that tell a record's length: one word, and so within one line.
 pub const LENGTHS: Range<u64> = BODY as u64..HEADER;
 
-/// Where the part of a record begins that is hashed as bytes: behind the check and the sequence number.
+/// Where the part of a record begins that is hashed as bytes: behind check and sequence number.
 pub(super) const BODY: usize = 16;
 
-/// Where the sequence number stands.
 pub(super) const SEQUENCE: usize = 8;
 
 /// The fixed header as it stands in PM.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Header {
-    /// Keyed hash of the record behind this word; see [`super::Certifier`].
+    /// Keyed hash of the bytes behind this word; see [`super::Certifier`].
     pub check: U64,
-    /// The number of this write: no other write has it, and later ones of the same key have higher ones.
+    /// The number of this write. It is unique, and later writes of the same key have higher numbers.
     pub sequence: U64,
     /// A [`Kind`].
     pub kind: u8,
-    /// Which optional fields follow: [`EXPIRES`], [`HINT`], both or none. Any other bit refuses.
+    /// Which optional fields follow: [`EXPIRES`], [`HINT`], both or none. Any other bit makes the record
+    /// unknown.
     pub flags: u8,
     /// Bytes of the key, at least 1.
     pub key_len: U16,
@@ -42,18 +42,19 @@ const _: () = assert!(std::mem::offset_of!(Header, kind) == BODY);
 const _: () = assert!(std::mem::offset_of!(Header, key_len) == 18);
 const _: () = assert!(std::mem::offset_of!(Header, value_len) == 20);
 
-/// Flag of a record that ends to be true at a time. Its field, the first of the optional ones, is that time in milliseconds
-/// since 1970.
+/// Flag of a record that expires. Its field, the first of the optional ones, is the time of expiry in
+/// milliseconds since 1970.
 pub const EXPIRES: u8 = 1;
 
 /// Bytes of the optional field for the time of expiry.
 pub const EXPIRY_FIELD: u64 = 8;
 
-/// Flag of a record that tells where the index had its key when it was written (PACMAN section 3.1, a *shortcut*). Its field,
-/// behind that of the expiry, is a number of [`HINT_BITS`] bits that only the index understands; it may be stale.
+/// Flag of a record that tells where the index had its key when it was written (PACMAN section 3.1, a
+/// *shortcut*). Its field, behind that of the expiry, is a number of [`HINT_BITS`] bits that only the index
+/// understands. It may be stale.
 ///
-/// Its bytes count in the value's length, so that a program that does not know the flag can still prove the record, and
-/// then refuses it by name: to take it for bytes that are no record would mean to lose it.
+/// The value's length includes these bytes. So a program that does not know the flag can still prove the
+/// record, and then refuses it by name. If it took the record for invalid bytes, it would lose the record.
 pub const HINT: u8 = 2;
 
 /// Bits of a hint; those above are zero.
@@ -62,8 +63,8 @@ pub const HINT_BITS: u32 = 48;
 /// Bytes of the optional field for the hint.
 pub const HINT_FIELD: u64 = 8;
 
-/// What a record says. The numbers are frozen; those in between are reserved for range tombstones, merges, transactions
-/// and typed values, and refuse until they are defined.
+/// The meaning of a record. The numbers are frozen. Numbers in between are reserved for range tombstones,
+/// merges, transactions and typed values, and are refused until they are defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -71,18 +72,18 @@ pub enum Kind {
     Value = 1,
     /// The key is deleted.
     Tombstone = 2,
-    /// Several records under one check: all of them hold, or none. It has no key; its value is the records, each with a
-    /// check of zero.
+    /// Several records under one check: all of them hold, or none. A frame has no key. Its value is the
+    /// records, each with a check of zero.
     Frame = 3,
-    /// The key has a value that lives in zones of its own; the record's value is its head (see [`crate::heap::values`]).
+    /// The key has a value in zones of its own; the record's value is its head (see [`crate::heap::values`]).
     Large = 4,
-    /// Nothing: covers bytes of a segment that recovery found to be no record and passed over, and has reported.
+    /// Nothing: covers bytes of a segment that are no record, which recovery has skipped and reported.
     Void = 15,
 }
 
 impl Kind {
     /// The kind of this number, if this version knows it.
-    pub fn from_byte(byte: u8) -> Option<Kind> {
+    pub(crate) fn from_byte(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Value),
             2 => Some(Kind::Tombstone),
@@ -107,35 +108,35 @@ impl Header {
         self.kind == Kind::Large as u8
     }
 
-    /// Where the hint stands in the record if there is one: behind the expiry.
+    /// Offset of the hint in the record if there is one: behind the expiry.
     #[inline]
     pub(super) fn hint_offset(&self) -> u64 {
         HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD
     }
 
-    /// Bytes of the field of the hint, which is not there without one.
+    /// Bytes of the hint's field; zero without a hint.
     #[inline]
     pub(super) fn hint_field(&self) -> u64 {
         u64::from(self.flags & HINT) * (HINT_FIELD / HINT as u64)
     }
 
-    /// Where the key stands in the record: behind the optional fields.
+    /// Offset of the key in the record: behind the optional fields.
     #[inline]
-    pub fn key_offset(&self) -> u64 {
+    pub(super) fn key_offset(&self) -> u64 {
         self.hint_offset() + self.hint_field()
     }
 }
 
-/// What a record says, before it has a place.
+/// The content of a record, before it has a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
-    /// What becomes of the key.
+    /// What happens to the key.
     pub kind: Kind,
     /// The key, within 65,535 bytes.
     pub key: &'a [u8],
     /// The value; with its hint, within 4 GiB.
     pub value: &'a [u8],
-    /// When the key ends to have this value, in milliseconds since 1970; 0 for never.
+    /// When the value expires, in milliseconds since 1970; 0 for never.
     pub expires: u64,
     /// Where the index has the key, in [`HINT_BITS`] bits; 0 for no hint. A record of a frame has none.
     pub hint: u64,

@@ -1,21 +1,11 @@
-//! The record: how a key and its value stand in persistent memory, and how they prove that they do.
+//! The record: the form of a key and its value in persistent memory, and their proof. `docs/FORMAT.md` has
+//! the bytes.
 //!
 //! A record certifies itself. Its first word is a keyed hash over the rest of the record, the pool's secret,
-//! the *life number* of its segment and its own offset, so one fence makes a put durable: after a crash the
-//! record is whole and counts, or it is torn and does not, and no separate commit mark has to be ordered behind
-//! it. User bytes can never be mistaken for a record, because nobody outside knows the secret; bytes left from an
+//! the *life number* of its segment and its own offset. So one fence makes a put durable: after a crash the
+//! record is whole and counts, or it is torn and does not, and no separate commit mark has to be ordered
+//! behind it. User bytes can never pass for a record, because nobody outside knows the secret. Bytes of an
 //! earlier life of the segment cannot either, because the life number differs.
-//!
-//! ```text
-//!        0      1      2      3      4      5      6      7
-//!    0 | check: keyed hash of everything behind it             |
-//!    8 | sequence number                                       |
-//!   16 | kind | flags| key length  | value length              |
-//!   24 | optional fields, each 8-aligned, in the order of their flag bits
-//!      | key bytes, value bytes, zeros to a multiple of 8      |
-//! ```
-//!
-//! All integers are little-endian. Records start on multiples of 8 within their segment.
 
 mod certify;
 mod codec;

@@ -26,12 +26,12 @@ pub struct RecordView<'a> {
     pub header: &'a Header,
     /// The key.
     pub key: &'a [u8],
-    /// The value; empty for a tombstone, and for a view of the key alone. That of a frame is its records, that of a large
-    /// value its head.
+    /// The value: of a frame its records, of a large value its head. Empty for a tombstone and for a view of
+    /// the key alone.
     pub value: &'a [u8],
-    /// When the key ends to have this value, in milliseconds since 1970; 0 for never.
+    /// When the value expires, in milliseconds since 1970; 0 for never.
     pub expires: u64,
-    /// Where the index had the key when this was written; 0 if that is not told. Not to be relied upon.
+    /// Where the index had the key when this was written; 0 if unknown. It may be stale.
     pub hint: u64,
 }
 
@@ -48,7 +48,7 @@ impl<'a> RecordView<'a> {
         RecordView::parse(bytes)
     }
 
-    /// Like [`published`](RecordView::published), but reads the header and the key only; the value is empty.
+    /// Reads the header and the key of a published record without testing its check; the value is empty.
     ///
     /// # Safety
     /// As for [`Region::bytes`].
@@ -65,8 +65,9 @@ impl<'a> RecordView<'a> {
         Some(RecordView { header, key, value: &[], expires, hint })
     }
 
-    /// Reads and proves the record at the start of `bytes`, which stand at `offset` of a segment of this life and
-    /// reach to the segment's end. If it is a frame, all its records can be read with [`member`](RecordView::member).
+    /// Reads and proves the record at the start of `bytes`, which stand at `offset` of a segment of this life
+    /// and reach to the segment's end. The records of a frame can then be read with
+    /// [`member`](RecordView::member).
     ///
     /// # Errors
     /// See [`RecordError`].
@@ -96,47 +97,40 @@ impl<'a> RecordView<'a> {
         Ok(view)
     }
 
-    /// Reads the record at the start of `bytes`, which are the rest of a frame that is proved. `None` for what this version
-    /// does not write into frames.
+    /// Reads the record at the start of `bytes`, the rest of a proved frame. `None` for kinds that this
+    /// version does not write into frames.
     pub fn member(bytes: &'a [u8]) -> Option<RecordView<'a>> {
         let header = split(bytes)?;
         let view = RecordView::known(bytes.get(..header.record_len() as usize)?).ok()?;
         (matches!(view.kind(), Kind::Value | Kind::Tombstone) && header.flags & HINT == 0).then_some(view)
     }
 
-    /// Reads what looks like a record at the start of `bytes`, though nothing proves it: to tell what may be lost.
+    /// Reads an unproved record at the start of `bytes`, to report what may be lost.
     pub fn legible(bytes: &'a [u8]) -> Option<RecordView<'a>> {
         let header = split(bytes)?;
         RecordView::known(bytes.get(..header.record_len() as usize)?).ok()
     }
 
-    /// How long a record at the start of `bytes` says that it is, if they are as many, though nothing proves it. Only
-    /// [`LENGTHS`](super::LENGTHS) are read.
+    /// The header of an unproved record at the start of `bytes`, if the record reaches no further than these.
+    /// Only [`LENGTHS`](super::LENGTHS), kind and flags are read.
     #[inline]
-    pub fn claimed_len(bytes: &[u8]) -> Option<u64> {
-        RecordView::claimed(bytes).map(Header::record_len)
-    }
-
-    /// The header of what looks like a record at the start of `bytes`, and reaches no further than these, though nothing
-    /// proves it.
-    #[inline]
-    pub fn claimed(bytes: &[u8]) -> Option<&Header> {
+    pub(crate) fn claimed(bytes: &[u8]) -> Option<&Header> {
         split(bytes).filter(|header| is_known(header) && header.record_len() <= bytes.len() as u64)
     }
 
-    /// How long a record whose header these bytes are says that it is. Nothing proves it.
-    pub fn stated_len(header: &[u8]) -> Option<u64> {
+    /// The length that an unproved header claims.
+    pub(crate) fn stated_len(header: &[u8]) -> Option<u64> {
         split(header).map(Header::record_len)
     }
 
-    /// Reads a record whose bytes are proved, if this version knows all that it says.
+    /// Reads a record whose bytes are proved, if this version knows all of its fields.
     fn known(record: &'a [u8]) -> Result<RecordView<'a>, RecordError> {
         let header = split(record).ok_or(RecordError::Invalid)?;
         let unknown = RecordError::Unknown { kind: header.kind, flags: header.flags };
         if !is_known(header) {
             return Err(unknown);
         }
-        // The bytes are proved, so it is a newer program that puts something else into a field.
+        // The bytes are proved, so a newer program has written the unknown field.
         RecordView::parse(record).filter(|view| view.hint >> HINT_BITS == 0).ok_or(unknown)
     }
 
@@ -150,7 +144,7 @@ impl<'a> RecordView<'a> {
         Some(RecordView { header, key, value, expires, hint })
     }
 
-    /// What the record says. Only for records that were certified or published.
+    /// The meaning of the record. Only for records that were certified or published.
     #[inline]
     pub fn kind(&self) -> Kind {
         Kind::from_byte(self.header.kind).unwrap_or(Kind::Void)
@@ -168,7 +162,7 @@ fn split(bytes: &[u8]) -> Option<&Header> {
     Header::ref_from_prefix(bytes).ok().map(|(header, _)| header)
 }
 
-/// Whether this version knows such a kind with such flags, and a key of such a length goes with it.
+/// Whether this version knows this kind with these flags and a key of this length.
 fn is_known(header: &Header) -> bool {
     Kind::from_byte(header.kind).is_some_and(|kind| {
         let allowed = if matches!(kind, Kind::Value | Kind::Large) { EXPIRES | HINT } else { 0 };
@@ -182,7 +176,7 @@ fn is_known(header: &Header) -> bool {
 struct Fields<'a> {
     expires: u64,
     hint: u64,
-    /// Bytes of the hint, which the length of the value counts as its own.
+    /// Bytes of the hint, which count in the length of the value.
     hint_len: u64,
     rest: &'a [u8],
 }

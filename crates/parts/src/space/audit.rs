@@ -1,24 +1,24 @@
-//! Proves that nothing has leaked: every object is committed, on its list, or held by someone who got it.
+//! Proves that nothing has leaked: every object is committed, on its list, or held by the caller that got it.
 
 use super::error::SpaceError;
 use super::free_list::{COMMITTED, FreeList, FreeListKind, State, Words};
 use super::handle::Space;
 use std::sync::atomic::Ordering;
 
-/// Where the objects of one pool are.
+/// The objects of one pool, by their state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolAudit {
     /// Objects in the pool.
     pub count: u64,
-    /// Committed ones.
+    /// Committed objects.
     pub committed: u64,
-    /// Ones on a free list.
+    /// Objects on a free list.
     pub free: u64,
-    /// Ones that were gotten and are not committed.
+    /// Objects that were gotten and are not committed.
     pub gotten: u64,
 }
 
-/// Where everything in a pool is.
+/// All objects and zones of a pool, by their state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceAudit {
     /// The zones.
@@ -28,7 +28,7 @@ pub struct SpaceAudit {
 }
 
 impl Space {
-    /// Compares lists, commit bits and what DRAM believes. No allocation may be in progress meanwhile.
+    /// Compares lists, commit bits and the states in DRAM. No allocation may be in progress meanwhile.
     ///
     /// # Errors
     /// [`SpaceError::Damaged`] with the first word that contradicts the rest.
@@ -68,31 +68,23 @@ fn audit_list(list: &FreeList) -> Result<PoolAudit, SpaceError> {
     for (index, state) in list.states.iter().enumerate() {
         let offset = list.words.at(index as u32);
         let is_committed = region.load(offset) & COMMITTED != 0;
-        let state = state.load(Ordering::Acquire);
-        let what = match (is_committed, is_listed[index]) {
-            (true, false) if state == State::Committed as u8 => {
-                audit.committed += 1;
-                continue;
+        let (expected, counter, what) = match (is_committed, is_listed[index]) {
+            (true, true) => {
+                return Err(SpaceError::Damaged { what: "a committed object on a free list", offset });
             }
-            (false, true) if state == State::Free as u8 => {
-                audit.free += 1;
-                continue;
-            }
-            (false, false) if state == State::Gotten as u8 => {
-                audit.gotten += 1;
-                continue;
-            }
-            (true, true) => "a committed object on a free list",
-            (true, false) => "a commit bit that nobody set",
-            (false, true) => "a free list with an object that is in use",
-            (false, false) => "an object neither in use nor free",
+            (true, false) => (State::Committed, &mut audit.committed, "a commit bit without an owner"),
+            (false, true) => (State::Free, &mut audit.free, "a free list with an object that is in use"),
+            (false, false) => (State::Gotten, &mut audit.gotten, "an object neither in use nor free"),
         };
-        return Err(SpaceError::Damaged { what, offset });
+        if state.load(Ordering::Acquire) != expected as u8 {
+            return Err(SpaceError::Damaged { what, offset });
+        }
+        *counter += 1;
     }
     Ok(audit)
 }
 
-/// The objects that the links reach. One more than there are objects is a circle, and ends the walk.
+/// The objects that the links reach. A walk of more steps than there are objects runs in a circle, and ends.
 fn linked(words: &Words) -> Result<Vec<u32>, SpaceError> {
     let mut listed = Vec::new();
     let mut link = words.region.load(words.head);

@@ -1,4 +1,4 @@
-//! Why a pool cannot be created, opened or grown into, each worded as the reader's next step.
+//! Why a pool cannot be created, opened or grown, each worded as the reader's next step.
 
 use quipu_medium::MediumError;
 
@@ -15,11 +15,11 @@ pub struct Shortage {
     pub wanted: u64,
     /// Bytes that were free for this use.
     pub free: u64,
-    /// Bytes that are free and that this use has to leave.
+    /// Bytes that are free and that this use must leave.
     pub reserved: u64,
 }
 
-/// What can go wrong in the space of a pool. An error at open has changed nothing.
+/// Errors of a pool's space. An error at open has changed nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpaceError {
@@ -28,7 +28,7 @@ pub enum SpaceError {
         "this is not a pool: neither superblock copy has the magic word; check the path, or create a pool here"
     )]
     NotAPool,
-    /// The pool is longer than what is there.
+    /// The pool is longer than the file or device.
     #[error(
         "the pool was made with {expected} bytes but only {found} are here; restore the whole file or device, \
          nothing was changed"
@@ -56,13 +56,14 @@ pub enum SpaceError {
          new pool; nothing was changed"
     )]
     OlderFormat {
-        /// What is old in the pool.
+        /// The old form that the pool has.
         what: String,
     },
     /// The pool uses features that this release does not know and must not ignore.
     #[error("the pool uses features unknown to this release (bits {bits:#x}); open it with a newer release")]
     UnknownFeatures {
-        /// The unknown bits of the incompatible word, or of the read-only-compatible word when opening to write.
+        /// The unknown bits of the incompatible word, or of the read-only-compatible word when opening to
+        /// write.
         bits: u64,
     },
     /// Metadata that is protected by a check word does not match it.
@@ -76,7 +77,7 @@ pub enum SpaceError {
         /// Where it is, in bytes from the start of the pool.
         offset: u64,
     },
-    /// The superblock is whole, but what it describes cannot be.
+    /// The superblock is whole, but its description is impossible.
     #[error(
         "the geometry in the superblock cannot be right: {what}; the pool was not written by a sound release, \
          restore it from a backup"
@@ -91,17 +92,17 @@ pub enum SpaceError {
         /// What to change.
         reason: &'static str,
     },
-    /// The region cannot hold what the options ask for.
+    /// The region is too small for these options.
     #[error(
         "a pool with these options fits into {needed} bytes but not into the {found} given; give it more, or smaller zones"
     )]
     TooSmall {
-        /// A length that would do.
+        /// A length that would suffice.
         needed: u64,
         /// Length of the region.
         found: u64,
     },
-    /// The medium could not provide what was about to be used.
+    /// The medium could not provide storage or memory.
     #[error(transparent)]
     Medium(#[from] MediumError),
 }

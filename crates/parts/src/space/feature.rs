@@ -1,11 +1,10 @@
-//! Features: what the bytes of a pool have beyond the first form of their version, each a bit of the
+//! Features: how the bytes of a pool differ from the first form of their format version. Each is a bit of the
 //! superblock's incompatible word.
 //!
-//! A part whose bytes change gets a bit here, and each design that consists of the part names it: its new
-//! pools carry the bit, and a pool without it is of the form before. No program reads both forms. So a pool
-//! is opened only if it carries exactly the bits of its design: one bit less, and it is refused by the name
-//! of what is old in it; one more, and it is from a later release, even if this one knows the bit from
-//! another design.
+//! A part whose bytes change gets a bit here, and each design with that part requires it. New pools of the
+//! design carry the bit; a pool without it has the earlier form. No program reads both forms, so a pool opens
+//! only if it carries exactly the bits of its design. A missing bit is refused with the name of the old form.
+//! A surplus bit comes from a later release, even if this release knows it from another design.
 //!
 //! A bit is never given another meaning.
 
@@ -17,28 +16,28 @@ use super::superblock::Superblock;
 pub struct Feature {
     /// Its bit of the incompatible word.
     bit: u32,
-    /// What a pool without it has in its place.
+    /// The form that a pool without it has.
     before: &'static str,
 }
 
 impl Feature {
-    /// Chunks of slots prove how many of their blocks have been handed out.
+    /// Chunks of slots prove how many of their blocks are in use.
     pub const CHECKED_USED: Feature =
         Feature { bit: 0, before: "chunk headers without a check of their count of used blocks" };
 
-    /// Nodes of FAST&FAIR tell a hole, an end and a zero apart by many bits, and their links prove
+    /// Nodes of FAST&FAIR distinguish a hole, an end and a zero by many bits, and their links prove
     /// themselves.
     pub const MARKED_NODES: Feature =
         Feature { bit: 1, before: "nodes of FAST&FAIR in which an end is a zero" };
 
-    /// Slots of the bucket index that are free are not zero, and its links prove themselves.
+    /// Free slots of the bucket index are not zero, and its links prove themselves.
     pub const MARKED_BUCKETS: Feature = Feature { bit: 2, before: "buckets in which a free slot is a zero" };
 
     /// Separators of FAST&FAIR prove themselves, and so do the words that name a root or a leftmost child.
     pub const CHECKED_CHILDREN: Feature =
         Feature { bit: 3, before: "separators of FAST&FAIR without a check" };
 
-    /// All that this release knows, in the order of their bits.
+    /// All features that this release knows, in the order of their bits.
     pub const ALL: &[Feature] =
         &[Feature::CHECKED_USED, Feature::MARKED_NODES, Feature::MARKED_BUCKETS, Feature::CHECKED_CHILDREN];
 
@@ -62,8 +61,7 @@ impl Superblock {
     /// Whether the pool has these features and no others.
     ///
     /// # Errors
-    /// [`SpaceError::OlderFormat`] names what the pool lacks, [`SpaceError::UnknownFeatures`] what it has
-    /// besides.
+    /// [`SpaceError::OlderFormat`] names missing features, [`SpaceError::UnknownFeatures`] surplus ones.
     pub fn require(&self, features: &[Feature]) -> Result<(), SpaceError> {
         let has = self.incompatible.get();
         let beyond = has & !word_of(features);

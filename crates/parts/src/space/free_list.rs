@@ -1,74 +1,66 @@
 //! A list of objects with Get, Commit, Check and Release: the log-free free list of section 3.4.1.
 //!
-//! Each object has an index word on the medium: a commit bit, and the link to the next free object. Linking takes
-//! two words and nothing but logging could change both at once, so only the bit counts, and links are hints.
-//! Recovery (`recovery.rs`) makes a list out of whatever links a crash has left.
+//! Each object has an index word on the medium: a commit bit, and the link to the next free object. Linking
+//! changes two words, and only a log could change both at once. So the commit bit alone counts, and links are
+//! hints. Recovery (`recovery.rs`) makes a list out of any links that a crash has left.
 //!
 //! # What each call changes, and in which order
 //!
-//! - Get moves the head past the first object: one store, not flushed. If it is lost, the head names an object
-//!   that has been committed since; recovery passes over it by its link, which Commit leaves in the word.
+//! - Get moves the head past the first object: one store, not flushed. If the store is lost, the head names
+//!   an object that has been committed since. Recovery skips that object by its link, which Commit leaves in
+//!   the word.
 //! - Commit sets the bit, flushes the word and fences. A crash before the fence may keep or lose it.
-//! - Release clears the bit, flushes and fences; only then does it link the object, so that no Get can return
-//!   it while a crash could still bring its bit back. The link and the new head are two stores, not flushed. If
-//!   either is lost, recovery finds the object and those behind it unreached and uncommitted, and takes them back.
+//! - Release clears the bit, flushes and fences, and then links the object. In this order no Get can return
+//!   an object whose bit a crash could restore. The link and the new head are two stores, not flushed. If
+//!   either is lost, recovery finds the object and those behind it unreached and uncommitted, and reclaims
+//!   them.
 //!
-//! A state byte per object in DRAM answers Check without the medium and turns misuse (an object released twice,
-//! or committed without Get) into a panic: two owners of one object would destroy data silently.
+//! A state byte per object in DRAM answers Check without the medium. It turns misuse (two releases of an
+//! object, or a Commit without a Get) into a panic, because two owners of one object would destroy data
+//! silently.
 //!
 //! # Threads
 //!
-//! The spin lock covers links and head only. An index word of an object that is not on the list is written by
-//! the object's owner alone. Check answers yes only once the bit is durable, so nobody acts on an answer that a
-//! crash could still take away.
+//! The spin lock covers links and head only. Only the owner of an object that is not on the list writes its
+//! index word. Check answers yes only once the bit is durable, so no caller acts on an answer that a crash
+//! could revoke.
 
 use super::error::SpaceError;
+use super::pool_header::{HEAD_AT, HEADER_LEN};
 use crate::sync::SpinLock;
 use quipu_medium::{Region, WORD};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Bytes of an index word.
 pub(super) const WORD_LEN: u64 = WORD;
 /// Most objects that a link can tell apart.
 pub(super) const MAX_OBJECTS: u64 = u32::MAX as u64 - 1;
-/// The commit bit of an index word.
 pub(super) const COMMITTED: u64 = 1 << 63;
 /// A link that leads nowhere.
 pub(super) const END: u64 = 0;
 
-/// Where the free list of a pool lives.
+/// Where a pool keeps its free list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeListKind {
-    /// On the medium, as in the paper: open walks the links and reclaims what they miss.
-    Persistent,
+    /// On the medium, as in the paper: open walks the links and reclaims objects that they miss.
+    Persistent = 1,
     /// In DRAM, rebuilt from the commit bits at open: Get writes nothing to the medium.
-    Volatile,
+    Volatile = 2,
 }
 
 impl FreeListKind {
     pub(super) fn word(self) -> u32 {
-        match self {
-            FreeListKind::Persistent => 1,
-            FreeListKind::Volatile => 2,
-        }
+        self as u32
     }
 
     pub(super) fn from_word(word: u32) -> Option<FreeListKind> {
-        match word {
-            1 => Some(FreeListKind::Persistent),
-            2 => Some(FreeListKind::Volatile),
-            _ => None,
-        }
+        [FreeListKind::Persistent, FreeListKind::Volatile].into_iter().find(|kind| kind.word() == word)
     }
 }
 
-/// Where the words of a list lie.
 #[derive(Clone)]
 pub(super) struct Words {
     pub(super) region: Region,
-    /// Offset of the head word.
     pub(super) head: u64,
-    /// Offset of the first index word.
     pub(super) first: u64,
     /// Distance between index words: 8 in an object pool, 16 in a zone table.
     pub(super) stride: u64,
@@ -76,20 +68,26 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Offset of an object's index word.
+    /// The words behind the header of an object pool or an extent.
+    pub(super) fn behind(region: &Region, header: u64, stride: u64, count: u32) -> Words {
+        let (head, first) = (header + HEAD_AT, header + HEADER_LEN);
+        Words { region: region.clone(), head, first, stride, count }
+    }
+
     #[inline]
     pub(super) fn at(&self, index: u32) -> u64 {
         self.first + u64::from(index) * self.stride
     }
 
-    /// The object that a link (a head or index word without its commit bit) names, if it names one of this list.
+    /// The object of this list that a link names. A link is a head word, or an index word without its commit
+    /// bit.
     #[inline]
     pub(super) fn target(&self, link: u64) -> Option<u32> {
         (link != END && link <= u64::from(self.count)).then(|| (link - 1) as u32)
     }
 
-    /// Writes the index words of a new list, all objects free and linked in order; `beside` gives the word, if any, that
-    /// shares an entry with an index word. A fence follows.
+    /// Writes the index words of a new list, all objects free and linked in order. `beside` gives the second
+    /// word of an entry, if entries have one. A fence follows.
     pub(super) fn format(&self, kind: FreeListKind, beside: impl Fn(u32) -> Option<u64>) {
         const BATCH: u64 = 4096;
         let mut image = Vec::new();
@@ -109,20 +107,19 @@ impl Words {
         }
     }
 
-    /// Starts making head and index words durable. A fence follows.
+    /// Starts to make head and index words durable. A fence follows.
     pub(super) fn flush(&self) {
         self.region.flush(self.head, WORD_LEN);
         self.region.flush(self.first, u64::from(self.count) * self.stride);
     }
 }
 
-/// The link that names an object.
 #[inline]
 pub(super) fn link_to(index: u32) -> u64 {
     u64::from(index) + 1
 }
 
-/// What an object is at present, as DRAM remembers it.
+/// The state of an object, as DRAM remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
@@ -133,12 +130,12 @@ pub(super) enum State {
     Releasing,
 }
 
-/// The list itself. See the module documentation.
 pub(super) struct FreeList {
     pub(super) words: Words,
     pub(super) kind: FreeListKind,
     pub(super) states: Box<[AtomicU8]>,
-    /// The list of [`FreeListKind::Volatile`], next object last; unused otherwise, when the lock guards the links.
+    /// The list of [`FreeListKind::Volatile`], next object last. Unused otherwise; then its lock guards the
+    /// links.
     pub(super) stack: SpinLock<Vec<u32>>,
     free: AtomicU32,
 }
@@ -159,7 +156,6 @@ impl FreeList {
         self.words.count
     }
 
-    /// Objects on the list.
     pub(super) fn free(&self) -> u32 {
         self.free.load(Ordering::Acquire)
     }
@@ -175,13 +171,13 @@ impl FreeList {
         })
     }
 
-    fn settle(&self, index: u32, to: State) {
+    fn set_state(&self, index: u32, to: State) {
         if let Some(state) = self.state(index) {
             state.store(to as u8, Ordering::Release);
         }
     }
 
-    /// Get. A link that names no free object is damage, since open has verified every one of them.
+    /// Get. A link that names no free object is damage, since open has verified every link.
     pub(super) fn get(&self) -> Result<Option<u32>, SpaceError> {
         let Words { region, head, .. } = &self.words;
         let mut stack = self.stack.lock();
@@ -205,12 +201,12 @@ impl FreeList {
                 index
             }
         };
-        self.settle(index, State::Gotten);
+        self.set_state(index, State::Gotten);
         self.free.fetch_sub(1, Ordering::AcqRel);
         Ok(Some(index))
     }
 
-    /// Commit: durable when it returns. The one flush and one fence of an allocation.
+    /// Commit: durable when it returns, for the one flush and one fence of an allocation.
     pub(super) fn commit(&self, index: u32) {
         assert!(
             self.advance(index, State::Gotten, State::Committing),
@@ -224,7 +220,7 @@ impl FreeList {
         };
         region.store(at, link | COMMITTED);
         region.persist(at, WORD_LEN);
-        self.settle(index, State::Committed);
+        self.set_state(index, State::Committed);
     }
 
     /// Check: whether the object is durably committed.
@@ -259,11 +255,10 @@ impl FreeList {
                 region.store(*head, link_to(index));
             }
         }
-        self.settle(index, State::Free);
+        self.set_state(index, State::Free);
         self.free.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The committed objects, in order.
     pub(super) fn committed(&self) -> impl Iterator<Item = u32> {
         (0..self.count()).filter(|&index| self.check(index))
     }

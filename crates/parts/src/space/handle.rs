@@ -1,19 +1,19 @@
 //! [`Space`]: a pool, opened.
 
-use super::error::{Shortage, SpaceError};
+use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind};
 use super::layout::{self, FormatOptions};
 use super::object_pool::{self, ObjectPool};
 use super::recovery::{SpaceRecovery, repair};
 use super::superblock::{self, COPY_LEN, COPY_OFFSETS, Superblock};
-use super::zone_pool::{self, ZoneId, ZonePool};
+use super::zone_pool::{self, ZonePool};
 use crate::sync::SpinLock;
-use quipu_medium::{Claim, Node, Region};
+use quipu_medium::{Claim, MediumError, Region};
 
 /// The space of a pool: its superblock, zones and object pools. See the module documentation.
 pub struct Space {
     region: Region,
-    /// Nobody else opens the region while this lives.
+    /// Keeps every other handle from opening the region.
     _claim: Claim,
     current: SpinLock<Current>,
     pub(super) zones: ZonePool,
@@ -25,26 +25,26 @@ pub struct Space {
 /// The superblock in use.
 struct Current {
     superblock: Superblock,
-    /// The copy on the medium that holds it.
     copy: usize,
 }
 
 impl Space {
-    /// Makes a pool of the whole region, whatever it held before. A crash before the return leaves either no pool or
-    /// this one.
+    /// Makes a pool of the whole region, and overwrites what it held. A crash before the return leaves either
+    /// no pool or this one.
     ///
     /// # Errors
-    /// [`SpaceError::Options`] and [`SpaceError::TooSmall`] before anything is changed; [`SpaceError::Medium`] if
-    /// there is no storage for the metadata.
+    /// [`SpaceError::Options`] and [`SpaceError::TooSmall`] before anything is changed;
+    /// [`SpaceError::Medium`] if there is no storage for the metadata.
     pub fn format(region: Region, options: &FormatOptions) -> Result<Space, SpaceError> {
         let plan = layout::plan(region.len(), options)?;
         let claim = region.claim()?;
-        // Object pools are used without further reservations, so their objects are reserved with the metadata.
+        // Object pools are used without further reservations, so their objects are reserved with the
+        // metadata.
         let first_extent =
             plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
         region.reserve(0, first_extent)?;
         for extent in plan.extents() {
-            // Not what lies between the table and the first zone, which is only there to align that.
+            // The gap between the table and the first zone only aligns the zone and needs no storage.
             region.reserve(extent.start.get(), zone_pool::table_len(extent))?;
         }
         superblock::erase(&region);
@@ -57,33 +57,33 @@ impl Space {
         superblock::write_first(&region, &plan);
         drop(claim);
         let space = Space::open(region)?.0;
-        space.zones.keep_storage(u32::MAX)?;
+        space.keep_storage(u32::MAX)?;
         Ok(space)
     }
 
     /// The superblock of the pool in a region, without opening or changing anything.
     ///
     /// # Errors
-    /// As for [`Space::open`], but unknown features that only matter to a writer are let pass.
+    /// As for [`Space::open`], except that unknown features that only matter to a writer pass.
     pub fn probe(region: &Region) -> Result<Superblock, SpaceError> {
         let found = superblock::find(region)?;
         layout::verify(&found.superblock)?;
         Ok(found.superblock)
     }
 
-    /// Opens a pool and takes back what an earlier run had gotten and not committed. All metadata is verified before
-    /// the first change; a pool that was closed cleanly is not changed at all.
+    /// Opens a pool and reclaims objects that an earlier run had gotten and not committed. All metadata is
+    /// verified before the first change. A pool that was closed cleanly is not changed at all.
     ///
     /// # Errors
-    /// That there is no pool here, or which reason speaks against touching it.
+    /// The region holds no pool, or one that must not be changed; the error says why.
     pub fn open(region: Region) -> Result<(Space, SpaceRecovery), SpaceError> {
         let (space, mut recovery) = Space::examine(region)?;
         space.repair(&mut recovery);
         Ok((space, recovery))
     }
 
-    /// The first half of [`open`](Space::open), for an owner who has more to verify: nothing is changed. Before anything
-    /// is gotten or released, [`repair`](Space::repair) must follow.
+    /// The first half of [`open`](Space::open), for an owner that has more to verify: it changes nothing.
+    /// [`repair`](Space::repair) must follow before the first Get or Release.
     ///
     /// # Errors
     /// As for [`open`](Space::open).
@@ -93,19 +93,15 @@ impl Space {
         let superblock = found.superblock;
         match superblock.unknown_when_writing() {
             0 => {}
-            // A pool that was not closed is recovered, by rules that this release may not know.
+            // An unclean pool is recovered, by rules that this release may not know, so only a clean one
+            // passes.
             _ if region.is_read_only() && superblock.is_clean() => {}
             bits => return Err(SpaceError::UnknownFeatures { bits }),
         }
         layout::verify(&superblock)?;
-        for entry in superblock.pools() {
-            ObjectPool::verify(&region, &superblock, entry)?;
-        }
-        for number in 0..superblock.extents().len() {
-            ZonePool::verify(&region, &superblock, number)?;
-        }
+        verify_metadata(&region, &superblock).try_for_each(|part| part)?;
 
-        // One that a process wrote which has died may still be in the processor's cache, and so may the other one.
+        // The newest copy may still be only in the processor's cache, if a process that has died wrote it.
         region.persist(COPY_OFFSETS[found.copy], COPY_LEN);
         let was_clean = superblock.is_clean();
         let superblock_copy_lost = found.other_lost;
@@ -115,18 +111,18 @@ impl Space {
         let recovery = SpaceRecovery {
             was_clean,
             superblock_copy_lost,
-            committed_zones: space.zones.count() - space.zones.free(),
+            committed_zones: space.zone_count() - space.free_zones(),
             committed_objects: space.pools.iter().map(|pool| u64::from(committed(&pool.list))).sum(),
             ..SpaceRecovery::default()
         };
         Ok((space, recovery))
     }
 
-    /// Opens a damaged pool, or one that was cut short, for reading what is left of it: with everything that is wrong with
-    /// its metadata. Nothing may be gotten, committed, released or updated.
+    /// Opens a damaged or truncated pool for reading what is left of it, and reports all faults of its
+    /// metadata. The caller must not get, commit, release or update anything.
     ///
     /// # Errors
-    /// If there is not enough left to tell where anything is.
+    /// Too little is left to tell where anything is.
     pub fn survey(region: Region) -> Result<(Space, Vec<SpaceError>), SpaceError> {
         let claim = region.claim()?;
         let found = superblock::newest(&region)?;
@@ -143,12 +139,7 @@ impl Space {
         if tables.chain(objects).any(|end| end > found_len) {
             return Err(truncated());
         }
-        for entry in superblock.pools() {
-            wrong.extend(ObjectPool::verify(&region, &superblock, entry).err());
-        }
-        for number in 0..superblock.extents().len() {
-            wrong.extend(ZonePool::verify(&region, &superblock, number).err());
-        }
+        wrong.extend(verify_metadata(&region, &superblock).filter_map(Result::err));
         let space = Space::assemble(region, claim, superblock, found.copy);
         wrong.extend(space.compare_digest().err());
         Ok((space, wrong))
@@ -161,28 +152,28 @@ impl Space {
         Space { region, _claim: claim, current, zones, pools, index_limit: u64::MAX }
     }
 
-    /// Whether the zones in use are those that they were when the pool was closed.
+    /// Whether the same zones are in use as when the pool was closed.
     fn compare_digest(&self) -> Result<(), SpaceError> {
         let superblock = &self.current.lock().superblock;
-        if !superblock.is_clean() || self.zones.digest() == superblock.zones_digest.get() {
+        if !superblock.is_clean() || self.zones_digest() == superblock.zones_digest.get() {
             return Ok(());
         }
         let offset = superblock.extents().first().map_or(0, |extent| extent.start.get());
         Err(SpaceError::Damaged { what: "the set of zones in use", offset })
     }
 
-    /// Whether the headers of the zones in use are those that the pool was closed with, as far as it was closed by a release that
-    /// wrote that down. To be asked before anything is changed.
+    /// Whether the zones in use have the headers that the pool was closed with. Also `true` if the pool was
+    /// not closed, or the release that closed it wrote no digest. Ask before anything is changed.
     pub fn has_headers_of_close(&self) -> bool {
         let superblock = self.superblock();
         !superblock.is_clean()
             || superblock.marked_from().is_none()
-            || self.zones.headers_digest(&self.region) == superblock.headers_digest.get()
+            || self.headers_digest() == superblock.headers_digest.get()
     }
 
-    /// The second half of [`open`](Space::open): sets the free lists right, and adds to `recovery` what that took.
+    /// The second half of [`open`](Space::open): repairs the free lists, and adds the repairs to `recovery`.
     pub fn repair(&self, recovery: &mut SpaceRecovery) {
-        self.lists().for_each(|list| recovery.add(&repair(list)));
+        self.lists().for_each(|list| repair(list, recovery));
     }
 
     fn lists(&self) -> impl Iterator<Item = &FreeList> {
@@ -200,17 +191,20 @@ impl Space {
         self.current.lock().superblock.clone()
     }
 
-    /// Changes the superblock: durable when it returns, and after a crash before that, either the old or the new
-    /// one. Whoever marks the pool clean must have stopped everything else; the free lists are made durable first.
+    /// Changes the superblock, durably when this returns; a crash before that leaves either the old or the
+    /// new one. A caller that marks the pool clean must have stopped all other work. The free lists are made
+    /// durable first then.
     pub fn update_superblock(&self, change: impl FnOnce(&mut Superblock)) {
         let mut current = self.current.lock();
         let mut next = current.superblock.clone();
         change(&mut next);
         next.generation.set(current.superblock.generation() + 1);
         if next.is_clean() {
-            next.zones_digest.set(self.zones.digest());
-            next.headers_digest.set(self.zones.headers_digest(&self.region));
-            self.flush_lists();
+            next.zones_digest.set(self.zones_digest());
+            next.headers_digest.set(self.headers_digest());
+            // Get and Release leave the links in the caches.
+            let persistent = self.lists().filter(|list| list.kind == FreeListKind::Persistent);
+            persistent.for_each(|list| list.words.flush());
             self.region.fence();
         }
         next.seal();
@@ -222,179 +216,31 @@ impl Space {
     /// Writes the superblock back to the device beneath a file; see [`Region::write_back`].
     ///
     /// # Errors
-    /// [`SpaceError::Medium`] if the system could not.
-    pub fn write_back_superblock(&self) -> Result<(), SpaceError> {
-        Ok(self.region.write_back(0, superblock::SUPERBLOCK_END)?)
+    /// The system could not.
+    pub(crate) fn write_back_superblock(&self) -> Result<(), MediumError> {
+        self.region.write_back(0, superblock::SUPERBLOCK_END)
     }
 
-    /// Starts making the links of lists durable, which Get and Release leave to the caches. A fence follows.
-    fn flush_lists(&self) {
-        for list in self.lists().filter(|list| list.kind == FreeListKind::Persistent) {
-            list.words.flush();
-        }
-    }
-
-    /// First byte of a zone: one load from a table in DRAM.
-    ///
-    /// # Panics
-    /// If there is no such zone.
-    #[inline]
-    pub fn zone_offset(&self, zone: ZoneId) -> u64 {
-        self.zones.offset(zone).expect("the zone belongs to this pool")
-    }
-
-    /// First byte of a zone, or `None` if there is no such zone (a damaged reference).
-    #[inline]
-    pub fn checked_zone_offset(&self, zone: ZoneId) -> Option<u64> {
-        self.zones.offset(zone)
-    }
-
-    /// Bytes of a zone.
-    #[inline]
-    pub fn zone_size(&self) -> u64 {
-        self.zones.zone_size()
-    }
-
-    /// Lets indexes use no more than so many bytes of each of their zones, so that a few keys fill several.
-    /// For tests: the limit is part of how an index stands in its zones, so the same one has to be set
-    /// whenever the pool is opened.
+    /// Limits how many bytes of each of their zones indexes use, so that a few keys fill several zones. For
+    /// tests. The limit shapes how an index lies in its zones, so every open of the pool must set the same
+    /// one.
     pub fn limit_index_zones(&mut self, bytes: u64) {
         self.index_limit = bytes;
     }
 
-    /// Bytes of a zone that an index uses.
-    pub fn index_zone_size(&self) -> u64 {
+    pub(crate) fn index_zone_size(&self) -> u64 {
         self.zone_size().min(self.index_limit)
-    }
-
-    /// Zones in the pool, whoever has them.
-    pub fn zone_count(&self) -> u32 {
-        self.zones.count()
-    }
-
-    /// NUMA node of a zone's memory.
-    ///
-    /// # Panics
-    /// If there is no such zone.
-    pub fn zone_node(&self, zone: ZoneId) -> Node {
-        self.zones.node(zone).expect("the zone belongs to this pool")
-    }
-
-    /// Zones that Get could return.
-    pub fn free_zones(&self) -> u32 {
-        self.zones.free()
-    }
-
-    /// The figures of an error: so many bytes are wanted by a user who has to leave so many zones free.
-    pub fn shortage(&self, wanted: u64, leave: u32) -> Shortage {
-        let free = self.free_zones();
-        let bytes = |zones: u32| u64::from(zones) * self.zone_size();
-        let (zones, reserved) = (self.zone_count(), free.min(leave));
-        Shortage { zones, wanted, free: bytes(free - reserved), reserved: bytes(reserved) }
-    }
-
-    /// Get: takes a free zone, one of the node's if it has any, with storage behind it. `None` if no more than `leave`
-    /// zones are free, which are then still there for whom they are kept, also on a full disk. Nothing is durable yet; a zone that is
-    /// not committed is free again after the next open.
-    ///
-    /// # Errors
-    /// [`SpaceError::Medium`] if the disk is full (the zone stays free); [`SpaceError::Damaged`] if the list on the
-    /// medium has changed since it was verified.
-    pub fn get_zone(&self, node: Option<Node>, leave: u32) -> Result<Option<ZoneId>, SpaceError> {
-        self.get_zone_with(node, leave, self.zone_size())
-    }
-
-    /// The same, with storage behind the first `len` bytes only: [`back_zone`](Space::back_zone) adds to it.
-    ///
-    /// # Errors
-    /// As for [`get_zone`](Space::get_zone).
-    pub fn get_zone_with(
-        &self,
-        node: Option<Node>,
-        leave: u32,
-        len: u64,
-    ) -> Result<Option<ZoneId>, SpaceError> {
-        self.zones.get(node, leave, len)
-    }
-
-    /// Makes sure of storage behind bytes `from..to` of a zone that the caller has.
-    ///
-    /// # Errors
-    /// [`SpaceError::Medium`] if the disk is full.
-    ///
-    /// # Panics
-    /// If there is no such zone.
-    pub fn back_zone(&self, zone: ZoneId, from: u64, to: u64) -> Result<(), SpaceError> {
-        self.zones.back(zone, from, to)
-    }
-
-    /// Gives the storage of free zones back to the file system, but for what deletions and compaction need on a full disk. Nobody
-    /// takes or releases zones meanwhile, and the zone table that says they are free is on the device. Returns the bytes of these zones.
-    ///
-    /// # Errors
-    /// [`SpaceError::Medium`] if the system could not.
-    pub fn discard_free_zones(&self) -> Result<u64, SpaceError> {
-        self.zones.discard_free()
-    }
-
-    /// Get of several zones: all of them or, without a change, none.
-    ///
-    /// # Errors
-    /// As for [`get_zone`](Space::get_zone).
-    pub fn get_zones(
-        &self,
-        node: Option<Node>,
-        leave: u32,
-        count: u32,
-    ) -> Result<Option<Vec<ZoneId>>, SpaceError> {
-        self.zones.get_many(node, leave, count)
-    }
-
-    /// Commit: the zone is owned, durably when this returns, for one flush of one line and one fence. The fence also
-    /// covers a header that the caller has written and flushed; but after a crash before the return the bit may have
-    /// arrived without it. An owner for whom a committed zone without a header is damage fences the header first.
-    ///
-    /// # Panics
-    /// If the zone was not gotten, or is committed already.
-    pub fn commit_zone(&self, zone: ZoneId) {
-        self.zones.commit(zone);
-    }
-
-    /// Check: whether the zone is durably committed.
-    pub fn check_zone(&self, zone: ZoneId) -> bool {
-        self.zones.check(zone)
-    }
-
-    /// Release: gives the zone back, durably when this returns. One that was never committed costs nothing on the
-    /// medium.
-    ///
-    /// # Panics
-    /// If the zone is free already: two releases would soon mean two owners.
-    pub fn release_zone(&self, zone: ZoneId) {
-        self.zones.release(zone);
-    }
-
-    /// The committed zones, for an owner that looks for those it does not know.
-    pub fn committed_zones(&self) -> Vec<ZoneId> {
-        self.zones.committed()
-    }
-
-    /// The last free zones, so many, with storage behind them, for what is written when a pool closes. They stay free:
-    /// whatever is written there is gone when Get returns them. `None` if there are fewer.
-    ///
-    /// # Errors
-    /// [`SpaceError::Medium`] if the disk is full.
-    pub fn spare_zones(&self, count: u64) -> Result<Option<Vec<ZoneId>>, SpaceError> {
-        self.zones.spare(count)
-    }
-
-    /// Whether this is a zone of the pool that nobody has.
-    pub fn is_free(&self, zone: ZoneId) -> bool {
-        self.zones.is_free(zone)
     }
 
     /// The object pool of that name.
     pub fn pool(&self, id: u32) -> Option<&ObjectPool> {
         self.pools.iter().find(|pool| pool.id() == id)
     }
+}
+
+/// Compares the metadata of each object pool and extent with what the superblock says of it.
+fn verify_metadata(region: &Region, superblock: &Superblock) -> impl Iterator<Item = Result<(), SpaceError>> {
+    let pools = superblock.pools().iter().map(|entry| ObjectPool::verify(region, superblock, entry));
+    let extents = (0..superblock.extents().len()).map(|number| ZonePool::verify(region, superblock, number));
+    pools.chain(extents)
 }

@@ -1,7 +1,8 @@
-//! Where everything in a pool lies: pure functions from options to a plan, and from a superblock to a verdict.
+//! Where everything in a pool lies: pure functions from options to a plan, and from a superblock to a
+//! verdict.
 //!
-//! Creation and open share these rules. A superblock certifies itself, so one that breaks them was written by a
-//! faulty release; open refuses it all the same, because every later offset is computed from it.
+//! Creation and open share these rules. A superblock certifies itself, so only a faulty release writes one
+//! that breaks them. Open refuses it all the same, because every later offset is computed from it.
 
 use super::error::SpaceError;
 use super::feature::{Feature, word_of};
@@ -17,7 +18,7 @@ const PAGE: u64 = 4096;
 const MAX_ALIGNMENT: u64 = 2 << 20;
 /// Small objects start at a multiple of the block that a PM DIMM writes at once.
 const MEDIA_BLOCK: u64 = 256;
-/// Beyond this no object pool is laid out: far from where offsets would overflow, far above any device.
+/// No object pool is larger: this is far above any device, and far below an overflow of offsets.
 const LARGEST_POOL: u64 = 1 << 56;
 const ENTRY_LEN: u64 = size_of::<ZoneEntry>() as u64;
 
@@ -32,7 +33,7 @@ pub struct PoolSpec {
     pub count: u64,
 }
 
-/// What a new pool shall be.
+/// What a new pool is to be.
 pub struct FormatOptions {
     /// Bytes of a zone, a multiple of 4096.
     pub zone_size: u64,
@@ -40,13 +41,14 @@ pub struct FormatOptions {
     pub design: u32,
     /// The design's own settings, kept unread.
     pub settings: [u8; SETTINGS_LEN],
-    /// What its bytes have beyond the first form of their version.
+    /// How its bytes differ from the first form of their version.
     pub features: &'static [Feature],
     /// Object pools, up to 8.
     pub pools: Vec<PoolSpec>,
-    /// NUMA nodes, up to 16; what the object pools leave is split evenly into one extent for each, in order.
+    /// NUMA nodes, up to 16. The space behind the object pools is split evenly into one extent for each, in
+    /// order.
     pub nodes: Vec<Node>,
-    /// Where the free lists live.
+    /// Where the free lists are kept.
     pub free_list: FreeListKind,
     /// Random bytes, never reused for another pool.
     pub secret: [u8; 32],
@@ -165,7 +167,7 @@ fn zones_of(start: u64, len: u64, zone_size: u64) -> (u64, u64) {
     (first_for(count.max(1)), count)
 }
 
-/// Whether the ranges that a superblock names can be true: in bounds, disjoint, large enough and numbered in order.
+/// Whether the ranges in a superblock are possible: in bounds, disjoint, large enough and numbered in order.
 pub(super) fn verify(superblock: &Superblock) -> Result<(), SpaceError> {
     let rule = |holds: bool, what| if holds { Ok(()) } else { Err(SpaceError::Geometry { what }) };
     let zone_size = superblock.zone_size();

@@ -1,65 +1,41 @@
-//! Space: who owns which part of a pool, for every design (Halloc, section 3.4 of the paper on an LSM engine for
-//! transactions on persistent memory).
+//! Space: the allocator of every pool (Halloc, section 3.4 of the paper on an LSM engine for transactions on
+//! persistent memory).
 //!
-//! One allocator under all designs means that one proof of "nothing leaks" holds for all of them. It hands out
-//! two things: *objects* of fixed size from pools that are laid out when the pool is created, and *zones*, large
-//! pieces that heaps, indexes and large values fill themselves. Both go through the same four calls:
+//! All designs share one allocator, so one proof shows that nothing leaks. It hands out *objects* of fixed
+//! size, from pools that are laid out when the pool is created, and *zones*, large pieces that heaps, indexes
+//! and large values fill themselves. Both have four calls:
 //!
-//! | call | what it does | what it costs on the medium |
+//! | call | effect | cost on the medium |
 //! |---|---|---|
-//! | Get | takes a free object; nothing about it is durable | no flush, no fence |
-//! | Commit | makes it owned: sets the commit bit of its index word | one flush of one line, one fence |
-//! | Check | whether it is committed | none, answered from DRAM |
-//! | Release | gives it back | one flush, one fence (none if it was never committed) |
+//! | Get | takes a free object; nothing is durable yet | no flush, no fence |
+//! | Commit | makes it owned: sets the commit bit of its index word | one flush of a line, one fence |
+//! | Check | tells whether the object is committed | none: DRAM answers |
+//! | Release | gives the object back | one flush, one fence; none if it was never committed |
 //!
-//! # Layout of a pool
-//!
-//! ```text
-//! 0         superblock, copy A (4096 bytes, `Superblock`)
-//! 4096      superblock, copy B
-//! 8192      object pools, up to 8, one after the other, each:
-//!             metadata     PoolHeader (128 bytes) · index words (8 bytes an object) · unused to the next line
-//!             objects      at the next multiple of 256 (of 4096 if objects are that large)
-//! then      extents, up to 16, each starting at a multiple of 4096 and on one NUMA node:
-//!             zone table   PoolHeader (128 bytes) · ZoneEntry (16 bytes a zone)
-//!             zones        at the next multiple of the zone alignment
-//! ```
-//!
-//! The zone alignment is the largest power of two that divides the zone size, but at most 2 MiB. An extent carries
-//! its own table, so that growth can add one without moving anything: it is written first and then named by the
-//! superblock. All integers are little-endian. [`format_tables`] lists every field; the words are:
-//!
-//! ```text
-//! index word     bit 63        committed
-//!                bits 0..=31   next free object: its number within this list plus one, or 0 at the end
-//!                bits 32..=62  zero
-//! list head      the same as an index word, never with bit 63
-//! location word  bits 0..=31   number of the zone within its extent
-//!                bits 32..=47  number of the extent
-//!                bits 48..=63  NUMA node of the extent
-//! ```
+//! `docs/FORMAT.md` describes the layout. An extent carries its own zone table, so a pool can grow by an
+//! extent that is written first and then named by the superblock.
 //!
 //! # Invariants
 //!
-//! - **The commit bits are the truth.** An object belongs to someone if and only if its bit is durable. List head
-//!   and next links are hints that may be stale after a crash; recovery walks them, whatever they say, and takes
-//!   back every uncommitted object that they do not reach (section 3.4.1). So no log is needed, and no step of
-//!   recovery itself can lose anything: it never touches a commit bit.
-//! - An object is offered to Get again only after its bit is durably clear.
-//! - Recovery makes durable what it has read before anyone acts on it: after a crash of the process alone the bits
-//!   may still sit in the processor's cache, and a power failure later must not bring back another answer.
-//! - An object that is committed but that no owner names is found by its owner, who walks the committed ones and
-//!   compares with what it knows, and releases it.
-//! - A superblock update writes the older copy and never the newest one.
-//! - Creation writes the magic words last: a crash during it leaves "not a pool".
+//! - **The commit bits are the truth.** An object has an owner if and only if its bit is durable. List heads
+//!   and links are hints, and may be stale after a crash. Recovery walks them and reclaims every uncommitted
+//!   object that they miss (section 3.4.1), so no log is needed. Recovery never touches a commit bit, so no
+//!   step of it can lose anything.
+//! - Get offers an object again only after its bit is durably clear.
+//! - Recovery makes durable what it has read before anyone acts on it. After a crash of the process alone, a
+//!   bit may be only in the processor's cache, and a later power failure would change the answer.
+//! - An owner finds committed objects that it does not know by walking all committed ones, and releases them.
+//! - A superblock update writes the older copy, never the newest one.
+//! - Creation writes the magic words last. A crash before that leaves "not a pool".
 //!
-//! With [`FreeListKind::Volatile`] the lists live in DRAM and are rebuilt from the bits at open. Get and the second
-//! half of Release then write nothing to the medium.
+//! [`FreeListKind::Volatile`] keeps the lists in DRAM and rebuilds them from the bits at open. Get and the
+//! second half of Release then write nothing to the medium.
 //!
 //! # Threads
 //!
-//! Every call may be made from any thread. Lists and superblock each have a spin lock; Commit and Check take none.
-//! No lock is held across a flush except that of the superblock. In a file, Gets of zones take turns (`kept_storage.rs`).
+//! Any thread may make any call. Each list and the superblock have a spin lock; Commit and Check take none.
+//! Only the superblock's lock is held across a flush. In a file, Gets of zones take turns
+//! (`kept_storage.rs`).
 
 mod audit;
 mod error;

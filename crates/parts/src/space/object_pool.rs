@@ -1,9 +1,9 @@
-//! A customized object pool: a fixed number of objects of one size, laid out when the pool is created, for the
-//! metadata that a design keeps (section 3.4.2). A design that needs no such metadata asks for none.
+//! A customized object pool: a fixed number of objects of one size, laid out when the pool is created, for
+//! the metadata of a design (section 3.4.2). A design without such metadata has none.
 
 use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind, WORD_LEN, Words};
-use super::pool_header::{HEAD_AT, HEADER_LEN, PoolHeader};
+use super::pool_header::PoolHeader;
 use super::recovery::examine;
 use super::superblock::{PoolEntry, Superblock};
 use quipu_medium::Region;
@@ -40,17 +40,12 @@ impl ObjectPool {
     }
 
     /// Name of the pool.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// Bytes of an object.
-    pub fn object_size(&self) -> u64 {
-        self.object_size
-    }
-
     /// Objects in the pool.
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.list.count()
     }
 
@@ -59,7 +54,7 @@ impl ObjectPool {
         self.list.free()
     }
 
-    /// Get: takes a free object, or `None` if there is none. Nothing is durable yet; an object that is not
+    /// Get: takes a free object, or `None` if there is none. Nothing is durable yet. An object that is not
     /// committed is free again after the next open.
     ///
     /// # Errors
@@ -68,9 +63,10 @@ impl ObjectPool {
         Ok(self.list.get()?.map(ObjectId))
     }
 
-    /// Commit: the object is owned, durably when this returns, for one flush of one line and one fence. The fence
-    /// also covers what the caller has written to the object and flushed; after a crash before the return, the bit
-    /// may have arrived without those bytes, so the object must certify itself or be fenced first.
+    /// Commit: the object is owned, durably when this returns, for one flush of one line and one fence. The
+    /// fence also covers bytes that the caller has written to the object and flushed. After a crash before
+    /// the return, the bit may be durable without those bytes, so the object must certify itself or be fenced
+    /// first.
     ///
     /// # Panics
     /// If the object was not gotten, or is committed already.
@@ -83,8 +79,8 @@ impl ObjectPool {
         self.list.check(object.0)
     }
 
-    /// Release: gives the object back, durably when this returns. One that was never committed costs nothing on
-    /// the medium.
+    /// Release: gives the object back, durably when this returns. An object that was never committed costs
+    /// nothing on the medium.
     ///
     /// # Panics
     /// If the object is free already: two releases would soon mean two owners.
@@ -111,16 +107,8 @@ impl ObjectPool {
     }
 }
 
-/// Where the list words of an object pool lie.
 fn pool_words(region: &Region, entry: &PoolEntry) -> Words {
-    let metadata = entry.metadata.get();
-    Words {
-        region: region.clone(),
-        head: metadata + HEAD_AT,
-        first: metadata + HEADER_LEN,
-        stride: WORD_LEN,
-        count: entry.count.get() as u32,
-    }
+    Words::behind(region, entry.metadata.get(), WORD_LEN, entry.count.get() as u32)
 }
 
 /// Writes the metadata of a new pool, all objects free. A fence follows.

@@ -1,11 +1,12 @@
-//! What stands before the index words of an object pool and of an extent: a description and the list head.
+//! The bytes before the index words of an object pool and of an extent: a description and the list head.
 //!
-//! The description repeats what the superblock says, under a check word seeded by the pool's secret. So a superblock
-//! that names the wrong place, or metadata left over from an earlier pool on the same device, is found at open.
-//! The list head has a line of its own, since Get changes it all the time and nothing else may be flushed with it.
+//! The description repeats the superblock, under a check word that the pool's secret seeds. So open finds a
+//! superblock that names the wrong place, and metadata that an earlier pool has left on the same device. The
+//! list head has a line of its own, since Get changes it all the time and must not cause a flush of anything
+//! else.
 
 use super::error::SpaceError;
-use super::free_list::FreeListKind;
+use super::free_list::{END, FreeListKind, link_to};
 use super::superblock::{ExtentEntry, PoolEntry, Superblock};
 use quipu_medium::Region;
 use twox_hash::XxHash3_64;
@@ -14,9 +15,9 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes before the first index word.
 pub(super) const HEADER_LEN: u64 = size_of::<PoolHeader>() as u64;
-/// Where the list head lies in the header.
+/// Offset of the list head in the header.
 pub(super) const HEAD_AT: u64 = std::mem::offset_of!(PoolHeader, head) as u64;
-/// Bytes that the check word stands for, itself included.
+/// Bytes that the check word covers, itself included.
 const DESCRIPTION_LEN: usize = HEAD_AT as usize;
 const KIND_OBJECTS: u32 = 1;
 const KIND_ZONES: u32 = 2;
@@ -46,9 +47,7 @@ pub struct PoolHeader {
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct ZoneEntry {
-    /// The index word.
     pub(super) index: U64,
-    /// The location word.
     pub(super) location: U64,
 }
 
@@ -59,7 +58,6 @@ const _: () = {
 };
 
 impl PoolHeader {
-    /// The header of an object pool.
     pub(super) fn of_pool(superblock: &Superblock, entry: &PoolEntry) -> PoolHeader {
         let mut header = PoolHeader::new_zeroed();
         header.objects = entry.objects;
@@ -71,7 +69,6 @@ impl PoolHeader {
         header.sealed(superblock)
     }
 
-    /// The header of an extent.
     pub(super) fn of_extent(superblock: &Superblock, entry: &ExtentEntry) -> PoolHeader {
         let mut header = PoolHeader::new_zeroed();
         header.objects = entry.zones;
@@ -93,12 +90,9 @@ impl PoolHeader {
         self
     }
 
-    /// Writes the header with the list head of a list whose objects are all free. Not yet durable: a fence follows.
+    /// Writes the header with the head of a list whose objects are all free. A fence follows.
     pub(super) fn write(mut self, region: &Region, offset: u64, free_list: FreeListKind) {
-        self.head.set(match free_list {
-            FreeListKind::Persistent => 1,
-            FreeListKind::Volatile => 0,
-        });
+        self.head.set(if free_list == FreeListKind::Persistent { link_to(0) } else { END });
         region.write_nt(offset, self.as_bytes());
     }
 

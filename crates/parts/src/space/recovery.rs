@@ -1,20 +1,21 @@
-//! Makes free lists out of what a crash, or a clean close, has left on the medium (section 3.4.1).
+//! Makes free lists out of the words that a crash, or a clean close, has left on the medium (section 3.4.1).
 //!
-//! The commit bits decide; head and links may name anything: an object committed since, one of another age, a
-//! place outside, each other in a circle. The walk marks what it reaches, unlinks what does not belong, and pushes
-//! every uncommitted object that it did not reach. It stores only where something is wrong, so a pool that was
-//! closed cleanly is opened without one store; and never to a commit bit, so a crash during recovery loses nothing.
+//! The commit bits decide. Head and links may name anything: a committed object, a stale one, a place
+//! outside, each other in a circle. The walk marks the objects that it reaches, unlinks committed ones, and
+//! pushes every uncommitted object that it did not reach. It stores only to repair, so it opens a cleanly
+//! closed pool without a store. It never stores to a commit bit, so a crash during recovery loses nothing.
 
 use super::free_list::{COMMITTED, END, FreeList, FreeListKind, State, Words, link_to};
 use std::sync::atomic::AtomicU8;
 
-/// What opening a pool has found and done.
+/// What opening a pool found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceRecovery {
     /// The pool had been closed cleanly.
     pub was_clean: bool,
-    /// One superblock copy did not certify itself. A torn update does that; so does damage to the newest copy, in
-    /// which case the superblock in use is one update old, and whoever keeps a ceiling in it should skip ahead.
+    /// One superblock copy did not certify itself: an update was torn, or the newest copy is damaged. In the
+    /// second case the superblock in use is one update old, and an owner that keeps a ceiling in it should
+    /// skip ahead.
     pub superblock_copy_lost: bool,
     /// Committed zones.
     pub committed_zones: u32,
@@ -22,25 +23,12 @@ pub struct SpaceRecovery {
     pub committed_objects: u64,
     /// Zones and objects that were neither committed nor on a list, and are free again.
     pub leaked_reclaimed: u64,
-    /// Links that led to something that is not free, and were set right.
+    /// Links that led to an object that is not free, and were repaired.
     pub links_repaired: u64,
 }
 
-impl SpaceRecovery {
-    pub(super) fn add(&mut self, list: &ListRecovery) {
-        self.leaked_reclaimed += u64::from(list.leaked);
-        self.links_repaired += u64::from(list.repaired);
-    }
-}
-
-/// What repairing one list has done.
-pub(super) struct ListRecovery {
-    leaked: u32,
-    repaired: u32,
-}
-
-/// The list that the commit bits tell of, made durable before they are believed. Nothing is changed: on the medium its
-/// links may still be wrong until [`repair`].
+/// The list according to the commit bits, which are made durable before they are believed. It changes
+/// nothing: the links on the medium may be wrong until [`repair`].
 pub(super) fn examine(words: Words, kind: FreeListKind) -> FreeList {
     words.flush();
     words.region.fence();
@@ -57,23 +45,24 @@ pub(super) fn examine(words: Words, kind: FreeListKind) -> FreeList {
     FreeList::new(words, kind, states, stack)
 }
 
-/// Makes the links on the medium lead to exactly the free objects.
-pub(super) fn repair(list: &FreeList) -> ListRecovery {
+/// Makes the links on the medium lead to exactly the free objects, and counts the repairs.
+pub(super) fn repair(list: &FreeList, recovery: &mut SpaceRecovery) {
     if list.kind == FreeListKind::Volatile {
-        return ListRecovery { leaked: 0, repaired: 0 };
+        return;
     }
     let _links = list.stack.lock();
     let committed: Vec<bool> = (0..list.count()).map(|index| list.check(index)).collect();
     let (reached, repaired) = repair_links(&list.words, &committed);
-    ListRecovery { leaked: reclaim(&list.words, &committed, &reached), repaired }
+    recovery.leaked_reclaimed += reclaim(&list.words, &committed, &reached);
+    recovery.links_repaired += repaired;
 }
 
-/// Walks the links from the head and leaves a sound list of the free objects that they reach. Returns which these
-/// are, and how many links had to change.
+/// Walks the links from the head and leaves a sound list of the free objects that they reach. Returns these
+/// objects, and how many links it changed.
 ///
-/// A committed object is passed over by its own link, which still leads to what stood behind it when it was taken:
-/// the usual case after a crash is a stale head with the rest of the list beyond.
-fn repair_links(words: &Words, committed: &[bool]) -> (Vec<bool>, u32) {
+/// The walk skips a committed object by its own link, which still leads to the next object of the time when
+/// it was taken. The usual state after a crash is a stale head in front of a sound rest of the list.
+fn repair_links(words: &Words, committed: &[bool]) -> (Vec<bool>, u64) {
     let region = &words.region;
     let mut reached = vec![false; committed.len()];
     let mut passed = vec![false; committed.len()];
@@ -103,8 +92,8 @@ fn repair_links(words: &Words, committed: &[bool]) -> (Vec<bool>, u32) {
     (reached, repaired)
 }
 
-/// Pushes every object that is neither committed nor reached, lowest last so that it is taken first.
-fn reclaim(words: &Words, committed: &[bool], reached: &[bool]) -> u32 {
+/// Pushes every object that is neither committed nor reached, the lowest last, so that Get takes it first.
+fn reclaim(words: &Words, committed: &[bool], reached: &[bool]) -> u64 {
     let region = &words.region;
     let mut leaked = 0;
     for index in (0..words.count).rev() {

@@ -1,9 +1,9 @@
-//! The superblock: what a pool is, in two copies, so that one torn update never loses it.
+//! The superblock: the description of a pool, in two copies, so that one torn update never loses it.
 //!
-//! Each copy certifies itself by a check word and carries a generation; the valid copy of the higher generation
-//! counts. An update writes the other copy, flushes it and fences once, so at every moment at least one copy is
-//! whole. Check word, magic and version stay where they are in all versions of the format, and the check word
-//! always covers the whole copy: so any release can tell a newer pool from a damaged one.
+//! Each copy certifies itself by a check word and carries a generation. The valid copy of the higher
+//! generation counts. An update writes the other copy, flushes it and fences once, so at every moment at
+//! least one copy is whole. Check word, magic and version keep their places in all versions of the format,
+//! and the check word always covers the whole copy. So any release can tell a newer pool from a damaged one.
 
 use super::error::SpaceError;
 use super::feature::{Feature, word_of};
@@ -15,14 +15,11 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the format that this release writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;
-/// Bytes of settings that the superblock keeps for the store, unread by this module.
+/// Bytes of settings that the superblock keeps for the store, which this module does not read.
 pub const SETTINGS_LEN: usize = 128;
 
-/// Bytes of one superblock copy.
 pub(super) const COPY_LEN: u64 = size_of::<Superblock>() as u64;
-/// Where the two copies lie.
 pub(super) const COPY_OFFSETS: [u64; 2] = [0, COPY_LEN];
-/// First byte behind the superblock.
 pub(super) const SUPERBLOCK_END: u64 = 2 * COPY_LEN;
 pub(super) const MAX_EXTENTS: usize = 16;
 pub(super) const MAX_POOLS: usize = 8;
@@ -30,15 +27,15 @@ pub(super) const MAX_POOLS: usize = 8;
 const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
-/// Feature bits that this release understands.
 const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL);
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = MARKS_GIVEN_UP;
-/// A read-only-compatible feature: segments that were given up are marked in their headers, from the run on that
-/// [`Superblock::marked_from`] tells, and a close writes down a digest of the headers of all zones. A release that does not know it would
-/// do neither.
+/// A read-only-compatible feature. Segments of the run [`Superblock::marked_from`] and of later ones are
+/// marked in their headers when they are freed, and a close writes a digest of the headers of all zones. A
+/// release that does not know the feature would do neither.
 const MARKS_GIVEN_UP: u64 = 1;
 
-/// One copy of the superblock. The public fields belong to the store; geometry is fixed when the pool is created.
+/// One copy of the superblock. The public fields belong to the store; geometry is fixed when the pool is
+/// created.
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Superblock {
@@ -60,9 +57,9 @@ pub struct Superblock {
     pub(super) zone_free_list: U32,
     pub(super) state: U32,
     pub(super) reserved_a: [u8; 4],
-    /// Sequence numbers and lives up to here may have been given out.
+    /// Every sequence number and life that has been drawn is below this.
     pub clock_ceiling: U64,
-    /// Advanced by the first mutation of each run.
+    /// Advanced by the first change of each run.
     pub run: U64,
     /// Identity of the boot during which the pool was last written.
     pub boot_id: [u8; 16],
@@ -72,7 +69,7 @@ pub struct Superblock {
     pub(super) extent_count: U32,
     pub(super) pool_count: U32,
     pub(super) zones_digest: U64,
-    /// The checkpoint that the last clean close left, as its writer names it; see [`Superblock::checkpoint`].
+    /// The checkpoint of the last clean close; see [`Superblock::checkpoint`].
     pub checkpoint: CheckpointEntry,
     pub(super) marked_from: U64,
     pub(super) headers_digest: U64,
@@ -120,11 +117,11 @@ pub struct PoolEntry {
     pub(super) reserved: [u8; 24],
 }
 
-/// Where a checkpoint lies, and what it must say. All zero: there is none.
+/// Where a checkpoint lies, and its check. All zero if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct CheckpointEntry {
-    /// Run that left it. Once a later run has begun, it tells of a pool that is no more.
+    /// Run that left it. It is stale once a later run has begun.
     pub run: U64,
     /// Bytes of its contents.
     pub len: U64,
@@ -175,7 +172,7 @@ impl Superblock {
         self.zone_count.get()
     }
 
-    /// How many updates the pool has seen.
+    /// Number of updates that the pool has seen.
     pub fn generation(&self) -> u64 {
         self.generation.get()
     }
@@ -185,14 +182,14 @@ impl Superblock {
         self.version.get()
     }
 
-    /// The pool's own random bytes, under which records certify themselves.
+    /// The pool's own random bytes, which key the checks of records.
     pub fn secret(&self) -> &[u8; 32] {
         &self.secret
     }
 
     /// The extents.
     pub fn extents(&self) -> &[ExtentEntry] {
-        // A count above the table is refused at open; until then it must not panic here.
+        // Open refuses a count above the table; until then it must not panic here.
         &self.extents[..(self.extent_count.get() as usize).min(MAX_EXTENTS)]
     }
 
@@ -206,12 +203,12 @@ impl Superblock {
         FreeListKind::from_word(self.zone_free_list.get())
     }
 
-    /// Whether the pool was closed properly and not changed since.
+    /// Whether the pool was closed properly and has not changed since.
     pub fn is_clean(&self) -> bool {
         self.state.get() == STATE_CLEAN
     }
 
-    /// Says whether everything in the pool is durable and will not change before the next update.
+    /// Sets whether everything in the pool is durable and will not change before the next update.
     pub fn set_clean(&mut self, clean: bool) {
         self.state.set(if clean { STATE_CLEAN } else { STATE_UNCLEAN });
     }
@@ -222,13 +219,14 @@ impl Superblock {
         (self.is_clean() && entry.len.get() != 0 && entry.run == self.run).then_some(entry)
     }
 
-    /// The first run whose segments are marked when they are given up, if there was one.
-    pub fn marked_from(&self) -> Option<u64> {
+    /// The first run whose segments are marked when they are freed, if there was one.
+    pub(crate) fn marked_from(&self) -> Option<u64> {
         (self.read_only_compatible.get() & MARKS_GIVEN_UP != 0).then_some(self.marked_from.get())
     }
 
-    /// Segments of this run and of all later ones are marked when they are given up; it has no effect in later runs.
-    pub fn mark_from(&mut self, run: u64) {
+    /// Makes segments of this run and all later ones be marked when they are freed. Only the first call has
+    /// an effect.
+    pub(crate) fn mark_from(&mut self, run: u64) {
         if self.marked_from().is_none() {
             self.read_only_compatible.set(self.read_only_compatible.get() | MARKS_GIVEN_UP);
             self.marked_from.set(run);
@@ -278,13 +276,13 @@ impl std::fmt::Debug for Superblock {
 /// The newest valid superblock, and how it was found.
 pub(super) struct Found {
     pub(super) superblock: Superblock,
-    /// Which copy it is.
     pub(super) copy: usize,
     /// The other copy does not certify itself: an update was torn, or it is damaged.
     pub(super) other_lost: bool,
 }
 
-/// Reads the newest superblock copy that certifies itself, and refuses what this release must not touch.
+/// Reads the newest superblock copy that certifies itself, and refuses a pool that this release must not
+/// touch.
 pub(super) fn find(region: &Region) -> Result<Found, SpaceError> {
     let found = newest(region)?;
     if found.superblock.pool_len() > region.len() {
@@ -293,7 +291,7 @@ pub(super) fn find(region: &Region) -> Result<Found, SpaceError> {
     Ok(found)
 }
 
-/// The same, of a pool that may have been cut short.
+/// Reads the newest superblock copy that certifies itself, also of a truncated pool.
 pub(super) fn newest(region: &Region) -> Result<Found, SpaceError> {
     let mut best: Option<(Superblock, usize)> = None;
     let mut valid = 0;
@@ -342,15 +340,15 @@ pub(super) fn write_copy(region: &Region, copy: usize, superblock: &Superblock) 
     region.persist(offset, COPY_LEN);
 }
 
-/// Erases both copies, durably: from here on there is no pool.
+/// Erases both copies, durably: the region holds no pool then.
 pub(super) fn erase(region: &Region) {
     region.zero(0, SUPERBLOCK_END);
     region.fence();
 }
 
-/// Writes both copies of a new pool, the magic words last and as single words: until the first of them arrives
-/// there is no pool, and from then on there is a whole one. The fence before them also covers the metadata of lists,
-/// which the caller has written without waiting.
+/// Writes both copies of a new pool, and last the magic words, as single words. Until the first of them is
+/// durable there is no pool, and from then on there is a whole one. The fence before them also covers the
+/// metadata of lists, which the caller has written without waiting.
 pub(super) fn write_first(region: &Region, superblock: &Superblock) {
     let magic_at = std::mem::offset_of!(Superblock, magic);
     let mut without_magic = superblock.clone();

@@ -1,5 +1,5 @@
-//! The fields of every structure on the medium, taken from the structures themselves, so that a test can hold the
-//! description of the format against the code.
+//! The fields of every structure on the medium, derived from the structures themselves. A test holds the
+//! description of the format against them.
 
 use super::pool_header::{PoolHeader, ZoneEntry};
 use super::superblock::{CheckpointEntry, ExtentEntry, PoolEntry, Superblock};

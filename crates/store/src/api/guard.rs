@@ -1,4 +1,4 @@
-//! [`Guard`]: reads of a store that is pinned, in place where the design allows it.
+//! [`Guard`]: reads of a pinned store, in place where the design allows it.
 
 use crate::engine::{Head, Pinned, Session};
 use crate::types::change::Expiry;
@@ -7,8 +7,9 @@ use crate::types::iter::{Iter, KeyValue, Keys, Range};
 use std::borrow::Cow;
 use std::ops::Bound;
 
-/// A pinned store: values are lent out in place, without a copy, where the design keeps them as they are. A value above a
-/// quarter of a zone, which may lie in several, is put together, and designs that write in place give copies.
+/// A pinned store. It lends values in place, without a copy, where the design stores them contiguously. A
+/// value above a quarter of a zone may lie in several zones and is assembled; designs that write in place
+/// give copies.
 pub struct Guard<'c> {
     session: &'c dyn Session,
     pinned: Pinned<'c>,
@@ -30,7 +31,7 @@ impl Guard<'_> {
         self.session.get(&self.pinned, key)
     }
 
-    /// Whether there is a value of `key`, which is not looked at.
+    /// Whether `key` has a value, without reading it.
     ///
     /// # Errors
     /// As for [`Client::get`](crate::Client::get).
@@ -57,15 +58,15 @@ impl Guard<'_> {
         Ok(self.head(key)?.and_then(|head| head.version))
     }
 
-    /// Every key with its value, in no order. A key that is present throughout appears exactly once; one that is
-    /// written meanwhile appears at most once, with a value that it had. A damaged record is left out, and a damaged index ends
-    /// it early; see [`Iter::ended`].
+    /// Every key with its value, in no order. A key that is present throughout appears exactly once. A key
+    /// that is written meanwhile appears at most once, with a value that it had. A damaged record is left
+    /// out, and a damaged index ends the iteration early; see [`Iter::ended`].
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(self.session.pairs(&self.pinned))
     }
 
-    /// Every key, in no order, each as often as [`iter`](Guard::iter) would tell it. Values are not looked at, except
-    /// where [reads are proved](crate::Options::verify_reads).
+    /// Every key, in no order, exactly those of [`iter`](Guard::iter). Values are not read, except where
+    /// [reads are proved](crate::Options::verify_reads).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -83,13 +84,15 @@ impl Guard<'_> {
         Keys::new(self.session.keys(&self.pinned))
     }
 
-    /// The keys within these bounds with their values, in the order of their bytes; with [`rev`](Iterator::rev) or
-    /// [`next_back`](DoubleEndedIterator::next_back) against it, and from both ends until they meet. A key that is present throughout
-    /// appears exactly once; one that is written meanwhile appears at most once, with a value that it had. A damaged record is an error
-    /// in its place, and the walk goes on behind it; any other error ends it.
+    /// The keys within these bounds with their values, in the order of their bytes. [`rev`](Iterator::rev)
+    /// and [`next_back`](DoubleEndedIterator::next_back) go against it, and both ends may advance until they
+    /// meet. A key that is present throughout appears exactly once. A key that is written meanwhile appears
+    /// at most once, with a value that it had. A damaged record is an error in its place, and the walk
+    /// continues behind it; any other error ends the walk.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the design keeps its keys in no order; and within, as for [`Client::get`](crate::Client::get).
+    /// [`Error::Unsupported`] if the design keeps no order of keys; items may be errors as for
+    /// [`Client::get`](crate::Client::get).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -110,7 +113,8 @@ impl Guard<'_> {
         self.ordered(from.map(Cow::Borrowed), to.map(Cow::Borrowed))
     }
 
-    /// The keys that begin with these bytes, as [`range`](Guard::range); of no bytes, all keys.
+    /// The keys that begin with these bytes, as [`range`](Guard::range) shows them; an empty prefix selects
+    /// all keys.
     ///
     /// # Errors
     /// As for [`range`](Guard::range).
@@ -176,7 +180,7 @@ impl Guard<'_> {
     }
 }
 
-/// The lowest key behind all that begin with these bytes; `None` if no key is.
+/// The lowest key above all keys that begin with these bytes; `None` if there is none.
 fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix[..=last].to_vec();

@@ -25,7 +25,7 @@ pub(crate) fn zone_size(pool: u64, options: &Options) -> Result<u64, Error> {
     Err(Error::Option(format!("the zone size is {size}; it must be a power of two from {least} to {most}")))
 }
 
-/// Refuses a pool with places that the words of its index cannot name.
+/// Refuses a pool that has places beyond the reach of its index's words.
 pub(crate) fn check_len(design: Design, len: u64) -> Result<(), Error> {
     let below = design.can().pools_below;
     if len >= below {

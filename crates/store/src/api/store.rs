@@ -1,4 +1,4 @@
-//! [`Store`]: a pool that is open. Opening one for reading only is in `read_only`.
+//! [`Store`]: an open pool. `read_only` opens pools for reading only.
 
 mod read_only;
 
@@ -21,13 +21,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// No pool counts this far; a superblock that says so was not written by a store, and counting on would overflow.
+/// No pool counts this far. A superblock with such a number was not written by a store, and counting on would
+/// overflow.
 const NUMBERS_END: u64 = 1 << 61;
 
-/// An open store. Share it by reference or `Arc` between threads, and give each thread a [`Client`] of its own.
+/// An open store. Share it by reference or `Arc` between threads, and give each thread a [`Client`] of its
+/// own.
 ///
-/// Dropping a store without [`close`](Store::close) loses nothing; it only makes the next open repair what a crash would
-/// have left.
+/// Dropping a store without [`close`](Store::close) loses nothing. The next open then recovers the pool as
+/// after a crash.
 pub struct Store {
     // Dropped first: its threads share the engine.
     workers: Workers,
@@ -42,8 +44,8 @@ impl Store {
     /// Creates a pool at `path`, which must not exist, and opens it.
     ///
     /// # Errors
-    /// [`Error::Medium`] if the path exists or cannot be used, [`Error::Option`] or [`Error::Space`] for impossible
-    /// options. No file is left behind.
+    /// [`Error::Medium`] if the path exists or cannot be used, [`Error::Option`] or [`Error::Space`] for
+    /// impossible options. No file is left behind.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -58,7 +60,7 @@ impl Store {
         zone_size(options.size, options)?;
         let region = Region::create_unnamed(path, options.size, options.medium, options.durability)?;
         let store = create(region, folder_of(path), options)?;
-        // So a process that dies before leaves nothing.
+        // Named last, so that a process that dies earlier leaves no file.
         store.region().give_name()?;
         Ok(store)
     }
@@ -96,13 +98,13 @@ impl Store {
             _ => return Store::open(path, options),
         }
         match Store::create(path, options) {
-            // Another process has been faster.
+            // Another process was faster.
             Err(Error::Medium(MediumError::Exists { .. })) => Store::open(path, options),
             created => created,
         }
     }
 
-    /// Like [`open`](Store::open), and tells `progress` how many segments are recovered, of how many.
+    /// Opens the pool at `path`. `progress` is told how many segments are recovered, and how many there are.
     ///
     /// # Errors
     /// As for [`open`](Store::open).
@@ -136,7 +138,7 @@ impl Store {
         if engine.region().kind() == MediumKind::File
             && let Some(bell) = engine.clock_bell()
         {
-            // Raising it waits for the device there.
+            // There, raising the ceiling waits for the device.
             engine.clock().ask_ahead(move || bell.ring_now());
         }
         if engine.region().is_read_only() {
@@ -148,7 +150,7 @@ impl Store {
         store
     }
 
-    /// Starts the jobs of the engine, where they have threads.
+    /// Starts the jobs of the engine on threads, where they have them.
     fn start(&mut self) {
         let region = self.engine.region();
         let is_simulated = region.kind() == MediumKind::Sim || sched::simulated();
@@ -171,23 +173,23 @@ impl Store {
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let InForce { eliminate, late } = self.engine.in_force();
         let mut options = Options { eliminate, late, ..Options::new() };
-        // An open pool has been read by its recipe.
+        // The recipe has read these settings when the pool was opened.
         let _ = (self.design.recipe().recall)(&self.engine.space().superblock().settings, &mut options);
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
     }
 
-    /// What an acknowledged write survives here, in words, and on what evidence.
+    /// A statement of what an acknowledged write survives here, and on what evidence.
     pub fn statement(&self) -> Statement {
         self.engine.region().statement()
     }
 
-    /// What recovery found when the store was opened.
+    /// The report of the recovery at open.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.recovery
     }
 
-    /// Longest key and longest value of this pool, in bytes. A value of more than a quarter of a zone takes zones of its
-    /// own, and is copied when it is read.
+    /// Longest key and longest value of this pool, in bytes. A value above a quarter of a zone is stored in
+    /// zones of its own, and is copied when it is read.
     pub fn limits(&self) -> (u64, u64) {
         self.engine.limits()
     }
@@ -198,7 +200,7 @@ impl Store {
         self.engine.region()
     }
 
-    /// What it is about at this moment.
+    /// The activity of the store at this moment.
     #[doc(hidden)]
     pub fn activity(&self) -> Activity {
         self.engine.activity()
@@ -209,19 +211,19 @@ impl Store {
         self.engine.stats()
     }
 
-    /// Cleans every segment that holds something superseded or deleted, so that its space can be used again. Returns how
-    /// many segments were given back and how many bytes had to move. Writers do as much by themselves while space is
-    /// short; this is for doing it at a time of one's choice.
+    /// Cleans every segment with superseded or deleted records, so that its space can be used again. Returns
+    /// how many segments were freed and how many bytes had to move. Writers do this by themselves while space
+    /// is short; this method lets a program choose the time.
     ///
     /// # Errors
-    /// [`Error::PoolFull`] if not even a zone to move records to is left; [`Error::Damaged`] if a segment cannot be read,
-    /// which is then left as it is.
+    /// [`Error::PoolFull`] if not even a zone to move records to is left; [`Error::Damaged`] if a segment
+    /// cannot be read, which then stays as it is.
     pub fn compact(&self) -> Result<(u64, u64), Error> {
         self.engine.compact()
     }
 
-    /// Gives the storage of free zones back to the file system, but for what deletions and compaction need on a full disk. Returns the
-    /// bytes of these zones; on media other than files there is nothing to give back.
+    /// Gives the storage of free zones back to the file system, except what deletions and compaction need on
+    /// a full disk. Returns the bytes of these zones. On media other than files it does nothing.
     ///
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium.
@@ -239,12 +241,13 @@ impl Store {
         self.alone(|store| store.engine.trim())
     }
 
-    /// Writes a file back to its device: everything that was acknowledged before the call is there when it returns, and a crash of
-    /// the system right after it takes none of that. Writes *after* it may reach the device in any order, so a later
-    /// crash of the system can take older records as well, until the next call or [`close`](Store::close). On media other than
-    /// files an acknowledged write needs no more, and nothing happens; see [`statement`](Store::statement).
+    /// Writes a file back to its device. When it returns, everything acknowledged before the call is on the
+    /// device, and a crash of the system right then loses none of it. Later writes may reach the device in
+    /// any order. So a later crash of the system can lose older records as well, until the next call or
+    /// [`close`](Store::close). On media other than files it does nothing, since an acknowledged write needs
+    /// no more; see [`statement`](Store::statement).
     ///
-    /// It takes as long as the device needs for what was written since the last time. Clients go on meanwhile.
+    /// It takes as long as the device needs for the writes since the last call. Clients continue meanwhile.
     ///
     /// # Errors
     /// A failure of the medium.
@@ -262,16 +265,17 @@ impl Store {
         self.engine.sync()
     }
 
-    /// Proves every structure and record. `progress` is told the segments done and in all.
+    /// Proves every structure and record. `progress` is told how many segments are done, and how many there
+    /// are.
     ///
     /// # Errors
-    /// [`Error::ClientsOpen`] while clients are alive. What does not hold is in the report, not an error.
+    /// [`Error::ClientsOpen`] while clients are alive. Damage is in the report, and is no error.
     pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
         let unproved = self.design.can().unproved;
         self.alone(|store| store.engine.prove(progress).map(|report| CheckReport { unproved, ..report }))
     }
 
-    /// Work that needs the store for itself: refused while clients are alive, and no job runs meanwhile.
+    /// Does work that needs the store for itself: refused while clients are alive, and no job runs meanwhile.
     fn alone<T>(&mut self, work: impl FnOnce(&Store) -> Result<T, Error>) -> Result<T, Error> {
         self.workers = Workers::default();
         let done = self.exclusive().and_then(|()| work(self));
@@ -279,23 +283,24 @@ impl Store {
         done
     }
 
-    /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file back to its
-    /// device. A store that has changed nothing since a clean open, or is open for reading only, changes nothing now.
+    /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file
+    /// back to its device. A store without changes since a clean open, or open for reading only, changes
+    /// nothing now.
     ///
     /// # Errors
-    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a record of a newer version
-    /// where one has crashed. The pool is then as after a drop.
+    /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a
+    /// record of a newer version that has crashed. The pool is then as after a drop.
     pub fn close(mut self) -> Result<(), Error> {
         self.workers = Workers::default();
         self.exclusive()?;
         self.engine.close()
     }
 
-    /// Refuses while clients are alive. No job runs.
+    /// Refuses while clients are alive. No job runs at this time.
     fn exclusive(&self) -> Result<(), Error> {
         match Arc::strong_count(&self.engine) - 1 {
             0 => {
-                // What the clients did on their threads is seen from here on.
+                // Everything that clients did on their threads is visible from here on.
                 fence(Ordering::Acquire);
                 Ok(())
             }
@@ -304,7 +309,7 @@ impl Store {
     }
 }
 
-/// Makes a pool of a region. Beside its files, if it has any, its walk may have others in the `folder`.
+/// Makes a pool of a region. The walk may keep files beside the pool's own in `folder`.
 fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
     let design = options.design.unwrap_or_default();
     options.given_to(design)?;
@@ -360,14 +365,14 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
     path.parent().map(Path::to_owned)
 }
 
-/// Small zones for an index in the pool, where a test wants them.
+/// Makes zones of an index in the pool small, if a test asks for it.
 fn limit_index(space: &mut Space, options: &Options) {
     if let Some(bytes) = options.testing.index_zone {
         space.limit_index_zones(bytes);
     }
 }
 
-/// Whether a superblock describes a pool of this program, of which design, and in the form of today.
+/// The design of a pool, if its superblock has the present form.
 fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design, Error> {
     let id = superblock.design.get();
     let design =

@@ -1,6 +1,6 @@
-//! What the façade sees of a design: an [`Engine`] that all share, and a [`Session`] for each client.
+//! The façade's view of a design: an [`Engine`] that all clients share, and a [`Session`] for each client.
 //!
-//! A walk implements both, and its types end here: all that is below is compiled for its parts. A method that
+//! A walk implements both, and its types end here: everything below is compiled for its parts. A method that
 //! only some walks have refuses by default.
 
 pub(crate) mod site;
@@ -34,14 +34,14 @@ pub(crate) trait Engine: Send + Sync {
     /// The pool.
     fn space(&self) -> &Space;
 
-    /// Where its numbers come from.
+    /// The source of its numbers.
     fn clock(&self) -> &Clock;
 
-    /// Who may write.
+    /// Decides who may write.
     fn admission(&self) -> &Arc<Admission>;
 
-    /// The work that runs beside its clients, anew for each start of its threads; the bells are the same each
-    /// time.
+    /// The work that runs beside its clients. Each start of the threads asks again; the bells are the same
+    /// each time.
     fn jobs(self: Arc<Self>) -> Vec<Job>;
 
     /// The bell of the job that raises the [clock](Engine::clock) ahead of need, if one does.
@@ -65,7 +65,7 @@ pub(crate) trait Engine: Send + Sync {
         Activity::default()
     }
 
-    /// Wins all space back that there is; segments or blocks that became free, and bytes that had to move.
+    /// Reclaims all space that it can. Returns the segments or blocks freed, and the bytes moved.
     fn compact(&self) -> Result<(u64, u64), Error> {
         Ok((0, 0))
     }
@@ -73,20 +73,20 @@ pub(crate) trait Engine: Send + Sync {
     /// Proves everything. The caller has the store for itself.
     fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error>;
 
-    /// Publishes what clients have left, and gives back what waited for readers. The caller has the store for
-    /// itself.
+    /// Publishes parked writes of departed clients, and frees what waited for readers. The caller has the
+    /// store for itself.
     fn quiesce(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Leaves a pool that this run has changed so that the next open has little to do. Returns the name of
-    /// the checkpoint, or of none. The caller has the store for itself, which is quiet.
+    /// Prepares a pool that this run has changed for a quick open. Returns the name of the checkpoint, or of
+    /// none. The caller has the store for itself, and it is quiet.
     fn retire(&self) -> Result<CheckpointEntry, Error> {
         Ok(CheckpointEntry::default())
     }
 
-    /// Copies what proves itself of a pool that was [not recovered](crate::engine::site::How::Unrecovered).
-    /// `wrong` is what its metadata was found guilty of.
+    /// Copies records that prove themselves out of a pool that was [not
+    /// recovered](crate::engine::site::How::Unrecovered). `wrong` is the known damage of its metadata.
     fn salvage(
         &self,
         _wrong: &[SpaceError],
@@ -98,26 +98,26 @@ pub(crate) trait Engine: Send + Sync {
     }
 }
 
-/// What a design lacks whose pools cannot be salvaged.
+/// What a design lacks if its pools cannot be salvaged.
 pub(crate) const NO_SALVAGE: &str =
     "records that prove themselves and tell which of them count, so nothing can be salvaged";
 
 /// See [`Engine::in_force`].
 #[derive(Clone, Copy, Default)]
 pub(crate) struct InForce {
-    /// Of two puts that meet at a key one may return for the other.
+    /// One of two puts that meet at a key may return for the other.
     pub(crate) eliminate: bool,
-    /// Puts may be published by later writes of their client.
+    /// Later writes of a client may publish its puts.
     pub(crate) late: bool,
 }
 
-/// What every engine does alike.
+/// The part that is the same for all engines.
 impl dyn Engine + '_ {
     pub(crate) fn region(&self) -> &Region {
         self.space().region()
     }
 
-    /// An error if a thread has panicked at its work. Structures in DRAM may be wrong then.
+    /// An error if a thread has panicked at its work: DRAM may be wrong then.
     fn fail_with_background(&self) -> Result<(), Error> {
         if self.admission().has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
     }
@@ -131,16 +131,16 @@ impl dyn Engine + '_ {
     /// Gives the storage of free zones back to the file system. The caller has the store for itself.
     pub(crate) fn trim(&self) -> Result<u64, Error> {
         self.admission().admit()?;
-        // The checkpoint of the last close lies in such zones. A run that has begun leaves another when it
+        // The checkpoint of the last close lies in such zones. A run that has begun leaves a new one when it
         // ends.
         self.clock().draw(self.space());
-        // The zone table that says they are free must not be lost to a crash of the system that leaves them
-        // without their headers.
+        // A crash of the system must not lose the zone table that shows them free, since their headers are
+        // lost.
         self.sync()?;
         Ok(self.space().discard_free_zones()?)
     }
 
-    /// Leaves the pool so that the next open knows that nothing is missing, unless it was only read. The
+    /// Closes the pool so that the next open knows that nothing is missing, unless it was only read. The
     /// caller has the store for itself.
     pub(crate) fn close(&self) -> Result<(), Error> {
         self.fail_with_background()?;
@@ -161,26 +161,26 @@ impl dyn Engine + '_ {
         self.sync()
     }
 
-    /// Writes a file back to its device. On a persistent module or the simulator every fenced write is
+    /// Writes a file back to its device. On a persistent module and on the simulator, a fence makes data
     /// durable.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         if self.region().kind() == MediumKind::File { Ok(self.region().sync()?) } else { Ok(()) }
     }
 }
 
-/// Keys or pairs that a session takes in one call, at most: so many cache misses overlap, and so many records
-/// share a fence.
+/// The most keys or pairs that a session takes in one call: so many cache misses overlap, and records share a
+/// fence.
 pub(crate) const AT_ONCE: usize = 32;
 
 /// A session in the memory of its client (1 KiB; a longer one would be on the heap). In a box of its own
 /// every put took 14 ns longer, of 230.
 pub(crate) type InPlace = SmallBox<dyn Session, [u64; 128]>;
 
-/// One client's access to an engine. It ends when it is dropped, and leaves to the next what it has opened.
+/// One client's access to an engine. When it drops, it leaves its open segment or block to the next client.
 ///
 /// The methods are those of [`Client`] and [`Guard`], which say what they promise.
 pub(crate) trait Session: Send + Any {
-    /// The engine that it has a share of.
+    /// The engine that it shares.
     fn engine(&self) -> &dyn Engine;
 
     /// As [`Client::put`].
@@ -217,7 +217,7 @@ pub(crate) trait Session: Send + Any {
         keys.iter().try_for_each(|key| self.delete(key))
     }
 
-    /// Locks a key, shows what it has, and carries out what is decided.
+    /// Locks a key, shows its value, and carries out the decision.
     fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error>;
 
     /// As [`Client::get_into`].
@@ -229,7 +229,7 @@ pub(crate) trait Session: Send + Any {
         Ok(value.is_some())
     }
 
-    /// Shows the values of up to [`AT_ONCE`] keys, in order. A walk that copies them copies each into `copy`.
+    /// Shows the values of up to [`AT_ONCE`] keys, in order. A walk that copies values uses `copy` for each.
     fn get_many(
         &self,
         keys: &[&[u8]],
@@ -249,7 +249,7 @@ pub(crate) trait Session: Send + Any {
     /// The value of a key, in place where it can be.
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error>;
 
-    /// What there is of a key besides its value.
+    /// The metadata of a key, without its value.
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
         Ok(self.get(pinned, key)?.map(|_| Head { expiry: Expiry::Never, version: None }))
     }
@@ -301,28 +301,28 @@ pub(crate) trait Session: Send + Any {
     }
 }
 
-/// What keeps the records that a session shows from reuse, and how far back it looks, if its walk has such a
-/// number.
+/// Protects the records that a session shows from reuse. Holds the number up to which it looks, if its walk
+/// has versions.
 pub(crate) struct Pinned<'s> {
     epoch: Option<epoch::Guard<'s>>,
-    /// That number.
+    /// That number; zero for a walk without versions.
     #[cfg_attr(not(test), expect(dead_code, reason = "for walks with versions"))]
     pub(crate) at: u64,
 }
 
 impl<'s> Pinned<'s> {
-    /// For a walk over records that an epoch keeps.
+    /// For a walk whose records an epoch protects.
     pub(crate) fn by_epoch(epoch: epoch::Guard<'s>) -> Pinned<'s> {
         Pinned { epoch: Some(epoch), at: 0 }
     }
 
-    /// For a walk that sees what was there at a number.
+    /// For a walk that sees the state at a number.
     #[cfg_attr(not(test), expect(dead_code, reason = "for walks with versions"))]
     pub(crate) fn at(number: u64) -> Pinned<'s> {
         Pinned { epoch: None, at: number }
     }
 
-    /// The epoch, for a read behind all that its thread has written. The walk has pinned one.
+    /// The epoch, for a read that follows all writes of its thread. The walk has pinned one.
     #[inline]
     pub(crate) fn to_read(&self) -> &epoch::Guard<'s> {
         let epoch = self.epoch.as_ref().expect("the walk has pinned an epoch");
@@ -331,26 +331,25 @@ impl<'s> Pinned<'s> {
     }
 }
 
-/// What there is of a key besides its value.
+/// The metadata of a key.
 pub(crate) struct Head {
     pub(crate) expiry: Expiry,
     /// See [`Client::version`].
     pub(crate) version: Option<u64>,
 }
 
-/// What becomes of a key, decided while it is locked.
+/// A decision about a key, made while it is locked.
 pub(crate) trait Decide {
-    /// Whether the value is looked at; if not, it may be shown empty.
+    /// Whether the decision reads the value; if not, the value may be shown empty.
     fn needs_value(&self) -> bool {
         false
     }
 
-    /// What becomes of a key that has this. It is asked again, on what the key has then, if room had to be
-    /// made.
+    /// Decides on a key with this value. It is called again, on the value of then, if room had to be made.
     fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_>;
 }
 
-/// What was decided.
+/// The result of a decision.
 pub(crate) enum Decision<'d> {
     /// Leave the key as it is.
     Keep,
@@ -369,7 +368,7 @@ impl Decide for Putting<'_> {
     }
 }
 
-/// Deletes a key, and tells whether it was there.
+/// Deletes a key, and tells whether it existed.
 #[derive(Default)]
 pub(crate) struct Removal {
     pub(crate) was_there: bool,

@@ -14,47 +14,42 @@ use std::sync::Arc;
 /// Where a walk is opened, and how.
 pub(crate) struct Site<'o> {
     pub(crate) space: Arc<Space>,
-    /// Where a walk may keep files beside those of the pool; `None` for a pool that has no path.
+    /// A folder in which a walk may keep files beside those of the pool; `None` for a pool without a path.
     #[cfg_attr(not(test), expect(dead_code, reason = "for walks with levels or several files"))]
     pub(crate) folder: Option<PathBuf>,
     pub(crate) options: &'o Options,
     pub(crate) how: How<'o>,
 }
 
-/// How a walk is opened.
 pub(crate) enum How<'o> {
     /// The pool is new and empty.
     New,
-    /// The pool was mapped, and is to be recovered.
+    /// The pool was mapped and must be recovered.
     Existing(Existing<'o>),
-    /// What is in the pool is left alone, for a salvage.
+    /// The pool is not changed, for a salvage.
     Unrecovered,
 }
 
-/// A pool that was mapped.
 pub(crate) struct Existing<'o> {
     pub(crate) holes: Holes,
     pub(crate) found: SpaceRecovery,
-    /// Told the segments or blocks that are recovered, and those in all.
+    /// Is told how many segments or blocks are recovered, and how many there are.
     pub(crate) progress: &'o (dyn Fn(usize, usize) + Sync),
 }
 
-/// A pool that is about to be created.
 pub(crate) struct NewPool {
     pub(crate) zone_size: u64,
     pub(crate) medium: MediumKind,
 }
 
-/// A walk that is open.
 pub(crate) struct Opened {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) recovery: RecoveryReport,
 }
 
-/// Numbers drawn between two durable raises of the clock's ceiling.
+/// Numbers between two durable raises of the clock's ceiling.
 const CLOCK_BLOCK: u64 = 1 << 20;
 
-/// Numbers that a client draws at once.
 const HANDFUL: u64 = 64;
 
 impl Site<'_> {
@@ -63,7 +58,7 @@ impl Site<'_> {
         I::decode(&self.space.superblock().settings)
     }
 
-    /// Whether the index is to begin at its smallest.
+    /// Whether the index begins at its smallest size.
     pub(crate) fn is_tiny(&self) -> bool {
         self.options.testing.tiny_index
     }
@@ -73,7 +68,6 @@ impl Site<'_> {
         matches!(&self.how, How::Existing(pool) if pool.found.superblock_copy_lost)
     }
 
-    /// The clock of the pool.
     pub(crate) fn clock(&self) -> Clock {
         let testing = &self.options.testing;
         let settings = ClockSettings {
@@ -84,16 +78,17 @@ impl Site<'_> {
     }
 }
 
-/// Whether holes in the pool are damage, or the price of a durability that does not cover what happened.
+/// How to treat holes in the pool: as damage, or as the price of a durability that does not cover the crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holes {
     /// They are damage: refuse.
     AreDamage,
-    /// The operating system crashed under a pool whose durability covers process crashes only: report them as lost. Its pages may be of
-    /// different times, so a segment that the zone table takes for free may have been given up, and is not reported.
+    /// The operating system crashed under a pool whose durability covers process crashes only: report holes
+    /// as lost. The pool's pages may be of different times, so a segment whose zone is free by the table may
+    /// have been freed, and is not reported.
     AreLost,
     /// The user accepts damage: report all of it as lost.
     AreAccepted,
-    /// Take what can be proved around them, and change nothing.
+    /// Take all records around holes that can be proved, and change nothing.
     Salvaged,
 }

@@ -1,4 +1,4 @@
-//! A walk that has nothing in common with the others, and so shows what the seam asks of one: versions in DRAM, no epochs.
+//! A walk unlike all others, to show what the seam requires: versions in DRAM, no epochs.
 
 use super::{Decide, Decision, Engine, InPlace, Pinned, Session};
 use crate::api::store::Store;
@@ -155,11 +155,11 @@ fn a_walk_like_no_other_fits_the_seam() {
     let before = client.pin();
     other.update(b"knot", |old| old.map(|old| [old, b"!"].concat())).unwrap();
     assert!(other.remove(b"cord").unwrap() && !other.contains_key(b"cord").unwrap());
-    // The guard looks as far back as its number says.
+    // The guard looks up to its number.
     assert_eq!(before.get(b"knot").unwrap().as_deref(), Some(&b"1"[..]));
     assert_eq!((before.iter().count(), other.pin().keys().count()), (2, 1));
     assert!(matches!(other.put_until(b"knot", b"3", 1), Err(Error::Unsupported { .. })));
-    // What no other walk can tell.
+    // State that only this walk has.
     let session: &dyn Any = other.session();
     let own = session.downcast_ref::<ToySession>().unwrap();
     assert_eq!((own.writes, own.toy.folder.as_deref()), (2, Some(folder.path())));

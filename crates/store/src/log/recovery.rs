@@ -458,7 +458,7 @@ impl<I: Index> Spine<I> {
         if self.twin == Some(Twin::AppendAfterRecovery) {
             used.iter().for_each(|(info, end)| self.heap.reopen(info, *end));
         } else {
-            self.heap.settle(&used);
+            self.heap.seal_recovered(&used);
             used.iter().for_each(|(info, _)| self.heap.register(info));
             report.sealed = used.len();
         }

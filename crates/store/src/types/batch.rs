@@ -3,8 +3,9 @@
 use quipu_parts::record::{Content, Kind};
 use std::ops::Range;
 
-/// Writes to carry out together with [`Client::write`](crate::Client::write), in order: of several to one key the last one
-/// counts, and nobody sees those before it. It can be used again, also after an error; [`clear`](WriteBatch::clear) keeps its memory.
+/// Writes to carry out together with [`Client::write`](crate::Client::write), in order. Of several writes to
+/// one key the last one counts, and no reader sees the earlier ones. A batch can be used again, also after an
+/// error; [`clear`](WriteBatch::clear) keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
@@ -50,7 +51,7 @@ impl WriteBatch {
         self.entries.is_empty()
     }
 
-    /// Forgets all writes.
+    /// Removes all writes.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();

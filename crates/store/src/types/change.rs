@@ -1,4 +1,4 @@
-//! [`Entry`], [`Change`] and [`Expiry`]: what an update sees of a key, and what it makes of it.
+//! [`Entry`], [`Change`] and [`Expiry`]: what an update sees of a key, and how it changes the key.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub enum Expiry {
 }
 
 impl Expiry {
-    /// As it stands in a record, where zero is for "never".
+    /// From the form in a record, in which zero means "never".
     pub(crate) fn of_field(field: u64) -> Expiry {
         if field == 0 { Expiry::Never } else { Expiry::At(field) }
     }
@@ -40,7 +40,7 @@ impl Expiry {
     }
 }
 
-/// What a key has; see [`Client::update_with`](crate::Client::update_with).
+/// The value of a key and its metadata; see [`Client::update_with`](crate::Client::update_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry<'v> {
@@ -52,7 +52,7 @@ pub struct Entry<'v> {
     pub version: Option<u64>,
 }
 
-/// What becomes of a key; see [`Client::update_with`](crate::Client::update_with).
+/// A change of a key; see [`Client::update_with`](crate::Client::update_with).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<'v> {
     /// It stays as it is.

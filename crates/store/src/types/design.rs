@@ -1,4 +1,4 @@
-//! [`Design`], by its number, and what a design is. What there is of each is in `designs`.
+//! [`Design`], by its number, and its description. The designs themselves are in `designs`.
 
 use quipu_parts::space::Feature;
 
@@ -9,20 +9,20 @@ pub struct Design(
     pub(crate) u32,
 );
 
-/// What a design is, for people who choose one.
+/// The description of a design, for people who choose one.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// Its name on the command line.
     pub name: &'static str,
     /// Where it comes from.
     pub paper: &'static str,
-    /// Part and choice, in the order of a put's way.
+    /// Part and choice, in the order in which a put meets them.
     pub parts: &'static [(&'static str, &'static str)],
     /// What it can do.
     pub can: Capabilities,
 }
 
-/// What a design can do. It follows from its parts.
+/// The capabilities of a design, which follow from its parts.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -30,7 +30,7 @@ pub struct Capabilities {
     pub ordered: bool,
     /// Whether it writes atomic batches.
     pub batches: bool,
-    /// Whether values can have a time at which they go.
+    /// Whether values can expire.
     pub expiry: bool,
     /// Whether keys have [versions](crate::Client::version).
     pub versions: bool,
@@ -38,38 +38,38 @@ pub struct Capabilities {
     pub lends: bool,
     /// Whether values may be longer than a quarter of a zone.
     pub large_values: bool,
-    /// Whether such values stand in zones of their own.
+    /// Whether such values have zones of their own.
     pub value_zones: bool,
-    /// Whether records stand in blocks of pages, many to a zone. If not, a zone is a segment.
+    /// Whether records are in blocks of pages, many to a zone. Otherwise a zone is a segment.
     pub has_blocks: bool,
-    /// Whether its index is always in the pool, and believed when that is opened.
+    /// Whether its index is always in the pool, and trusted at open.
     pub index_in_pool: bool,
-    /// What the bytes of its parts have beyond the first form of the format.
+    /// How the bytes of its parts differ from the first form of the format.
     pub(crate) features: &'static [Feature],
-    /// Bytes that its pools have less than, since words of its index name no place beyond.
+    /// Its pools are smaller than this, since words of its index name no place beyond.
     pub pools_below: u64,
-    /// Bytes of a zone at least, unless another size is asked for.
+    /// Smallest default size of a zone.
     pub(crate) least_zone: u64,
     /// Whether a clean close leaves a checkpoint.
     pub checkpoints: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
-    /// Whether of two puts that meet at a key one may return for the other.
+    /// Whether one of two puts that meet at a key may return for the other.
     pub eliminates: bool,
     /// Whether puts may be published by later writes of their client.
     pub publishes_late: bool,
-    /// Per cent of what records take that zones and pages lose beside them in a small pool, at most: tells how large a pool must
-    /// be.
+    /// At most so many per cent of the bytes of records are lost beside them in zones and pages of a small
+    /// pool. Tools derive the size of a pool from it.
     pub waste: u64,
-    /// Whether a damaged pool can be salvaged: records prove themselves, and tell which of them count.
+    /// Whether a damaged pool can be salvaged: records prove themselves, and tell which of them counts.
     pub salvages: bool,
-    /// What nobody can prove of its pools, since its format has no check for it (`docs/PAPERS.md` has the table): damage there
+    /// Parts of its pools for which the format has no check (`docs/PAPERS.md` has the table): damage there
     /// does not show.
     pub unproved: &'static [&'static str],
 }
 
 impl Capabilities {
-    /// Those of a walk that can do nothing but what all do, on pools of any size.
+    /// The capabilities of a walk that can do nothing beyond what all do, on pools of any size.
     pub(crate) const NONE: Capabilities = Capabilities {
         ordered: false,
         batches: false,

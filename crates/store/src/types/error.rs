@@ -6,7 +6,7 @@ use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
 use quipu_parts::space::{Shortage, Space, SpaceError};
 
-/// What went wrong. Nothing was changed unless the variant says so.
+/// Why a call failed. Nothing was changed unless the variant says so.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -66,7 +66,7 @@ pub enum Error {
         /// Bytes that a segment has for them.
         limit: u64,
     },
-    /// No room is left. Reads still work, and so do deletes as long as the reserve lasts.
+    /// No room is left. Reads still work, and so do deletes until the reserve is used up.
     #[error(
         "the pool is full: {wanted} bytes are wanted, and {free} are free for this beyond the reserve; delete something, or export \
          the pool into a larger one"
@@ -77,7 +77,7 @@ pub enum Error {
         /// Bytes that were wanted: of the record, of the zones of a large value, or of what the index grows
         /// by.
         wanted: u64,
-        /// Bytes of free zones, or free blocks, that this could have had.
+        /// Bytes of free zones, or free blocks, that this write could have used.
         free: u64,
     },
     /// Records or structures of the pool do not prove themselves; the pool was not changed.
@@ -86,10 +86,10 @@ pub enum Error {
          --salvage NEWPOOL)"
     )]
     Damaged(Box<Damage>),
-    /// A newer version wrote what this one cannot read; the pool was not changed.
+    /// A newer version wrote parts that this one cannot read; the pool was not changed.
     #[error("the pool needs a newer version of Quipu: {what}")]
     NewerFormat {
-        /// What is unknown.
+        /// The unknown part.
         what: String,
     },
     /// The pool belongs to another design than the one asked for.
@@ -100,14 +100,15 @@ pub enum Error {
         /// Design asked for.
         asked: String,
     },
-    /// Closing and checking need the store for themselves.
+    /// Closing and checking need the store without clients.
     #[error("{clients} clients of the store are still open; drop them first")]
     ClientsOpen {
         /// Clients alive.
         clients: usize,
     },
-    /// A thread panicked that compacted the pool, or let readers see a write. The pool is as after a crash:
-    /// every acknowledged write is in it. Reads still work, but for a key whose publication may be half done.
+    /// A thread panicked while it compacted the pool or published a write. Its work is left as after a crash:
+    /// every acknowledged write is in the pool. Reads still work, except of a key whose publication is in an
+    /// unknown state.
     #[error("a thread has panicked at its work on the store; drop the store and open it again")]
     BackgroundFailed,
     /// An option has an impossible value.
@@ -129,7 +130,7 @@ pub enum ErrorKind {
     Argument,
     /// Make room, or use a larger pool or disk.
     Room,
-    /// Close whatever else holds the pool.
+    /// Close the other handle of the pool.
     InUse,
     /// The file is no pool of this program, or of a version it knows.
     NotAPool,
@@ -172,7 +173,7 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// An error that tells these damaged places, if there are any.
+/// An error with these damaged places, if there are any.
 pub(crate) fn damaged_at(places: Vec<DamagedPlace>) -> Result<(), Error> {
     if places.is_empty() { Ok(()) } else { Err(Error::Damaged(Box::new(Damage { places }))) }
 }

@@ -3,16 +3,16 @@
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use std::borrow::Cow;
 
-/// A key with its value, each in place where it can be, else a copy.
+/// A key with its value, each in place where possible, else a copy.
 pub type KeyValue<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
 
-/// A pair, or what is wrong in its place.
+/// A pair, or the damage in its place.
 pub(crate) type Pair<'g> = Result<KeyValue<'g>, Error>;
 
-/// A key, or what is wrong in its place.
+/// A key, or the damage in its place.
 pub(crate) type KeyItem<'g> = Result<Cow<'g, [u8]>, Error>;
 
-/// Items of a walk in no order, and what became of it.
+/// Items of a walk in no order, and its outcome.
 struct Walk<'g, T> {
     items: Box<dyn Iterator<Item = Result<T, Error>> + 'g>,
     /// Records that were left out.
@@ -21,7 +21,7 @@ struct Walk<'g, T> {
 }
 
 impl<'g, T> Walk<'g, T> {
-    /// A walk that may not even have begun.
+    /// A walk that may have failed to begin.
     fn new(begun: Result<Box<dyn Iterator<Item = Result<T, Error>> + 'g>, Error>) -> Walk<'g, T>
     where
         T: 'g,
@@ -58,13 +58,13 @@ impl<'g> Iter<'g> {
         Iter(Walk::new(begun))
     }
 
-    /// Once it has given its last pair, whether it has given all that there are.
+    /// Call it after the last pair: it tells whether the iteration has shown all pairs.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the records that were left out, since they do not prove themselves
-    /// ([`Options::verify_reads`](crate::Options::verify_reads)) or cannot be read; that or a failure of the
-    /// allocator, if an index in the pool does not say how to go on; [`Error::BackgroundFailed`], with no pair at
-    /// all, if a write can be neither shown nor left out.
+    /// [`Error::Damaged`] with the records that were left out, because they do not prove themselves
+    /// ([`Options::verify_reads`](crate::Options::verify_reads)) or cannot be read. The same error, or a
+    /// failure of the allocator, if an index in the pool does not tell how to continue.
+    /// [`Error::BackgroundFailed`], without any pair, if a write can neither be shown nor left out.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -97,7 +97,7 @@ impl<'g> Keys<'g> {
         Keys(Walk::new(begun))
     }
 
-    /// Once it has given its last key, whether it has given all that there are.
+    /// Call it after the last key: it tells whether the iteration has shown all keys.
     ///
     /// # Errors
     /// As for [`Iter::ended`].

@@ -18,45 +18,45 @@ pub struct Stats {
     pub zones: u64,
     /// Zones that are free.
     pub free_zones: u64,
-    /// Zones that puts leave free: for deletes, and for compaction to move records to.
+    /// Zones that puts leave free, for deletes and for compaction to move records to.
     pub reserve_zones: u64,
     /// Bytes that puts leave free: those zones, or the blocks that designs with blocks keep for their
     /// cleaners.
     pub reserved_bytes: u64,
-    /// Bytes that puts can have beside what their open segments still hold: free zones, or free blocks,
-    /// beyond the reserve.
+    /// Bytes that puts can use besides their open segments: free zones or blocks beyond the reserve.
     pub free_bytes: u64,
-    /// Segments that puts may fill at most: zones beyond the reserve that the index does not take, or blocks in designs with blocks.
+    /// The most segments that puts may fill: zones beyond the reserve that the index does not use, or blocks.
     pub segments: u64,
-    /// Bytes of a segment; of a block those that serve records.
+    /// Bytes of a segment; of a block, those for records.
     pub segment_bytes: u64,
-    /// Bytes of all records in segments: headers, keys, values, padding. Where the index is in the pool, those of segments that a crash
-    /// has left open count from when their ends are found, soon after the open.
+    /// Bytes of all records in segments: headers, keys, values, padding. Where the index is in the pool,
+    /// segments that a crash has left open count soon after the open, when their ends are found.
     pub record_bytes: u64,
-    /// Of these, bytes of records that are superseded, deleted, or tombstones. Where the index is in the pool, those of earlier runs
-    /// are found out soon after the open.
+    /// Of these, bytes of superseded and deleted records and of tombstones. Where the index is in the pool,
+    /// those of earlier runs are found soon after the open.
     pub garbage_bytes: u64,
     /// Of these, bytes of tombstones. They stay until no older record of their keys can be anywhere.
     pub tombstone_bytes: u64,
     /// Bytes of records that compaction has moved since open.
     pub moved_bytes: u64,
-    /// These records.
+    /// Records that compaction has moved since open.
     pub moved_records: u64,
-    /// Of these, records that told where their entry in the index stood, and were right (PACMAN section 3.1).
+    /// Of these, records with a correct hint at their entry in the index (PACMAN section 3.1).
     pub hinted_records: u64,
     /// Segments that compaction has given back since open.
     pub freed_segments: u64,
-    /// Zones that are to be left for puts, before the reserve, when compaction rests. Nothing of a design that has no such goal.
+    /// Zones beyond the reserve that compaction keeps free for puts; 0 for a design without such a goal.
     pub goal_zones: u64,
-    /// What compaction owes: zones that are missing to that.
+    /// Zones that are missing to that goal.
     pub owed_zones: u64,
-    /// Writes since open that helped to compact before they began, since nobody else did or the cleaner was behind.
+    /// Writes since open that first helped to compact, since no cleaner did or the cleaner was behind.
     pub helped_writes: u64,
-    /// Writes since open that found no room and waited for compaction to make some.
+    /// Writes since open that found no room and waited for compaction.
     pub stalled_writes: u64,
-    /// How long they waited together, in milliseconds by the system's clock.
+    /// How long they waited in total, in milliseconds by the system's clock.
     pub stalled_ms: u64,
-    /// Puts since open that returned because another one, which they met, had overwritten them (MPKV section 3.3).
+    /// Puts since open that returned because a concurrent put of the key had overwritten them (MPKV section
+    /// 3.3).
     pub eliminated_writes: u64,
     /// Bytes of the zones that large values take.
     pub value_bytes: u64,
@@ -66,22 +66,23 @@ pub struct Stats {
     pub index_pm_bytes: u64,
     /// Splits of the index since open.
     pub index_splits: u64,
-    /// Records that splits had to read because the index had used up the hash bits it keeps.
+    /// Records that splits had to read because the index had used up its stored hash bits.
     pub index_records_read: u64,
 }
 
 impl Stats {
-    /// Bytes of records that count, and of zones of large values.
+    /// Bytes of current records, and of zones of large values.
     pub fn live_bytes(&self) -> u64 {
         self.record_bytes.saturating_sub(self.garbage_bytes) + self.value_bytes
     }
 
-    /// Bytes that puts may fill at most.
+    /// The most bytes that puts may fill.
     pub fn usable_bytes(&self) -> u64 {
         self.segments * self.segment_bytes
     }
 
-    /// Utilization: the share of the [usable bytes](Stats::usable_bytes) that are [live](Stats::live_bytes), 0 to 1.
+    /// Utilization: the share of the [usable bytes](Stats::usable_bytes) that are [live](Stats::live_bytes),
+    /// 0 to 1.
     pub fn utilization(&self) -> f64 {
         match self.usable_bytes() {
             0 => 0.0,
@@ -90,7 +91,7 @@ impl Stats {
     }
 }
 
-/// How compaction held writers up. Only who is held up counts, so it costs nothing where nobody is.
+/// How compaction delayed writers. Only a delayed writer counts, so it costs the others nothing.
 #[derive(Debug, Default)]
 pub(crate) struct StallCounts {
     helped_writes: AtomicU64,
@@ -99,12 +100,12 @@ pub(crate) struct StallCounts {
 }
 
 impl StallCounts {
-    /// A write has helped to compact before it began.
+    /// Counts a write that has helped to compact before it began.
     pub(crate) fn note_help(&self) {
         self.helped_writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a write that found no room, and how long `wait` takes.
+    /// Counts a write that found no room, and the duration of its `wait`.
     pub(crate) fn waiting<T>(&self, region: &Region, wait: impl FnOnce() -> T) -> T {
         self.stalled_writes.fetch_add(1, Ordering::Relaxed);
         let begin = region.now();
@@ -114,7 +115,7 @@ impl StallCounts {
         result
     }
 
-    /// The same statistics with these counts.
+    /// These statistics with these counts.
     pub(crate) fn counted_in(&self, stats: Stats) -> Stats {
         Stats {
             helped_writes: self.helped_writes.load(Ordering::Relaxed),
@@ -125,7 +126,7 @@ impl StallCounts {
     }
 }
 
-/// What a store is about at this moment: for what proves it, in the middle of an operation.
+/// The activity of a store at this moment, for tools that prove it in the middle of an operation.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Activity {
@@ -133,8 +134,8 @@ pub struct Activity {
     pub is_growing: bool,
     /// How far the index has grown.
     pub index_growth: IndexGrowth,
-    /// Space is being won back.
+    /// Space is being reclaimed.
     pub is_compacting: bool,
-    /// It is not known yet what is dead in segments of earlier runs; whoever compacts finds out.
+    /// Segments of earlier runs are not surveyed yet; the next compaction does it.
     pub is_surveying: bool,
 }

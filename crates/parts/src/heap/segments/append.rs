@@ -1,7 +1,7 @@
-//! Appending records to a segment that one client owns, so that nobody has to be kept out.
+//! Appending records to a segment that one client owns, so that no lock is needed.
 //!
-//! Records are handed to the medium in whole lines: what stands before a record in its first line is written again, and
-//! zeros follow it in its last one. A line that is written in one go is one that the medium need not read.
+//! Records reach the medium in whole lines: the bytes before a record in its first line are written again,
+//! and zeros follow it in its last line. The medium need not read a line that is written as a whole.
 
 use super::log::LogHeap;
 use super::usage::Shard;
@@ -17,15 +17,15 @@ pub struct OpenSegment {
     pub(super) start: u64,
     pub(super) life_number: u64,
     pub(super) life: LifeKey,
-    /// Where the next record goes.
+    /// Offset of the next record.
     pub(super) next: u64,
-    /// Up to where the records have been handed to the medium: at most `next`, at least the start of its line.
+    /// The records up to here have been handed to the medium: at most `next`, at least the start of its line.
     pub(super) written: u64,
-    /// The line of `next`, filled up to there.
+    /// The line of `next`, filled up to `next`.
     pub(super) last_line: [u8; LINE as usize],
-    /// Up to where there is storage: at most the end of the zone.
+    /// The zone has storage up to here: at most to its end.
     pub(super) limit: u64,
-    /// Its zone came from the reserve, so it is not for puts.
+    /// Its zone came from the reserve, so puts may not use it.
     pub(super) reserved: bool,
 }
 
@@ -43,25 +43,27 @@ impl OpenSegment {
     }
 }
 
-/// What becomes of the line that an appended record ends in.
+/// What happens to the last line of an appended record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLine {
     /// It is written.
     Written,
-    /// It is left to the next record or to [`LogHeap::complete`]: several records under one fence write each line once.
+    /// It is left to the next record or to [`LogHeap::complete`]: several records under one fence write each
+    /// line once.
     Left,
 }
 
 impl LogHeap {
-    /// Builds the next record of a segment, all but its sequence number. The caller has made room; nothing changes yet.
+    /// Encodes the next record of a segment, except for its sequence number. The caller has made room;
+    /// nothing changes yet.
     #[inline]
     pub fn prepare(&self, segment: &OpenSegment, encoder: &mut Encoder, content: &Content<'_>) {
         encoder.prepare(self.certifier(), segment.life, segment.next, content);
         bring_along(segment, encoder);
     }
 
-    /// Builds a frame as the next record of a segment, all but the sequence numbers; `each` is told the places of its
-    /// records in it. The caller has made room; nothing changes yet.
+    /// Encodes a frame as the next record of a segment, except for the sequence numbers. Tells `each` the
+    /// offsets of its records. The caller has made room; nothing changes yet.
     pub fn prepare_frame<'a>(
         &self,
         segment: &OpenSegment,
@@ -73,8 +75,9 @@ impl LogHeap {
         bring_along(segment, encoder);
     }
 
-    /// Appends the frame that was prepared for this place and whose records were all numbered. Durable after the next fence
-    /// of this thread. Returns the reference of the frame, from which the places of its records count.
+    /// Appends the frame that was prepared for this place, once all its records are numbered. Durable after
+    /// the next fence of this thread. Returns the frame's reference; the offsets of its records count from
+    /// it.
     pub fn append_frame(
         &self,
         shard: Shard,
@@ -82,14 +85,14 @@ impl LogHeap {
         encoder: &mut Encoder,
         sequence: u64,
     ) -> Reference {
-        encoder.complete_frame(self.certifier(), segment.life);
+        encoder.check_body(self.certifier(), segment.life);
         let frame = self.append(shard, segment, encoder, sequence, LastLine::Written);
         self.note_dead(shard, frame, HEADER);
         frame
     }
 
     /// Appends the record that was prepared for this place. Durable after the next fence of this thread.
-    // Always, so that what becomes of the last line is decided when this is compiled.
+    // Always inlined, so that `last_line` is known at compile time.
     #[inline(always)]
     pub fn append(
         &self,
@@ -121,7 +124,8 @@ impl LogHeap {
         Reference::new(segment.zone, offset, self.zone_shift())
     }
 
-    /// Writes the line that the last record ends in, if it was left out. Durable after the next fence of this thread.
+    /// Writes the last line of the last record, if it was left out. Durable after the next fence of this
+    /// thread.
     #[inline]
     pub fn complete(&self, segment: &mut OpenSegment) {
         if segment.written < segment.next {
@@ -133,7 +137,7 @@ impl LogHeap {
     }
 }
 
-/// Fills in what stands before the record in its first line.
+/// Fills in the bytes before the record in its first line.
 #[inline]
 fn bring_along(segment: &OpenSegment, encoder: &mut Encoder) {
     let before = encoder.before();

@@ -1,5 +1,5 @@
-//! What compaction asks of the heap and does to it: which segments may be cleaned, which tombstones may go, and giving zones
-//! back. Deciding is `reclaim`'s, moving records the store's.
+//! The heap's side of compaction: which segments may be cleaned, which tombstones may be dropped, and freeing
+//! zones. `reclaim` chooses victims, and the store moves records.
 
 use super::append::OpenSegment;
 use super::log::{LogHeap, Use};
@@ -10,19 +10,20 @@ use crate::space::{Shortage, ZoneId};
 use std::sync::atomic::Ordering;
 
 impl LogHeap {
-    /// Registers a segment that recovery found; nobody appends to it.
+    /// Registers a sealed segment that recovery found.
     pub fn register(&self, info: &SegmentInfo) {
         self.lives.begin(info.zone, info.life_number);
         self.lives.seal(info.zone);
     }
 
-    /// The segments that nobody appends to, for the choice of a victim, and the number from which on others hold tombstones.
+    /// The segments that no client appends to, for the choice of a victim, and the number from which on all
+    /// others hold tombstones.
     pub fn candidates(&self) -> (Vec<Candidate>, u64) {
         let idle: Vec<ZoneId> = self.idle.lock().iter().map(|segment| segment.zone).collect();
         let now = self.region().now();
         let candidate = |(zone, life), is_sealed: bool| {
             let RecordBytes { written, garbage, tombstones } = self.usage.of_zone(zone);
-            // A record that expires may be superseded as well, and counted twice then.
+            // A record that expires may be superseded as well, and would then be counted twice.
             let expired = self.expiries.expired(zone, now).min(written - garbage.min(written));
             let unused = if is_sealed { self.longest_record().saturating_sub(written) } else { 0 };
             let oldest = self.lives.oldest((zone, life));
@@ -40,8 +41,8 @@ impl LogHeap {
         (candidates, oldest)
     }
 
-    /// Takes a candidate away from whoever might still append to it. `false` if someone does already, or has since it was
-    /// one: then it may be worth nothing any more.
+    /// Takes a candidate away from clients that could append to it. `false` if a client has it open or has
+    /// written to it meanwhile: then cleaning it may no longer be worthwhile.
     pub fn claim(&self, candidate: &Candidate) -> bool {
         let zone = candidate.zone;
         let left = {
@@ -56,13 +57,14 @@ impl LogHeap {
         self.lives.is_sealed(zone) && self.usage.of_zone(zone).written == candidate.written
     }
 
-    /// The figures of an error: so many bytes are wanted for this use and not to be had.
+    /// The figures of an error: so many bytes are wanted for this use, and not available.
     pub fn shortage(&self, wanted: u64, purpose: Use) -> Shortage {
         self.space.shortage(wanted, self.leave_free(purpose))
     }
 
-    /// Zones that would be free for puts, beside a record of so many bytes, if every segment held live records alone: no compaction
-    /// gives more. `None` if that is not known, since records have expired, or what is dead is not known of all segments.
+    /// The zones that would be free for puts, beside a record of so many bytes, if every segment held live
+    /// records alone. No compaction frees more. `None` if that is unknown, since records have expired, or a
+    /// segment is not surveyed.
     pub fn most_zones_for_puts(&self, len: u64) -> Option<u64> {
         let now = self.region().now();
         let mut segments = self.lives.sealed().chain(self.lives.others());
@@ -75,19 +77,19 @@ impl LogHeap {
         Some((self.lives.count() as u64 + u64::from(self.space.free_zones())).saturating_sub(needed))
     }
 
-    /// Bytes that clients hold back by keeping segments open: what no longer matters in these, and all tombstones, which may
-    /// have to stay for their sake.
+    /// Bytes that clients hold back by keeping segments open: the garbage in these, and all tombstones, which
+    /// may have to stay for their sake.
     pub fn held_back(&self) -> u64 {
         let open: u64 = self.lives.open().map(|(zone, _)| self.usage.of_zone(zone).garbage).sum();
         open + self.usage.total().tombstones
     }
 
-    /// Takes all segments away from the clients that have them open, and seals them: a client that rests for long would
-    /// keep its segment from being cleaned, and younger tombstones from going.
+    /// Takes open segments away from all clients, and seals them. A client that rests for long would keep its
+    /// segment from being cleaned, and younger tombstones from being dropped.
     ///
-    /// Clients append only while they hold the lock of a key, and look first whether their segment [is
-    /// revoked](LogHeap::is_revoked). `pass` takes and gives back every such lock, so that whoever appended without seeing
-    /// the revocation has ended, fences included, when it returns.
+    /// Clients append only while they hold the lock of a key, and first check whether their segment [is
+    /// revoked](LogHeap::is_revoked). `pass` acquires and releases every such lock. So when it returns, every
+    /// client that appended without seeing the revocation has finished, fences included.
     pub fn revoke(&self, pass: impl FnOnce()) {
         let before = {
             let mut idle = self.idle.lock();
@@ -109,47 +111,50 @@ impl LogHeap {
         self.region().fence();
     }
 
-    /// Seals a segment of which nobody remembers the end.
+    /// Seals a segment whose end no thread remembers.
     fn seal_found(&self, zone: ZoneId) {
-        // SAFETY: its client has not appended since the revocation passed, and nobody frees what is open.
+        // SAFETY: its client has not appended since the revocation passed, and nobody frees an open segment.
         let Ok(mut scan) = (unsafe { self.scan(zone) }) else { return };
         while let Ok(Some(_)) = scan.advance() {}
         self.seal_at(self.space.zone_offset(zone), scan.info().life, scan.offset());
         self.lives.seal(zone);
     }
 
-    /// Whether a segment is no longer its client's. Asked under the lock of a key, and valid as long as that is held.
+    /// Whether a segment no longer belongs to its client. Valid while the lock of a key is held, from before
+    /// the call on.
     #[inline]
     pub fn is_revoked(&self, segment: &OpenSegment) -> bool {
         segment.life_number < self.revoked.load(Ordering::Acquire)
     }
 
-    /// Lets the segment of a record hold all tombstones that are numbered `from` or above: it may have a record that is older
-    /// than these and that a cleaner copied there after they were drawn.
+    /// Makes the segment of a record hold all tombstones numbered `from` or above. A cleaner may have copied
+    /// a record there that is older than these tombstones, after they were drawn.
     ///
-    /// For cleaners, of a copy that was placed and that the index will not name, with the number of the copy; before its
-    /// original can be freed. For recovery, of each record that another one of its key supersedes, with the number of that, the
-    /// same or higher; the segment need not be [registered](LogHeap::register) yet. The argument is in the documentation of
-    /// `lives.rs`.
+    /// A cleaner calls this for a copy that it placed and the index will not name, with the number of the
+    /// copy, before the original can be freed. Recovery calls it for each record that another record of its
+    /// key supersedes, with that record's number, which is the same or higher; the segment need not be
+    /// [registered](LogHeap::register) yet. `lives.rs` has the argument.
     pub fn hold_tombstones(&self, reference: Reference, from: u64) {
         self.lives.hold(reference.zone(self.zone_shift()), from);
     }
 
-    /// Whether a tombstone of this number may go, with the segment `but` that it is in: no other segment holds it, since every
-    /// one that was opened before this number was drawn, or in which an older record may stand as a copy, is durably gone.
-    /// Asked when it is decided, of all records of `but`, whether the index names their copies, and what lost was
-    /// [noted](LogHeap::hold_tombstones): an older record of the key may be among them.
+    /// Whether a tombstone of this number, in the segment `but`, may be dropped: no other segment holds it.
+    /// Every segment that was opened before the number was drawn, or that may have an older record as a copy,
+    /// is durably freed then. Ask only when it is decided for all records of `but` whether the index names
+    /// their copies, and the losers are [noted](LogHeap::hold_tombstones): an older record of the key may be
+    /// among them.
     pub fn outlived(&self, sequence: u64, but: ZoneId) -> bool {
         let _gone_durably = self.ending.lock();
         self.lives.oldest_but(but).is_none_or(|oldest| oldest > sequence)
     }
 
-    /// Takes a segment out of the choice: it is being given up, or cannot be read.
+    /// Removes a segment from the candidates: it is being freed, or cannot be read.
     pub fn withdraw(&self, zone: ZoneId) {
         self.lives.withdraw(zone);
     }
 
-    /// Gives the zone of a cleaned segment back, durably when this returns. Nobody can reach its records any more.
+    /// Frees the zone of a cleaned segment, durably when this returns. No thread can reach its records any
+    /// more.
     pub fn free(&self, zone: ZoneId) {
         let _ends = self.ending.lock();
         self.give_up(zone);
@@ -160,8 +165,8 @@ impl LogHeap {
     /// The part of [`free`](LogHeap::free) that is in DRAM.
     #[doc(hidden)]
     pub fn forget(&self, zone: ZoneId) {
-        self.usage.forget(zone);
-        self.expiries.forget(zone);
+        self.usage.restore(zone, RecordBytes::default());
+        self.expiries.restore(zone, &Default::default());
         if let Some(dead) = &self.dead {
             dead.forget(zone);
         }
@@ -175,7 +180,8 @@ mod tests {
     use crate::heap::segments::test_heap::heap;
     use crate::heap::segments::{Shard, Use};
 
-    /// Many victims are chosen at a time. One that a client filled before its turn came would be copied for nothing.
+    /// Many victims are chosen at a time. A victim that a client has filled meanwhile would be copied for
+    /// nothing.
     #[test]
     fn a_candidate_that_was_written_to_since_is_none() {
         let heap = heap();
@@ -196,7 +202,7 @@ mod tests {
         assert!(heap.claim(&fresh));
     }
 
-    /// On a full disk the others may get none.
+    /// On a full disk the other segments may get no storage.
     #[test]
     fn of_segments_that_were_left_one_with_storage_is_taken_first() {
         let heap = heap();
@@ -231,7 +237,7 @@ mod tests {
         assert!(!heap.outlived(tombstone, other.zone));
         assert!(heap.outlived(tombstone, target.zone), "both go");
         assert!(heap.outlived(copied - 1, other.zone), "that was drawn before");
-        // While someone may append to it, it holds them against the choice of a victim as well.
+        // While a client may append to it, it holds them against the choice of a victim as well.
         assert_eq!(heap.candidates(), (vec![], copied));
         let (zone, life) = (target.zone, target.life_number);
         heap.leave(target);

@@ -1,34 +1,32 @@
-//! How many bytes of each zone's records have expired: in DRAM, rebuilt by recovery.
+//! Bytes of each zone's records that have expired, counted in DRAM and rebuilt by recovery.
 //!
-//! Nothing happens at the time when a record expires, so compaction has to be able to tell where that was. A segment is
-//! filled within a short time, and records that were given similar times to live expire together: bytes are counted by the
-//! time to live they had, in steps of a factor of 8, each with the last of their times. When that has passed, all have.
+//! Nothing happens when a record expires, so compaction must be able to tell where records have expired. A
+//! segment fills within a short time, and records with similar times to live expire together. So bytes are
+//! counted by their time to live, in steps of a factor of 8, each with the latest time of expiry. When that
+//! has passed, all of them have expired.
 
 use crate::space::ZoneId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Steps of times to live: under 1 s, 8 s, 1 min, 9 min, 68 min, 9 h, 3 days, and more.
+/// Steps of times to live: under 1 s, 8 s, 1 min, 9 min, 68 min, 9 h, 3 days, and longer.
 pub const EXPIRY_STEPS: usize = 8;
 const FIRST_STEP_MS: u64 = 1000;
 
-/// Bytes of records that were given similar times to live.
+/// Bytes of records with similar times to live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expiring {
     /// All of them.
     pub bytes: u64,
-    /// When the last expires, in milliseconds since 1970.
+    /// When the last of them expires, in milliseconds since 1970.
     pub last: u64,
 }
 
-/// Records of one zone and one step.
 #[derive(Default)]
 struct Cohort {
     bytes: AtomicU64,
-    /// When the last of them expires.
     last: AtomicU64,
 }
 
-/// See the module's documentation.
 pub(super) struct Expiries {
     zones: Box<[[Cohort; EXPIRY_STEPS]]>,
 }
@@ -48,12 +46,10 @@ impl Expiries {
 
     /// Bytes of records that have certainly expired; some of them may be superseded as well.
     pub(super) fn expired(&self, zone: ZoneId, now: u64) -> u64 {
-        let cohorts = self.zones[zone.0 as usize].iter();
-        let passed = cohorts.filter(|cohort| cohort.last.load(Ordering::Relaxed) <= now);
-        passed.map(|cohort| cohort.bytes.load(Ordering::Relaxed)).sum()
+        let cohorts = self.of_zone(zone).into_iter();
+        cohorts.filter(|cohort| cohort.last <= now).map(|cohort| cohort.bytes).sum()
     }
 
-    /// All that is known of a zone.
     pub(super) fn of_zone(&self, zone: ZoneId) -> [Expiring; EXPIRY_STEPS] {
         self.zones[zone.0 as usize].each_ref().map(|cohort| Expiring {
             bytes: cohort.bytes.load(Ordering::Relaxed),
@@ -61,19 +57,11 @@ impl Expiries {
         })
     }
 
-    /// Sets what is known of a zone for which nobody has counted yet.
+    /// Sets the cohorts of a zone that no client counts for.
     pub(super) fn restore(&self, zone: ZoneId, expiring: &[Expiring; EXPIRY_STEPS]) {
         for (cohort, known) in self.zones[zone.0 as usize].iter().zip(expiring) {
             cohort.bytes.store(known.bytes, Ordering::Relaxed);
             cohort.last.store(known.last, Ordering::Relaxed);
-        }
-    }
-
-    /// Forgets a zone whose records are gone.
-    pub(super) fn forget(&self, zone: ZoneId) {
-        for cohort in &self.zones[zone.0 as usize] {
-            cohort.bytes.store(0, Ordering::Relaxed);
-            cohort.last.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -96,7 +84,7 @@ mod tests {
         assert_eq!(expiries.expired(ZoneId(0), u64::MAX - 1), 0);
         expiries.add(zone, 3, now - 1, now);
         assert_eq!(expiries.expired(zone, now + 900), 113, "what had expired when it was written");
-        expiries.forget(zone);
+        expiries.restore(zone, &Default::default());
         assert_eq!(expiries.expired(zone, u64::MAX), 0);
     }
 }

@@ -1,18 +1,22 @@
-//! Segments that were given up, and those that the zone table has lost.
+//! Freed segments, and segments that the zone table has lost.
 //!
-//! A bit in the zone table says whether a zone is in use, and nothing proves that bit. If it is damaged, all records of a segment are gone, and
-//! its zone is soon used for others; or a segment that was given up long ago is back, with values that were deleted since.
+//! A bit in the zone table tells whether a zone is in use, and nothing proves that bit. Damage to it can lose
+//! all records of a segment, whose zone is soon used for others. Or it can revive a segment that was freed
+//! long ago, with values that have been deleted since.
 //!
-//! So the header of a segment says the same in its own way: before the bit of a segment is cleared, the check of its header is complemented,
-//! durably. From then on the segment holds nothing, whatever the table says.
+//! So the header of a segment repeats the bit in its own way. Before the bit of a segment is cleared, the
+//! check of its header is complemented, durably. From then on the segment holds nothing, in spite of the
+//! table.
 //!
 //! | header | zone in use | free |
 //! |---|---|---|
-//! | proves itself | a segment | one that a crash has left between its header and its bit, without a record; with one, damage to the table, or a table page newer than the header after a crash of the system |
-//! | its check is complemented | a crash has left it between that and the bit: it is freed | it was given up |
+//! | proves itself | a segment | see below |
+//! | its check is complemented | a crash came before the bit was cleared: it is freed | a freed segment |
 //!
-//! A pool that an earlier release has written has segments that were given up without this. The superblock remembers the first run
-//! that knew of it, and only segments that were opened from then on are judged.
+//! A free zone with a header that proves itself, and without a record, was being opened at a crash. With a
+//! record, the table is damaged, or a crash of the system lost a newer page of it. An earlier release freed
+//! segments without complementing the check. The superblock remembers the first run that does, and only
+//! segments from that run on are judged.
 
 use super::header::{FIRST_RECORD, Role, SegmentHeader};
 use super::log::LogHeap;
@@ -20,7 +24,6 @@ use crate::record::{RecordError, RecordView};
 use crate::space::ZoneId;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Bytes of a header's check.
 const CHECK_LEN: u64 = 8;
 
 impl LogHeap {
@@ -31,20 +34,22 @@ impl LogHeap {
         self.region().persist(check, CHECK_LEN);
     }
 
-    /// Whether a zone was a segment that was given up.
+    /// Whether a zone is a segment that was freed.
     pub fn is_given_up(&self, zone: ZoneId) -> bool {
         self.header_of(zone).is_given_up(self.certifier(), zone)
     }
 
-    /// Gives the zone of a segment back, durably when this returns, that a crash has left between its header and its bit. After a crash of the
-    /// process the header may still be in a cache: it is made durable before the bit is cleared.
+    /// Frees the zone of a segment whose header a crash has left complemented and whose bit it has left set.
+    /// Durable when this returns. After a crash of the process the header may be only in a cache, so it is
+    /// made durable first.
     pub fn free_given_up(&self, zone: ZoneId) {
         self.region().persist(self.space().zone_offset(zone), CHECK_LEN);
         self.space().release_zone(zone);
     }
 
-    /// Segments that hold records and whose zones are not in use, as only damage to the zone table leaves them, or a crash of
-    /// the system that the durability does not cover. Nobody has taken a zone yet, or appends to one.
+    /// Segments that hold records and whose zones are not in use: the result of damage to the zone table, or
+    /// of a crash of the system that the durability does not cover. The caller has taken no zone yet, and
+    /// nobody appends to one.
     pub fn orphans(&self) -> Vec<ZoneId> {
         let Some(from) = self.space().superblock().marked_from() else { return Vec::new() };
         let zones = (0..self.space().zone_count()).map(ZoneId);
@@ -60,8 +65,8 @@ impl LogHeap {
         if header.run() < from || !header.is_valid(self.certifier(), Role::Segment, zone) {
             return false;
         }
-        let (start, len) = (self.space().zone_offset(zone), self.space().zone_size());
-        // SAFETY: nobody writes to the zone, as the caller of `orphans` sees to.
+        let len = self.space().zone_size();
+        // SAFETY: nobody writes to the zone, as the caller of `orphans` ensures.
         let bytes = unsafe { self.region().bytes_in_pieces(start + FIRST_RECORD, len - FIRST_RECORD) };
         let life = header.life_key(self.certifier());
         bytes.is_some_and(|bytes| {
@@ -70,8 +75,8 @@ impl LogHeap {
         })
     }
 
-    /// A copy of what stands where a segment's header does; zeros behind the end of a pool that was cut short.
-    fn header_of(&self, zone: ZoneId) -> SegmentHeader {
+    /// A copy of the bytes of a segment's header; zeros beyond the end of a truncated pool.
+    pub(super) fn header_of(&self, zone: ZoneId) -> SegmentHeader {
         let mut header = SegmentHeader::new_zeroed();
         let start = self.space().zone_offset(zone);
         if start + FIRST_RECORD <= self.region().len() {

@@ -1,5 +1,5 @@
-//! The header of a segment, byte by byte, and its end mark. A zone of a large value begins with the same structure and
-//! another magic.
+//! The header of a segment, byte by byte, and its end mark. The zones of a large value have the same header
+//! with another magic.
 
 use crate::record::{Certifier, LifeKey};
 use crate::space::ZoneId;
@@ -11,10 +11,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Offset of a segment's first record, and bytes of its header.
 pub const FIRST_RECORD: u64 = 64;
 
-/// Offset of the end mark.
 pub(super) const END_MARK: u64 = 40;
 
-/// What a committed zone is for: the magic of its header.
+/// The use of a committed zone, which the magic of its header tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::heap) enum Role {
     /// A log of records.
@@ -74,21 +73,21 @@ impl SegmentHeader {
     }
 
     fn expected_check(&self, certifier: &Certifier) -> u64 {
-        // Headers prove themselves without a life: they are what tells it.
+        // The check of a header depends on no life: the header defines it.
         certifier.check(certifier.life_key(0, 0), 0, &self.as_bytes()[8..END_MARK as usize])
     }
 
-    /// Whether the header was written here, for this zone in this role.
+    /// Whether the header was written for this zone in this role.
     pub(in crate::heap) fn is_valid(&self, certifier: &Certifier, role: Role, zone: ZoneId) -> bool {
         self.says(role, zone) && self.check.get() == self.expected_check(certifier)
     }
 
-    /// Whether the header was that of a segment in this zone, which was given up: its check is the complement of the one that it had.
+    /// Whether this is the header of a freed segment in this zone: its check is the complement of the right
+    /// one.
     pub(super) fn is_given_up(&self, certifier: &Certifier, zone: ZoneId) -> bool {
         self.says(Role::Segment, zone) && self.check.get() == !self.expected_check(certifier)
     }
 
-    /// The run that opened the segment.
     pub(super) fn run(&self) -> u64 {
         self.run.get()
     }
@@ -99,21 +98,20 @@ impl SegmentHeader {
     }
 
     /// The life number.
-    pub fn life(&self) -> u64 {
+    pub(crate) fn life(&self) -> u64 {
         self.life.get()
     }
 
-    /// What makes the life differ from every other of its number.
+    /// The random number that makes the life differ from every other of its number.
     pub(in crate::heap) fn nonce(&self) -> u64 {
         self.nonce.get()
     }
 
-    /// What the life contributes to the checks of its records.
+    /// The contribution of the life to the checks of its records.
     pub(in crate::heap) fn life_key(&self, certifier: &Certifier) -> LifeKey {
         certifier.life_key(self.life.get(), self.nonce.get())
     }
 
-    /// The raw end mark.
     pub(super) fn end_mark(&self) -> u64 {
         self.end_mark.get()
     }
@@ -124,7 +122,7 @@ pub(super) fn end_mark(certifier: &Certifier, life: LifeKey, end: u64) -> u64 {
     (end >> 3) | (certifier.check_word(life, end) as u64) << 32
 }
 
-/// The end that a mark tells: `Ok(None)` while open, an error if the mark is damaged.
+/// The end that a mark states: `Ok(None)` for an open segment, an error for a damaged mark.
 pub(super) fn read_end_mark(certifier: &Certifier, life: LifeKey, mark: u64) -> Result<Option<u64>, ()> {
     if mark == 0 {
         return Ok(None);

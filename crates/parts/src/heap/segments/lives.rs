@@ -1,51 +1,53 @@
 //! Which zones are segments, how old they are, and whether they may be cleaned: in DRAM, rebuilt by recovery.
 //!
-//! A segment is registered before its first record and forgotten after its zone is durably free. So whoever has read a
-//! record knows that its segment is registered, and the numbers here tell which tombstones may go. A segment *holds* the
-//! tombstones that are numbered from its life on, or from a lower number that was noted for it; one that no segment holds may go.
+//! A segment is registered before its first record and removed after its zone is durably free. So the segment
+//! of any record that a thread has read is registered, and the numbers here decide which tombstones may be
+//! dropped. A segment *holds* the tombstones that are numbered from its life on, or from a lower number that
+//! was noted for it. A tombstone that no segment holds may be dropped.
 //!
-//! # Why no tombstone goes early
+//! # Why no tombstone is dropped too early
 //!
-//! It may go when no older record of its key can be anywhere (rule 4.6 of the design). Let its number be `t`. A record that
-//! drew its number before `t` was drawn was written to a segment that had been opened before: its life is below `t`, so it
-//! holds `t`. There are copies as well, which keep the numbers of their originals. A cleaner copies what it takes for live; it
-//! locks no key meanwhile and makes no copy void (PACMAN section 3.3), so a copy that is older than `t` may come to stand in
-//! a segment that was opened after `t` was drawn.
-//! - *It loses*, if the index names something else by the time at which it is to name the copy. The cleaner then notes the
-//!   number of the copy for the copy's segment, which holds `t` from then on.
-//! - *It wins* under the lock of the key, under which writers draw their numbers and publish. Whatever was drawn before had been
-//!   published, so the copy would have lost; so `t` is drawn after, when the copy's segment had been opened. A cleaner that
-//!   takes no lock, or a writer that publishes after it let go of it, cannot count on this: there, whoever publishes `t` notes it
-//!   for the segment of the record that it supersedes, before it unpins its guard.
-//! - *It is not decided yet:* then its original is in the victim still, which holds `t` for one of these reasons (it may be a
-//!   copy too), and is not freed before the last of its copies is decided. But who asks for a tombstone of a victim leaves that
-//!   victim out, since both would go together. So it has to ask after the last of the victim's copies is decided.
-//! - *A crash forgets what was noted:* recovery finds all records, and notes for each that another one supersedes, in
-//!   its segment, the number of the other. Of two with one number, an original and its copy, one supersedes the other.
-//!   A clean close writes what was noted into the checkpoint.
+//! A tombstone may be dropped when no older record of its key can be anywhere (rule 4.6 of the design). Let
+//! its number be `t`. A record whose number was drawn before `t` is in a segment that was opened before `t`
+//! was drawn: the segment's life is below `t`, so it holds `t`. Copies keep the numbers of their originals. A
+//! cleaner copies live records without locking keys, and makes no copy void (PACMAN section 3.3). So a copy
+//! that is older than `t` may come to stand in a segment that was opened after `t` was drawn.
+//! - *The copy loses* if the index names another record when it should be repointed to the copy. The cleaner
+//!   then notes the number of the copy for the copy's segment, which holds `t` from then on.
+//! - *The copy wins* under the lock of the key, under which writers draw and publish. Numbers drawn before
+//!   had been published, so the copy would have lost. Hence `t` is drawn later, when the copy's segment was
+//!   open. This does not hold for a cleaner that takes no lock, nor for a writer that publishes after it has
+//!   released the lock. There, the thread that publishes `t` notes it for the segment of the record that it
+//!   supersedes, before it unpins.
+//! - *It is not decided yet.* Then the original is still in the victim, which holds `t` for one of these
+//!   reasons (the original may be a copy too), and is freed only after the last of its copies is decided. A
+//!   cleaner that asks about a tombstone of a victim leaves that victim out, since both are freed together.
+//!   So it must ask after the last of the victim's copies is decided.
+//! - *A crash loses the notes.* Recovery finds all records. For each one that another record supersedes, it
+//!   notes the number of the other for its segment. Of an original and its copy, which have the same number,
+//!   one supersedes the other. A clean close writes the notes into the checkpoint.
 //!
-//! What was noted goes with the segment, and that is among the first to be cleaned when tombstones are many.
+//! Notes end with their segment, which is among the first to be cleaned when tombstones are many.
 
 use crate::space::ZoneId;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// A zone that is no segment. No life comes near it.
+/// The word of a zone that is no segment. No life comes near it.
 const NONE: u64 = u64::MAX;
-/// Set in the word of a segment that nobody appends to any more.
+/// Set in the word of a segment that is sealed: nobody appends to it.
 const SEALED: u64 = 1 << 63;
-/// Set in the word of a sealed segment that is not to be cleaned: it was, or it cannot be read.
+/// Set in the word of a sealed segment that must not be cleaned: it has been, or it cannot be read.
 const WITHDRAWN: u64 = 1 << 62;
-/// Set in the word of a sealed segment that is not to be cleaned before somebody has found out what is dead in it, and, if a crash
-/// has left it without an end mark, where it ends.
+/// Set in the word of a sealed segment that must not be cleaned before a survey has found its dead records,
+/// and its end, if a crash has left it without an end mark.
 const UNSURVEYED: u64 = 1 << 61;
 const FLAGS: u64 = SEALED | WITHDRAWN | UNSURVEYED;
 
-/// See the module's documentation.
 pub(super) struct Lives {
     words: Box<[AtomicU64]>,
-    /// From which number on a segment holds tombstones, if that is below its life.
+    /// The number from which on a segment holds tombstones, if that is below its life.
     holds: Box<[AtomicU64]>,
-    /// Segments that are marked so.
+    /// Segments marked [`UNSURVEYED`].
     unsurveyed: AtomicU32,
 }
 
@@ -59,49 +61,48 @@ impl Lives {
         &self.words[zone.0 as usize]
     }
 
-    /// A segment begins, open.
+    /// Registers an open segment.
     pub(super) fn begin(&self, zone: ZoneId, life: u64) {
         self.word(zone).store(life, Ordering::Release);
     }
 
-    /// Notes that a segment, which need not have begun, holds tombstones from this number on.
+    /// Notes that a segment, which need not be registered, holds tombstones from this number on.
     pub(super) fn hold(&self, zone: ZoneId, from: u64) {
-        // Most are above its life, which says the same; then nothing is locked.
+        // Most numbers are above its life, which implies them; then nothing is locked.
         let (_, life) = life_of((zone, self.word(zone).load(Ordering::Acquire)));
         if from < life {
             self.holds[zone.0 as usize].fetch_min(from, Ordering::AcqRel);
         }
     }
 
-    /// From which number on a segment of this life holds tombstones.
+    /// The number from which on a segment of this life holds tombstones.
     pub(super) fn oldest(&self, (zone, life): (ZoneId, u64)) -> u64 {
         life.min(self.holds[zone.0 as usize].load(Ordering::Acquire))
     }
 
-    /// Nobody appends to it any more.
     pub(super) fn seal(&self, zone: ZoneId) {
         self.word(zone).fetch_or(SEALED, Ordering::Release);
     }
 
-    /// It is not to be cleaned, although nobody appends to it.
+    /// Excludes a sealed segment from cleaning.
     pub(super) fn withdraw(&self, zone: ZoneId) {
         self.word(zone).fetch_or(WITHDRAWN, Ordering::Release);
     }
 
-    /// A segment begins that nobody appends to, and of which it is not known yet what is dead in it.
+    /// Registers a segment that nobody appends to and that is not surveyed.
     pub(super) fn begin_unsurveyed(&self, zone: ZoneId, life: u64) {
         self.word(zone).store(life | SEALED | UNSURVEYED, Ordering::Release);
         self.unsurveyed.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Now it is known, or never will be.
+    /// Notes that the segment is surveyed, or never will be.
     pub(super) fn note_surveyed(&self, zone: ZoneId) {
         if self.word(zone).fetch_and(!UNSURVEYED, Ordering::AcqRel) & UNSURVEYED != 0 {
             self.unsurveyed.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
-    /// A segment of which that is not known.
+    /// Any segment that is not surveyed.
     pub(super) fn unsurveyed(&self) -> Option<ZoneId> {
         if self.unsurveyed.load(Ordering::Acquire) == 0 {
             return None;
@@ -109,29 +110,28 @@ impl Lives {
         self.all().find(|(_, word)| word & UNSURVEYED != 0).map(|(zone, _)| zone)
     }
 
-    /// Whether nobody appends to it any more and it may be cleaned.
+    /// Whether the segment is sealed and may be cleaned.
     pub(super) fn is_sealed(&self, zone: ZoneId) -> bool {
         let word = self.word(zone).load(Ordering::Acquire);
         word != NONE && is_candidate(word)
     }
 
-    /// Whether it is the segment of this life and nobody has sealed it.
+    /// Whether this is the segment of this life, and open.
     pub(super) fn is_open(&self, zone: ZoneId, life: u64) -> bool {
         self.word(zone).load(Ordering::Acquire) == life
     }
 
-    /// The zone is no segment any more.
     pub(super) fn end(&self, zone: ZoneId) {
         self.word(zone).store(NONE, Ordering::Release);
         self.holds[zone.0 as usize].store(NONE, Ordering::Release);
     }
 
-    /// The sealed segments with their lives, but for those that are not to be cleaned.
+    /// The sealed segments that may be cleaned, with their lives.
     pub(super) fn sealed(&self) -> impl Iterator<Item = (ZoneId, u64)> {
         self.all().filter(|(_, word)| is_candidate(*word)).map(life_of)
     }
 
-    /// All others.
+    /// All other segments.
     pub(super) fn others(&self) -> impl Iterator<Item = (ZoneId, u64)> {
         self.all().filter(|(_, word)| !is_candidate(*word)).map(life_of)
     }
@@ -141,12 +141,11 @@ impl Lives {
         self.all().filter(|(_, word)| word & SEALED == 0)
     }
 
-    /// From which number on any segment but one holds tombstones.
+    /// The number from which on any segment except one holds tombstones.
     pub(super) fn oldest_but(&self, but: ZoneId) -> Option<u64> {
         self.all().filter(|(zone, _)| *zone != but).map(|segment| self.oldest(life_of(segment))).min()
     }
 
-    /// How many segments there are.
     pub(super) fn count(&self) -> usize {
         self.all().count()
     }
@@ -171,7 +170,8 @@ fn life_of((zone, word): (ZoneId, u64)) -> (ZoneId, u64) {
 mod tests {
     use super::*;
 
-    /// The first life of a pool is zero; taken for "no segment", it let tombstones go that had to outlive its records.
+    /// The first life of a pool is zero. A release that took it for "no segment" dropped tombstones too
+    /// early.
     #[test]
     fn the_first_life_is_a_life() {
         let lives = Lives::new(4);
@@ -201,7 +201,7 @@ mod tests {
         lives.note_surveyed(ZoneId(1));
         lives.note_surveyed(ZoneId(1));
         assert_eq!((lives.sealed().next(), lives.unsurveyed()), (Some((ZoneId(1), 5)), Some(ZoneId(3))));
-        // One that cannot be read.
+        // A segment that cannot be read.
         lives.withdraw(ZoneId(3));
         lives.note_surveyed(ZoneId(3));
         assert_eq!((lives.sealed().count(), lives.unsurveyed()), (1, None));

@@ -6,7 +6,7 @@ use super::expiry::Expiries;
 use super::header::{self, END_MARK, FIRST_RECORD, Role, SegmentHeader};
 use super::lives::Lives;
 use super::scan::SegmentInfo;
-use super::usage::{RecordBytes, Shard, Usage};
+use super::usage::Usage;
 use crate::heap::{Clock, Numbers, Reference};
 use crate::record::{Certifier, HEADER, LifeKey, padded};
 use crate::space::{Shortage, Space, SpaceError, ZoneId};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use zerocopy::IntoBytes;
 
-/// Why a heap has no room or cannot say.
+/// Why the heap has no room, or cannot tell.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeapError {
@@ -36,14 +36,14 @@ pub enum HeapError {
     Space(#[from] SpaceError),
 }
 
-/// What room is wanted for: deletions may use the reserve that puts must leave.
+/// The use of room: deletions may use the reserve that puts must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// New data.
     Put,
     /// A tombstone, which makes room in the long run.
     Delete,
-    /// What compaction moves, which makes room at once.
+    /// Records that compaction moves, which makes room at once.
     Move,
 }
 
@@ -63,7 +63,7 @@ pub struct Taking<'h> {
 }
 
 impl Taking<'_> {
-    /// The zones were taken, and what they replace is left to others.
+    /// The zones have been taken, and those that they replace are left to others.
     pub fn done(mut self) {
         self.is_done = true;
     }
@@ -71,13 +71,13 @@ impl Taking<'_> {
 
 impl Drop for Taking<'_> {
     fn drop(&mut self) {
-        // Counted before it is no longer seen to be under way, so that nobody misses both.
+        // Counted before `taking` falls, so that no thread misses both.
         self.heap.turnover.fetch_add(u64::from(self.is_done), Ordering::AcqRel);
         self.heap.taking.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Zones used as logs. Shared by all clients; each appends to a segment of its own.
+/// Zones used as logs, shared by all clients. Each client appends to its own segment.
 pub struct LogHeap {
     pub(super) space: Arc<Space>,
     certifier: Certifier,
@@ -87,20 +87,22 @@ pub struct LogHeap {
     pub(super) usage: Usage,
     pub(super) expiries: Expiries,
     pub(super) lives: Lives,
-    /// If cleaners are to know which records are dead.
+    /// Present if cleaners are to know the dead records.
     pub(super) dead: Option<DeadBits>,
-    /// Segments that clients have left. Who ends a segment of its own, or takes one away, does it under this lock.
+    /// Segments that clients have left. A thread that seals its own segment, or takes one away, holds this
+    /// lock.
     pub(super) idle: SpinLock<Vec<OpenSegment>>,
-    /// Who frees a segment, or asks which are gone: one whose zone is not durably free is not gone yet.
+    /// Held while a segment is freed, and by a thread that asks which are: a zone that is not durably free is
+    /// in use.
     pub(super) ending: SpinLock<()>,
     opening: AtomicU32,
-    /// How many take zones at this moment; see [`LogHeap::taking`].
+    /// Threads that take zones at this moment; see [`LogHeap::taking`].
     taking: AtomicU32,
     /// See [`LogHeap::turnover`].
     turnover: AtomicU64,
-    /// Segments of the reserve that someone has at this moment.
+    /// Segments of the reserve that clients hold at this moment.
     pub(super) lent: AtomicU32,
-    /// Segments with lower lives are no longer for those who opened them; see [`LogHeap::revoke`].
+    /// Segments with lower lives are taken away from their owners; see [`LogHeap::revoke`].
     pub(super) revoked: AtomicU64,
 }
 
@@ -109,18 +111,16 @@ impl LogHeap {
     pub fn new(space: impl Into<Arc<Space>>, certifier: Certifier, clock: Clock, reserve: u32) -> LogHeap {
         let space = space.into();
         assert!(space.zone_size().is_power_of_two(), "segments need a power of two for a zone size");
-        let usage = Usage::new(space.zone_count());
-        let expiries = Expiries::new(space.zone_count());
-        let lives = Lives::new(space.zone_count());
+        let zones = space.zone_count();
         LogHeap {
             zone_shift: space.zone_size().trailing_zeros(),
             space,
             certifier,
             clock,
             reserve,
-            usage,
-            expiries,
-            lives,
+            usage: Usage::new(zones),
+            expiries: Expiries::new(zones),
+            lives: Lives::new(zones),
             dead: None,
             idle: SpinLock::new(Vec::new()),
             ending: SpinLock::new(()),
@@ -167,7 +167,7 @@ impl LogHeap {
         self.clock.draw(&self.space)
     }
 
-    /// Draws a sequence number for a record of this segment, above `newest`, out of a client's handful.
+    /// Draws a sequence number for a record of this segment, above `newest`, from a client's batch.
     #[inline]
     pub fn draw_above(&self, segment: &OpenSegment, numbers: &mut Numbers, newest: u64) -> u64 {
         self.clock.draw_above(&self.space, numbers, newest.max(segment.life_number))
@@ -184,15 +184,15 @@ impl LogHeap {
         self.space.zone_offset(reference.zone(self.zone_shift)) + reference.offset(self.zone_shift)
     }
 
-    /// The same for a reference that may be damaged: `None` if there is no such zone.
+    /// Where in the region a record stands. The reference may be damaged: `None` if there is no such zone.
     #[inline]
     pub fn resolve_checked(&self, reference: Reference) -> Option<u64> {
         let start = self.space.checked_zone_offset(reference.zone(self.zone_shift))?;
         Some(start + reference.offset(self.zone_shift))
     }
 
-    /// Takes a segment with room for `len` bytes: one that another client left on this node, or a fresh one. The old segment, if
-    /// any, is sealed, durably, or left for others.
+    /// Takes a segment with room for `len` bytes: one that another client has left on this node, or a new
+    /// one. The old segment, if any, is sealed, durably, or left for others.
     ///
     /// # Errors
     /// [`HeapError::Full`] if only the reserve is left and this use may not take it.
@@ -207,7 +207,7 @@ impl LogHeap {
         if len > self.longest_record() {
             return Err(HeapError::TooLong { len, limit: self.longest_record() });
         }
-        // There may be room already, and no storage behind it.
+        // There may be room in it and only storage missing.
         let has_room = |own: &&mut OpenSegment| self.may_go_on(own, len, purpose);
         if let Some(own) = segment.as_mut().filter(has_room)
             && self.back(own, len).is_ok()
@@ -222,8 +222,8 @@ impl LogHeap {
             let find = |is_meant: &dyn Fn(&OpenSegment) -> bool| {
                 idle.iter().position(|s| is_meant(s) && self.may_take(s, len, purpose))
             };
-            // One with storage before one that has to be asked for it, and near if there is one; but before a put has to do without,
-            // any will do.
+            // Segments with storage come first, and near ones before others. A put that would otherwise fail
+            // takes any segment.
             let fitting = find(&|s| is_near(s) && s.next + len <= s.limit).or_else(|| find(&is_near));
             let fitting = fitting.or_else(|| (self.zones_left(purpose) == 0).then(|| find(&|_| true))?);
             fitting.map(|i| {
@@ -249,14 +249,14 @@ impl LogHeap {
             }
         };
         if let Some(passed) = segment.replace(fresh) {
-            // One that only lacks storage is for others, who may have some by then.
+            // A segment that only lacks storage is left to others, who may get some.
             self.end(passed, |segment| !segment.reserved && !self.may_go_on(segment, len, purpose));
         }
         taking.done();
         Ok(())
     }
 
-    /// Whether a segment is being opened at this moment; the crash explorer sorts its states by it.
+    /// Whether a segment is being opened at this moment. The crash explorer classifies its states by it.
     pub fn growing(&self) -> bool {
         self.opening.load(Ordering::Relaxed) != 0
     }
@@ -267,23 +267,23 @@ impl LogHeap {
         segment.next + len <= segment.limit && (!segment.reserved || purpose != Use::Put)
     }
 
-    /// The same, whether there is storage or not.
+    /// Whether `len` more bytes fit, for this use, with or without storage.
     fn may_go_on(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
         segment.next + len <= self.space.zone_size() && (!segment.reserved || purpose != Use::Put)
     }
 
-    /// Whether a segment that was left may be taken for `len` bytes of this use.
+    /// Whether a client may take this left segment for `len` bytes of this use.
     fn may_take(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
         let is_meant = match purpose {
             Use::Put => !segment.reserved || self.space.free_zones() >= self.reserve,
             Use::Delete => true,
-            // What a deletion has left of the reserve, compaction leaves to the next deletion.
+            // Compaction leaves a partly used segment of the reserve to the next deletion.
             Use::Move => !segment.reserved,
         };
         is_meant && segment.next + len <= self.space.zone_size()
     }
 
-    /// Whether [`make_room`](LogHeap::make_room) would find a place for `len` bytes at this moment, and leave so many
+    /// Whether [`make_room`](LogHeap::make_room) would find a place for `len` bytes now, and leave so many
     /// zones for a large value.
     pub fn offers(&self, len: u64, purpose: Use, zones: u32) -> bool {
         let left = self.zones_left(purpose);
@@ -291,24 +291,26 @@ impl LogHeap {
         left > zones || (left == zones && is_left())
     }
 
-    /// Who takes zones in place of others has both for a moment, which [`lends`](LogHeap::lends) tells as long as the answer lives.
+    /// Announces that the caller takes zones in place of others, and has both for a moment.
+    /// [`lends`](LogHeap::lends) is true until the result drops.
     pub fn taking(&self) -> Taking<'_> {
         self.taking.fetch_add(1, Ordering::Relaxed);
-        // Whoever sees what is taken also sees that it is under way.
+        // A thread that sees the zones taken also sees that this is under way.
         fence(Ordering::SeqCst);
         Taking { heap: self, is_done: false }
     }
 
-    /// Whether someone has zones for a moment, which nobody else can use or clean: a segment of the reserve, or the next segment or
-    /// value beside the one that it replaces.
+    /// Whether a thread holds zones that nobody else can use or clean for the moment: a segment of the
+    /// reserve, or a new segment or value beside the one that it replaces.
     pub fn lends(&self) -> bool {
-        // What the caller has seen of segments was seen before this.
+        // The caller has looked at the segments before this.
         fence(Ordering::SeqCst);
         self.taking.load(Ordering::Acquire) != 0 || self.lent.load(Ordering::Acquire) != 0
     }
 
-    /// How often someone has taken zones, or given a segment of the reserve back. If it has not changed since before a look at all
-    /// segments, and nobody [has one for a moment](LogHeap::lends) after it, nobody had one for a moment during that look.
+    /// Counts how often a thread has taken zones, or returned a segment of the reserve. Read it before a look
+    /// at all segments. If it is unchanged afterwards, and [`lends`](LogHeap::lends) is false, no thread held
+    /// zones for a moment during the look.
     pub fn turnover(&self) -> u64 {
         self.turnover.load(Ordering::Acquire)
     }
@@ -317,7 +319,7 @@ impl LogHeap {
     pub(in crate::heap) fn leave_free(&self, purpose: Use) -> u32 {
         match purpose {
             Use::Put => self.reserve,
-            // Without a zone to move records to, nothing would ever become free again.
+            // Without a zone to move records to, compaction could never free one.
             Use::Delete => MOVING,
             Use::Move => 0,
         }
@@ -336,7 +338,7 @@ impl LogHeap {
         self.region().write_nt(start, header.as_bytes());
         self.region().fence();
         {
-            // Nobody takes it away in between.
+            // A revocation must not come in between.
             let _ends = self.idle.lock();
             self.lives.begin(zone, life);
             self.space.commit_zone(zone);
@@ -353,7 +355,7 @@ impl LogHeap {
         u64::from_le_bytes(nonce)
     }
 
-    /// Leaves a segment for the next client that needs room; one without any is sealed.
+    /// Leaves a segment to the next client that needs room. A full one is sealed.
     pub fn leave(&self, segment: OpenSegment) {
         self.end(segment, |segment| segment.next + SHORTEST_RECORD > self.space.zone_size());
     }
@@ -365,12 +367,12 @@ impl LogHeap {
         if self.lives.is_open(segment.zone, segment.life_number) {
             if seals(&segment) || self.is_revoked(&segment) {
                 self.seal(&mut segment);
-                // Whoever closes the pool believes that every mark is durable, and this thread may never fence again.
+                // A close relies on every mark being durable, and this thread may never fence again.
                 self.region().fence();
             } else {
                 if segment.written < segment.next {
-                    // Only who was interrupted between placing records and their fence leaves them so; the next owner's
-                    // fences are not theirs.
+                    // Only a thread that was interrupted between its records and their fence leaves this
+                    // state, and the next owner's fences would not cover them.
                     self.complete(&mut segment);
                     self.region().fence();
                 }
@@ -383,7 +385,8 @@ impl LogHeap {
         }
     }
 
-    /// Leaves a segment of the reserve to all clients, so that it serves whoever deletes next. Its records are fenced.
+    /// Leaves a segment of the reserve to all clients, so that it serves the next deletion. Its records are
+    /// fenced.
     #[inline]
     pub fn share_reserve(&self, segment: &mut Option<OpenSegment>) {
         if let Some(reserved) = segment.take_if(|segment| segment.reserved) {
@@ -391,15 +394,16 @@ impl LogHeap {
         }
     }
 
-    /// Where the records of a segment end that was left: what a check may compare with what it finds.
+    /// Where the records of a segment end that a client has left, for a check to compare.
     pub fn idle_end(&self, zone: ZoneId) -> Option<u64> {
         self.idle.lock().iter().find(|segment| segment.zone == zone).map(|segment| segment.next)
     }
 
-    /// Marks the end of a segment that nobody appends to any more. Durable with the next fence of this thread.
+    /// Marks the end of a segment that nobody appends to any more. Durable with the next fence of this
+    /// thread.
     pub(super) fn seal(&self, segment: &mut OpenSegment) {
         self.complete(segment);
-        // A mark vouches for the records before it, so it must not become durable ahead of them.
+        // A mark vouches for the records before it, so it must not become durable before them.
         self.region().fence();
         self.seal_at(segment.start, segment.life, segment.next);
         self.lives.seal(segment.zone);
@@ -421,7 +425,7 @@ impl LogHeap {
         self.region().flush(start + END_MARK, 8);
     }
 
-    /// Takes over a segment whose end was found by recovery, to append to it: the broken twin of rule 4.5.
+    /// Takes over a segment whose end recovery found, to append to it: the broken twin of rule 4.5.
     #[doc(hidden)]
     pub fn reopen(&self, info: &SegmentInfo, end: u64) {
         let start = self.space.zone_offset(info.zone);
@@ -433,38 +437,10 @@ impl LogHeap {
         self.leave(segment);
     }
 
-    /// The counters that a client will add to.
-    pub fn shard(&self) -> Shard {
-        self.usage.shard()
-    }
-
-    /// Counts record bytes of a zone. Only the zone's owner does.
-    #[inline]
-    pub fn note_written(&self, shard: Shard, zone: ZoneId, len: u64) {
-        self.usage.add_written(shard, zone, len);
-    }
-
-    /// Counts bytes of a record that no longer matters.
-    #[inline]
-    pub fn note_garbage(&self, shard: Shard, reference: Reference, len: u64) {
-        self.usage.add_garbage(shard, reference.zone(self.zone_shift), len);
-    }
-
-    /// Counts bytes of a tombstone.
-    #[inline]
-    pub fn note_tombstone(&self, shard: Shard, reference: Reference, len: u64) {
-        self.usage.add_tombstone(shard, reference.zone(self.zone_shift), len);
-    }
-
     /// Counts bytes of a record that expires, at a time in milliseconds since 1970.
     #[cold]
     pub fn note_expiring(&self, reference: Reference, len: u64, expires: u64) {
         self.expiries.add(reference.zone(self.zone_shift), len, expires, self.region().now());
-    }
-
-    /// Bytes of all records.
-    pub fn usage(&self) -> RecordBytes {
-        self.usage.total()
     }
 
     /// Zones that may still be taken for this use.
@@ -473,15 +449,8 @@ impl LogHeap {
         self.space.free_zones().saturating_sub(self.leave_free(purpose))
     }
 
-    /// Zones that are segments.
     pub(in crate::heap) fn segment_count(&self) -> usize {
         self.lives.count()
-    }
-
-    /// Bytes of a segment's records that are not known to be garbage.
-    pub fn live_bytes(&self, zone: ZoneId) -> u64 {
-        let RecordBytes { written, garbage, .. } = self.usage.of_zone(zone);
-        written.saturating_sub(garbage)
     }
 
     /// Bytes that a segment still has room for.

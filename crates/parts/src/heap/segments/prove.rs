@@ -1,16 +1,18 @@
 //! The proof of one record at its place, for a reader that the index has led there.
 //!
-//! A scan proves all records of a segment in their order. A reader has only a reference, and other threads may append to the
-//! segment meanwhile; so only the header of the segment, the record, and the frame around it, if it has one, are read.
+//! A scan proves all records of a segment in order. A reader has only a reference, and other threads may
+//! append to the segment meanwhile. So only the segment's header, the record, and the frame around it, if it
+//! has one, are read.
 //!
-//! A record of a frame has a check of zero, and nothing in it says where the frame begins. The frame is looked for backwards from
-//! the record: whatever is found there whose records lead to this one has to prove itself. The authors of values decide how much of them
-//! looks like that. If it is too much, the frame is looked for from the first record of the segment on, where no value is in the way.
+//! A record of a frame has a check of zero, and nothing in it tells where the frame begins. The search for
+//! the frame goes backwards from the record: a candidate whose records lead to this one must prove itself.
+//! The authors of values decide how many candidates there are. If there are too many, the search starts again
+//! from the first record of the segment, where no value can interfere.
 //!
-//! Nothing but the record is borrowed: what looks like a frame may reach to where the owner of the segment is writing, so it is
+//! Only the record is borrowed. A candidate may reach to where the owner of the segment is writing, so it is
 //! proved in a copy.
 
-use super::header::{FIRST_RECORD, Role, SegmentHeader};
+use super::header::{FIRST_RECORD, Role};
 use super::log::LogHeap;
 use crate::heap::Reference;
 use crate::record::{HEADER, Header, Kind, LifeKey, RecordView};
@@ -18,14 +20,16 @@ use crate::space::ZoneId;
 use std::ops::Range;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// How many bytes of what looks like a frame are read to prove one record, as often as the segment has them.
+/// How many times the bytes of a segment may be read from candidates for the frame of one record.
 const MOST_EFFORT: u64 = 4;
 
 impl LogHeap {
-    /// The record at a reference, if it proves itself there: by its own check, or by that of the frame around it.
+    /// The record at a reference, if it proves itself there: by its own check, or by that of the frame around
+    /// it.
     ///
     /// # Safety
-    /// As for [`RecordView::published`]: whatever the reference names is immutable and cannot be reused while the view lives.
+    /// As for [`RecordView::published`]: the referenced record is immutable and cannot be reused while the
+    /// view lives.
     #[cold]
     pub unsafe fn prove(&self, reference: Reference) -> Option<RecordView<'_>> {
         let (zone, offset) = (reference.zone(self.zone_shift()), reference.offset(self.zone_shift()));
@@ -45,16 +49,14 @@ impl LogHeap {
         (search.backwards().unwrap_or_else(|| search.forwards())).then_some(record)
     }
 
-    /// What the life of a segment contributes to the checks of its records, if its header proves itself.
+    /// The contribution of a segment's life to the checks of its records, if its header proves itself.
     fn proved_life(&self, zone: ZoneId) -> Option<LifeKey> {
-        let start = self.space().checked_zone_offset(zone)?;
-        let mut header = SegmentHeader::new_zeroed();
-        // Another thread may be marking the segment's end.
-        self.region().read_racing(start, header.as_mut_bytes());
+        self.space().checked_zone_offset(zone)?;
+        let header = self.header_of(zone);
         header.is_valid(self.certifier(), Role::Segment, zone).then(|| header.life_key(self.certifier()))
     }
 
-    /// As many bytes as the record at this offset of a zone says that it has, if the zone has them.
+    /// The bytes that the record at this offset of a zone claims, if the zone has so many.
     ///
     /// # Safety
     /// As for [`prove`](LogHeap::prove).
@@ -68,21 +70,18 @@ impl LogHeap {
     }
 }
 
-/// The search for the frame around a record.
 struct Search<'a> {
     heap: &'a LogHeap,
-    /// Where the zone begins in the pool.
     start: u64,
     life: LifeKey,
-    /// Where the record stands in the zone.
     record: Range<u64>,
-    /// Bytes that may still be read of what looks like a frame.
+    /// Bytes of candidates that may still be read.
     effort: u64,
     copy: Vec<u8>,
 }
 
 impl Search<'_> {
-    /// Whether anything that begins before the record is its frame. `None` if that takes too long.
+    /// Whether a candidate before the record is its frame. `None` if that takes too long.
     fn backwards(&mut self) -> Option<bool> {
         self.effort = self.most_effort();
         for at in (FIRST_RECORD..=self.record.start - HEADER).rev().step_by(8) {
@@ -93,7 +92,7 @@ impl Search<'_> {
         Some(false)
     }
 
-    /// Whether the frame is met on the way from the first record of the segment, from one length to the next.
+    /// Whether the walk from the first record of the segment, from length to length, meets the frame.
     fn forwards(&mut self) -> bool {
         self.effort = self.most_effort();
         let mut at = FIRST_RECORD;
@@ -135,7 +134,7 @@ impl Search<'_> {
         Some(RecordView::certified(&self.copy, self.heap.certifier(), self.life, at).is_ok())
     }
 
-    /// Bytes of what looks like a frame here, if it reaches around the whole record and stays in the zone.
+    /// The length of a candidate here, if it reaches around the whole record and stays in the zone.
     fn len_around(&self, at: u64) -> Option<u64> {
         let head = self.head(at);
         let is_frame = head.kind == Kind::Frame as u8 && head.flags == 0 && head.key_len.get() == 0;
@@ -145,7 +144,6 @@ impl Search<'_> {
         (self.record.end..=room).contains(&(at + len)).then_some(len)
     }
 
-    /// What stands at a place before the record.
     fn head(&self, at: u64) -> Header {
         let mut head = Header::new_zeroed();
         self.heap.region().read_racing(self.start + at, head.as_mut_bytes());
@@ -170,7 +168,7 @@ mod tests {
     /// Bytes of the zone of a test heap.
     const ZONE: u64 = 16 << 10;
 
-    /// A value, which is to stand at an offset of the zone, full of heads of frames whose records lead to its end.
+    /// A value for this offset of the zone, full of heads of frames whose records lead to its end.
     fn misleading(at: u64, len: u64) -> Vec<u8> {
         let mut value = Vec::new();
         for place in (at..at + len - 48).step_by(48) {
@@ -187,7 +185,7 @@ mod tests {
         value
     }
 
-    /// All lines of the zone would be hashed for each head otherwise.
+    /// Otherwise, all lines of the zone would be hashed for each head.
     #[test]
     fn a_value_full_of_frames_neither_hides_its_neighbour_nor_costs_much() {
         let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });

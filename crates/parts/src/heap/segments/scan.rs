@@ -1,4 +1,4 @@
-//! Reading a segment from its first record to its end: for recovery and for `check`.
+//! Reading a segment from its first record to its end: for recovery, cleaners and checks.
 
 use super::header::{self, FIRST_RECORD, Role, SegmentHeader};
 use super::log::LogHeap;
@@ -8,7 +8,7 @@ use crate::space::ZoneId;
 use std::ops::Range;
 use zerocopy::FromBytes;
 
-/// What stands at one place of a segment.
+/// An item at one place of a segment.
 pub enum Found<'a> {
     /// A record that was written here in this life: one of its own, or one of a frame.
     Record {
@@ -33,14 +33,14 @@ pub enum Found<'a> {
     },
 }
 
-/// What a search behind bytes that are no record has come to.
+/// The result of a search behind invalid bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PastHole {
     /// The walk stands before a record that proves itself.
     Record,
     /// Nothing proves itself up to the end of the zone.
     Nothing,
-    /// Too much looked like records: what follows is not known.
+    /// Too many bytes looked like records: what follows is unknown.
     Unclear,
 }
 
@@ -62,7 +62,7 @@ pub enum ScanError {
     },
 }
 
-/// What a header says of its segment.
+/// The header of a segment, decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentInfo {
     /// The zone.
@@ -71,16 +71,15 @@ pub struct SegmentInfo {
     pub life_number: u64,
     /// Its contribution to checks.
     pub life: LifeKey,
-    /// Where the end mark says that records end; `None` while open.
+    /// Where the records end by the end mark; `None` while open.
     pub sealed_end: Option<u64>,
 }
 
-/// How far a walk has come.
+/// The place that a walk has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Offset of what comes next.
     next: u64,
-    /// Where the frame ends that was entered last: before that, its records follow.
+    /// Where the last frame ends. Before that, its records follow.
     frame_end: u64,
 }
 
@@ -110,13 +109,10 @@ impl LogHeap {
     pub unsafe fn scan(&self, zone: ZoneId) -> Result<Scan<'_>, ScanError> {
         // SAFETY: forwarded.
         let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
-        let info = self.info_of(zone, header, bytes.len() as u64)?;
-        let readable = if info.sealed_end.is_some() { bytes.len() } else { self.readable_len(zone) as usize };
-        let bytes = &bytes[..bytes.len().min(readable)];
-        Ok(Scan::new(self, info, bytes))
+        Ok(Scan::new(self, self.info_of(zone, header, bytes.len() as u64)?, bytes))
     }
 
-    /// What the header of a committed zone's segment says; nothing else is read.
+    /// The header of a committed zone's segment; nothing else is read.
     ///
     /// # Errors
     /// As for [`scan`](LogHeap::scan).
@@ -139,7 +135,7 @@ impl LogHeap {
         Ok(SegmentInfo { zone, life_number: header.life(), life, sealed_end })
     }
 
-    /// Starts a walk over all that can be proved in a segment whose end mark is damaged.
+    /// Starts a walk over all records that can be proved in a segment whose end mark is damaged.
     ///
     /// # Errors
     /// [`ScanError::Header`] if the header is damaged.
@@ -151,17 +147,16 @@ impl LogHeap {
         let (header, bytes) = unsafe { self.header(zone, self.space().zone_size()) }?;
         let life = header.life_key(self.certifier());
         let info = SegmentInfo { zone, life_number: header.life(), life, sealed_end: None };
-        let bytes = &bytes[..bytes.len().min(self.readable_len(zone) as usize)];
         Ok(Scan::new(self, info, bytes).past_holes())
     }
 
-    /// The header of a segment and as many bytes of its zone, from the first on.
+    /// The header of a segment, and the first `len` bytes of its zone.
     ///
     /// # Safety
     /// As for [`scan`](LogHeap::scan).
     unsafe fn header(&self, zone: ZoneId, len: u64) -> Result<(&SegmentHeader, &[u8]), ScanError> {
         let start = self.space().zone_offset(zone);
-        // A pool that was cut short is read for what is left of it.
+        // Of a truncated pool, the part of the zone that is left.
         let len = len.min(self.region().len().saturating_sub(start));
         // SAFETY: the caller rules out writers of this zone.
         let bytes = unsafe { self.region().bytes_in_pieces(start, len) }.ok_or(ScanError::Header)?;
@@ -171,10 +166,10 @@ impl LogHeap {
         if is_valid { Ok((header, bytes)) } else { Err(ScanError::Header) }
     }
 
-    /// Makes what recovery found in open segments durable for good, each up to its end, and marks the ends. The bytes
-    /// are flushed first: after a crash of the process they may still be in its caches, and a mark must not become
-    /// durable ahead of the records that it vouches for.
-    pub fn settle(&self, open: &[(SegmentInfo, u64)]) {
+    /// Makes the records that recovery found in open segments durable, each up to its end, and marks the
+    /// ends. The bytes are flushed first: after a crash of the process they may be only in a cache, and a
+    /// mark must not become durable before the records that it vouches for.
+    pub fn seal_recovered(&self, open: &[(SegmentInfo, u64)]) {
         for (info, end) in open {
             self.region().flush(self.space().zone_offset(info.zone), *end);
         }
@@ -185,19 +180,21 @@ impl LogHeap {
         self.region().fence();
     }
 
-    /// Starts writing back the header and the end mark of a segment, which a crash of the process may have left in a
-    /// cache. Durable with the next fence.
+    /// Starts to write back the header and the end mark of a segment, which a crash of the process may have
+    /// left in a cache. Durable with the next fence.
     pub fn confirm(&self, info: &SegmentInfo) {
         self.region().flush(self.space().zone_offset(info.zone), FIRST_RECORD);
     }
 
-    /// Whether a gap has room for the record that would cover it. One that has not was not made by losing records.
+    /// Whether a gap has room for the record that would cover it. A smaller gap does not come from lost
+    /// records.
     pub fn can_cover(len: u64) -> bool {
         len >= HEADER
     }
 
-    /// Covers bytes before the end of a segment's records that recovery passed over, lost or never finished, by a record that says
-    /// nothing, so that later scans pass over them. Durable with the next fence. The gap [can be covered](LogHeap::can_cover).
+    /// Covers bytes before the end of a segment's records, lost or never finished, with a void record, so
+    /// that later scans skip them. Recovery has skipped them before. Durable with the next fence. The gap
+    /// [can be covered](LogHeap::can_cover).
     pub fn cover(&self, info: &SegmentInfo, offset: u64, len: u64) {
         let start = self.space().zone_offset(info.zone);
         let sequence = self.draw();
@@ -212,77 +209,77 @@ impl LogHeap {
 
 impl<'a> Scan<'a> {
     fn new(heap: &'a LogHeap, info: SegmentInfo, bytes: &'a [u8]) -> Scan<'a> {
+        let readable = || bytes.len().min(heap.readable_len(info.zone) as usize);
+        let bytes = if info.sealed_end.is_some() { bytes } else { &bytes[..readable()] };
         Scan { heap, info, bytes, position: Position::START, past_holes: false, live_only: false }
     }
 
-    /// Takes an invalid record of an open segment for a gap too, if a valid one follows anywhere: for a pool whose pages
-    /// reached the disk in no order, where the first invalid record need not be the tail.
+    /// Treats an invalid record of an open segment as a gap too, if a valid record follows anywhere. For a
+    /// pool whose pages reached the disk in any order, so that the first invalid record need not be the tail.
     pub fn past_holes(self) -> Scan<'a> {
         Scan { past_holes: true, ..self }
     }
 
-    /// Leaves out the records that the heap [knows to be dead](LogHeap::is_dead), for a cleaner: their bytes are not even
-    /// proved, so damage in their keys and values goes unnoticed. What is not known to be dead is proved like all else, and
-    /// damage never hides it: a length that leads beyond what is dead is reported as a [`Gap`](Found::Gap).
+    /// Skips records that the heap [knows to be dead](LogHeap::is_dead), for a cleaner. Their bytes are not
+    /// proved, so damage in their keys and values goes unnoticed. All other records are proved, and damage
+    /// never hides one: a length that leads beyond the dead bytes is reported as a [`Gap`](Found::Gap).
     pub fn live_only(self) -> Scan<'a> {
         Scan { live_only: true, ..self }
     }
 
-    /// Goes on where an earlier walk over the segment stood.
+    /// Continues where an earlier walk over the segment stood.
     pub fn from(self, position: Position) -> Scan<'a> {
         Scan { position, ..self }
     }
 
-    /// What the header says.
+    /// The decoded header.
     pub fn info(&self) -> SegmentInfo {
         self.info
     }
 
-    /// Where the walk stands.
+    /// The place that the walk has reached.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Offset of what comes next: after the walk has ended, where the records end.
+    /// Offset of the next item; after the walk has ended, the end of the records.
     pub fn offset(&self) -> u64 {
         self.position.next
     }
 
-    /// Where the records end at the latest.
+    /// The end of the records, or an upper bound of it.
     fn end(&self) -> u64 {
         self.info.sealed_end.unwrap_or(self.bytes.len() as u64)
     }
 
-    /// The bytes from here to the end.
     pub(super) fn ahead(&self) -> Option<&'a [u8]> {
         self.bytes.get(self.offset() as usize..self.end() as usize)
     }
 
-    /// Passes over a record of so many bytes that is [ahead](Scan::ahead), of which only the lengths were read.
+    /// Skips a record of so many bytes that is [ahead](Scan::ahead), of which only the lengths were read.
     pub(super) fn pass_over(&mut self, len: u64) {
         self.note_read(self.offset() + LENGTHS.start, LENGTHS.end - LENGTHS.start);
         self.position.next += len;
     }
 
-    /// Says that bytes of the segment were read.
+    /// Accounts for a read of bytes of the segment.
     fn note_read(&self, offset: u64, len: u64) {
         self.heap.region().note_read(self.heap.space().zone_offset(self.info.zone) + offset, len);
     }
 
-    /// The reference of what stands here.
     fn here(&self) -> Reference {
         Reference::new(self.info.zone, self.offset(), self.heap.zone_shift())
     }
 
-    /// What looks like a record here, though nothing proves it.
+    /// The unproved record here, if the bytes look like one.
     pub fn legible(&self) -> Option<(Reference, RecordView<'a>)> {
         RecordView::legible(self.ahead()?).map(|record| (self.here(), record))
     }
 
-    /// Passes over bytes that are no record, up to the next record that proves itself, if there is one that this version knows.
-    /// Whoever wrote the bytes decides how much of them looks like records with numbers of `drawn`: of these no more than `effort`
-    /// bytes are proved, less what was before. When that is used up, the place where the record here says that it ends is still
-    /// looked at.
+    /// Skips invalid bytes, up to the next record that proves itself, if this version knows its kind. The
+    /// author of the bytes decides how much of them looks like records with numbers of `drawn`. At most
+    /// `effort` bytes of those are proved, and `effort` falls by them. When it is used up, only the end that
+    /// the record here claims is still tried.
     pub fn pass_hole(&mut self, drawn: &Range<u64>, effort: &mut u64) -> PastHole {
         let (start, end) = (self.offset(), self.end());
         let claimed = |offset| {
@@ -317,7 +314,8 @@ impl<'a> Scan<'a> {
         RecordView::certified(bytes, self.heap.certifier(), self.info.life, offset)
     }
 
-    /// The next record or gap; `None` at the end (the end mark, or the first invalid record of an open segment).
+    /// The next record or gap; `None` at the end (the end mark, or the first invalid record of an open
+    /// segment).
     ///
     /// # Errors
     /// [`ScanError::Unknown`] for a record that a newer version wrote.
@@ -326,7 +324,7 @@ impl<'a> Scan<'a> {
         while self.live_only {
             self.skip_dead();
             match self.prove()? {
-                // It may have died just now, or is one of a frame that others keep alive.
+                // It may have died just now, or is one of a frame that other records keep.
                 Some(Found::Record { reference, .. }) if self.heap.is_dead(reference) => {}
                 found => return Ok(found),
             }
@@ -376,7 +374,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The record at this place, behind which the walk goes on.
+    /// The record at this place; the walk continues behind it.
     #[inline]
     fn pass(&mut self, record: RecordView<'a>) -> Found<'a> {
         let reference = self.here();

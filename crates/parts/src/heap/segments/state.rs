@@ -1,11 +1,11 @@
-//! All that DRAM knows of a segment: what recovery finds out by scanning, and what a checkpoint carries instead.
+//! The state of a segment in DRAM, which recovery rebuilds by a scan, or takes from a checkpoint.
 
 use super::expiry::{EXPIRY_STEPS, Expiring};
 use super::log::LogHeap;
 use super::usage::RecordBytes;
 use crate::space::ZoneId;
 
-/// What is known of a segment that nobody appends to. Whatever recovery counts by scanning belongs here, and into the
+/// The state of a sealed segment. Any number that recovery counts by scanning belongs here, and into the
 /// checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentState {
@@ -13,17 +13,17 @@ pub struct SegmentState {
     pub zone: ZoneId,
     /// Its life number.
     pub life: u64,
-    /// From which number on it holds tombstones, at most its life; see [`LogHeap::hold_tombstones`].
+    /// The number from which on it holds tombstones, at most its life; see [`LogHeap::hold_tombstones`].
     pub oldest: u64,
     /// Bytes of its records.
     pub bytes: RecordBytes,
-    /// Bytes of records that expire, by the time to live that they had.
+    /// Bytes of records that expire, by their time to live.
     pub expiring: [Expiring; EXPIRY_STEPS],
 }
 
 impl LogHeap {
-    /// Every segment, if all are sealed. `None` while one is open, or has been withdrawn: its records are damaged, or it is
-    /// about to be given back.
+    /// Every segment, if all are sealed. `None` while one is open or withdrawn: its records are damaged, or
+    /// it is being freed.
     pub fn states(&self) -> Option<Vec<SegmentState>> {
         let state = |(zone, life)| {
             let (bytes, expiring) = (self.usage.of_zone(zone), self.expiries.of_zone(zone));
@@ -32,7 +32,7 @@ impl LogHeap {
         self.lives.others().next().is_none().then(|| self.lives.sealed().map(state).collect())
     }
 
-    /// Takes over a segment of an earlier run as it was known then.
+    /// Takes over a segment of an earlier run with its state of then.
     pub fn restore(&self, state: &SegmentState) {
         self.lives.begin(state.zone, state.life);
         self.lives.seal(state.zone);

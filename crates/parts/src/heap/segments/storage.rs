@@ -1,16 +1,17 @@
-//! Storage behind a segment of a file: it is set aside in few steps, so that a run that writes little takes little of the disk.
+//! Storage behind a segment of a file. It is reserved in few steps, so that a run that writes little takes
+//! little disk.
 
 use super::append::OpenSegment;
 use super::log::LogHeap;
 use crate::space::{SpaceError, ZoneId};
 
-/// Bytes of a segment that have storage when it is opened.
+/// Bytes with storage when a segment is opened.
 const FIRST: u64 = 4 << 10;
-/// How many times as much there is after each time that it runs out.
+/// The factor by which storage grows each time that it runs out.
 const FACTOR: u64 = 4;
 
 impl LogHeap {
-    /// Makes sure of storage behind the next `len` bytes of a segment that has room for them.
+    /// Ensures storage behind the next `len` bytes of a segment that has room for them.
     pub(super) fn back(&self, segment: &mut OpenSegment, len: u64) -> Result<(), SpaceError> {
         let wanted = segment.next + len;
         if wanted > segment.limit {
@@ -21,17 +22,17 @@ impl LogHeap {
         Ok(())
     }
 
-    /// Bytes of a segment, from its start, that have storage if so many are wanted.
+    /// Bytes from a segment's start to reserve, if so many are wanted.
     pub(super) fn storage_for(&self, wanted: u64) -> u64 {
         self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
     }
 
-    /// Bytes of a segment, from its start, that can be read, where [reads take storage](quipu_medium::Region::reads_take_storage):
-    /// a file system in memory knows at once which pages were written. Others need not tell of pages that only the system has
-    /// yet, and read a hole as zeros.
+    /// Bytes from a segment's start that can be read, where [reads take
+    /// storage](quipu_medium::Region::reads_take_storage). A file system in memory knows at once which pages
+    /// were written. Others read a hole as zeros, and may not know yet of pages that only the system has.
     pub fn readable_len(&self, zone: ZoneId) -> u64 {
         let (start, all) = (self.space.zone_offset(zone), self.space.zone_size());
-        // A pool that was cut short ends within a zone.
+        // A truncated pool ends within a zone.
         if start + all > self.region().len() || !self.region().reads_take_storage() {
             return all;
         }
@@ -39,7 +40,7 @@ impl LogHeap {
         self.steps().find(is_end).unwrap_or(all)
     }
 
-    /// Where storage may end: nowhere but at the end of the zone, unless the pool is a file.
+    /// Where storage may end: in a file at each step, otherwise only at the end of the zone.
     fn steps(&self) -> impl Iterator<Item = u64> {
         let all = self.space.zone_size();
         let first = if self.region().is_sparse() { FIRST } else { all };

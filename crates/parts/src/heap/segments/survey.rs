@@ -1,42 +1,45 @@
-//! Segments of an earlier run that a store took over by their headers alone, and finding out what is dead in them.
+//! Finding the dead records of segments that a store took over from an earlier run by their headers alone.
 //!
-//! A store whose index survives crashes by itself need not read its records to open (PACMAN section 3.5). What it lacks then
-//! is in DRAM only: how much of each segment is garbage, and which of its records are dead. That is found out later, segment by
-//! segment, by a *survey*: it walks over the records, asks the index about each, and [notes](LogHeap::note_dead) those that the
-//! index does not name. Before its survey is over a segment is no candidate for cleaning.
+//! A store whose index survives crashes by itself need not read its records to open (PACMAN section 3.5). It
+//! only lacks state in DRAM: how much of each segment is garbage, and which of its records are dead. A
+//! *survey* finds that out later, segment by segment: it walks over the records, asks the index about each,
+//! and [notes](LogHeap::note_dead) those that the index does not name. A segment is no candidate for cleaning
+//! before its survey ends.
 //!
 //! # Beside writers
 //!
-//! Writers supersede records of such a segment meanwhile, and note them dead. Each record is noted once all the same:
-//! - The index names no record of the segment anew: nobody appends to it, and copies go elsewhere. So a record that it does not
-//!   name is dead for good, and the survey may say so at any time after.
-//! - A record that it names when asked may die right after. Whoever supersedes it notes it, since it was the index that told
-//!   them of it.
-//! - Both may note the same record, if the survey asks between the change of the index and the note. The record's bit is
-//!   set by one of them; only that one counts its bytes.
+//! Writers supersede records of such a segment meanwhile, and note them dead. Each record is counted once all
+//! the same:
+//! - The index never starts to name a record of the segment: nobody appends to it, and copies go elsewhere.
+//!   So a record that the index does not name is dead for good, and the survey may note it at any time.
+//! - A record that the index names may die right after the survey has asked. The writer that supersedes it
+//!   got it from the index, and notes it.
+//! - If the survey asks between a writer's change of the index and its note, both note the record. Only the
+//!   one that sets the record's bit counts its bytes.
 //!
-//! So the bits and the counter of a segment are exact when its survey is over and nobody is at work, and until then the counter
-//! is too low if anything.
+//! So bits and counter are exact after the survey. Before, and while threads write, the counter may be too
+//! low.
 //!
 //! # Ends
 //!
-//! A segment that a crash has left open has no end mark. To look for its end takes as long as it has records, so that is not
-//! done when the store opens either, but at the beginning of its survey. What is passed over on the way is flushed, since after a
-//! crash of the process alone it may stand in a cache, and a mark vouches for all before it; then the end is marked.
-//! Until then the segment is as the crash has left it: nobody appends to it, cleans it or counts its records, and a further crash
-//! leaves it so again. What the index names in it was durable before it was named, so that is read like any other record. A pool is
-//! not marked clean before all ends are.
+//! A segment that a crash has left open has no end mark. Looking for its end takes as long as it has records,
+//! so its survey does that, not the open. The survey flushes the records on the way, because after a crash of
+//! the process they may be only in a cache, and a mark vouches for them. Then it marks the end. Until then
+//! the segment stays as the crash left it: nobody appends to it, cleans it or counts its records, and a
+//! further crash leaves it so again. Records that the index names in it were durable before they were named,
+//! so they are read as any others. The pool is not marked clean before all ends are.
 //!
-//! For the same reason an end that has something behind it that the index names is none, but damage. Whoever looks for the end looks behind it,
-//! too ([`pass_hole`](super::Scan::pass_hole)), and marks the end behind all that is named: as in any segment that was sealed, the
-//! damage keeps it from being cleaned and its zone from being freed.
+//! For the same reason, invalid bytes are damage and no end if the index names a record behind them. The
+//! search looks behind them, too ([`pass_hole`](super::Scan::pass_hole)), and marks the end behind all named
+//! records. As in any sealed segment, the damage keeps the segment from being cleaned and its zone from being
+//! freed.
 //!
-//! # What is not durable yet
+//! # Durable answers
 //!
-//! That the index does not name a record may be something that a crash takes back: after a crash of the process alone, its last
-//! change may stand in a cache, and whoever made it is gone. A record that such an answer declared dead would come to life
-//! again. So whoever surveys asks for an answer that is durable. (In later runs of the same segment's life that is not needed:
-//! who has changed the index is pinned until the change is durable, and a segment is not freed before they have left.)
+//! After a crash of the process, the index's last change may be only in a cache, and a further crash may
+//! revoke it. A record that such an answer declared dead would be live again. So a survey asks for a durable
+//! answer. For changes of this run that is not needed: a writer stays pinned until its change is durable, and
+//! no segment is freed before it unpins.
 
 use super::header::FIRST_RECORD;
 use super::log::LogHeap;
@@ -46,14 +49,16 @@ use crate::space::ZoneId;
 use std::ops::Range;
 
 impl LogHeap {
-    /// Takes over a segment that was sealed with its records ending at `end`. What is dead in it is to be found out.
+    /// Takes over a segment that was sealed with its records ending at `end`. A survey must find its dead
+    /// records.
     pub fn take_over(&self, info: &SegmentInfo, end: u64) {
         let written = end - FIRST_RECORD;
         self.usage.restore(info.zone, RecordBytes { written, ..RecordBytes::default() });
         self.take_over_open(info);
     }
 
-    /// Takes over a segment that a crash has left open. Where its records end is to be found out, and then what is dead in it.
+    /// Takes over a segment that a crash has left open. A survey must find its end, and then its dead
+    /// records.
     pub fn take_over_open(&self, info: &SegmentInfo) {
         if let Some(dead) = &self.dead {
             dead.restore(info.zone);
@@ -61,16 +66,16 @@ impl LogHeap {
         self.lives.begin_unsurveyed(info.zone, info.life_number);
     }
 
-    /// Makes records of a segment that was taken over open durable for good: those in this range of it, when this returns.
+    /// Makes records of a segment that was taken over open durable, those in this range, when this returns.
     pub fn keep_found(&self, info: &SegmentInfo, range: Range<u64>) {
         self.region().flush(self.space.zone_offset(info.zone) + range.start, range.end - range.start);
         self.region().fence();
     }
 
-    /// Marks the end of a segment that was taken over open, durably when this returns, or frees it if it has no record. All records
-    /// before it were [kept](LogHeap::keep_found). Tells whether there is one.
+    /// Marks the end of a segment that was taken over open, durably when this returns, or frees it if it has
+    /// no record. All records before the end were [kept](LogHeap::keep_found). Returns whether there are any.
     pub fn end_open(&self, shard: Shard, info: &SegmentInfo, end: u64) -> bool {
-        // Nobody may have written in this run yet.
+        // This may be the first change of the run.
         self.clock().begin(&self.space);
         if end == FIRST_RECORD {
             self.give_up_survey(info.zone);
@@ -83,12 +88,12 @@ impl LogHeap {
         true
     }
 
-    /// A segment of which it is not known what is dead in it, if there is one. It is not given back before that is known.
+    /// Any segment that is not surveyed. It is not freed before that.
     pub fn unsurveyed(&self) -> Option<ZoneId> {
         self.lives.unsurveyed()
     }
 
-    /// Everything that is dead in this segment has been noted; from here on it is a candidate.
+    /// All dead records of this segment have been noted; it becomes a candidate.
     pub fn note_surveyed(&self, zone: ZoneId) {
         if let Some(dead) = &self.dead {
             dead.know(zone);
@@ -96,13 +101,14 @@ impl LogHeap {
         self.lives.note_surveyed(zone);
     }
 
-    /// What is dead in this segment cannot be found out: it stays as it is.
+    /// The dead records of this segment cannot be found; it stays as it is.
     pub fn give_up_survey(&self, zone: ZoneId) {
         self.lives.withdraw(zone);
         self.lives.note_surveyed(zone);
     }
 
-    /// Bytes of the records of a segment that are counted as garbage, for a check, if all that are dead in it have been noted.
+    /// Bytes of a segment's records that are counted as garbage, for a check, if all its dead records are
+    /// noted.
     pub fn known_garbage(&self, zone: ZoneId) -> Option<u64> {
         let knows = self.dead.as_ref().is_some_and(|dead| dead.knows(zone));
         knows.then(|| self.usage.of_zone(zone).garbage)

@@ -1,37 +1,38 @@
 //! Deciding from samples which keys are hot, if any: a pure function.
 //!
-//! First the *trial*: of the keys in one half of the samples, those that were noted most often are held against the other half.
-//! What is found there was not looked for when they were chosen, so it is what can be expected of them, without the
-//! luck that brought some of them into the set. Keys with the same count in the first half are one class; nothing else has to be
-//! remembered of them. If the trial shows a difference between the hottest and the coldest keys, the most frequent keys of
-//! both halves are the new set.
+//! First comes the *trial*: the keys that are most frequent in one half of the samples are judged by the
+//! other half. Their counts there did not influence the choice, so they are what to expect, without the luck
+//! that brought some keys into the set. Keys with the same count in the first half form a class; nothing else
+//! about them is stored. If the trial shows a difference between the hottest and the coldest keys, the most
+//! frequent keys of both halves are the new set.
 //!
-//! The coldest keys are those of all that were noted, and not of the set, since a set of keys that are equally hot is worth
-//! having if the others are cold.
+//! The coldest keys are those of all samples, not of the set: a set of equally hot keys is useful if the
+//! others are cold.
 
 use super::reports::Halves;
 use super::settings::HotSetSettings;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Who was noted once may be anyone.
+/// A key that was sampled once may be any key.
 const LEAST_COUNT: u32 = 2;
-/// One key of so many that were noted may be hot: in a small store, a set of nearly all keys would keep nothing apart.
+/// One sampled key in so many may be hot: in a small store, a set of nearly all keys would keep nothing
+/// apart.
 const SEEN_FOR_EACH: usize = 4;
-/// Keys that speak for the hottest and for the coldest: one alone is too noisy, ...
+/// Size of the groups of hottest and coldest keys: one key alone is too noisy, ...
 const GROUP_MAX: f64 = 64.0;
 /// ... but not more than this share of the set.
 const GROUP_SHARE: f64 = 1.0 / 16.0;
 
-/// A set that is worth having.
+/// A set that is worth using.
 pub(super) struct Choice {
     /// The hottest first.
     pub(super) hashes: Vec<u64>,
-    /// The share of writes that it can be expected to hit.
+    /// The share of writes that it is expected to hit.
     pub(super) promised: f64,
 }
 
-/// The keys that are hot by these samples; `None` if the load is uniform.
+/// The hot keys by these samples; `None` if the load is uniform.
 pub(super) fn choose(mut halves: Halves, settings: &HotSetSettings) -> Option<Choice> {
     halves.iter_mut().for_each(|half| half.sort_unstable());
     let [first, second] = &halves;
@@ -43,7 +44,7 @@ pub(super) fn choose(mut halves: Halves, settings: &HotSetSettings) -> Option<Ch
     Some(Choice { hashes, promised: trial.set.tried / second.len() as f64 })
 }
 
-/// Keys that may be hot if so many were noted.
+/// How many keys may be hot if so many were sampled.
 fn most_keys(seen: usize, settings: &HotSetSettings) -> usize {
     settings.keys.min(seen.div_ceil(SEEN_FOR_EACH))
 }
@@ -78,7 +79,8 @@ fn most_frequent(counts: Counts<'_>, keys: usize) -> Vec<u64> {
     for (hash, first, second) in counts {
         let count = first + second;
         if count >= LEAST_COUNT {
-            // Which of equal ones stays must not depend on the upper bits, which say where in the set they go.
+            // The choice among equal counts must not depend on the upper bits, which select the line in the
+            // set.
             heap.push(Reverse((count, hash.rotate_left(32))));
             if heap.len() > keys {
                 heap.pop();
@@ -88,7 +90,7 @@ fn most_frequent(counts: Counts<'_>, keys: usize) -> Vec<u64> {
     heap.into_sorted_vec().into_iter().map(|Reverse((_, hash))| hash.rotate_right(32)).collect()
 }
 
-/// Keys that were about as frequent in the first half, and what they had together in the second.
+/// Keys with about the same count in the first half, and their total count in the second.
 #[derive(Clone, Copy, Default)]
 struct Class {
     keys: f64,
@@ -106,7 +108,6 @@ const CLASSES: usize = 29 * 8 + 8;
 /// A set chosen from the first half, tried on the second.
 struct Trial {
     set: Class,
-    /// Of the set.
     hottest: Class,
     /// Of all keys in the first half.
     coldest: Class,
@@ -131,7 +132,7 @@ impl Trial {
         let mut room = most_keys(seen_first, settings) as f64;
         let mut set = Class::default();
         for class in chosen().filter(|class| class.keys > 0.0) {
-            // Of a class that fits in part, any are as good as the others.
+            // If a class fits only in part, any of its keys are as good as the others.
             let keys = room.min(class.keys);
             set.keys += keys;
             set.tried += class.tried * keys / class.keys;
@@ -141,7 +142,7 @@ impl Trial {
         Trial { set, hottest: together(chosen(), group), coldest: together(classes.iter(), group), seen }
     }
 
-    /// Whether the hottest keys were written so many times as often as the coldest, and that not by chance.
+    /// Whether the hottest keys were written so many times as often as the coldest, and not by chance.
     fn shows_skew(&self, settings: &HotSetSettings) -> bool {
         if self.set.keys == 0.0 {
             return false;
@@ -154,7 +155,7 @@ impl Trial {
     }
 }
 
-/// The first classes that have so many keys together, or all.
+/// The first classes that together have so many keys, or all.
 fn together<'a>(classes: impl Iterator<Item = &'a Class>, keys: f64) -> Class {
     let mut sum = Class::default();
     for class in classes {

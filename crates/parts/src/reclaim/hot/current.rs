@@ -1,8 +1,9 @@
-//! The thing that is looked at now, of which another takes the place now and then.
+//! A shared value that is replaced now and then.
 //!
-//! Whoever looks must not wait and must not write to shared memory. So a look is one load of a pointer under a guard, and what
-//! was replaced waits until nobody who might have loaded its address is still pinned (section 3.4 of the paper calls it an
-//! RCU-like barrier). Only one replaces at a time, under a lock, so the exchange of the pointer is a plain store.
+//! Readers must not wait and must not write to shared memory. So a read is one load of a pointer under a
+//! guard, and a replaced value waits until every reader that may have loaded its address has unpinned
+//! (section 3.4 of the paper calls it an RCU-like barrier). A lock admits one replacement at a time, so the
+//! exchange of the pointer is a plain store.
 
 use crate::epoch::Guard;
 use crate::sync::SpinLock;
@@ -10,13 +11,13 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// A place for a shared thing that is replaced as a whole, empty at first.
+/// A place for a shared value that is replaced as a whole, empty at first.
 ///
-/// All guards must be of one [`Collector`](crate::epoch::Collector). Alone on its lines: who looks should not miss because of
-/// what others count nearby.
+/// All guards must be of one [`Collector`](crate::epoch::Collector). It is alone on its lines, so that
+/// counters nearby cause readers no cache misses.
 #[repr(align(128))]
 pub struct Current<T> {
-    /// What `owner` owns, or null.
+    /// The address of the value in `owner`, or null.
     pointer: AtomicPtr<T>,
     owner: SpinLock<Option<Arc<T>>>,
 }
@@ -28,24 +29,25 @@ impl<T> Default for Current<T> {
 }
 
 impl<T: Send + Sync + 'static> Current<T> {
-    /// Whether nothing is here at this moment.
+    /// Whether the place is empty at this moment.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pointer.load(Ordering::Relaxed).is_null()
     }
 
-    /// What is here now. It stays until the guard drops, even if it is replaced meanwhile.
+    /// The present value. It stays until the guard drops, even if it is replaced meanwhile.
     #[inline]
     pub fn get<'g>(&'g self, _guard: &'g Guard<'_>) -> Option<&'g T> {
         let pointer = self.pointer.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or was stored by `replace`, as the address of what an `Arc` in `owner` holds; the
-        // acquiring load sees it complete. That `Arc` leaves `owner` only in `replace`, after another pointer has been stored,
-        // for a deferral, which does not drop it while this guard lives; or when `self` drops, which `'g` forbids. It is
-        // only shared until then, never lent mutably.
+        // SAFETY: the pointer is null, or `replace` stored it as the address of the value in the `Arc` in
+        // `owner`. The acquiring load sees that value complete. The `Arc` leaves `owner` only in two ways.
+        // `replace` stores another pointer and then defers the drop of the `Arc`, which does not happen while
+        // this guard lives. Or `self` drops, which `'g` forbids. Until then the value is only shared, never
+        // lent mutably.
         unsafe { pointer.as_ref() }
     }
 
-    /// Puts something else here, or nothing. What was here is dropped by whoever collects once nobody can look at it any more.
+    /// Puts another value here, or none. A later collection drops the old value once no reader can see it.
     pub fn replace(&self, guard: &Guard<'_>, new: Option<T>) {
         let new = new.map(Arc::new);
         let old = {

@@ -1,15 +1,14 @@
 //! The hot keys as a set of fingerprints in lines.
 //!
-//! A hash names one line and a fingerprint of sixteen bits in it, so a question costs one line, and the whole set stays in
-//! the second cache beside what the store needs there. There is no probing: what does not fit its line is left out,
-//! and since keys come hottest first, that is the coldest. A key that is not in the set is taken for one that is in one case of
-//! 2,000.
+//! A hash selects one line and a fingerprint of sixteen bits in it. So a question costs one line, and the
+//! whole set stays in the second-level cache beside the store's own data. There is no probing: a key that
+//! does not fit its line is left out, and since keys come hottest first, that is the coldest one. One key in
+//! 2,000 that are not in the set is taken for a member.
 
-/// Fingerprints in a line.
 const SLOTS: usize = 32;
 /// Keys that a line gets on average. With 28 about one key in forty is left out, with 32 one in fourteen.
 const KEYS_PER_LINE: usize = 28;
-/// The fingerprint of no key.
+/// The fingerprint that no key has.
 const EMPTY: u16 = 0;
 
 #[derive(Clone)]
@@ -17,19 +16,12 @@ const EMPTY: u16 = 0;
 struct Line([u16; SLOTS]);
 
 /// A read-only, inexact set of keys, known by their hashes.
-///
-/// ```
-/// use quipu_parts::reclaim::hot::KeySet;
-/// let set = KeySet::new(&[0x0123_4567_89AB_CDEF]);
-/// assert!(set.contains(0x0123_4567_89AB_CDEF));
-/// assert!(!set.contains(0xFEDC_BA98_7654_3210));
-/// ```
-pub struct KeySet {
+pub(super) struct KeySet {
     lines: Box<[Line]>,
     keys: usize,
 }
 
-/// Of the upper half of the hash, as a fraction of all lines.
+/// The line of a hash: its upper half, as a fraction of all lines.
 #[inline]
 fn line_of(hash: u64, lines: usize) -> usize {
     (((hash >> 32) * lines as u64) >> 32) as usize
@@ -41,10 +33,11 @@ fn fingerprint(hash: u64) -> u16 {
 }
 
 impl KeySet {
-    /// The set of these hashes, less those for which there is no room, the last ones first.
+    /// The set of these hashes. Those that find no room are left out, the last ones first.
     ///
-    /// All 64 bits of a hash must look random. Takes time and memory in proportion to their number, which must be below 2^32.
-    pub fn new(hashes: &[u64]) -> KeySet {
+    /// All 64 bits of a hash must look random. Takes time and memory in proportion to their number, which
+    /// must be below 2^32.
+    pub(super) fn new(hashes: &[u64]) -> KeySet {
         let mut lines = vec![Line([EMPTY; SLOTS]); hashes.len().div_ceil(KEYS_PER_LINE).max(1)];
         let mut keys = 0;
         for &hash in hashes {
@@ -62,21 +55,16 @@ impl KeySet {
 
     /// Whether the key with this hash is hot.
     #[inline]
-    pub fn contains(&self, hash: u64) -> bool {
+    pub(super) fn contains(&self, hash: u64) -> bool {
         let line = &self.lines[line_of(hash, self.lines.len())];
         let fingerprint = fingerprint(hash);
-        // Without an early end: all comparisons together are fewer instructions than a loop, and none is mispredicted.
+        // Without an early exit: all comparisons together take fewer instructions than a loop, and none is
+        // mispredicted.
         line.0.iter().fold(0u16, |found, &slot| found | u16::from(slot == fingerprint).wrapping_neg()) != 0
     }
 
-    /// Keys that found room.
-    pub fn keys(&self) -> usize {
+    pub(super) fn keys(&self) -> usize {
         self.keys
-    }
-
-    /// Bytes of DRAM.
-    pub fn bytes(&self) -> usize {
-        size_of_val::<[Line]>(&self.lines)
     }
 }
 
@@ -99,8 +87,8 @@ mod tests {
         assert!(found >= set.keys() && found * 1000 > hot.len() * 970, "{found} of {}", hot.len());
         let wrong = cold.iter().filter(|hash| set.contains(**hash)).count();
         assert!(wrong * 1000 < cold.len(), "{wrong} of {}", cold.len());
-        assert!(set.bytes() <= 310 << 10, "{} bytes", set.bytes());
-        // What found no room are the last ones.
+        assert!(size_of_val(&*set.lines) <= 310 << 10, "{} bytes", size_of_val(&*set.lines));
+        // The last hashes found no room.
         assert!(hot[..hot.len() / 2].iter().all(|hash| set.contains(*hash)));
     }
 
@@ -125,7 +113,7 @@ mod tests {
     #[test]
     fn the_smallest_sets_work() {
         let empty = KeySet::new(&[]);
-        assert_eq!((empty.keys(), empty.bytes()), (0, 64));
+        assert_eq!((empty.keys(), size_of_val(&*empty.lines)), (0, 64));
         assert!(!hashes(100_000).into_iter().chain([0, u64::MAX]).any(|hash| empty.contains(hash)));
         let set = KeySet::new(&[0, u64::MAX, 0]);
         assert!(set.contains(0) && set.contains(u64::MAX));

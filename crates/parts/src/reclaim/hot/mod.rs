@@ -1,33 +1,34 @@
 //! Which keys are hot: written so often that their records should lie apart from the others.
 //!
-//! Compaction copies what is live. If the records of keys that are written all the time have segments of their own, these
-//! segments are nearly empty by the time they are cleaned, and the others change little. So who writes a record asks
-//! whether its key is hot, and that must cost next to nothing: it comes before every write, and brings something only when a
-//! segment is cleaned (PACMAN, Wang et al., USENIX ATC 2022, section 3.4).
+//! Compaction copies live records. If the records of hot keys have segments of their own, these are nearly
+//! empty when they are cleaned, and the others change little. So each writer asks whether its key is hot. The
+//! question comes before every write and only pays when a segment is cleaned, so it must cost next to nothing
+//! (PACMAN, Wang et al., USENIX ATC 2022, section 3.4).
 //!
-//! - [`KeySet`]: the hottest keys, read-only, two bytes a key, one line a question. An answer may be wrong, since it only
-//!   decides where a record is placed.
-//! - [`Current`]: the set that is asked now. Another takes its place without a lock on the side of who asks; the old one is
-//!   freed when nobody can still look at it, by [`crate::epoch`].
-//! - [`Sampler`]: a client's own. It counts how often the set says yes and, if told to, notes some of the keys.
-//! - [`HotSet`]: what a store has one of. [`HotSet::tend`], called now and then by a thread in the background, goes through
-//!   these phases:
-//!   1. *Sampling*, at the beginning and after a shift: clients note keys until there are enough. The old set, if any, stays.
-//!   2. *Deciding*: the keys noted are counted, and the set of the most frequent takes the place of the old one; or none
-//!      does, if the load is uniform.
-//!   3. *Watching* a set: its hits are held against what it promised. When they fall short, the hot keys have shifted: 1.
-//!   4. *Resting* after a uniform load: nothing is hot and nothing noted. Each time it is found uniform again the rest is
-//!      twice as long, up to sixteen times what sampling takes; then 1.
+//! - `KeySet`: the hottest keys, read-only, two bytes a key, one cache line a question. An answer may be
+//!   wrong, since it only decides where a record is placed.
+//! - [`Current`]: the set in use. A new set replaces it without a lock on the readers' side; [`crate::epoch`]
+//!   frees the old one when no reader can still see it.
+//! - [`Sampler`]: one for each client. It counts how often the set says yes and, when told to, samples keys.
+//! - [`HotSet`]: one for each store. A background thread calls [`HotSet::tend`] now and then. Its phases:
+//!   1. *Sampling*, at the beginning and after a shift: clients sample keys until there are enough; an old
+//!      set stays.
+//!   2. *Deciding*: the samples are counted, and the set of the most frequent keys replaces the old one, or
+//!      none does if the load is uniform.
+//!   3. *Watching* a set: its hits are compared with the expected ones. If they fall short, the hot keys have
+//!      shifted: 1.
+//!   4. *Resting* after a uniform load: no key is hot and none is sampled. Each time the load is uniform
+//!      again, the rest doubles, up to sixteen times the length of sampling; then 1.
 //!
-//! # Where this goes beyond the paper
+//! # Beyond the paper
 //!
-//! Counts of samples are noisy. Of keys that are all written alike, the one that happened to be noted most often has
-//! easily three times the count of the one noted least, which is the paper's test for a load that is not uniform; and a set
-//! chosen by its counts has, on the samples that it was chosen from, more hits than it will ever have again. So each set is
-//! put on trial first (`choose.rs`): chosen from one half of the samples, and held against the other half. What its hottest
-//! keys and the coldest were written *there* is compared, and the hits *there* are what it promises. A shift is a hit
-//! ratio below a share of that promise and not below a fixed number: a load with little skew would never reach such a
-//! number, and be sampled for ever.
+//! Counts of samples are noisy. Of equally hot keys, the most sampled one easily has three times the count of
+//! the least sampled one, and that is the paper's test for a load that is not uniform. A set also hits more
+//! on the samples that it was chosen from than ever after. So each set is first put on trial (`choose.rs`):
+//! it is chosen from one half of the samples and judged by the other half. The trial compares how often the
+//! hottest and the coldest keys were written there, and its hits there are the expected ones. A shift is a
+//! hit ratio below a share of the expected one. Below a fixed ratio, as in the paper, a load with little skew
+//! would be sampled for ever.
 //!
 //! Nothing here reads a clock or draws a random number: all is counted in writes.
 //!
@@ -42,7 +43,6 @@ mod set;
 mod settings;
 
 pub use current::Current;
-pub use keys::KeySet;
 pub use sampler::Sampler;
 pub use set::{HotSet, HotSetStats};
 pub use settings::HotSetSettings;

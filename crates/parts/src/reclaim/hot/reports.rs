@@ -1,17 +1,20 @@
-//! What clients tell the one who tends the hot set: counts, and keys they noted. They never wait for it.
+//! Reports of clients to the thread that tends the hot set: counts, and sampled keys. Clients never wait for
+//! it.
 //!
-//! Nothing here orders anything else: who sees a new round a little late, or before the new set, miscounts one window.
+//! Nothing here orders anything else: a client that sees a new round a little late, or before the new set,
+//! miscounts one window.
 
 use super::settings::HotSetSettings;
 use crate::sync::SpinLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A stretch during which one set is current and keys are noted or not. Counts and keys of one round say nothing about another.
+/// A stretch of time with one set and either sampling or not. Counts and keys of one round say nothing about
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round(u64);
 
 impl Round {
-    /// Whether keys are noted. Of two rounds that follow each other, one that samples has the odd number.
+    /// Whether keys are sampled. Of two successive rounds, the one that samples has the odd number.
     #[inline]
     pub(super) fn samples(self) -> bool {
         self.0 & 1 != 0
@@ -26,7 +29,6 @@ impl Round {
 /// Two halves of the same load: every ring that is handed over goes to both.
 pub(super) type Halves = [Vec<u64>; 2];
 
-/// Lookups and hits since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) lookups: u64,
@@ -38,11 +40,12 @@ pub(super) struct Reports {
     round: AtomicU64,
     lookups: AtomicU64,
     hits: AtomicU64,
-    /// Keys noted in this round, with all their room from its beginning; empty in a round that does not sample.
+    /// Keys sampled in this round, with capacity reserved at its beginning; empty in a round that does not
+    /// sample.
     noted: SpinLock<Halves>,
 }
 
-/// Whether no more keys are wanted.
+/// Whether there are enough keys.
 fn is_full(noted: &Halves, wanted: usize) -> bool {
     noted.iter().all(|half| half.len() == wanted)
 }
@@ -57,14 +60,13 @@ impl Reports {
         Totals { lookups: self.lookups.load(Ordering::Relaxed), hits: self.hits.load(Ordering::Relaxed) }
     }
 
-    /// Adds what a client counted.
     pub(super) fn count(&self, lookups: u32, hits: u32) {
         self.lookups.fetch_add(lookups.into(), Ordering::Relaxed);
         self.hits.fetch_add(hits.into(), Ordering::Relaxed);
     }
 
-    /// Takes the keys that a client noted in `round`, unless someone else is here, or the round is over, or there are enough.
-    /// Who brings the last ones ends the round. Does not allocate.
+    /// Takes the keys that a client sampled in `round`, unless another client is here, the round is over, or
+    /// there are enough. The client that brings the last ones ends the round. Does not allocate.
     pub(super) fn hand_over(&self, round: Round, ring: &[u64], settings: &HotSetSettings) {
         let Some(mut noted) = self.noted.try_lock() else { return };
         if self.round() != round {
@@ -80,13 +82,11 @@ impl Reports {
         }
     }
 
-    /// Begins a round in which keys are noted.
     pub(super) fn begin_sampling(&self, settings: &HotSetSettings) {
         let room = || Vec::with_capacity(settings.samples / 2);
         self.begin(true, [room(), room()]);
     }
 
-    /// Begins a round in which none are.
     pub(super) fn begin_counting(&self) {
         self.begin(false, Halves::default());
     }
@@ -97,7 +97,7 @@ impl Reports {
         self.round.store(self.round().next(samples).0, Ordering::Relaxed);
     }
 
-    /// Takes the keys away, if there are enough of them.
+    /// Removes and returns the keys, if there are enough.
     pub(super) fn take(&self, settings: &HotSetSettings) -> Option<Halves> {
         let mut noted = self.noted.lock();
         is_full(&noted, settings.samples / 2).then(|| std::mem::take(&mut *noted))

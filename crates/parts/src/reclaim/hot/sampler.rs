@@ -1,24 +1,23 @@
-//! A client's side: asking, counting, and noting keys.
+//! A client's side: asking, counting, and sampling keys.
 //!
-//! All that a write pays for is a question, an addition, and a countdown. What is due when that ends, to note a key or to
-//! report, is out of the way. While nothing is sampled, that is every few thousand writes.
+//! A write pays for a question, an addition and a countdown. The work at the end of the countdown, to sample
+//! a key or to report, is out of line. Without sampling, that is every few thousand writes.
 
 use super::reports::Round;
 use super::set::HotSet;
 use crate::epoch::Participant;
 
-/// Asks a [`HotSet`] on behalf of one client, always the same one. Never waits, and allocates nothing after its creation.
+/// Asks a [`HotSet`] on behalf of one client, always the same one. Never waits, and allocates nothing after
+/// its creation.
 pub struct Sampler {
-    /// Lookups until the next turn.
     left: u32,
-    /// Hits since the last report.
     hits: u32,
     /// Lookups from the last turn to the next.
     stride: u32,
     /// Lookups from the last report to the last turn.
     lookups: u32,
     round: Round,
-    /// From which strides are derived.
+    /// The state from which strides are derived.
     state: u64,
     noted: usize,
     ring: Box<[u64]>,
@@ -39,7 +38,8 @@ impl Sampler {
         }
     }
 
-    /// Whether the key with this hash, which is about to be written, is hot. The participant must be of the set's collector.
+    /// Whether the key with this hash, which will be written next, is hot. The participant must be of the
+    /// set's collector.
     #[inline]
     pub fn is_hot(&mut self, set: &HotSet, participant: &Participant, hash: u64) -> bool {
         let hot = set.is_hot(participant, hash);
@@ -51,7 +51,7 @@ impl Sampler {
         hot
     }
 
-    /// Notes the key, reports, or both, and sees when to do so again.
+    /// Samples the key, reports, or both, and sets the next countdown.
     #[cold]
     #[inline(never)]
     fn turn(&mut self, set: &HotSet, hash: u64) {
@@ -60,7 +60,7 @@ impl Sampler {
             self.ring[self.noted] = hash;
             self.noted += 1;
             if self.noted == self.ring.len() {
-                // Taken or not, the next ones go over these.
+                // Whether these were taken or not, the next keys overwrite them.
                 self.noted = 0;
                 set.reports().hand_over(self.round, &self.ring, set.settings());
             }
@@ -79,7 +79,7 @@ impl Sampler {
         if round == self.round {
             set.reports().count(self.lookups, self.hits);
         } else {
-            // What was counted and noted may be about another set.
+            // These counts and samples may be about another set.
             self.round = round;
             self.noted = 0;
         }
@@ -87,8 +87,9 @@ impl Sampler {
         self.hits = 0;
     }
 
-    /// A number from 1 to twice the interval less one, so the interval on average. It must not follow any rhythm of the load, or
-    /// the same keys would be noted again and again: a congruential generator that the keys noted disturb.
+    /// A number from 1 to twice the interval less one, on average the interval. It must not follow any rhythm
+    /// of the load, or the same keys would be sampled again and again. So it is a congruential generator that
+    /// the sampled keys disturb.
     fn next_stride(&mut self, hash: u64, interval: u32) -> u32 {
         self.state =
             (self.state ^ hash).wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);

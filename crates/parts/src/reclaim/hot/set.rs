@@ -1,4 +1,4 @@
-//! What a store has one of: the current set, what clients report about it, and what becomes of that.
+//! The hot set of a store: the current set, the reports of clients, and the decisions that follow from them.
 
 use super::choose::{Choice, choose};
 use super::current::Current;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The longest rest, in rounds of sampling. It bounds how late a load that is no longer uniform is noticed.
 const REST_MAX: u64 = 16;
 
-/// What a hot set did so far, for metrics.
+/// What a hot set has done so far, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotSetStats {
     /// Keys that are hot now.
@@ -29,11 +29,11 @@ pub struct HotSetStats {
     pub clears: u64,
 }
 
-/// What is waited for.
+/// What the set waits for.
 enum Phase {
-    /// Keys.
+    /// Samples.
     Sampling,
-    /// A hit ratio below what the current set promised, from these totals on.
+    /// A hit ratio below the expected one, counted from these totals on.
     Watching { promised: f64, since: Totals },
     /// So many lookups in all.
     Resting { until: u64 },
@@ -88,17 +88,18 @@ impl HotSet {
         }
     }
 
-    /// Whether the key with this hash is hot, for who is not a client: nothing is counted. Where nothing is hot, nobody is pinned for
-    /// that: the processor would wait there for what it has written.
+    /// Whether the key with this hash is hot, for a caller that is no client: nothing is counted. While
+    /// nothing is hot, the caller is not pinned for it, since the processor would then wait for the caller's
+    /// stores.
     #[inline]
     pub fn is_hot(&self, participant: &Participant, hash: u64) -> bool {
         let contains = |set: &KeySet| set.contains(hash);
         !self.current.is_empty() && self.current.get(&participant.pin()).is_some_and(contains)
     }
 
-    /// Does what is due, for a thread in the background that comes here now and then. Nothing is due most of the time, and
-    /// then this is a few loads; a decision sorts the samples. Does nothing if another thread is here. The participant
-    /// should not be pinned, since a decision would hold back all reclamation.
+    /// Does the work that is due, on a background thread that calls it now and then. Mostly nothing is due,
+    /// and this is a few loads; a decision sorts the samples. Does nothing if another thread is here. The
+    /// participant should not be pinned, since a decision would then hold back all reclamation.
     pub fn tend(&self, participant: &Participant) {
         let Some(mut plan) = self.plan.try_lock() else { return };
         let totals = self.reports.totals();
@@ -152,7 +153,7 @@ impl HotSet {
         }
     }
 
-    /// What it did so far.
+    /// What it has done so far.
     pub fn stats(&self) -> HotSetStats {
         let Totals { lookups, hits } = self.reports.totals();
         HotSetStats {

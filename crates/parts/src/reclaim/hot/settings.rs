@@ -1,8 +1,8 @@
-//! What can be set of a hot set, and what follows from it.
+//! The settings of a hot set, and values derived from them.
 
-/// Hashes that a sampler notes before it hands them over: two kilobytes.
+/// Hashes that a sampler collects before it hands them over: two kilobytes.
 const RING_MAX: usize = 256;
-/// Lookups that a sampler counts on its own before it reports them and looks for news.
+/// Lookups that a sampler counts before it reports them and looks for a new round.
 const WINDOW_MAX: u64 = 4096;
 
 /// How a [`HotSet`](super::HotSet) chooses its keys. Values out of range count as the nearest within.
@@ -10,16 +10,18 @@ const WINDOW_MAX: u64 = 4096;
 pub struct HotSetSettings {
     /// The most keys that are hot at a time; at least one. The set takes 2.3 bytes for each.
     pub keys: usize,
-    /// While keys are sampled, one of so many written keys is noted, on average; at least one.
+    /// While keys are sampled, one of so many written keys is, on average; at least one.
     pub interval: u32,
-    /// Keys that are noted before a decision; at least 32. Eight bytes each while they are collected.
+    /// Samples before a decision; at least 32. They take eight bytes each while they are collected.
     pub samples: usize,
-    /// The hot keys have shifted when the hit ratio is below this share of what the set promised, from 0 (never) to 1.
+    /// The hot keys have shifted when the hit ratio is below this share of the expected one, from 0 (never)
+    /// to 1.
     pub shift: f64,
-    /// The load is uniform unless the hottest keys are written so many times as often as the coldest that were noted.
+    /// The load is uniform unless the hottest keys are written so many times as often as the coldest sampled
+    /// ones.
     pub uniform: f64,
-    /// Standard deviations that their counts must be apart, or that is chance. With four, it happens in one decision of 30,000; and
-    /// nothing can be hot that occurs less than 17 times in half of the samples.
+    /// Standard deviations by which their counts must differ, or it is chance. With four, chance deceives one
+    /// decision in 30,000, and a key that occurs less than 17 times in half of the samples is never hot.
     pub certain: f64,
 }
 
@@ -32,7 +34,7 @@ impl Default for HotSetSettings {
 }
 
 impl HotSetSettings {
-    /// The same with every value in its range.
+    /// These settings with every value in its range.
     pub(super) fn in_range(self) -> HotSetSettings {
         HotSetSettings {
             keys: self.keys.max(1),
@@ -42,7 +44,7 @@ impl HotSetSettings {
         }
     }
 
-    /// Writes in which as many keys are noted as a decision takes.
+    /// Writes in which enough keys for a decision are sampled.
     pub(super) fn round(&self) -> u64 {
         self.samples as u64 * u64::from(self.interval)
     }

@@ -1,4 +1,4 @@
-//! Writes that look at the key first, and decide: all of them lock it meanwhile.
+//! Writes that read the key first, and decide. All of them lock it meanwhile.
 
 use super::Client;
 use crate::engine::{Decide, Decision};
@@ -26,13 +26,13 @@ impl Client {
     }
 
     /// Deletes every key. It costs a [`delete`](Client::delete) for each, with its tombstone where the design
-    /// has these, and returns space as those do. Not atomic: readers and a crash may see any part of it done,
-    /// and a key that is written meanwhile may stay. It can be called again. To be rid of all at once, create
-    /// a new pool.
+    /// has them, and returns space as those do. It is not atomic: readers and a crash may see any part of it
+    /// done, and a key that is written meanwhile may stay. It can be repeated. To delete everything at once,
+    /// create a new pool.
     ///
     /// # Errors
-    /// As for [`delete`](Client::delete): the keys before the one that failed are deleted. [`Error::Damaged`]
-    /// with the records whose keys cannot be read, after all others have been deleted.
+    /// As for [`delete`](Client::delete): the keys before the failed one are deleted. [`Error::Damaged`] with
+    /// the records whose keys cannot be read, after all other keys have been deleted.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -47,13 +47,13 @@ impl Client {
         self.session.clear()
     }
 
-    /// Reads the value of `key` and writes what `change` makes of it, with no other write of that key in
-    /// between. `None` stands for "absent", before and after. The key is locked meanwhile: keep `change`
-    /// short, and do not use other clients in it. It is called again, on what the key has then, if room had
-    /// to be made for what it gave.
+    /// Reads the value of `key` and writes the value that `change` returns, with no other write of that key
+    /// in between. `None` stands for "absent", before and after. The key is locked meanwhile: keep `change`
+    /// short, and do not use other clients in it. If room had to be made for the new value, `change` is
+    /// called again, on the value that the key has then.
     ///
-    /// The new value never expires, and is of any type that lends bytes, but not borrowed from the old one:
-    /// for these see [`update_with`](Client::update_with).
+    /// The new value never expires. Its type may be any that lends bytes, but it cannot borrow from the old
+    /// value: see [`update_with`](Client::update_with) for that.
     ///
     /// # Errors
     /// As for [`put`](Client::put).
@@ -79,9 +79,10 @@ impl Client {
         self.session.modify(key, &mut Update { change, new: None })
     }
 
-    /// Shows what `key` has, its expiry and version too, and carries out the [`Change`] that is made of it,
-    /// with no other write of that key in between. Otherwise as [`update`](Client::update). A new value may
-    /// be a part of the old one, which is copied once more; bytes from elsewhere are given as a vector.
+    /// Shows the value of `key`, its expiry and its version, and carries out the [`Change`] that `change`
+    /// returns, with no other write of that key in between. Otherwise it works as [`update`](Client::update).
+    /// A new value may be a part of the old one, which is copied once more; other bytes are given as a
+    /// vector.
     ///
     /// # Errors
     /// As for [`put`](Client::put), and [`Error::Unsupported`] if the design has no expiry and the value is
@@ -169,15 +170,15 @@ impl Client {
         self.put_if(key, PutIf { accepts, needs_value: true, new, done: false })
     }
 
-    /// Changes eight bytes of a value in place, durably and atomically: `at` bytes into it, as a
-    /// little-endian number. Returns what stood there, or `None` if there is no such key. Cheaper than
-    /// [`update`](Client::update) by all that it does not copy. Key and page are locked meanwhile: keep
-    /// `change` short, and do not use the store in it.
+    /// Changes eight bytes of a value in place, durably and atomically: the little-endian number at offset
+    /// `at`. Returns the old number, or `None` if there is no such key. It is cheaper than
+    /// [`update`](Client::update), since it copies nothing. Key and page are locked meanwhile: keep `change`
+    /// short, and do not use the store in it.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the design changes nothing in place; [`Error::NotInPlace`] if the records of
+    /// [`Error::Unsupported`] if the design updates nothing in place. [`Error::NotInPlace`] if the records of
     /// the pool have no fixed size, or the bytes are not inside the value, or not on a multiple of eight of
-    /// their page; as for [`delete`](Client::delete).
+    /// their page. Otherwise as for [`delete`](Client::delete).
     pub fn update_in_place(
         &mut self,
         key: &[u8],
@@ -237,7 +238,7 @@ impl<F: FnMut(Option<Entry<'_>>) -> Change<'_>> Decide for UpdateWith<F> {
     }
 }
 
-/// Puts or deletes a key if what it has is accepted, and tells whether it did.
+/// Puts or deletes a key if its present value is accepted, and tells whether it did.
 struct PutIf<'v, F> {
     accepts: F,
     needs_value: bool,

@@ -1,8 +1,8 @@
-//! Pools that are looked at and not changed: opened for reading only, salvaged, asked for their design.
+//! Pools that are read and not changed: opened for reading only, salvaged, asked for their design.
 //!
-//! The medium maps them privately, so the system keeps the file as it is, whatever happens to it in memory. A recovery
-//! runs as ever and leaves its work in pages of this process. Writes are refused where they are
-//! [admitted](crate::background::Admission::admit), no job has a thread, and a close does nothing.
+//! The medium maps them privately, so the file never changes. Recovery runs as always, and its changes stay
+//! in pages of this process. Writes are refused at [admission](crate::background::Admission::admit), no job
+//! has a thread, and a close does nothing.
 
 use super::{Store, check_superblock, folder_of, open};
 use crate::designs::Design;
@@ -16,18 +16,20 @@ use quipu_parts::space::Space;
 use std::path::Path;
 
 impl Store {
-    /// Opens the pool at `path` for reading only: beside any number of other readers, and without a byte of it changed. Reads are those of
-    /// [`open`](Store::open); each write is [`Error::ReadOnly`], and [`close`](Store::close) leaves the pool as it is.
+    /// Opens the pool at `path` for reading only, beside any number of other readers, without changing a byte
+    /// of it. Reads work as after [`open`](Store::open). Each write returns [`Error::ReadOnly`], and
+    /// [`close`](Store::close) changes nothing.
     ///
-    /// A pool that was not closed is recovered in memory of this process, each time anew. That takes as long as in
-    /// [`open`](Store::open), and the memory of the pages that recovery changes.
+    /// A pool that was not closed is recovered in memory of this process, each time anew. That takes as long
+    /// as in [`open`](Store::open), and the memory of the pages that recovery changes.
     ///
-    /// Writers are kept out by a lock that programs must ask for, as this library does. One that changes or cuts the file without
-    /// asking changes values under their readers, or ends the process with a signal, as for any mapped file.
+    /// A lock excludes writers that ask for it, as this library does. A program that changes or truncates the
+    /// file without asking changes values under their readers, or ends the process by a signal, as for any
+    /// mapped file.
     ///
     /// # Errors
-    /// As for [`open`](Store::open), in use if a writer has it; and a devdax device is refused, which has no private mapping
-    /// ([`Error::Medium`]).
+    /// As for [`open`](Store::open); in use if a writer has it open. A devdax device is refused, since it has
+    /// no private mapping ([`Error::Medium`]).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -51,7 +53,8 @@ impl Store {
         Store::open_read_only_with_progress(path, options, &|_, _| {})
     }
 
-    /// Like [`open_read_only`](Store::open_read_only), and tells `progress` how many segments are recovered, of how many.
+    /// Opens the pool for reading only. `progress` is told how many segments are recovered, and how many
+    /// there are.
     ///
     /// # Errors
     /// As for [`open_read_only`](Store::open_read_only).
@@ -64,13 +67,13 @@ impl Store {
         open(Region::open_read_only(path, options.medium)?, folder_of(path), options, progress)
     }
 
-    /// Copies what proves itself of the damaged pool at `path` into a new pool at `into`, of the same size and, unless
-    /// `options` name another, the same zone size. The damaged pool is not changed. `progress` is told how many segments
-    /// are read, of how many.
+    /// Copies records that prove themselves from the damaged pool at `path` into a new pool at `into`, of the
+    /// same size and, unless `options` name another, the same zone size. The damaged pool is not changed.
+    /// `progress` is told how many segments are read, and how many there are.
     ///
     /// # Errors
-    /// As for [`open`](Store::open) if too little is left to tell where anything is, and as for [`create`](Store::create).
-    /// If the copy fails on the way, the new pool is removed.
+    /// As for [`open`](Store::open) if too little is left to tell where anything is, and as for
+    /// [`create`](Store::create). If the copy fails, the new pool is removed.
     ///
     /// ```
     /// # use quipu::{Options, Store};
@@ -114,10 +117,10 @@ impl Store {
         })
     }
 
-    /// The design of the pool at `path`, which need not be sound; it is not changed.
+    /// The design of the pool at `path`, which may be damaged; it is not changed.
     ///
     /// # Errors
-    /// As for [`open`](Store::open) if the superblock does not tell.
+    /// As for [`open`](Store::open) if the superblock cannot be read.
     pub fn design_of(path: impl AsRef<Path>) -> Result<Design, Error> {
         let options = Options::default();
         let region = source(path.as_ref(), &options)?;
@@ -125,7 +128,8 @@ impl Store {
     }
 }
 
-/// The region of a pool that is looked at and not opened. A devdax device has no private mapping, and nothing is written to it.
+/// The region of a pool to read without opening it. A devdax device has no private mapping, and nothing is
+/// written to it.
 fn source(path: &Path, options: &Options) -> Result<Region, MediumError> {
     match Region::open_read_only(path, options.medium) {
         Err(MediumError::NotPrivate { .. }) => Region::open(path, options.medium, options.durability),
