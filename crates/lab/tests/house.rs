@@ -2,13 +2,15 @@
 //!
 //! Rules that only a page states are broken by the third hurried change. So what can be checked is checked here:
 //! who imports whom, dead files, lengths, the doors to the machine and to the world, the grounds of unsafe code,
-//! unfinished work, local paths, silently ignored tests, packages. `house/` holds the checks as functions from text to
-//! faults, and beside them the proof that each can fail.
+//! unfinished work, local paths, silently ignored tests, packages, the prose of comments and pages. `house/` holds the
+//! checks as functions from text to faults, and beside them the proof that each can fail.
 
 #[path = "house/imports.rs"]
 mod imports;
 #[path = "house/packages.rs"]
 mod packages;
+#[path = "house/prose.rs"]
+mod prose;
 #[path = "house/rules.rs"]
 mod rules;
 #[path = "house/self_tests.rs"]
@@ -18,7 +20,7 @@ mod source;
 #[path = "house/tree.rs"]
 mod tree;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use source::Source;
 
@@ -193,4 +195,48 @@ fn no_file_names_a_local_path() {
 fn ignored_tests_say_why() {
     let faults: Vec<String> = all_sources().iter().flat_map(rules::check_ignored).collect();
     expect_none("Tests that are switched off without a reason:", &faults);
+}
+
+#[test]
+fn comment_lines_are_narrow() {
+    let faults = prose::outside(&all_sources(), prose::WIDE_ROOMS, prose::check_width);
+    expect_none("A comment line has at most 110 columns:", &faults);
+}
+
+#[test]
+fn heads_are_short() {
+    let faults = prose::outside(&all_sources(), prose::LONG_HEADS, prose::check_heads);
+    expect_none("A head has at most 40 lines; a longer argument is a page of docs/decisions:", &faults);
+}
+
+#[test]
+fn sentences_are_short() {
+    let mut faults = prose::outside(&all_sources(), prose::WORDY_ROOMS, prose::check_docs);
+    for path in tree::files() {
+        let is_page = ["README.md", "ARCHITECTURE.md"].contains(&path.as_str()) || path.starts_with("docs/");
+        if is_page && path.ends_with(".md") {
+            faults.extend(prose::check_page(&path, &tree::read(&path).unwrap_or_default()));
+        }
+    }
+    expect_none("A sentence has at most 35 words:", &faults);
+}
+
+#[test]
+fn few_sentences_begin_with_a_free_relative() {
+    let mut found = BTreeMap::<String, usize>::new();
+    let mut places = Vec::new();
+    for source in all_sources() {
+        let mut parts = source.path.split('/');
+        let (Some("crates"), Some(owner), Some("src")) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let sentences = prose::free_relatives(&source);
+        *found.entry(owner.to_owned()).or_default() += sentences.len();
+        let place = |sentence: &prose::Sentence| format!("{}:{}", source.path, sentence.line);
+        places.extend(sentences.iter().map(place));
+    }
+    println!("Sentences of comments that begin with Who, Whoever, What or Whatever: {found:?}");
+    if places.len() > prose::FREE_RELATIVES {
+        expect_none("Too many sentences begin with a free relative; name the subject:", &places);
+    }
 }
