@@ -9,6 +9,8 @@
 mod imports;
 #[path = "house/packages.rs"]
 mod packages;
+#[path = "house/pages.rs"]
+mod pages;
 #[path = "house/prose.rs"]
 mod prose;
 #[path = "house/rules.rs"]
@@ -38,6 +40,15 @@ fn all_sources() -> Vec<Source> {
         sources.len()
     );
     sources
+}
+
+/// The pages of the root and of `docs`.
+fn pages() -> Vec<(String, String)> {
+    let of_house =
+        |path: &String| path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/'));
+    // What changed in a release is said as it was then.
+    let paths = tree::files().into_iter().filter(of_house).filter(|path| path != "CHANGELOG.md");
+    paths.filter_map(|path| tree::read(&path).map(|text| (path, text))).collect()
 }
 
 /// The rooms that exist of crates with floors, such as `parts/heap`.
@@ -212,11 +223,8 @@ fn heads_are_short() {
 #[test]
 fn sentences_are_short() {
     let mut faults = prose::outside(&all_sources(), prose::WORDY_ROOMS, prose::check_docs);
-    for path in tree::files() {
-        let is_page = ["README.md", "ARCHITECTURE.md"].contains(&path.as_str()) || path.starts_with("docs/");
-        if is_page && path.ends_with(".md") {
-            faults.extend(prose::check_page(&path, &tree::read(&path).unwrap_or_default()));
-        }
+    for (path, text) in pages() {
+        faults.extend(prose::check_page(&path, &text));
     }
     expect_none("A sentence has at most 35 words:", &faults);
 }
@@ -239,4 +247,15 @@ fn few_sentences_begin_with_a_free_relative() {
     if places.len() > prose::FREE_RELATIVES {
         expect_none("Too many sentences begin with a free relative; name the subject:", &places);
     }
+}
+
+#[test]
+fn links_and_paths_of_pages_exist() {
+    let read = |path: &str| match tree::root().join(path) {
+        folder if folder.is_dir() => Some(String::new()),
+        _ => tree::read(path),
+    };
+    let faults: Vec<String> =
+        pages().iter().flat_map(|(path, text)| pages::check(path, text, read)).collect();
+    expect_none("Dead links, and paths that have moved:", &faults);
 }

@@ -49,9 +49,8 @@ pub fn check_heads(file: &Source) -> Vec<String> {
 
 /// Sentences of more than [`WORDS`] words in the documentation of a source file.
 pub fn check_docs(file: &Source) -> Vec<String> {
-    let is_doc = |line: &str| {
-        line.starts_with("//!") || (line.starts_with("///") && !line.starts_with("////"))
-    };
+    let is_doc =
+        |line: &str| line.starts_with("//!") || (line.starts_with("///") && !line.starts_with("////"));
     let sentences = blocks(&file.text, is_doc).into_iter().flat_map(sentences);
     sentences.filter_map(|sentence| too_long(&file.path, &sentence)).collect()
 }
@@ -65,7 +64,8 @@ pub fn check_page(path: &str, text: &str) -> Vec<String> {
 /// Sentences in any comment of a file that begin with a free relative: "What is parked ..." and "Who reads ...".
 pub fn free_relatives(file: &Source) -> Vec<Sentence> {
     let begins = |sentence: &Sentence| {
-        let text = sentence.text.trim_start_matches(|letter: char| !letter.is_alphanumeric() && letter != '`');
+        let text =
+            sentence.text.trim_start_matches(|letter: char| !letter.is_alphanumeric() && letter != '`');
         let first = text.split_whitespace().next().unwrap_or_default();
         ["Who", "Whoever", "What", "Whatever"].contains(&first) && !text.ends_with('?')
     };
@@ -149,7 +149,8 @@ fn sentences(lines: Vec<(usize, &str)>) -> Vec<Sentence> {
 /// Whether `mark` begins an item of a list.
 fn is_mark(mark: &str) -> bool {
     let number = mark.strip_suffix('.').unwrap_or_default();
-    ["-", "*", ">"].contains(&mark) || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    ["-", "*", ">"].contains(&mark)
+        || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Cuts the open paragraph into its sentences.
