@@ -1,11 +1,12 @@
-//! The two images of a simulated region and what lies between them.
+//! The two images of a simulated region and the pending words between them.
 //!
-//! The processor's image is the mapping itself, so loads need no detour. The durable image is what a power failure
-//! would leave if nothing more arrived. Between them are the dirty lines with their pending words (`line`).
+//! The processor's image is the mapping itself, so loads need no detour. The durable image is the state after
+//! a power failure at which nothing more arrived. Between them are the dirty lines with their pending words
+//! (`line`).
 //!
-//! Invariants: a word of the processor's image equals its last pending event that is not superseded, or else the
-//! durable word; so a snapshot needs no copy of the processor's image. A line is listed in `lines` exactly while
-//! it has pending events, and `slots` then holds its place in the list plus one.
+//! Invariants: a word of the processor's image equals its last pending event that is not superseded, or else
+//! the durable word; so a snapshot needs no copy of the processor's image. A line is listed in `lines`
+//! exactly while it has pending events, and `slots` then holds its place in the list plus one.
 
 use super::cost::Cost;
 use super::dimm::{Dimms, Geometry};
@@ -18,11 +19,12 @@ use crate::region::WORD;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Pending events in a line after which its older half is written back, as caches and buffers do by themselves sooner
-/// or later. Without a bound a word that is never flushed would gather one event a store for ever.
+/// Pending events in a line after which its older half is written back, as caches and buffers do by
+/// themselves sooner or later. Without a bound a word that is never flushed would gather one event a store
+/// for ever.
 const MAX_PENDING: usize = 256;
 
-/// What the simulator knows of a thread.
+/// The simulator's state of a thread.
 #[derive(Default)]
 struct Thread {
     run: u64,
@@ -73,8 +75,8 @@ impl Memory {
     #[inline]
     fn cpu(&self, word: u64) -> &AtomicU64 {
         assert!(word < self.mapping.len() / WORD, "word {word} leaves the region");
-        // SAFETY: in bounds by the assertion; mappings start on a page, so the word is aligned; the mapping lives
-        // as long as `self`, and its words change only by atomics or under the latch around `self`.
+        // SAFETY: in bounds by the assertion; mappings start on a page, so the word is aligned; the mapping
+        // lives as long as `self`, and its words change only by atomics or under the latch around `self`.
         unsafe { &*self.mapping.base().cast::<AtomicU64>().add(word as usize) }
     }
 
@@ -163,7 +165,8 @@ impl Memory {
         }
         let end = offset + src.len() as u64;
         assert!(end <= self.mapping.len(), "a write leaves the region");
-        // SAFETY: in bounds by the assertion; the mapping is lent out only for bytes that no one writes (`Region`).
+        // SAFETY: in bounds by the assertion; the mapping is lent out only for bytes that no one writes
+        // (`Region`).
         unsafe {
             std::ptr::copy_nonoverlapping(src.as_ptr(), self.mapping.base().add(offset as usize), src.len());
         }
@@ -264,7 +267,7 @@ impl Memory {
         }
     }
 
-    /// Makes durable what this thread captured or wrote past the caches since its last fence.
+    /// Makes durable the lines that this thread captured or wrote past the caches since its last fence.
     pub(crate) fn fence(&mut self, who: Identity) {
         self.cost.fences += 1;
         if self.omit_fence_every != 0 && self.cost.fences.is_multiple_of(self.omit_fence_every) {
@@ -353,7 +356,8 @@ impl Memory {
         }
     }
 
-    /// Makes both images equal to `durable`, nothing pending and nothing counted. The cost is that of the difference.
+    /// Makes both images equal to `durable`, nothing pending and nothing counted. The cost is that of the
+    /// difference.
     pub(crate) fn reset(&mut self, durable: &Pages) {
         while let Some(mut dirty) = self.lines.pop() {
             self.slots[dirty.line as usize] = 0;
@@ -367,8 +371,8 @@ impl Memory {
         for (index, page) in durable.pages.iter().enumerate() {
             if !Arc::ptr_eq(page, &self.durable.pages[index]) {
                 self.durable.pages[index] = Arc::clone(page);
-                // SAFETY: the mapping has this page (both images have the same length, in whole pages), and whoever
-                // resets a region is its only user.
+                // SAFETY: the mapping has this page (both images have the same length, in whole pages), and
+                // the caller that resets a region is its only user.
                 unsafe {
                     let target = self.mapping.base().add(index * PAGE as usize).cast::<u64>();
                     std::ptr::copy_nonoverlapping(page.0.as_ptr(), target, PAGE_WORDS);
