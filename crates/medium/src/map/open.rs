@@ -166,22 +166,7 @@ pub(super) fn attach(
     let device = PmDevice::of_block(Path::new(SYSFS), metadata.dev());
     if matches!(kind, None | Some(MediumKind::Dax)) {
         match map_shared(&file, len, true) {
-            Ok(base) => {
-                let flush = PmDevice::flush(device.as_ref());
-                let statement = Statement::dax(
-                    device.as_ref(),
-                    flush.unwrap_or(FlushKind::None),
-                    arch::virtual_machine(),
-                );
-                let mapping = Mapping::of(
-                    Backing::new(BackingKind::File, file, path),
-                    len,
-                    base,
-                    statement,
-                    device.as_ref(),
-                );
-                return Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?));
-            }
+            Ok(base) => return persistent(path, BackingKind::File, file, len, base, device.as_ref()),
             Err(_) if kind.is_none() => {}
             Err(error) => return Err(no_sync(path, &mount, error)),
         }
@@ -221,10 +206,21 @@ pub(super) fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) ->
     let base = map_shared(&file, len, true).map_err(|error| {
         unsuitable(format!("it does not grant MAP_SYNC ({error}); reconfigure its namespace"))
     })?;
-    let flush = PmDevice::flush(Some(device));
-    let statement = Statement::dax(Some(device), flush.unwrap_or(FlushKind::None), arch::virtual_machine());
-    let mapping =
-        Mapping::of(Backing::new(BackingKind::Device, file, path), len, base, statement, Some(device));
+    persistent(path, BackingKind::Device, file, len, base, Some(device))
+}
+
+/// The region of a mapping that was granted `MAP_SYNC`.
+fn persistent(
+    path: &Path,
+    kind: BackingKind,
+    file: File,
+    len: u64,
+    base: *mut u8,
+    device: Option<&PmDevice>,
+) -> Result<Region, MediumError> {
+    let flush = PmDevice::flush(device);
+    let statement = Statement::dax(device, flush.unwrap_or(FlushKind::None), arch::virtual_machine());
+    let mapping = Mapping::of(Backing::new(kind, file, path), len, base, statement, device);
     Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?))
 }
 

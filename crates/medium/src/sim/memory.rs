@@ -92,14 +92,11 @@ impl Memory {
 
     #[cold]
     fn enlist(&mut self, who: Identity) {
-        let index = who.task as usize;
-        if self.threads.len() <= index {
-            self.threads.resize_with(index + 1, Thread::default);
-        }
         self.owners += 1;
-        let thread = &mut self.threads[index];
+        let owner = self.owners;
+        let thread = self.known(who.task);
         thread.run = who.run;
-        thread.owner = self.owners;
+        thread.owner = owner;
         thread.captured.clear();
         thread.streamed.clear();
     }
@@ -109,11 +106,23 @@ impl Memory {
     }
 
     pub(crate) fn set_node(&mut self, task: u32, node: u16) {
+        self.known(task).node = node;
+    }
+
+    /// The state of a task, an empty one if the task is new.
+    fn known(&mut self, task: u32) -> &mut Thread {
         let index = task as usize;
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, Thread::default);
         }
-        self.threads[index].node = node;
+        &mut self.threads[index]
+    }
+
+    /// The owner number and the node of the thread that acts.
+    #[inline]
+    fn origin(&mut self, who: Identity) -> (u32, u16) {
+        let thread = self.thread(who);
+        (thread.owner, thread.node)
     }
 
     /// The dirty line, listed if it was clean.
@@ -170,10 +179,7 @@ impl Memory {
         unsafe {
             std::ptr::copy_nonoverlapping(src.as_ptr(), self.mapping.base().add(offset as usize), src.len());
         }
-        let (owner, node) = {
-            let thread = self.thread(who);
-            (thread.owner, thread.node)
-        };
+        let (owner, node) = self.origin(who);
         let (mut word, last) = (offset / WORD, (end - 1) / WORD);
         self.cost.words_stored += last - word + 1;
         while word <= last {
@@ -217,10 +223,7 @@ impl Memory {
     }
 
     fn push_atomic(&mut self, who: Identity, offset: u64, value: u64) {
-        let (owner, node) = {
-            let thread = self.thread(who);
-            (thread.owner, thread.node)
-        };
+        let (owner, node) = self.origin(who);
         self.cost.words_stored += 1;
         self.note_written(node, offset / LINE);
         let slot = self.dirty((offset / LINE) as u32);
@@ -340,7 +343,7 @@ impl Memory {
         if len == 0 {
             return;
         }
-        let home = self.threads.get(who.task as usize).map_or(0, |thread| thread.node);
+        let home = self.home_node(who.task);
         let (first, last) = (offset / LINE, (offset + len - 1) / LINE);
         let lines = last - first + 1;
         self.cost.reads += 1;
