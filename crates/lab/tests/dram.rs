@@ -1,5 +1,5 @@
-//! The DRAM that a store takes is what the counting allocator says, and no more becomes resident. One test in a process of
-//! its own, because others would allocate meanwhile.
+//! The DRAM that a store takes is what the counting allocator says, and no more becomes resident. One test in
+//! a process of its own, because others would allocate meanwhile.
 
 use quipu::{Options, Store};
 use quipu_lab::bench::alloc;

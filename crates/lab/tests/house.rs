@@ -1,9 +1,14 @@
 //! The house keeps its own rules, because nobody else will.
 //!
-//! Rules that only a page states are broken by the third hurried change. So what can be checked is checked here:
-//! who imports whom, dead files, lengths, the doors to the machine and to the world, the grounds of unsafe code,
-//! unfinished work, local paths, silently ignored tests, packages, the prose of comments and pages. `house/` holds the
-//! checks as functions from text to faults, and beside them the proof that each can fail.
+//! Rules that only a page states are broken by the third hurried change. So every rule that can be checked is
+//! checked here:
+//!
+//! - who imports whom, dead files, lengths of files;
+//! - the doors to the machine and to the world, the grounds of unsafe code;
+//! - unfinished work, local paths, silently ignored tests, packages;
+//! - the prose of comments and pages, and the links of pages.
+//!
+//! `house/` holds the checks as functions from text to faults, and beside them the proof that each can fail.
 
 #[path = "house/imports.rs"]
 mod imports;
@@ -26,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use source::Source;
 
-/// Fails with every fault, one a line, under a sentence that says what is wrong in general.
+/// Fails with every fault, one a line, under a sentence that states the broken rule.
 #[track_caller]
 fn expect_none(rule: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{rule}\n\n  {}\n", faults.join("\n  "));
@@ -46,7 +51,7 @@ fn all_sources() -> Vec<Source> {
 fn pages() -> Vec<(String, String)> {
     let of_house =
         |path: &String| path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/'));
-    // What changed in a release is said as it was then.
+    // The changes of a release are said as they were then.
     let paths = tree::files().into_iter().filter(of_house).filter(|path| path != "CHANGELOG.md");
     paths.filter_map(|path| tree::read(&path).map(|text| (path, text))).collect()
 }

@@ -1,6 +1,7 @@
 //! Pages of Markdown: their links lead to files and headings, and the paths that they name exist.
 
-/// Faults of a page; `read` gives the text of a file by its path from the root, or an empty text for a folder.
+/// Faults of a page; `read` gives the text of a file by its path from the root, or an empty text for a
+/// folder.
 pub fn check(path: &str, text: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut faults = Vec::new();

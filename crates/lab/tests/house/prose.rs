@@ -1,7 +1,8 @@
-//! Rules of comments and pages: how wide a line is, how long a sentence and a head are, and how a sentence begins.
+//! Rules of comments and pages: how wide a line is, how long a sentence and a head are, and how a sentence
+//! begins.
 //!
-//! Rooms that do not keep a rule yet stand in a list of that rule. A list only shrinks: an entry that nothing needs
-//! any more is itself a fault.
+//! Rooms that do not keep a rule yet stand in a list of that rule. A list only shrinks: an entry that nothing
+//! needs any more is itself a fault.
 
 use crate::source::Source;
 
@@ -12,14 +13,75 @@ pub const WORDS: usize = 35;
 /// Lines of a module's head, the `//!` block.
 pub const HEAD: usize = 40;
 /// Sentences of comments in `crates/*/src` that may begin with a free relative. The aim is 20.
-pub const FREE_RELATIVES: usize = 2000;
+pub const FREE_RELATIVES: usize = 769;
 
 /// Rooms with comment lines that are too wide.
-pub const WIDE_ROOMS: &[&str] = &[];
+pub const WIDE_ROOMS: &[&str] = &[
+    "crates/cli/src/",
+    "crates/cli/tests/",
+    "crates/lab/src/",
+    "crates/lab/tests/it/",
+    "crates/parts/examples/",
+    "crates/parts/src/epoch/",
+    "crates/parts/src/heap/",
+    "crates/parts/src/index/",
+    "crates/parts/src/locks.rs",
+    "crates/parts/src/reclaim/",
+    "crates/parts/src/record/",
+    "crates/parts/src/space/",
+    "crates/parts/src/stripes.rs",
+    "crates/parts/src/sync.rs",
+    "crates/parts/src/table.rs",
+    "crates/parts/tests/",
+    "crates/rivals/src/",
+    "crates/rivals/tests/",
+    "crates/store/examples/",
+    "crates/store/src/api/",
+    "crates/store/src/background.rs",
+    "crates/store/src/designs/",
+    "crates/store/src/engine/",
+    "crates/store/src/lib.rs",
+    "crates/store/src/log/",
+    "crates/store/src/options.rs",
+    "crates/store/src/settings/",
+    "crates/store/src/slots/",
+    "crates/store/src/types/",
+    "crates/store/src/walk/",
+    "crates/store/tests/",
+];
 /// Rooms with sentences in `///` and `//!` that are too long.
-pub const WORDY_ROOMS: &[&str] = &[];
+pub const WORDY_ROOMS: &[&str] = &[
+    "crates/cli/src/",
+    "crates/lab/src/",
+    "crates/lab/tests/it/",
+    "crates/parts/src/epoch/",
+    "crates/parts/src/heap/",
+    "crates/parts/src/index/",
+    "crates/parts/src/reclaim/",
+    "crates/parts/src/record/",
+    "crates/parts/src/space/",
+    "crates/parts/src/stripes.rs",
+    "crates/parts/tests/",
+    "crates/rivals/src/",
+    "crates/store/src/api/",
+    "crates/store/src/designs/",
+    "crates/store/src/log/",
+    "crates/store/src/options.rs",
+    "crates/store/src/slots/",
+    "crates/store/src/types/",
+    "crates/store/src/walk/",
+    "crates/store/tests/",
+];
 /// Rooms with heads that are too long.
-pub const LONG_HEADS: &[&str] = &[];
+pub const LONG_HEADS: &[&str] = &[
+    "crates/parts/src/heap/",
+    "crates/parts/src/index/",
+    "crates/parts/src/space/",
+    "crates/parts/src/stripes.rs",
+];
+
+/// A blank inside of a span of code, which is one word.
+const BLANK: char = '\u{1}';
 
 /// A part of a text between two ends of sentences, and the line (from 1) in which it begins.
 #[derive(Debug, PartialEq)]
@@ -61,7 +123,8 @@ pub fn check_page(path: &str, text: &str) -> Vec<String> {
     sentences(lines).iter().filter_map(|sentence| too_long(path, sentence)).collect()
 }
 
-/// Sentences in any comment of a file that begin with a free relative: "What is parked ..." and "Who reads ...".
+/// Sentences in any comment of a file that begin with a free relative: "What is parked ..." and "Who reads
+/// ...".
 pub fn free_relatives(file: &Source) -> Vec<Sentence> {
     let begins = |sentence: &Sentence| {
         let text =
@@ -94,7 +157,7 @@ fn too_long(path: &str, sentence: &Sentence) -> Option<String> {
     let named = words.iter().filter(|word| word.contains('`')).count();
     // A sentence that is mostly names in code is a list of fields.
     (words.len() > WORDS && named * 4 < words.len()).then(|| {
-        let opening = words[..6].join(" ");
+        let opening = words[..6].join(" ").replace(BLANK, " ");
         format!("{path}:{}: a sentence of {} words: {opening} ...", sentence.line, words.len())
     })
 }
@@ -179,7 +242,10 @@ fn joined(words: Vec<(usize, String)>) -> Vec<(usize, String)> {
     for (number, word) in words {
         let toggles = word.matches('`').count() % 2 == 1;
         match whole.last_mut() {
-            Some((_, last)) if inside => last.push_str(&word),
+            Some((_, last)) if inside => {
+                last.push(BLANK);
+                last.push_str(&word);
+            }
             _ => whole.push((number, word)),
         }
         inside ^= toggles;
