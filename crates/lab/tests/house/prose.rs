@@ -153,7 +153,7 @@ pub fn outside(sources: &[Source], rooms: &[&str], check: impl Fn(&Source) -> Ve
 }
 
 fn too_long(path: &str, sentence: &Sentence) -> Option<String> {
-    let words: Vec<&str> = sentence.text.split_whitespace().filter(|word| is_said(word)).collect();
+    let words: Vec<&str> = sentence.text.split_whitespace().filter(is_said).collect();
     let named = words.iter().filter(|word| word.contains('`')).count();
     // A sentence that is mostly names in code is a list of fields.
     (words.len() > WORDS && named * 4 < words.len()).then(|| {
@@ -167,7 +167,7 @@ fn is_said(word: &&str) -> bool {
 }
 
 /// Runs of neighbouring lines of one kind of comment, each line with its number and without its slashes.
-fn blocks<'a>(text: &'a str, is_of: impl Fn(&str) -> bool) -> Vec<Vec<(usize, &'a str)>> {
+fn blocks(text: &str, is_of: impl Fn(&str) -> bool) -> Vec<Vec<(usize, &str)>> {
     let mut blocks: Vec<Vec<(usize, &str)>> = Vec::new();
     let mut kind = None;
     for (at, line) in text.lines().enumerate() {
