@@ -1,14 +1,23 @@
 //! The house keeps its own rules, because nobody else will.
 //!
-//! Rules that only a page states are broken by the third hurried change. So what can be checked is checked here:
-//! who imports whom, dead files, lengths, the doors to the machine and to the world, the grounds of unsafe code,
-//! unfinished work, local paths, silently ignored tests, packages. `house/` holds the checks as functions from text to
-//! faults, and beside them the proof that each can fail.
+//! Rules that only a page states are broken by the third hurried change. So every rule that can be checked is
+//! checked here:
+//!
+//! - who imports whom, dead files, lengths of files;
+//! - the doors to the machine and to the world, the grounds of unsafe code;
+//! - unfinished work, local paths, silently ignored tests, packages;
+//! - the prose of comments and pages, and the links of pages.
+//!
+//! `house/` holds the checks as functions from text to faults, and beside them the proof that each can fail.
 
 #[path = "house/imports.rs"]
 mod imports;
 #[path = "house/packages.rs"]
 mod packages;
+#[path = "house/pages.rs"]
+mod pages;
+#[path = "house/prose.rs"]
+mod prose;
 #[path = "house/rules.rs"]
 mod rules;
 #[path = "house/self_tests.rs"]
@@ -18,11 +27,11 @@ mod source;
 #[path = "house/tree.rs"]
 mod tree;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use source::Source;
 
-/// Fails with every fault, one a line, under a sentence that says what is wrong in general.
+/// Fails with every fault, one a line, under a sentence that states the broken rule.
 #[track_caller]
 fn expect_none(rule: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{rule}\n\n  {}\n", faults.join("\n  "));
@@ -36,6 +45,15 @@ fn all_sources() -> Vec<Source> {
         sources.len()
     );
     sources
+}
+
+/// The pages of the root and of `docs`.
+fn pages() -> Vec<(String, String)> {
+    let of_house =
+        |path: &String| path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/'));
+    // The changes of a release are said as they were then.
+    let paths = tree::files().into_iter().filter(of_house).filter(|path| path != "CHANGELOG.md");
+    paths.filter_map(|path| tree::read(&path).map(|text| (path, text))).collect()
 }
 
 /// The rooms that exist of crates with floors, such as `parts/heap`.
@@ -193,4 +211,56 @@ fn no_file_names_a_local_path() {
 fn ignored_tests_say_why() {
     let faults: Vec<String> = all_sources().iter().flat_map(rules::check_ignored).collect();
     expect_none("Tests that are switched off without a reason:", &faults);
+}
+
+#[test]
+fn comment_lines_are_narrow() {
+    let faults = prose::outside(&all_sources(), prose::WIDE_ROOMS, prose::check_width);
+    expect_none("A comment line has at most 110 columns:", &faults);
+}
+
+#[test]
+fn heads_are_short() {
+    let faults = prose::outside(&all_sources(), prose::LONG_HEADS, prose::check_heads);
+    expect_none("A head has at most 40 lines; a longer argument is a page of docs/decisions:", &faults);
+}
+
+#[test]
+fn sentences_are_short() {
+    let mut faults = prose::outside(&all_sources(), prose::WORDY_ROOMS, prose::check_docs);
+    for (path, text) in pages() {
+        faults.extend(prose::check_page(&path, &text));
+    }
+    expect_none("A sentence has at most 35 words:", &faults);
+}
+
+#[test]
+fn few_sentences_begin_with_a_free_relative() {
+    let mut found = BTreeMap::<String, usize>::new();
+    let mut places = Vec::new();
+    for source in all_sources() {
+        let mut parts = source.path.split('/');
+        let (Some("crates"), Some(owner), Some("src")) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let sentences = prose::free_relatives(&source);
+        *found.entry(owner.to_owned()).or_default() += sentences.len();
+        let place = |sentence: &prose::Sentence| format!("{}:{}", source.path, sentence.line);
+        places.extend(sentences.iter().map(place));
+    }
+    println!("Sentences of comments that begin with Who, Whoever, What or Whatever: {found:?}");
+    if places.len() > prose::FREE_RELATIVES {
+        expect_none("Too many sentences begin with a free relative; name the subject:", &places);
+    }
+}
+
+#[test]
+fn links_and_paths_of_pages_exist() {
+    let read = |path: &str| match tree::root().join(path) {
+        folder if folder.is_dir() => Some(String::new()),
+        _ => tree::read(path),
+    };
+    let faults: Vec<String> =
+        pages().iter().flat_map(|(path, text)| pages::check(path, text, read)).collect();
+    expect_none("Dead links, and paths that have moved:", &faults);
 }

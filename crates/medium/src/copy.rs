@@ -1,7 +1,8 @@
 //! Reads of bytes that may change meanwhile.
 //!
-//! A plain copy of racing bytes is undefined. Here the bytes are loaded by atomic loads of aligned words, or by instructions
-//! that the compiler does not look into; the result is a mix of old and new bytes, which the caller validates.
+//! A plain copy of racing bytes is undefined. Here the bytes are loaded by atomic loads of aligned words, or
+//! by instructions that the compiler does not look into; the result is a mix of old and new bytes, which the
+//! caller validates.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -21,8 +22,8 @@ unsafe fn word_around(address: usize) -> u64 {
 /// Copies `len` bytes from `src` to `dst`. No aligned word is seen half old and half new.
 ///
 /// # Safety
-/// The aligned words that cover the source must be mapped, and `dst` valid for `len` writes that do not overlap them. The caller
-/// can tolerate to see what others write there in any mix.
+/// The aligned words that cover the source must be mapped, and `dst` valid for `len` writes that do not
+/// overlap them. The caller tolerates any mix of old and new bytes of other writers.
 #[inline]
 pub(crate) unsafe fn racing(src: *const u8, dst: *mut u8, len: usize) {
     if (src as usize | len).is_multiple_of(WORD) {
@@ -35,7 +36,7 @@ pub(crate) unsafe fn racing(src: *const u8, dst: *mut u8, len: usize) {
     fence(Ordering::Acquire);
 }
 
-/// As [`racing`], wherever the bytes begin and end.
+/// Copies as [`racing`] does, from bytes of any alignment.
 ///
 /// # Safety
 /// As for [`racing`].
@@ -51,7 +52,7 @@ unsafe fn ragged(src: *const u8, dst: *mut u8, len: usize) {
     }
 }
 
-/// As [`racing`], for aligned words.
+/// Copies as [`racing`] does, from aligned words.
 ///
 /// # Safety
 /// As for [`racing`]; `src` and `len` must be multiples of a word.
@@ -66,7 +67,7 @@ unsafe fn whole_words(src: *const u8, dst: *mut u8, len: usize) {
     unsafe { by_words(src, dst, len) };
 }
 
-/// As [`racing`], one atomic load an aligned word.
+/// Copies as [`racing`] does, by one atomic load for each aligned word.
 ///
 /// # Safety
 /// As for [`racing`].
@@ -124,7 +125,7 @@ unsafe fn begins_with(address: usize, bytes: &[u8]) -> bool {
     (found ^ u64::from_le_bytes(word)) & !beyond == 0
 }
 
-/// As [`equals`], wherever the bytes stand.
+/// Compares as [`equals`] does, with bytes of any alignment.
 ///
 /// # Safety
 /// As for [`equals`].

@@ -1,10 +1,10 @@
-//! What survives which failure, said in words before anyone relies on it.
+//! The failures that a write survives, said in words before anyone relies on them.
 //!
-//! "Durable" means nothing without the failure it is durable against. A [`Durability`] is what the user asks for; a
-//! [`Statement`] is what this medium, on this machine, can be shown to give, with the evidence. Where the
-//! evidence is missing, the answer is unknown, which a careful reader takes as no.
+//! "Durable" means nothing without the failure that it is meant against. A [`Durability`] is the user's wish.
+//! A [`Statement`] is the proven answer of this medium on this machine, with the evidence. Where the evidence
+//! is missing, the answer is unknown, which a careful reader takes as no.
 //!
-//! Statements are made by pure functions of facts, so that every case is tested without the hardware.
+//! Statements are made by pure functions of facts, so every case is tested without the hardware.
 
 use crate::arch::FlushKind;
 use crate::error::MediumError;
@@ -18,7 +18,7 @@ pub enum Durability {
     /// A crash of the process: no system call and no flush on the write path.
     #[default]
     Process,
-    /// Also a crash of the system, but for the writes of the last so many milliseconds.
+    /// Also a crash of the system, except for the writes of the last so many milliseconds.
     Interval {
         /// The longest time for which a write may be at risk.
         ms: u64,
@@ -97,9 +97,14 @@ impl Answer {
     fn new(survives: Survives, because: impl Into<String>) -> Answer {
         Answer { survives, because: because.into() }
     }
+
+    /// The answer about a crash of the process for a shared mapping of a file.
+    fn kept_by_the_system() -> Answer {
+        Answer::new(Survives::Yes, "the mapped pages belong to the system, not to the process")
+    }
 }
 
-/// What survives which failure on a given medium, and how that is known.
+/// The failures that writes survive on a given medium, with the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// The kind of medium.
@@ -112,55 +117,63 @@ pub struct Statement {
     pub os_crash: Answer,
     /// Power fails without warning.
     pub power_loss: Answer,
-    /// What the answers rest on, a line each.
+    /// The facts behind the answers, a line each.
     pub evidence: Vec<String>,
 }
 
 impl Statement {
+    /// The statement of a medium for which a crash of the system and a loss of power are the same.
+    fn of(
+        medium: MediumKind,
+        durability: Durability,
+        process_crash: Answer,
+        system_ends: &str,
+        evidence: Vec<String>,
+    ) -> Statement {
+        let gone = || Answer::new(Survives::No, system_ends);
+        Statement { medium, durability, process_crash, os_crash: gone(), power_loss: gone(), evidence }
+    }
+
+    /// The statement of memory whose contents end with this process.
+    fn of_process(
+        medium: MediumKind,
+        durability: Durability,
+        because: &str,
+        evidence: impl Into<String>,
+    ) -> Statement {
+        let process_crash = Answer::new(Survives::No, because);
+        Statement::of(medium, durability, process_crash, because, vec![evidence.into()])
+    }
+
     pub(crate) fn anonymous() -> Statement {
-        let gone = || Answer::new(Survives::No, "the memory ends with the process");
-        Statement {
-            medium: MediumKind::Dram,
-            durability: Durability::Process,
-            process_crash: gone(),
-            os_crash: gone(),
-            power_loss: gone(),
-            evidence: vec!["anonymous memory, for measuring".to_owned()],
-        }
+        let (medium, durability) = (MediumKind::Dram, Durability::Process);
+        let because = "the memory ends with the process";
+        Statement::of_process(medium, durability, because, "anonymous memory, for measuring")
     }
 
     pub(crate) fn simulated() -> Statement {
-        let gone = || Answer::new(Survives::No, "the simulated medium lives in this process");
-        Statement {
-            medium: MediumKind::Sim,
-            durability: Durability::Always,
-            process_crash: gone(),
-            os_crash: gone(),
-            power_loss: gone(),
-            evidence: vec!["a simulated failure keeps what was flushed and fenced".to_owned()],
-        }
+        let because = "the simulated medium lives in this process";
+        let evidence = "a simulated failure keeps what was flushed and fenced";
+        Statement::of_process(MediumKind::Sim, Durability::Always, because, evidence)
+    }
+
+    /// A file of some medium that was opened for reading only.
+    pub(crate) fn read_only(medium: MediumKind, filesystem: &str) -> Statement {
+        let because = "the pool is open for reading only, and changes end with this process";
+        let evidence = format!("a private mapping of a file on {filesystem}");
+        Statement::of_process(medium, Durability::Process, because, evidence)
     }
 
     /// A file on a memory file system, as either medium that can use one.
     pub(crate) fn memory_file(medium: MediumKind) -> Statement {
-        let gone = || Answer::new(Survives::No, "the file is in memory and ends with the system");
-        Statement {
-            medium,
-            durability: Durability::Process,
-            process_crash: Answer::new(
-                Survives::Yes,
-                "the mapped pages belong to the system, not to the process",
-            ),
-            os_crash: gone(),
-            power_loss: gone(),
-            evidence: vec!["a file on tmpfs, which is memory".to_owned()],
-        }
+        let gone = "the file is in memory and ends with the system";
+        let evidence = vec!["a file on tmpfs, which is memory".to_owned()];
+        Statement::of(medium, Durability::Process, Answer::kept_by_the_system(), gone, evidence)
     }
 
     /// A mapped file with durability `process`, the only one there is for files so far.
     pub(crate) fn file(filesystem: &str) -> Statement {
-        let pending =
-            || Answer::new(Survives::No, "pages that the system has not yet written to the device are lost");
+        let gone = "pages that the system has not yet written to the device are lost";
         let mut evidence =
             vec![format!("a mapped file on {filesystem}, written back by the system in its own time")];
         if matches!(filesystem, "btrfs" | "zfs" | "bcachefs") {
@@ -168,32 +181,7 @@ impl Statement {
                 "{filesystem} writes changed pages to a new place, so a full disk can still end the process"
             ));
         }
-        Statement {
-            medium: MediumKind::File,
-            durability: Durability::Process,
-            process_crash: Answer::new(
-                Survives::Yes,
-                "the mapped pages belong to the system, not to the process",
-            ),
-            os_crash: pending(),
-            power_loss: pending(),
-            evidence,
-        }
-    }
-
-    /// A file of some medium that was opened for reading only.
-    pub(crate) fn read_only(medium: MediumKind, filesystem: &str) -> Statement {
-        let gone = || {
-            Answer::new(Survives::No, "the pool is open for reading only, and changes end with this process")
-        };
-        Statement {
-            medium,
-            durability: Durability::Process,
-            process_crash: gone(),
-            os_crash: gone(),
-            power_loss: gone(),
-            evidence: vec![format!("a private mapping of a file on {filesystem}")],
-        }
+        Statement::of(MediumKind::File, Durability::Process, Answer::kept_by_the_system(), gone, evidence)
     }
 
     /// Directly mapped memory. `virtual_machine` as in [`crate::arch::virtual_machine`].

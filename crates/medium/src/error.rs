@@ -1,9 +1,9 @@
-//! Errors of the medium, each worded so that the reader knows what to do next.
+//! Errors of the medium, each worded with the next step of the reader.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong between a path and a usable [`crate::Region`].
+/// A failure between a path and a usable [`crate::Region`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediumError {
@@ -42,7 +42,7 @@ pub enum MediumError {
         path: PathBuf,
         /// The medium asked for.
         medium: &'static str,
-        /// Why not, and what would help.
+        /// The obstacle, and the way around it.
         reason: String,
     },
     /// A word on a command line or in a configuration names no medium, durability or kind of pages.
@@ -50,30 +50,24 @@ pub enum MediumError {
     UnknownWord {
         /// The word.
         text: String,
-        /// What it should name.
+        /// The kind of thing that it should name.
         what: &'static str,
         /// The words there are.
         choices: &'static str,
     },
-    /// A NUMA topology was given in a form that cannot be read, or names a node or processor twice.
-    #[error("{text:?} is no NUMA topology; write nodes with their processors, like 0:0-3;1:4-7")]
-    Topology {
-        /// What was given.
-        text: String,
-    },
     /// A system call failed.
     #[error("{action} {path}: {source}")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// The path it was done to.
+        /// The path of the action.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
     },
 }
 
-/// Who has a pool, in words.
+/// The holder of a pool, in words.
 fn holder(process: Option<u32>) -> String {
     match process {
         Some(process) if process == std::process::id() => "another handle of this process".to_owned(),

@@ -1,4 +1,5 @@
-//! Looking at a whole line at once: the unit in which structures in PM are laid out, for one test of its bounds.
+//! Looking at a whole line at once: the unit in which structures in PM are laid out, for one test of its
+//! bounds.
 
 use crate::arch::LINE;
 use crate::region::{Region, WORD};
@@ -8,6 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const WORDS: usize = (LINE / WORD) as usize;
 
 impl Region {
+    /// Lines that a range touches.
+    #[inline]
+    pub fn lines(offset: u64, len: u64) -> u64 {
+        if len == 0 { 0 } else { (offset + len - 1) / LINE - offset / LINE + 1 }
+    }
+
     /// Loads the words of a line, each atomically (acquire), in their order.
     ///
     /// # Panics
@@ -15,8 +22,8 @@ impl Region {
     #[inline]
     pub fn load_line(&self, offset: u64) -> [u64; WORDS] {
         assert!(offset.is_multiple_of(LINE), "a line begins at a multiple of its bytes");
-        // SAFETY: in bounds by the check of `at`; aligned, since mappings start on a page and
-        // the offset is a multiple of a line; atomics have the layout of their words, and all bit patterns are valid.
+        // SAFETY: in bounds by the check of `at`; aligned, since mappings start on a page and the offset is a
+        // multiple of a line; atomics have the layout of their words, and all bit patterns are valid.
         let line = unsafe { &*self.at(offset, LINE).cast::<[AtomicU64; WORDS]>() };
         self.note_read(offset, LINE);
         line.each_ref().map(|word| u64::from_le(word.load(Ordering::Acquire)))

@@ -9,8 +9,8 @@ use crate::copy;
 use crate::durability::Statement;
 use crate::error::MediumError;
 use crate::map::{self, Claim, Mapping, MediumKind};
+use crate::node::Node;
 use crate::sim::Sim;
-use crate::topology::Node;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -64,19 +64,19 @@ impl Region {
         self.flush
     }
 
-    /// The simulator behind this region, if it is simulated. For what proves the store, not for the store.
+    /// The simulator behind this region, if it is simulated. For the proofs of the store, not for the store.
     #[inline]
     pub fn simulator(&self) -> Option<&Arc<Sim>> {
         self.sim.as_ref()
     }
 
-    /// What is mapped here.
+    /// The mapping behind the region.
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }
 
-    /// Takes the region for one user: two engines that write the same bytes would destroy each other's work, and the lock
-    /// of a file keeps out only other processes and other descriptors.
+    /// Takes the region for one user: two engines that write the same bytes would destroy each other's work,
+    /// and the lock of a file keeps out only other processes and other descriptors.
     ///
     /// # Errors
     /// [`MediumError::InUse`] while an earlier claim lives.
@@ -94,7 +94,7 @@ impl Region {
         if self.sim.is_some() { MediumKind::Sim } else { self.mapping.statement().medium }
     }
 
-    /// What survives which failure here, and on what evidence.
+    /// The failures that writes survive here, with the evidence.
     pub fn statement(&self) -> Statement {
         if self.sim.is_some() { Statement::simulated() } else { self.mapping.statement().clone() }
     }
@@ -117,14 +117,14 @@ impl Region {
         self.sim.as_ref().map(|sim| Node(sim.home_node()))
     }
 
-    /// The identity of this boot of the machine. If it differs from that of the last run, the system stopped in
-    /// between.
+    /// The identity of this boot of the machine. If it differs from that of the last run, the system stopped
+    /// in between.
     pub fn boot_id(&self) -> [u8; 16] {
         self.sim.as_ref().map_or_else(map::boot_id, |sim| sim.boot_id())
     }
 
-    /// Milliseconds since 1970, by the system's clock, which may be set back; on the simulator, whatever
-    /// [`Sim::set_now`] said last.
+    /// Milliseconds since 1970, by the system's clock, which may be set back; on the simulator, the time of
+    /// the last [`Sim::set_now`].
     pub fn now(&self) -> u64 {
         self.sim.as_ref().map_or_else(map::now, |sim| sim.now())
     }
@@ -157,14 +157,14 @@ impl Region {
         if let Some(sim) = &self.sim {
             return simulated(move || sim.write(offset, src));
         }
-        // SAFETY: `dst` is in bounds for `src.len()` bytes; a shared slice cannot overlap the mapping, which is
-        // lent out only for bytes that no one writes (`bytes`).
+        // SAFETY: `dst` is in bounds for `src.len()` bytes; a shared slice cannot overlap the mapping, which
+        // is lent out only for bytes that no one writes (`bytes`).
         unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), dst, src.len()) }
     }
 
-    /// Writes `src` by the route that makes bulk data durable soonest: non-temporal stores, or ordinary ones where
-    /// caches survive. Durable after the next [`fence`](Region::fence) of this thread, without a flush; until
-    /// then unordered against everything. Readers as for [`write`](Region::write).
+    /// Writes `src` by the route that makes bulk data durable soonest: non-temporal stores, or ordinary ones
+    /// where caches survive. Durable after the next [`fence`](Region::fence) of this thread, without a flush;
+    /// until then unordered against everything. Readers as for [`write`](Region::write).
     #[inline]
     pub fn write_nt(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
@@ -181,13 +181,13 @@ impl Region {
         }
     }
 
-    /// Writes whole lines by the route of [`write_nt`](Region::write_nt), of which the first `known` bytes, less than a
-    /// line, stand there already and do not change: for appending behind them.
+    /// Writes whole lines by the route of [`write_nt`](Region::write_nt). The first `known` bytes, less than
+    /// a line, stand there already and do not change: this appends behind them.
     ///
-    /// A line that is written whole leaves the processor at once. One that is written in part waits in a write-combining
-    /// buffer for the fence, which then takes the whole way to the medium. Media that do not gain from whole lines leave
-    /// the known bytes alone; others write them again, so that readers of them see no change. On all of them the known
-    /// bytes may be read meanwhile.
+    /// A line that is written whole leaves the processor at once. One that is written in part waits in a
+    /// write-combining buffer for the fence, which then takes the whole way to the medium. Media that do not
+    /// gain from whole lines leave the known bytes alone; others write them again, so that readers of them
+    /// see no change. On all of them the known bytes may be read meanwhile.
     ///
     /// # Panics
     /// If `offset` or the length is no multiple of a line.
@@ -203,21 +203,23 @@ impl Region {
         #[cfg(target_arch = "x86_64")]
         if self.flush != FlushKind::None {
             let dst = self.at(offset, lines.len() as u64);
-            // SAFETY: in bounds, whole lines by the test above, no overlap as in `write`. Non-temporal stores are
-            // instructions that the compiler does not look into; to the language, these store what is behind the known
-            // bytes and nothing else, since rewriting bytes with their own values cannot be observed.
+            // SAFETY: in bounds, whole lines by the test above, no overlap as in `write`. Non-temporal stores
+            // are instructions that the compiler does not look into; to the language, these store the bytes
+            // behind the known ones and nothing else, since rewriting bytes with their own values cannot be
+            // observed.
             unsafe { arch::stream_lines(dst, lines.as_ptr(), lines.len()) }
             return;
         }
         self.write_nt(offset + known as u64, &lines[known..]);
     }
 
-    /// Gives one word of a line, by its number, the value that stands in `line`, atomically: readers see the old word or the new.
-    /// All other words of `line` stand there already, and nobody else writes to the line meanwhile. Durable after the next
-    /// [`fence`](Region::fence), without a flush; until then unordered against everything.
+    /// Stores one word of a line, by its number, with its value in `line`, atomically: readers see the old
+    /// word or the new. All other words of `line` stand there already, and nobody else writes to the line
+    /// meanwhile. Durable after the next [`fence`](Region::fence), without a flush; until then unordered
+    /// against everything.
     ///
-    /// For words that are no more needed in the cache: a line that is written whole leaves the processor at once, and need
-    /// not have been in the cache. Media that do not gain from whole lines store the word alone.
+    /// For words that the cache need not keep: a line that is written whole leaves the processor at once, and
+    /// need not have been in the cache. Media that do not gain from whole lines store the word alone.
     ///
     /// # Panics
     /// If `offset` is no multiple of a line, or a line has no such word.
@@ -233,8 +235,8 @@ impl Region {
         #[cfg(target_arch = "x86_64")]
         if self.flush != FlushKind::None {
             let dst = self.at(offset, LINE);
-            // SAFETY: in bounds, a whole line by the test above, no overlap as in `write`. To the language this stores one
-            // word, as in `write_lines_nt`.
+            // SAFETY: in bounds, a whole line by the test above, no overlap as in `write`. To the language
+            // this stores one word, as in `write_lines_nt`.
             unsafe { arch::stream_line(dst, line) }
             return;
         }
@@ -262,8 +264,8 @@ impl Region {
         if offset >= self.len {
             leaves_region(offset, WORD, self.len);
         }
-        // SAFETY: aligned, since mappings start on a page; in bounds, since the length is a multiple of eight as well (`of`); all bit
-        // patterns are valid.
+        // SAFETY: aligned, since mappings start on a page; in bounds, since the length is a multiple of eight
+        // as well (`of`); all bit patterns are valid.
         unsafe { &*self.base.add(offset as usize).cast::<AtomicU64>() }
     }
 
@@ -302,20 +304,22 @@ impl Region {
         unsafe { copy::racing(src, dst.as_mut_ptr(), dst.len()) }
     }
 
-    /// Appends bytes that others may be changing to `out`: a mix of old and new ones, for the caller to validate.
+    /// Appends bytes that others may be changing to `out`: a mix of old and new ones, for the caller to
+    /// validate.
     #[inline]
     pub fn append_racing(&self, offset: u64, len: u64, out: &mut Vec<u8>) {
         let (src, len) = (self.at_to_read(offset, len), len as usize);
         out.reserve(len);
-        // SAFETY: in bounds as in `read_racing`; the room behind the bytes of `out` was just made, and is filled before it
-        // counts.
+        // SAFETY: in bounds as in `read_racing`; the room behind the bytes of `out` was just made, and is
+        // filled before it counts.
         unsafe {
             copy::racing(src, out.as_mut_ptr().add(out.len()), len);
             out.set_len(out.len() + len);
         }
     }
 
-    /// Whether these bytes stand at `offset`, where others may be changing them: if so, the answer means nothing.
+    /// Whether these bytes stand at `offset`, where others may be changing them: if so, the answer means
+    /// nothing.
     #[inline(always)]
     pub fn equals_racing(&self, offset: u64, bytes: &[u8]) -> bool {
         let src = self.at_to_read(offset, bytes.len() as u64);
@@ -334,8 +338,8 @@ impl Region {
     /// Lends out bytes in place, or `None` if the range leaves the region (a damaged reference).
     ///
     /// # Safety
-    /// No thread may write these bytes while the slice lives: they belong to a published, immutable record that
-    /// an epoch guard keeps from reuse, or the caller has exclusive use of the pool.
+    /// No thread may write these bytes while the slice lives: they belong to a published, immutable record
+    /// that an epoch guard keeps from reuse, or the caller has exclusive use of the pool.
     #[inline]
     pub unsafe fn bytes(&self, offset: u64, len: u64) -> Option<&[u8]> {
         // SAFETY: as the caller promises.
@@ -344,7 +348,8 @@ impl Region {
         Some(bytes)
     }
 
-    /// The same for who goes over these bytes piece by piece, and [says](Region::note_read) which of them it reads.
+    /// Lends out bytes in place as [`bytes`](Region::bytes) does, to a reader that goes over them piece by
+    /// piece. The reader [notes](Region::note_read) each piece that it reads.
     ///
     /// # Safety
     /// As for [`bytes`](Region::bytes).
@@ -363,8 +368,8 @@ impl Region {
         }
     }
 
-    /// Lends out an item that tells its own length: `total` reads it from the first `head` bytes. `None` if either
-    /// leaves the region. On the simulator this counts as one read of the whole item.
+    /// Lends out an item that tells its own length: `total` reads it from the first `head` bytes. `None` if
+    /// either leaves the region. On the simulator this counts as one read of the whole item.
     ///
     /// # Safety
     /// As for [`bytes`](Region::bytes).
@@ -375,13 +380,11 @@ impl Region {
         head: u64,
         total: impl FnOnce(&[u8]) -> u64,
     ) -> Option<&[u8]> {
-        if offset > self.len || head > self.len - offset {
-            return None;
-        }
-        // SAFETY: in bounds; the caller rules out writers.
-        let len = total(unsafe { std::slice::from_raw_parts(self.base.add(offset as usize), head as usize) });
         // SAFETY: forwarded.
-        unsafe { self.bytes(offset, len) }
+        unsafe {
+            let len = total(self.bytes_in_pieces(offset, head)?);
+            self.bytes(offset, len)
+        }
     }
 
     /// Asks for the line at `offset` ahead of its use; a hint.
@@ -390,14 +393,8 @@ impl Region {
         arch::prefetch(self.base.wrapping_add(offset as usize));
     }
 
-    /// Lines that a range touches.
-    #[inline]
-    pub fn lines(offset: u64, len: u64) -> u64 {
-        if len == 0 { 0 } else { (offset + len - 1) / LINE - offset / LINE + 1 }
-    }
-
-    /// Makes sure that the range has storage behind it, so that a full disk is an error here and not a fault at the
-    /// first store.
+    /// Makes sure that the range has storage behind it, so that a full disk is an error here and not a fault
+    /// at the first store.
     ///
     /// # Errors
     /// [`MediumError::DiskFull`] if the file system has no room, [`MediumError::Io`] otherwise.
@@ -409,37 +406,37 @@ impl Region {
         self.mapping.reserve(offset, len)
     }
 
-    /// Whether this is an ordinary file, which has storage only where some was [reserved](Region::reserve). A file on persistent
-    /// memory is better reserved in large pieces, which huge pages can map.
+    /// Whether this is an ordinary file, which has storage only where some was [reserved](Region::reserve). A
+    /// file on persistent memory is better reserved in large pieces, which huge pages can map.
     pub fn is_sparse(&self) -> bool {
         self.sim.is_none() && self.mapping.is_sparse()
     }
 
-    /// Gives the storage of a range back to the file system, in whole pages, where this [is sparse](Region::is_sparse). Nobody uses
-    /// the range, which is filled with zeros where that is done.
+    /// Gives the storage of a range back to the file system, in whole pages, where this [is
+    /// sparse](Region::is_sparse). There the range becomes zeros; nobody uses it meanwhile.
     ///
     /// # Errors
-    /// [`MediumError::Io`] if the system could not. A file system that knows no holes is none.
+    /// [`MediumError::Io`] if the system could not. A file system without holes is no error.
     pub fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.at(offset, len);
         if self.is_sparse() { self.mapping.discard(offset, len) } else { Ok(()) }
     }
 
-    /// Whether even a read takes storage where there is none: on a file system in memory, which gives each page one that is looked
-    /// at. If it has no page left, the read is a fault that ends the process.
+    /// Whether even a read of a hole takes storage, as on a file system in memory. If that has no page left,
+    /// the read is a fault that ends the process.
     pub fn reads_take_storage(&self) -> bool {
         self.sim.is_none() && self.mapping.reads_take_storage()
     }
 
-    /// Whether anything may have been written to a range. Where a sparse file has a hole there is nothing but zeros,
-    /// and even to read them may ask the file system for a page that it does not have.
+    /// Whether anything may have been written to a range. A hole of a sparse file holds only zeros, and even
+    /// a read of it may ask the file system for a page that it does not have.
     pub fn has_data(&self, offset: u64, len: u64) -> bool {
         self.at(offset, len);
         self.sim.is_some() || self.mapping.has_data(offset, len)
     }
 
-    /// Writes a range back to the device beneath a file, where a crash of the system cannot take it. Memory without a
-    /// file needs no more than a fence, and nothing happens. Slow; not for the write path.
+    /// Writes a range back to the device beneath a file, where a crash of the system cannot take it. Memory
+    /// without a file needs no more than a fence, and nothing happens. Slow; not for the write path.
     ///
     /// # Errors
     /// [`MediumError::Io`] if the system could not.
@@ -473,8 +470,8 @@ impl Region {
     }
 }
 
-/// Takes the simulator's side of an operation out of line. Were it inlined, every operation on real media would save
-/// the registers that only the simulator needs.
+/// Takes the simulator's side of an operation out of line. Were it inlined, every operation on real media
+/// would save the registers that only the simulator needs.
 #[cold]
 #[inline(never)]
 pub(crate) fn simulated<T>(operation: impl FnOnce() -> T) -> T {

@@ -1,9 +1,9 @@
 //! Words: loaded, stored and exchanged atomically, and changed durably in one step.
 //!
-//! The last could be done by the others in turn ([`Region::load`], [`Region::store`], [`Region::persist`]), each with its own
-//! look at the bounds and at what kind of medium this is. Where the change of a word is all that a call does, these looks are a good
-//! part of what stands between the arrival of its line and the misses of the next call, which the processor overlaps as far as its
-//! window goes.
+//! A durable change could also be made of [`Region::load`], [`Region::store`] and [`Region::persist`], each
+//! with its own checks of the bounds and of the kind of medium.
+//! `docs/decisions/misses-overlap-across-calls.md` says why one call does it: the processor overlaps the
+//! misses of the next call only as far as its window goes.
 
 use crate::region::{WORD, simulated};
 use crate::{LINE, Region, arch};
@@ -23,15 +23,15 @@ impl Region {
         u64::from_le(word.load(Ordering::Acquire))
     }
 
-    /// Stores an aligned word atomically (release). Never torn; in its line ordered after this thread's earlier
-    /// writes and with other atomic stores.
+    /// Stores an aligned word atomically (release). Never torn; in its line ordered after this thread's
+    /// earlier writes and with other atomic stores.
     #[inline]
     pub fn store(&self, offset: u64, value: u64) {
         let word = self.word(offset);
         if let Some(sim) = self.simulator() {
             return simulated(move || sim.store(offset, value));
         }
-        // On Arm, release orders visibility, not arrival; the barrier orders both (rule 4.2 of the design).
+        // On Arm, release orders visibility, not arrival; the barrier orders both (`docs/DURABILITY.md`).
         #[cfg(target_arch = "aarch64")]
         arch::fence(self.flush_kind());
         word.store(value.to_le(), Ordering::Release);
@@ -54,8 +54,8 @@ impl Region {
             .map_err(u64::from_le)
     }
 
-    /// Changes an aligned word, durably when this returns; what stood there. It is stored as by [`store`](Region::store), and not
-    /// compared and swapped: the caller keeps other writers away.
+    /// Changes an aligned word durably, and returns the old one. The word is stored as by
+    /// [`store`](Region::store), and not compared and swapped: the caller keeps other writers away.
     #[inline(always)]
     pub fn change_durably(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> u64 {
         // On Arm a store has a barrier of its own.

@@ -164,7 +164,8 @@ fn without_a_kind_the_path_decides() {
     assert_eq!((probe.choice, probe.map_sync.is_some()), (expected.choice, true));
 }
 
-/// A child that is being started holds a copy of every descriptor for a moment; the lock must not wait for it.
+/// A child that is being started holds a copy of every descriptor for a moment; the lock must not wait for
+/// it.
 #[test]
 fn the_lock_ends_with_the_region_even_while_a_child_has_the_descriptor() {
     use std::os::fd::AsFd;
@@ -173,7 +174,7 @@ fn the_lock_ends_with_the_region_even_while_a_child_has_the_descriptor() {
     drop(Region::create(&path, 8192, Some(MediumKind::File), Durability::Process).expect("a new file"));
     // The system knows a file by this name that was opened by it.
     let region = Region::open(&path, Some(MediumKind::File), Durability::Process).expect("it is there");
-    // What a fork does: another descriptor of the same open file.
+    // As after a fork: another descriptor of the same open file.
     let held: Vec<_> = std::fs::read_dir("/proc/self/fd")
         .expect("a list of descriptors")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())

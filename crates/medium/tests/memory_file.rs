@@ -1,7 +1,7 @@
-//! Files on tmpfs, and what only a small file system shows: a full disk.
+//! Files on tmpfs, and the case that only a small file system shows: a full disk.
 //!
-//! Each test makes a tmpfs of its own where the system lets it (as root), for its size; a test that cannot says so
-//! and checks nothing.
+//! Each test makes a tmpfs of its own where the system lets it (as root), for its size; a test that cannot
+//! says so and checks nothing.
 
 use quipu_medium::{Durability, FlushKind, MediumError, MediumKind, Region, Survives, probe};
 use std::fs;

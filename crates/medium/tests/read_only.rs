@@ -106,7 +106,8 @@ fn readers_share_a_file_and_exclude_writers() {
 
     let writer = write().unwrap();
     let MediumError::InUse { process, .. } = open(&path).unwrap_err() else { panic!("a writer has it") };
-    // Some file systems call their device by another number in the table of locks, and some systems have no such table.
+    // Some file systems call their device by another number in the table of locks, and some systems have no
+    // such table.
     assert!(process.is_none_or(|process| process == std::process::id()), "{process:?}");
     drop(writer);
     open(&path).unwrap();

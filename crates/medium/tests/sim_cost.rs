@@ -38,7 +38,8 @@ fn two_persisted_updates_of_a_line() {
         region.persist(8, 8);
         region.persist(8, 8);
     });
-    // 20 bytes touch three words; both flushes before the first fence name one line; the last persist finds it clean.
+    // 20 bytes touch three words; both flushes before the first fence name one line; the last persist finds
+    // it clean.
     assert_eq!(cost.words_stored, 4);
     assert_eq!((cost.flushes, cost.lines_flushed, cost.lines_streamed), (4, 2, 0));
     assert_eq!((cost.fences, cost.persists), (3, 2));

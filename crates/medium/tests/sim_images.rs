@@ -53,14 +53,15 @@ fn the_fixed_images_come_first_and_none_comes_twice() {
     assert_eq!(images[0].changes().len(), 0);
     assert_eq!(images[1].changes().len(), 32);
     let sizes = |size: usize| images.iter().filter(|image| image.changes().len() == size).count();
-    // One word: 32 of which the first and last are also ends of an accumulation; one line is also a run of eight.
+    // One word: 32 of which the first and last are also ends of an accumulation; one line is also a run of
+    // eight.
     assert_eq!((sizes(1), sizes(31)), (32, 32));
     assert_eq!(sizes(8), 4);
     assert_eq!(sizes(16), 2, "the first and the last half");
     let hashes: HashSet<_> = images.iter().map(quipu_medium::sim::Image::hash).collect();
     assert_eq!(hashes.len(), images.len());
-    // Nothing, everything, 32 + 32 words, 4 + 4 lines, 31 + 31 runs, of which 4 are single words or all but one, and
-    // 4 are single lines or all but one.
+    // Nothing, everything, 32 + 32 words, 4 + 4 lines, 31 + 31 runs, of which 4 are single words or all but
+    // one, and 4 are single lines or all but one.
     assert_eq!(images.len(), 2 + 64 + 8 + 62 - 4 - 4);
 }
 
@@ -179,7 +180,7 @@ fn a_booted_region_holds_its_image_in_both_views_whatever_was_there_before() {
                 let expected = image.word(&snapshot, offset);
                 assert_eq!((booted.load(offset), again.durable_word(offset)), (expected, expected));
             }
-            // What this life leaves behind, pending or durable, must not be seen by the next one.
+            // The next life must not see leftovers of this one, pending or durable.
             scribble(&booted, seed + 100 + index as u64, 100);
         }
     }

@@ -16,7 +16,7 @@ fn region() -> Region {
     Region::sim(SimOptions::default())
 }
 
-/// What the words at `offsets` may hold if the machine fails now.
+/// The possible values of the words at `offsets` if the machine fails now.
 fn possible(region: &Region, offsets: &[u64]) -> Outcomes {
     let snapshot = sim(region).snapshot();
     snapshot

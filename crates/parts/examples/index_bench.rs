@@ -1,9 +1,9 @@
-//! Measures the hash index: speed of each operation, share of lookups that need only the home bucket, bytes per
-//! record over its whole growth.
+//! Measures the hash index: speed of each operation, share of lookups that need only the home bucket, bytes
+//! per record over its whole growth.
 //!
 //! `cargo run --release -p quipu-parts --example index_bench [-- RECORDS...]`, by default 5 and 8 million.
-//! Records are 240 bytes in one large array, so that a lookup costs what it costs in a store: a random bucket,
-//! then a random record.
+//! Records are 240 bytes in one large array, so that a lookup costs what it costs in a store: a random
+//! bucket, then a random record.
 
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};

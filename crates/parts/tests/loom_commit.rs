@@ -1,5 +1,5 @@
-//! The stripes under a model of memory: every order in which writers that park, others that publish, and readers may see
-//! each other's stores, as far as the language allows.
+//! The stripes under a model of memory: every order in which writers that park, others that publish, and
+//! readers may see each other's stores, as far as the language allows.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_commit --release
@@ -15,7 +15,8 @@ use quipu_parts::commit::{Parked, Stripes};
 
 const WORDS: usize = 4;
 
-/// Two hashes under one stripe: records that are written before they are parked, an index, what has been acknowledged.
+/// Two hashes under one stripe: records that are written before they are parked, an index, what has been
+/// acknowledged.
 struct Table {
     stripes: Stripes,
     records: [[UnsafeCell<u64>; WORDS]; 2],
@@ -165,8 +166,9 @@ fn all_is_published_that_was_parked_before() {
     });
 }
 
-/// Two writes of a key, of which the first is on offer, beside one who has looked and then locks: whether that one has met the first, and
-/// what it had seen before. `is_sound`: the offer ends before the write can be seen.
+/// Two writes of a key, of which the first is on offer, beside one who has looked and then locks: whether
+/// that one has met the first, and what it had seen before. `is_sound`: the offer ends before the write can
+/// be seen.
 fn meet(is_sound: bool) -> (Option<u64>, u64) {
     let table = Table::new();
     let writing = table.clone();

@@ -1,13 +1,14 @@
-//! The epochs under a model of memory: every order in which a reader, and one who retires what it reads, may see each
-//! other's stores, as far as the language allows; and each fence, left out, is missed.
+//! The epochs under a model of memory: every order in which a reader, and one who retires what it reads, may
+//! see each other's stores, as far as the language allows; and each fence, left out, is missed.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_epoch --release
 //! ```
 //!
-//! Checked is the form with fences, which processors other than x86-64 run. That on x86-64 the exchange is a full
-//! barrier is a fact about the processor, and what a barrier that the system lends does is one about the system: the language's
-//! model knows of neither. A test of real threads beside `epoch::barrier` has both of them.
+//! Checked is the form with fences, which processors other than x86-64 run. That on x86-64 the exchange is a
+//! full barrier is a fact about the processor, and what a barrier that the system lends does is one about the
+//! system: the language's model knows of neither. A test of real threads beside `epoch::barrier` has both of
+//! them.
 
 #![cfg(loom)]
 
@@ -49,8 +50,8 @@ fn retire(shared: &Arc<Shared>, participant: &Participant, for_anyone: bool) {
     if for_anyone { guard.defer_to_anyone(release) } else { guard.defer(release) }
 }
 
-/// Whether any order goes wrong, of a thread that reads, one that retires, and one that collects, which is that
-/// one or a third.
+/// Whether any order goes wrong, of a thread that reads, one that retires, and one that collects, which is
+/// that one or a third.
 fn fails(third: bool) -> bool {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -82,8 +83,8 @@ fn fails(third: bool) -> bool {
     catch_unwind(AssertUnwindSafe(|| model.check(run))).is_err()
 }
 
-/// The lines of a file that have a fence which reclamation needs. One lets a thread see its own writes before it
-/// reads, which is another matter.
+/// The lines of a file that have a fence which reclamation needs. One lets a thread see its own writes before
+/// it reads, which is another matter.
 fn fences(file: &str) -> Vec<u32> {
     let lines: Vec<_> = file.lines().map(str::trim).collect();
     let is_fence = |at: &usize| lines[*at].starts_with("fence(") && !lines[at - 1].starts_with("HAS_WRITTEN");

@@ -1,5 +1,5 @@
-//! Replacing the hot set under a model of memory: every order in which one who looks and one who replaces may see each other's
-//! stores, as far as the language allows.
+//! Replacing the hot set under a model of memory: every order in which one who looks and one who replaces may
+//! see each other's stores, as far as the language allows.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_hot_set --release
@@ -45,8 +45,8 @@ fn replace(current: &Current<Thing>, guard: &Guard<'_>, number: u64) {
     current.replace(guard, (number > 0).then(|| Thing::new(number)));
 }
 
-/// One looks while another puts these numbers there, zero for nothing. What was replaced is freed by the latter, or by a third
-/// who collects.
+/// One looks while another puts these numbers there, zero for nothing. What was replaced is freed by the
+/// latter, or by a third who collects.
 fn check(numbers: &'static [u64], third: bool) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(if third { 2 } else { 3 });

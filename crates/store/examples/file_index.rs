@@ -1,12 +1,13 @@
-//! An index of a folder and all below it, kept up to date: which files there are, how large, and when they were changed.
+//! An index of a folder and all below it, kept up to date: which files there are, how large, and when they
+//! were changed.
 //!
 //! ```sh
 //! cargo run --release --example file_index -- index.quipu update src   # look again; only what has changed is written
 //! cargo run --release --example file_index -- index.quipu list src/bin/
 //! ```
 //!
-//! It shows an ordered design: files below a folder are the keys with its prefix. A file that has not changed costs one
-//! lookup, so a second run over a large tree writes next to nothing.
+//! It shows an ordered design: files below a folder are the keys with its prefix. A file that has not changed
+//! costs one lookup, so a second run over a large tree writes next to nothing.
 
 use quipu::{Design, Options, Store};
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! A queue of jobs that survives `kill -9`: no job that was taken in is lost, and none is recorded as done twice.
+//! A queue of jobs that survives `kill -9`: no job that was taken in is lost, and none is recorded as done
+//! twice.
 //!
 //! ```sh
 //! printf 'weave\ndye\nknot\n' | cargo run --release --example job_queue -- queue.quipu add
@@ -6,9 +7,10 @@
 //! cargo run --release --example job_queue -- queue.quipu list
 //! ```
 //!
-//! It shows atomic batches: that a job is no longer to be done and its result are one write. A worker that dies in between
-//! leaves the job as it was, and the next one does it again; so a job may be begun twice, and its result is there once.
-//! Who has which job is not in the pool at all: one process has a pool at a time, so claims end with it.
+//! It shows atomic batches: that a job is no longer to be done and its result are one write. A worker that
+//! dies in between leaves the job as it was, and the next one does it again; so a job may be begun twice, and
+//! its result is there once. Who has which job is not in the pool at all: one process has a pool at a time,
+//! so claims end with it.
 
 use quipu::{Client, Design, Options, Store, WriteBatch};
 use std::collections::BTreeSet;
@@ -37,7 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(store.close()?)
 }
 
-/// Takes in a job for each line of standard input. A number that it has printed is in the queue, even if it dies then.
+/// Takes in a job for each line of standard input. A number that it has printed is in the queue, even if it
+/// dies then.
 fn add(client: &mut Client) -> Result<(), Box<dyn Error>> {
     for job in std::io::stdin().lock().lines() {
         let job = job?;

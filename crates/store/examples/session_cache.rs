@@ -1,4 +1,5 @@
-//! Sessions of a web application: each ends a while after it was last used, and all are still there after a restart.
+//! Sessions of a web application: each ends a while after it was last used, and all are still there after a
+//! restart.
 //!
 //! ```sh
 //! cargo run --release --example session_cache -- sessions.quipu 1800    # seconds until an idle session ends
@@ -7,8 +8,9 @@
 //! > logout 7f3a
 //! ```
 //!
-//! It shows values that expire: an expired session is absent for every reader at once, and compaction takes its bytes. Using
-//! a session and making it last longer is one step, so that a logout in between is not undone.
+//! It shows values that expire: an expired session is absent for every reader at once, and compaction takes
+//! its bytes. Using a session and making it last longer is one step, so that a logout in between is not
+//! undone.
 
 use quipu::{Change, Client, Entry, Error, Options, Store};
 use std::io::BufRead;

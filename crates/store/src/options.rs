@@ -232,7 +232,8 @@ pub enum Twin {
     ParkedNotSettled,
     /// The zones of a superseded large value are free at once, although readers may use them.
     ValueFreedAtOnce,
-    /// Recovery frees the zones of values that nothing names before the segments that a crash has left given up.
+    /// Recovery frees the zones of values that nothing names before the segments that a crash has left given
+    /// up.
     ValuesFreedBeforeGivenUp,
     /// A checkpoint does not tell which segments hold tombstones back that are older than they are.
     HoldsForgotten,

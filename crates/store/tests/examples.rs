@@ -75,7 +75,8 @@ fn sessions_end_when_nobody_uses_them_and_survive_a_restart() {
     assert_eq!(run("1800", "steal s2\n"), "write login TOKEN USER, use TOKEN or logout TOKEN\n");
 }
 
-/// Reads what a child says, up to so many lines, then kills it. Returns all that it has said, the rest of the pipe too.
+/// Reads what a child says, up to so many lines, then kills it. Returns all that it has said, the rest of the
+/// pipe too.
 fn killed_after(mut child: Child, lines: usize) -> Vec<String> {
     let mut said = BufReader::new(child.stdout.take().expect("piped"));
     let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! A pool that is full of large values, and a user who deletes until a put has room: each refused put is told how much is missing, and
-//! none of them cleans the pool for nothing.
+//! A pool that is full of large values, and a user who deletes until a put has room: each refused put is told
+//! how much is missing, and none of them cleans the pool for nothing.
 
 use quipu::{Design, Error, Options, Store};
 use quipu_medium::sim::{SimOptions, sched};
@@ -66,8 +66,8 @@ fn records_that_have_expired_make_room_for_a_large_value() {
     }
 }
 
-/// The zones of a value that was deleted are free when the readers of that moment have left: a put that needs them
-/// waits.
+/// The zones of a value that was deleted are free when the readers of that moment have left: a put that needs
+/// them waits.
 #[test]
 fn zones_that_a_reader_keeps_for_a_moment_are_waited_for() {
     for (design, seed) in [Design::QUIPU, Design::FLATSTORE_M].into_iter().flat_map(|it| [(it, 1), (it, 2)]) {

@@ -1,4 +1,5 @@
-//! The code of `docs/GUIDE.md`, run. Each piece stands here as it stands there, so that readers see it without what is around it.
+//! The code of `docs/GUIDE.md`, run. Each piece stands here as it stands there, so that readers see it
+//! without what is around it.
 
 use quipu::{Change, Client, Design, ErrorKind, Expiry, Options, Store, WriteBatch};
 use std::error::Error;

@@ -16,7 +16,8 @@ with default, values, help and kept: whether the pool keeps it, or each opening 
 
 /// List the designs that a pool can have, each with its parts, its paper, its switches and settings.
 ///
-/// Settings of a pool are chosen with --set NAME=VALUE when it is created, and all settings so for benchmarks.
+/// Settings of a pool are chosen with --set NAME=VALUE when it is created, and all settings so for
+/// benchmarks.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

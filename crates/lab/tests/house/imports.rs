@@ -1,7 +1,8 @@
-//! Who may know whom: the table of crates, and the floors of those whose rooms stand on each other.
+//! Allowed imports: the table of crates, and the floors of those whose rooms stand on each other.
 //!
-//! The table is the one place where an edge is allowed. It is printed when a check fails, and the fenced block
-//! that opens with `imports` in ARCHITECTURE.md must say the same, so that the map cannot drift from the house.
+//! The table is the one place where an edge is allowed. It is printed when a check fails, and the fenced
+//! block that opens with `imports` in ARCHITECTURE.md must say the same, so that the map cannot drift from
+//! the house.
 
 use std::collections::BTreeSet;
 
@@ -44,8 +45,8 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
     ),
 ];
 
-/// The lines that ARCHITECTURE.md must have between its fences. Of the rooms, which are named with their crate, those are left out
-/// that do not exist yet.
+/// The lines that ARCHITECTURE.md must have between its fences. Of the rooms, which are named with their
+/// crate, those are left out that do not exist yet.
 pub fn expected_block(rooms: &BTreeSet<String>) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, _, allowed) in CRATES {
@@ -71,7 +72,7 @@ pub fn block_of(document: &str) -> Option<Vec<String>> {
     Some(inside.filter(|line| !line.is_empty()).collect())
 }
 
-/// What the block of ARCHITECTURE.md says wrongly.
+/// The errors in the block of ARCHITECTURE.md.
 pub fn compare_block(document: &str, rooms: &BTreeSet<String>) -> Vec<String> {
     let expected = expected_block(rooms);
     let whole = format!("```imports\n{}\n```", expected.join("\n"));
@@ -136,7 +137,8 @@ pub fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
     faults
 }
 
-/// Edges between rooms of a crate with floors that do not lead to a lower one; `module` is the file's name in the crate.
+/// Edges between rooms of a crate with floors that do not lead to a lower one; `module` is the file's name in
+/// the crate.
 pub fn check_floors(file: &Source, module: &[String]) -> Vec<String> {
     let is_of = |(owner, _): &&(&str, _)| file.path.starts_with(&format!("crates/{owner}/src/"));
     let (Some((_, floors)), Some(room)) = (FLOORS.iter().find(is_of), module.first()) else {

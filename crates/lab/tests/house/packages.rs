@@ -1,4 +1,5 @@
-//! Fields and files that a package must have before it goes to a registry, where it is all that a reader sees.
+//! Fields and files that a package must have before it goes to a registry, where it is all that a reader
+//! sees.
 
 /// The crates (their folders) that a registry may get. All others say that they stay here.
 pub const PUBLISHED: &[&str] = &["medium", "parts", "store"];
@@ -16,7 +17,8 @@ const FIELDS: &[&str] = &[
     "include",
 ];
 
-/// What the manifest of the crate in the folder `name` lacks; `is_there` knows the files, by their paths from that folder.
+/// The faults of the manifest of the crate in the folder `name`; `is_there` knows the files, by their paths
+/// from that folder.
 pub fn check(name: &str, manifest: &str, is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let package = manifest.split("\n[").next().unwrap_or_default();
     let field = |field: &str| {

@@ -18,7 +18,7 @@ pub const LONG_FILES: &[(&str, &str)] = &[];
 /// Where threads may be started.
 pub const STARTS_THREADS: &[&str] = &["crates/store/src/background.rs", "crates/lab/", "crates/cli/"];
 
-/// What the engine may take from outside although the seams forbid it: file, path, reason.
+/// Exceptions of the engine from the seams: file, path, reason.
 pub const SEAM_EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "crates/parts/src/sync.rs",
@@ -237,7 +237,7 @@ pub fn check_unsafe(file: &Source, rooms: &[(&str, &str)]) -> Vec<String> {
     faults
 }
 
-/// The bodies of `unsafe impl` blocks: what their functions ask of callers is the trait's to say.
+/// The bodies of `unsafe impl` blocks: the trait says which promises their functions ask of callers.
 fn unsafe_impls(code: &str) -> Vec<Range<usize>> {
     let starts = source::words(code, "unsafe").filter(|at| code[at + 6..].trim_start().starts_with("impl"));
     let bodies = starts.filter_map(|at| code[at..].find('{').map(|open| at + open));
@@ -254,7 +254,7 @@ pub fn needless_rooms(sources: &[Source], rooms: &[(&str, &str)]) -> Vec<String>
     needless.map(|(room, _)| format!("{room}: nothing here is unsafe; take it off UNSAFE_ROOMS")).collect()
 }
 
-/// Whether line `number` (from 1) or what stands right above it says why the unsafe code is sound.
+/// Whether line `number` (from 1) or the comment right above it says why the unsafe code is sound.
 fn states_a_fact(lines: &[&str], number: usize) -> bool {
     let says = |line: &str| line.contains("SAFETY:") || line.contains("# Safety");
     let nearest = number.saturating_sub(7);
@@ -268,7 +268,7 @@ fn states_a_fact(lines: &[&str], number: usize) -> bool {
 
 /// Work left over: markers in comments and macros that stand for code that is missing.
 pub fn check_unfinished(file: &Source) -> Vec<String> {
-    // Put together here so that this file does not contain what it looks for.
+    // Put together here so that this file does not contain the markers.
     let markers = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"]].map(|halves| halves.concat());
     let mut faults = Vec::new();
     for marker in &markers {

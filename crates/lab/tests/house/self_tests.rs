@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::source::{self, Source};
-use crate::{imports, rules, tree};
+use crate::{imports, prose, rules, tree};
 
 fn shipped(path: &str, text: &str) -> Source {
     Source::new(path, text, false)
@@ -225,4 +225,59 @@ fn a_silently_ignored_test_is_found() {
     assert_eq!(check("#[cfg_attr(miri, ignore)]\nfn f() {}"), 1);
     assert_eq!(check("#[ignore = \"takes an hour\"]\nfn f() {}"), 0);
     assert_eq!(check("#[cfg_attr(miri, ignore = \"maps files\")]\nfn f() { g(a, ignore); }"), 0);
+}
+
+#[test]
+fn a_wide_comment_is_found() {
+    let check = |text: &str| prose::check_width(&shipped("a.rs", text)).len();
+    let words = |columns: usize| "x".repeat(columns);
+    assert_eq!(check(&format!("    /// {}\n//! {}", words(103), words(107))), 2);
+    assert_eq!(check(&format!("    /// {}\n//! {}", words(102), words(106))), 0);
+    assert_eq!(check(&format!("// https://example.org/{}\nlet a = \"{}\";", words(100), words(120))), 0);
+}
+
+#[test]
+fn a_long_head_is_found() {
+    let head = |lines: usize| shipped("a.rs", &format!("{}\nfn f() {{}}", "//! x\n".repeat(lines)));
+    assert_eq!(prose::check_heads(&head(prose::HEAD + 1)).len(), 1);
+    assert!(prose::check_heads(&head(prose::HEAD)).is_empty());
+    let apart = format!("{}\n{}", "//! x\n".repeat(30), "/// x\n".repeat(50));
+    assert!(prose::check_heads(&shipped("a.rs", &apart)).is_empty());
+}
+
+#[test]
+fn a_long_sentence_is_found() {
+    let check = |text: &str| prose::check_docs(&shipped("a.rs", text)).len();
+    let words = |count: usize| format!("A{}", " word".repeat(count - 1));
+    let (short, long) = (words(35), words(36));
+    assert_eq!(check(&format!("/// {long}.")), 1);
+    assert_eq!(check(&format!("//! {}\n//! {}.", words(20), words(16))), 1, "over two lines");
+    assert_eq!(check(&format!("/// {short}. {short}! {short}?\n///\n/// {short}\n/// - {short}")), 0);
+    assert_eq!(check(&format!("// {long}.\n/// | {long} |\n/// ```text\n/// {long}\n/// ```")), 0);
+    assert_eq!(check(&format!("/// {} see sec. of `{long}` too.", words(20))), 0, "code is one word");
+    let fields = vec!["`a`, word"; 30].join(", ");
+    assert_eq!(check(&format!("/// {fields}.")), 0, "a list of fields");
+    assert_eq!(prose::check_page("a.md", &format!("# {long}\n\n1. {long}.\n")).len(), 1);
+}
+
+#[test]
+fn a_free_relative_is_counted() {
+    let count = |text: &str| prose::free_relatives(&shipped("a.rs", text)).len();
+    assert_eq!(
+        count("// What is parked waits. Who reads it\n// waits too.\n/// **Whoever writes** wins."),
+        3
+    );
+    assert_eq!(
+        count("// A reader that finds it waits. Who is it?\n// - Whatsoever\nlet a = \"// What is\";"),
+        0
+    );
+    assert_eq!(count("/// Says what\n/// What"), 0, "in the middle of a sentence");
+}
+
+#[test]
+fn a_list_of_rooms_only_shrinks() {
+    let wide = format!("// {}", "x".repeat(120));
+    let sources = [shipped("a/x.rs", &wide), shipped("b/x.rs", ""), shipped("c.rs", &wide)];
+    let check = |rooms: &[&str]| prose::outside(&sources, rooms, prose::check_width).len();
+    assert_eq!((check(&["a/", "c.rs"]), check(&["a/"]), check(&["a/", "b/", "c.rs"])), (0, 1, 1));
 }

@@ -1,8 +1,9 @@
 //! Reading Rust source without a parser.
 //!
-//! A check that greps raw text trips over comments and strings that only talk about what it forbids. So every
-//! check works on [`Source::code`]: the text with comments and literals blanked, byte for byte, so that offsets
-//! and line numbers still agree with the original. [`Source::shipped`] blanks `#[cfg(test)]` items as well.
+//! A check that greps raw text trips over comments and strings that only talk about forbidden code. So every
+//! check works on [`Source::code`]: the text with comments and literals blanked, byte for byte, so that
+//! offsets and line numbers still agree with the original. [`Source::shipped`] blanks `#[cfg(test)]` items as
+//! well.
 
 /// One source file.
 pub struct Source {

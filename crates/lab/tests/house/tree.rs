@@ -1,4 +1,4 @@
-//! What stands in the repository: its text files, its crates, and the modules that each crate declares.
+//! The contents of the repository: its text files, its crates, and the modules that each crate declares.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace has a root")
 }
 
-/// Every file that is or could be committed, from the root; what git ignores is left out. Without git (a source
-/// archive) the tree is walked.
+/// Every file that is or could be committed, from the root, without those that git ignores. Without git (a
+/// source archive) the tree is walked.
 pub fn files() -> Vec<String> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -74,7 +74,8 @@ pub struct Module {
     pub test_only: bool,
 }
 
-/// Every module file reachable from the roots of the crate in `folder`, and the declarations that name no file.
+/// Every module file reachable from the roots of the crate in `folder`, and the declarations that name no
+/// file.
 pub fn modules(folder: &str, files: &[String]) -> (Vec<Module>, Vec<String>) {
     let (mut found, mut lost) = (Vec::new(), Vec::new());
     for file in files {

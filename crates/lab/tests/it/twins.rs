@@ -195,8 +195,9 @@ fn a_checkpoint_tells_which_segments_hold_tombstones_back() {
     assert!(deleted_before_it_moved(Some(Twin::HoldsForgotten)));
 }
 
-/// A large value expires, and compaction gives up the segment of its head. The process dies there; then the machine loses power
-/// while the pool is recovered, at every moment of that: how many of these pools no store can open.
+/// A large value expires, and compaction gives up the segment of its head. The process dies there; then the
+/// machine loses power while the pool is recovered, at every moment of that: how many of these pools no store
+/// can open.
 fn refused_after_a_process_and_then_the_power_was_lost(twin: Option<Twin>) -> usize {
     let region = region(12, 1);
     let sim = region.simulator().expect("simulated").clone();

@@ -1,11 +1,13 @@
-//! AArch64: `dc cvap` where the processor has it (`dcpop`), plain stores with a flush in place of non-temporal
-//! ones (`stnp` is only a hint), `dsb sy` as the fence. Compiled in CI, not run: no such machine at hand.
+//! AArch64: `dc cvap` where the processor has it (`dcpop`), plain stores with a flush in place of
+//! non-temporal ones (`stnp` is only a hint), `dsb sy` as the fence. Compiled in CI, not run: no such machine
+//! at hand.
 
 use super::FlushKind;
 use std::arch::asm;
 
 pub(super) fn detect() -> Option<FlushKind> {
-    // HWCAP_DCPOP, bit 16 of AT_HWCAP: data cache clean to the point of persistence is available to user space.
+    // HWCAP_DCPOP, bit 16 of AT_HWCAP: data cache clean to the point of persistence is available to user
+    // space.
     const HWCAP_DCPOP: usize = 1 << 16;
     let (hwcap, _) = rustix::param::linux_hwcap();
     (hwcap & HWCAP_DCPOP != 0).then_some(FlushKind::DcCvap)
@@ -20,7 +22,8 @@ pub(super) fn virtual_machine() -> Option<bool> {
 #[inline]
 pub(super) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
     if kind == FlushKind::DcCvap {
-        // SAFETY: the caller's promise. The encoding is `dc cvap`, spelled out so that old assemblers take it.
+        // SAFETY: the caller's promise. The encoding is `dc cvap`, spelled out so that old assemblers take
+        // it.
         unsafe { asm!("sys #3, c7, c12, #1, {0}", in(reg) line, options(nostack, preserves_flags)) }
     }
 }

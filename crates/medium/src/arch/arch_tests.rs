@@ -39,7 +39,8 @@ fn streaming_copies_the_range_and_nothing_around_it() {
                 let mut target = vec![0u8; SPAN + 64];
                 let skip = target.as_ptr().align_offset(64);
                 let (from, to) = (offset % 19, skip + offset);
-                // SAFETY: `to + len` is within the target, `from + len` within the source, which does not overlap it.
+                // SAFETY: `to + len` is within the target, `from + len` within the source, which does not
+                // overlap it.
                 unsafe { stream(target.as_mut_ptr().add(to), source.as_ptr().add(from), len, kind) };
                 fence(kind);
                 assert_eq!(target[to..to + len], source[from..from + len], "offset {offset} len {len}");

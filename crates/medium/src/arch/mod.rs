@@ -1,8 +1,8 @@
 //! Persistence instructions, chosen at run time.
 //!
-//! There is one flush routine (`flush_lines`): it rounds down to the line before it walks, because a range
-//! that starts in the middle of a line also ends in one more (the mistake that style guides of PM code warn of).
-//! Only this room has processor instructions.
+//! There is one flush routine (`flush_lines`). It rounds down to the line before it walks: a range that
+//! starts in the middle of a line also ends in one more. Style guides of PM code warn of that mistake. Only
+//! this room has processor instructions.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -27,8 +27,9 @@ pub const LINE: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlushKind {
-    /// No instruction: the caches survive what this medium promises to survive (a process crash on a mapped
-    /// file; a power loss where the platform proves that it flushes caches). Fences are compiler fences.
+    /// No instruction: the caches survive each failure that this medium promises to survive (a process crash
+    /// on a mapped file; a power loss where the platform proves that it flushes caches). Fences are compiler
+    /// fences.
     None,
     /// x86-64 `clwb`: write back, keep the line.
     Clwb,
@@ -65,7 +66,7 @@ impl fmt::Display for FlushKind {
 
 /// Visits the address of every line that `[start, start + len)` touches, each once, in ascending order.
 ///
-/// Apart from the flush itself so that a test can watch the walk.
+/// It is apart from the flush itself so that a test can watch the walk.
 #[inline(always)]
 fn each_line(start: usize, len: usize, mut visit: impl FnMut(usize)) {
     if len == 0 {
@@ -79,7 +80,8 @@ fn each_line(start: usize, len: usize, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// Writes back every line that `[start, start + len)` touches. Durable after the next [`fence`] of this thread.
+/// Writes back every line that `[start, start + len)` touches. Durable after the next [`fence`] of this
+/// thread.
 ///
 /// # Safety
 /// The range must lie in a live mapping.
@@ -88,7 +90,8 @@ pub(crate) unsafe fn flush_lines(kind: FlushKind, start: *const u8, len: usize) 
     if kind == FlushKind::None {
         return;
     }
-    // SAFETY: a visited line holds at least one byte of the range and shares that byte's page, so it is mapped.
+    // SAFETY: a visited line holds at least one byte of the range and shares that byte's page, so it is
+    // mapped.
     each_line(start as usize, len, |line| unsafe { cpu::flush_line(kind, line as *const u8) });
 }
 
@@ -102,8 +105,8 @@ pub(crate) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
     unsafe { cpu::flush_line(kind, line) }
 }
 
-/// Whether this is a virtual machine, whose host may keep its "persistent" memory in ordinary memory. `None` if the
-/// processor does not say.
+/// Whether this is a virtual machine, whose host may keep its "persistent" memory in ordinary memory. `None`
+/// if the processor does not say.
 pub(crate) fn virtual_machine() -> Option<bool> {
     cpu::virtual_machine()
 }
@@ -135,18 +138,19 @@ pub(crate) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: Flus
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: forwarded; every processor of this architecture has these stores, whatever its flush is.
+    // SAFETY: forwarded; every processor of this architecture has these stores.
     unsafe { cpu::stream_lines(dst, src, len) }
 }
 
-/// Writes one line past the caches, of which a word has just been changed. Durable after the next [`fence`] of this thread.
+/// Writes one line past the caches, of which a word has just been changed. Durable after the next [`fence`]
+/// of this thread.
 ///
 /// # Safety
 /// `dst` must be mapped, writable and aligned for a line.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) unsafe fn stream_line(dst: *mut u8, line: &[u8; LINE as usize]) {
-    // SAFETY: forwarded; every processor of this architecture has these stores, whatever its flush is.
+    // SAFETY: forwarded; every processor of this architecture has these stores.
     unsafe { cpu::stream_line(dst, line) }
 }
 
@@ -157,8 +161,8 @@ pub(crate) const VECTOR: usize = cpu::VECTOR;
 /// Copies words that others may be changing: each is loaded whole, since no load begins or ends within one.
 ///
 /// # Safety
-/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap. `src` and `len` must be multiples of
-/// a word, and `len` at least [`VECTOR`].
+/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap. `src` and `len`
+/// must be multiples of a word, and `len` at least [`VECTOR`].
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) unsafe fn copy_vectors(src: *const u8, dst: *mut u8, len: usize) {
@@ -172,7 +176,8 @@ pub fn prefetch<T>(address: *const T) {
     cpu::prefetch(address.cast());
 }
 
-/// Asks for the line at `address` in order to change it, so that no other processor keeps it; a hint like [`prefetch`].
+/// Asks for the line at `address` in order to change it, so that no other processor keeps it; a hint like
+/// [`prefetch`].
 #[inline]
 pub fn prefetch_to_write<T>(address: *const T) {
     cpu::prefetch_to_write(address.cast());

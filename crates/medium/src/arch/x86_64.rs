@@ -29,7 +29,8 @@ pub(super) fn virtual_machine() -> Option<bool> {
 /// `line` must be mapped, and `kind` one that [`detect`] may return on this processor, or weaker.
 #[inline]
 pub(super) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
-    // Two comparisons, and no table of jumps: processors that take persistent memory have clwb, and a file needs nothing.
+    // Two comparisons, and no table of jumps: processors that take persistent memory have clwb, and a file
+    // needs nothing.
     if kind == FlushKind::Clwb {
         // SAFETY: the caller's promise: mapped address, supported instruction.
         unsafe { asm!("clwb [{0}]", in(reg) line, options(nostack, preserves_flags)) }
@@ -39,7 +40,7 @@ pub(super) unsafe fn flush_line(kind: FlushKind, line: *const u8) {
     }
 }
 
-/// The same where there is no clwb.
+/// Writes a line back on a processor without clwb.
 ///
 /// # Safety
 /// As for [`flush_line`].
@@ -63,10 +64,11 @@ pub(super) fn fence() {
     unsafe { _mm_sfence() }
 }
 
-/// Whole words, as records are, go straight to the streaming stores; anything else is taken apart out of line.
+/// Whole words, as records are, go straight to the streaming stores; anything else is taken apart out of
+/// line.
 ///
-/// Stores of 16 bytes do as well as 8 (both leave the processor a line at a time), and better than cached stores
-/// with a flush of each line, which wait for the old lines to be read.
+/// Stores of 16 bytes do as well as 8: both leave the processor a line at a time. Cached stores with a flush
+/// of each line are slower, since they wait for the old lines to be read.
 ///
 /// # Safety
 /// `dst` must be valid for `len` writes, `src` for `len` reads, without overlap.
@@ -87,8 +89,8 @@ pub(super) unsafe fn stream(dst: *mut u8, src: *const u8, len: usize, kind: Flus
 #[inline]
 unsafe fn stream_words(dst: *mut u8, src: *const u8, len: usize) {
     let mut done = 0;
-    // SAFETY: every access stays within `len` bytes of both pointers; stores of 16 bytes are issued only after a
-    // word has brought the target to a multiple of 16, loads are unaligned ones.
+    // SAFETY: every access stays within `len` bytes of both pointers; stores of 16 bytes are issued only
+    // after a word has brought the target to a multiple of 16, loads are unaligned ones.
     unsafe {
         if dst as usize & 15 != 0 && len >= 8 {
             _mm_stream_si64(dst.cast(), src.cast::<i64>().read_unaligned());
@@ -107,12 +109,12 @@ unsafe fn stream_words(dst: *mut u8, src: *const u8, len: usize) {
 /// Whole lines, the way of every record.
 ///
 /// # Safety
-/// `dst` must be valid for `len` writes, `src` for `len` reads, without overlap; `dst` and `len` must be multiples of a
-/// line.
+/// `dst` must be valid for `len` writes, `src` for `len` reads, without overlap; `dst` and `len` must be
+/// multiples of a line.
 #[inline]
 pub(super) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: every access stays within `len` bytes of both pointers; stores are aligned as the line is, loads are
-    // unaligned ones.
+    // SAFETY: every access stays within `len` bytes of both pointers; stores are aligned as the line is,
+    // loads are unaligned ones.
     unsafe {
         let (mut to, mut from) = (dst.cast::<__m128i>(), src.cast::<__m128i>());
         let end = dst.add(len).cast::<__m128i>();
@@ -126,8 +128,8 @@ pub(super) unsafe fn stream_lines(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// One line, word by word: a load that takes in the word that was stored last, and more, would wait until that store has left the
-/// store buffer, and if it stands behind a fence, until that has ended.
+/// Streams one line word by word. A wider load that covers the word stored last would wait until that store
+/// has left the store buffer. Behind a fence it would wait until the fence has ended.
 ///
 /// # Safety
 /// `dst` must be valid for writes of a line, and aligned to one.
@@ -149,8 +151,8 @@ unsafe fn stream_ragged(dst: *mut u8, src: *const u8, len: usize, kind: FlushKin
     let head = ((dst as usize).wrapping_neg() & 7).min(len);
     let words = (len - head) & !7;
     let tail = head + words;
-    // SAFETY: the three parts lie side by side within `len` bytes of both pointers, and the middle one begins at a
-    // multiple of 8 unless it is empty.
+    // SAFETY: the three parts lie side by side within `len` bytes of both pointers, and the middle one begins
+    // at a multiple of 8 unless it is empty.
     unsafe {
         std::ptr::copy_nonoverlapping(src, dst, head);
         super::flush_lines(kind, dst, head);
@@ -162,8 +164,8 @@ unsafe fn stream_ragged(dst: *mut u8, src: *const u8, len: usize, kind: FlushKin
 
 pub(super) const VECTOR: usize = 16;
 
-/// Loads two words that others may be changing: by an instruction that the compiler does not look into. No processor takes an
-/// aligned word apart for it, which lies within one line.
+/// Loads two words that others may be changing, by an instruction that the compiler does not look into. An
+/// aligned word lies within one line, so no processor takes it apart.
 ///
 /// # Safety
 /// `src` must be mapped for 16 bytes.
@@ -178,8 +180,8 @@ unsafe fn load_vector(src: *const u8) -> __m128i {
 }
 
 /// # Safety
-/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap. `src` and `len` must be multiples of
-/// a word, and `len` at least [`VECTOR`].
+/// `src` must be mapped for `len` bytes and `dst` valid for as many writes, without overlap. `src` and `len`
+/// must be multiples of a word, and `len` at least [`VECTOR`].
 #[inline]
 pub(super) unsafe fn copy_vectors(src: *const u8, dst: *mut u8, len: usize) {
     let last = len - VECTOR;
@@ -210,7 +212,8 @@ pub(super) fn prefetch(address: *const i8) {
 
 #[inline]
 pub(super) fn prefetch_to_write(address: *const i8) {
-    // The intrinsic leaves the hint out unless the compiler may take `prefetchw` for granted.
-    // SAFETY: prefetching never faults; every 64-bit processor without `prefetchw` takes it for a hint without effect.
+    // The intrinsic leaves the hint out unless the compiler may take `prefetchw` for granted. SAFETY:
+    // prefetching never faults; every 64-bit processor without `prefetchw` takes it for a hint without
+    // effect.
     unsafe { asm!("prefetchw [{0}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }

@@ -1,8 +1,9 @@
 //! Making a new file, which has no name until it is a pool.
 //!
-//! A process that dies on the way leaves nothing, and nobody meets a file that is not a pool yet. Where the file system makes no
-//! file without a name, it has its name at once, and is removed again unless it is [given](Region::give_name) for good. The lists of the
-//! system (`/proc/PID/maps`) call a file that was made without a name "deleted" until it is opened again.
+//! A process that dies on the way leaves nothing, and nobody meets a file that is not a pool yet. Some file
+//! systems make no file without a name. There the file has its name at once, and is removed again unless the
+//! name is [given](Region::give_name) for good. The lists of the system (`/proc/PID/maps`) call a file that
+//! was made without a name "deleted" until it is opened again.
 
 use super::filesystem::parent;
 use super::kind::MediumKind;
@@ -18,16 +19,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 impl Region {
-    /// Creates a file of `len` bytes, sparse and all zeros, and maps it; or takes the first `len` bytes of a devdax
-    /// device whose first 4096 bytes are zero, and zeroes them all, which takes its time.
+    /// Creates a file of `len` bytes, sparse and all zeros, and maps it. Of a devdax device whose first 4096
+    /// bytes are zero, it takes the first `len` bytes and zeroes them all, which takes its time.
     ///
     /// Without a `kind` the path decides: `dax` for a devdax device and where `MAP_SYNC` is granted, else
-    /// `dram` on tmpfs, else `file`. On `dax` the durability is always [`Durability::Always`], whatever is asked.
+    /// `dram` on tmpfs, else `file`. On `dax` the durability is always [`Durability::Always`].
     ///
     /// # Errors
-    /// [`MediumError::Exists`] if there is a file already; [`MediumError::Unsuitable`] if the path cannot be the
-    /// medium or the durability asked for, or `len` is not a positive multiple of 4096; [`MediumError::DiskFull`],
-    /// [`MediumError::Io`]. After an error no file is left behind.
+    /// [`MediumError::Exists`] if there is a file already; [`MediumError::Unsuitable`] if the path cannot be
+    /// the medium or the durability asked for, or `len` is not a positive multiple of 4096;
+    /// [`MediumError::DiskFull`], [`MediumError::Io`]. After an error no file is left behind.
     pub fn create(
         path: impl AsRef<Path>,
         len: u64,
@@ -39,8 +40,8 @@ impl Region {
         Ok(region)
     }
 
-    /// As [`create`](Region::create), but a file has its name only when it is [given](Region::give_name): dropped before, it is
-    /// gone.
+    /// As [`create`](Region::create), but a file has its name only when it is [given](Region::give_name):
+    /// dropped before, it is gone.
     ///
     /// # Errors
     /// As for [`create`](Region::create).

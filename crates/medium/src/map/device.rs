@@ -1,11 +1,12 @@
-//! What the system says about the device beneath a pool: the evidence for any claim about power loss.
+//! The system's facts about the device beneath a pool: the evidence for any claim about power loss.
 //!
-//! Everything is read from sysfs once, when a pool is mapped or probed. A fact that is missing stays missing: the
-//! statement then makes the weaker claim. A devdax device in particular may be volatile memory (CXL, or memory
-//! that firmware set aside), so only a region of the NVDIMM bus that says `nd_pmem` counts as persistent.
+//! Everything is read from sysfs once, when a pool is mapped or probed. A fact that is missing stays missing:
+//! the statement then makes the weaker claim. A devdax device in particular may be volatile memory (CXL, or
+//! memory that firmware set aside). So only a region of the NVDIMM bus that says `nd_pmem` counts as
+//! persistent.
 
 use crate::arch::FlushKind;
-use crate::topology::Node;
+use crate::node::Node;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ pub struct PmDevice {
     pub name: String,
     /// The NVDIMM region it is part of, such as `region0`.
     pub region: Option<String>,
-    /// What the region says it is, such as `nd_pmem`.
+    /// The type that the region states, such as `nd_pmem`.
     pub region_type: Option<String>,
     /// Up to where stores are safe from a power loss: `memory_controller` or `cpu_cache`.
     pub persistence_domain: Option<String>,
@@ -32,12 +33,13 @@ pub struct PmDevice {
     pub node: Option<Node>,
     /// Its size in bytes, for a devdax device.
     pub size: Option<u64>,
-    /// What the length of a mapping must be a multiple of, for a devdax device.
+    /// The unit of the length of a mapping, for a devdax device.
     pub align: u64,
 }
 
 impl PmDevice {
-    /// The block device with this number, for a file on a file system. `None` if it has none (tmpfs, network).
+    /// The block device with this number, for a file on a file system. `None` if it has none (tmpfs,
+    /// network).
     pub(crate) fn of_block(sysfs: &Path, device: u64) -> Option<PmDevice> {
         PmDevice::describe(sysfs, &device_folder(sysfs, "block", device)?)
     }
@@ -77,7 +79,7 @@ impl PmDevice {
     /// The flush that stores to this device need.
     ///
     /// None where the region proves that the caches themselves are saved. That holds on x86-64 only: stores
-    /// become visible there in program order, so what another machine has heard of is in the caches.
+    /// become visible there in program order, so every acknowledged store is in the caches.
     pub(crate) fn flush(device: Option<&PmDevice>) -> Option<FlushKind> {
         let saved = device.is_some_and(|device| {
             device.is_persistent() && device.persistence_domain.as_deref() == Some("cpu_cache")

@@ -62,7 +62,7 @@ fn a_partition_of_a_pmem_block_device_is_traced_to_its_region() {
     let device = PmDevice::of_block(&sysfs.root(), sysfs.number("block", 259, 1, folder)).unwrap();
     assert_eq!((device.name.as_str(), device.region.as_deref()), ("pmem3p1", Some("region3")));
     assert_eq!((device.dirty_shutdowns, device.node), (Some(7), Some(Node(1))));
-    // A block device's size is in sectors and is not what a mapping of a file is bounded by.
+    // A block device's size is in sectors and does not bound the mapping of a file.
     assert_eq!(device.size, None);
     assert!(device.is_persistent());
     assert_eq!(PmDevice::flush(Some(&device)), FlushKind::detect());

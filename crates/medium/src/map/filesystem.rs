@@ -1,4 +1,4 @@
-//! Which file system a path is on. Needed to tell memory from disks, and to name in an error what is in the way.
+//! The file system of a path: it tells memory from disks, and an error names it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,10 +33,12 @@ impl Mount {
             .unwrap_or_else(|| Mount { point: PathBuf::from("/"), kind: "an unknown file system".to_owned() })
     }
 
-    /// The entry with the longest mount point above `path`; of several at one point the last, which hides the rest.
+    /// The entry with the longest mount point above `path`; of several at one point the last, which hides the
+    /// rest.
     fn find(table: &[u8], path: &Path) -> Option<Mount> {
         let mounts = table.split(|byte| *byte == b'\n').filter_map(|line| {
-            // Fields: id, parent, device, root, mount point, options, optional tags, "-", type, source, options.
+            // Fields: id, parent, device, root, mount point, options, optional tags, "-", type, source,
+            // options.
             let mut fields = line.split(|byte| *byte == b' ');
             let point = PathBuf::from(unescape(fields.nth(4)?));
             let kind = fields.skip_while(|field| *field != b"-").nth(1)?;

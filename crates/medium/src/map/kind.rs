@@ -4,11 +4,11 @@ use crate::error::MediumError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of medium. Where one is optional, `None` means: find out what the path is.
+/// A kind of medium. Where one is optional, `None` means: find out the kind of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediumKind {
-    /// Memory, anonymous or as a file on tmpfs. The persistence instructions run, so that it can stand in for PM in
-    /// measurements; nothing survives the system.
+    /// Memory, anonymous or as a file on tmpfs. The persistence instructions run, so that it can stand in for
+    /// PM in measurements; nothing survives the system.
     Dram,
     /// A mapped file on any file system.
     File,
@@ -51,8 +51,8 @@ impl FromStr for MediumKind {
     }
 }
 
-/// The pages behind anonymous memory. Huge ones save address translation, which random reads spend much of their
-/// time on; ordinary ones are what a mapped file usually has.
+/// The pages behind anonymous memory. Huge ones save address translation, on which random reads spend much of
+/// their time. A mapped file usually has ordinary ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pages {
     /// Pages of the base size (4 KiB), and no others even where the system would join them by itself.

@@ -1,7 +1,7 @@
 //! The lock on a mapped file, which lasts as long as its descriptor.
 //!
-//! It is the system's (`flock`), so it excludes other descriptors of this process as well, and ends with the process however
-//! that ends.
+//! It is the system's (`flock`), so it excludes other descriptors of this process as well, and ends with the
+//! process however that ends.
 
 use crate::error::MediumError;
 use rustix::fs::{FlockOperation, flock, fstat, major, minor};
@@ -9,7 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 use std::fs::{self, File};
 use std::path::Path;
 
-/// Who else may have the file.
+/// The other users that may have the file.
 #[derive(Clone, Copy)]
 pub(super) enum Sharing {
     /// Nobody: it is written to.
@@ -18,7 +18,7 @@ pub(super) enum Sharing {
     WithReaders,
 }
 
-/// Takes the lock, or says who has it.
+/// Takes the lock, or tells its holder.
 pub(super) fn lock(file: &File, path: &Path, sharing: Sharing) -> Result<(), MediumError> {
     let operation = match sharing {
         Sharing::Alone => FlockOperation::NonBlockingLockExclusive,
@@ -30,8 +30,8 @@ pub(super) fn lock(file: &File, path: &Path, sharing: Sharing) -> Result<(), Med
     })
 }
 
-/// A process that has the lock, as far as the system tells: not of another container, nor on file systems that call their
-/// device by another number there.
+/// A process that has the lock, as far as the system tells: not of another container, nor on file systems
+/// that call their device by another number there.
 fn holder_of(file: &File) -> Option<u32> {
     let stat = fstat(file).ok()?;
     let name = format!("{:02x}:{:02x}:{}", major(stat.st_dev), minor(stat.st_dev), stat.st_ino);
@@ -41,7 +41,8 @@ fn holder_of(file: &File) -> Option<u32> {
 /// The first process with a `flock` on the file of this name, which is device and inode.
 fn find(table: &str, name: &str) -> Option<u32> {
     table.lines().find_map(|line| {
-        // Fields: number, kind, nature, access, process, file, range. One that waits has an arrow for its kind.
+        // Fields: number, kind, nature, access, process, file, range. One that waits has an arrow for its
+        // kind.
         let mut fields = line.split_ascii_whitespace().skip(1);
         let is_held = fields.next() == Some("FLOCK");
         let process = fields.nth(2)?;

@@ -5,7 +5,7 @@ use super::filesystem::{is_tmpfs, parent};
 use super::kind::{MediumKind, Pages};
 use crate::durability::Statement;
 use crate::error::MediumError;
-use crate::topology::Node;
+use crate::node::Node;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fstat, fsync, linkat, seek,
 };
@@ -21,39 +21,45 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Size and alignment of a huge page, on both processors that we know.
 const HUGE: usize = 2 << 20;
 
-/// What is behind mapped bytes. The descriptor is held because the lock ends with it.
-pub(crate) enum Backing {
-    Anonymous,
-    File {
-        file: File,
-        path: PathBuf,
-    },
+/// How a file or device is mapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackingKind {
+    /// A file that is written to.
+    File,
     /// A devdax device, which has neither storage to reserve nor a cache to write back.
-    Device {
-        file: File,
-        path: PathBuf,
-    },
-    /// A file that is read; each page that is changed becomes a copy of this process's own.
-    Private {
-        file: File,
-        path: PathBuf,
-    },
+    Device,
+    /// A file that is only read: each page that this process changes becomes a copy of its own.
+    Private,
+}
+
+/// The file or device behind mapped bytes. The descriptor is held because the lock ends with it.
+pub(crate) struct Backing {
+    kind: BackingKind,
+    file: File,
+    path: PathBuf,
+}
+
+impl Backing {
+    pub(crate) fn new(kind: BackingKind, file: File, path: &Path) -> Backing {
+        Backing { kind, file, path: path.to_owned() }
+    }
 }
 
 /// Bytes mapped into this process, unmapped and unlocked when dropped.
 ///
-/// They are this process's alone: a child that is forked does not have the bytes of a file or device. A second engine on them would
-/// append where the first does, and both would have locked the file, since a lock comes along with its descriptor.
+/// They are this process's alone: a child that is forked does not have the bytes of a file or device. A
+/// second engine on them would append where the first does, and both would have locked the file, since a lock
+/// comes along with its descriptor.
 pub struct Mapping {
     base: *mut u8,
     len: u64,
-    backing: Backing,
+    backing: Option<Backing>,
     statement: Statement,
     node: Node,
     claimed: AtomicBool,
-    /// The name of a new file goes with the mapping, until it is given for good.
+    /// A new file loses its name with the mapping, until the name is given for good.
     provisional: AtomicBool,
-    /// The process that has made it.
+    /// The process that made the mapping.
     owner: u32,
 }
 
@@ -92,15 +98,16 @@ impl Mapping {
 
     /// The file or device that is mapped; `None` for plain memory.
     pub fn path(&self) -> Option<&Path> {
-        match &self.backing {
-            Backing::Anonymous => None,
-            Backing::File { path, .. } | Backing::Device { path, .. } | Backing::Private { path, .. } => {
-                Some(path)
-            }
-        }
+        self.backing.as_ref().map(|backing| backing.path.as_path())
     }
 
-    /// What survives which failure here.
+    /// The file that is mapped for writing; `None` for plain memory, a device, and a file that is only read.
+    fn shared(&self) -> Option<(&File, &PathBuf)> {
+        let backing = self.backing.as_ref().filter(|backing| backing.kind == BackingKind::File)?;
+        Some((&backing.file, &backing.path))
+    }
+
+    /// The failures that writes survive here.
     pub(crate) fn statement(&self) -> &Statement {
         &self.statement
     }
@@ -113,7 +120,7 @@ impl Mapping {
     /// Zeroed memory of this process, with pages as the system likes.
     pub(crate) fn anonymous(len: u64) -> Result<Mapping, MediumError> {
         let base = map_anonymous(len as usize)?;
-        Ok(Mapping::new(Backing::Anonymous, len, base, Statement::anonymous(), Node(0)))
+        Ok(Mapping::new(None, len, base, Statement::anonymous(), Node(0)))
     }
 
     /// Zeroed memory of this process, with pages of the kind wanted.
@@ -135,7 +142,7 @@ impl Mapping {
             }
             let _ = munmap(base.wrapping_add(len).cast(), HUGE - head);
         }
-        let mapping = Mapping::new(Backing::Anonymous, len as u64, base, Statement::anonymous(), Node(0));
+        let mapping = Mapping::new(None, len as u64, base, Statement::anonymous(), Node(0));
         mapping.advise(Advice::LinuxHugepage);
         Ok(mapping)
     }
@@ -148,10 +155,13 @@ impl Mapping {
         statement: Statement,
         device: Option<&PmDevice>,
     ) -> Mapping {
-        Mapping::new(backing, len, base, statement, node_of(device)).kept_from_children()
+        let node = device.and_then(|device| device.node).unwrap_or_default();
+        let mapping = Mapping::new(Some(backing), len, base, statement, node);
+        mapping.advise(Advice::LinuxDontFork);
+        mapping
     }
 
-    fn new(backing: Backing, len: u64, base: *mut u8, statement: Statement, node: Node) -> Mapping {
+    fn new(backing: Option<Backing>, len: u64, base: *mut u8, statement: Statement, node: Node) -> Mapping {
         Mapping {
             base,
             len,
@@ -162,12 +172,6 @@ impl Mapping {
             provisional: AtomicBool::new(false),
             owner: process::id(),
         }
-    }
-
-    /// The same, left out when the process forks.
-    fn kept_from_children(self) -> Mapping {
-        self.advise(Advice::LinuxDontFork);
-        self
     }
 
     /// Hints may be refused (huge pages switched off); nothing but speed depends on them.
@@ -183,7 +187,7 @@ impl Mapping {
 
     /// See [`crate::Region::give_name`].
     pub(crate) fn give_name(&self) -> Result<(), MediumError> {
-        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        let Some((file, path)) = self.shared() else { return Ok(()) };
         let name = |error: Errno| match error {
             Errno::EXIST => MediumError::Exists { path: path.clone() },
             error => MediumError::io("give its name to", path, error),
@@ -201,7 +205,7 @@ impl Mapping {
 
     /// See [`crate::Region::reserve`].
     pub(crate) fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        let Some((file, path)) = self.shared() else { return Ok(()) };
         if len == 0 {
             return Ok(());
         }
@@ -210,7 +214,7 @@ impl Mapping {
             Err(Errno::NOSPC | Errno::DQUOT) => {
                 Err(MediumError::DiskFull { path: path.clone(), needed: len })
             }
-            // Writing zeros instead would overwrite what is there: such file systems do not tell holes from data.
+            // Writing zeros instead would overwrite data: such file systems do not tell holes from data.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(MediumError::unsuitable(
                 path,
                 self.statement.medium.name(),
@@ -223,15 +227,13 @@ impl Mapping {
 
     /// See [`crate::Region::is_read_only`].
     pub(crate) fn is_private(&self) -> bool {
-        matches!(self.backing, Backing::Private { .. })
+        self.backing.as_ref().is_some_and(|backing| backing.kind == BackingKind::Private)
     }
 
-    /// The file that is mapped, for whatever purpose.
+    /// The mapped file, written to or only read; `None` for plain memory and a device.
     fn file(&self) -> Option<&File> {
-        match &self.backing {
-            Backing::File { file, .. } | Backing::Private { file, .. } => Some(file),
-            Backing::Anonymous | Backing::Device { .. } => None,
-        }
+        let backing = self.backing.as_ref().filter(|backing| backing.kind != BackingKind::Device);
+        backing.map(|backing| &backing.file)
     }
 
     /// See [`crate::Region::is_sparse`].
@@ -246,7 +248,7 @@ impl Mapping {
 
     /// See [`crate::Region::discard`].
     pub(crate) fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        let Some((file, path)) = self.shared() else { return Ok(()) };
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match retry_on_intr(|| fallocate(file, flags, offset, len)) {
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
@@ -266,7 +268,7 @@ impl Mapping {
 
     /// See [`crate::Region::sync`].
     pub(crate) fn sync(&self) -> Result<(), MediumError> {
-        let Backing::File { file, path } = &self.backing else { return Ok(()) };
+        let Some((file, path)) = self.shared() else { return Ok(()) };
         // SAFETY: the whole of a live mapping; msync reads it only.
         unsafe { msync(self.base.cast(), self.len as usize, MsyncFlags::SYNC) }
             .and_then(|()| retry_on_intr(|| fsync(file)))
@@ -275,11 +277,12 @@ impl Mapping {
 
     /// See [`crate::Region::write_back`].
     pub(crate) fn write_back(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let Backing::File { path, .. } = &self.backing else { return Ok(()) };
+        let Some((_, path)) = self.shared() else { return Ok(()) };
         let page = rustix::param::page_size() as u64;
         let start = offset / page * page;
         let address = self.base.wrapping_add(start as usize);
-        // SAFETY: in bounds (checked by the region) of a live mapping, from the start of a page; msync reads it only.
+        // SAFETY: in bounds (checked by the region) of a live mapping, from the start of a page; msync reads
+        // it only.
         unsafe { msync(address.cast(), (offset + len - start) as usize, MsyncFlags::SYNC) }
             .map_err(|error| MediumError::io("write back", path, error))
     }
@@ -294,7 +297,8 @@ impl Mapping {
         let start = offset / page * page;
         let len = offset + len - start;
         let base = self.base.wrapping_add(start as usize);
-        // SAFETY: the range is in bounds (checked by the region) and begins on a page; populating keeps contents.
+        // SAFETY: the range is in bounds (checked by the region) and begins on a page; populating keeps
+        // contents.
         let populated =
             retry_on_intr(|| unsafe { madvise(base.cast(), len as usize, Advice::LinuxPopulateWrite) });
         match populated {
@@ -321,21 +325,16 @@ impl Drop for Mapping {
         // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
         let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
         if *self.provisional.get_mut()
-            && let Backing::File { path, .. } = &self.backing
+            && let Some((_, path)) = self.shared()
         {
             let _ = std::fs::remove_file(path);
         }
-        // Closing would do it too, but not while a child that is just being started holds a copy of the descriptor.
-        if let Backing::File { file, .. } | Backing::Device { file, .. } | Backing::Private { file, .. } =
-            &self.backing
-        {
-            let _ = flock(file, FlockOperation::Unlock);
+        // Closing would do it too, but not while a child that is just being started holds a copy of the
+        // descriptor.
+        if let Some(backing) = &self.backing {
+            let _ = flock(&backing.file, FlockOperation::Unlock);
         }
     }
-}
-
-fn node_of(device: Option<&PmDevice>) -> Node {
-    device.and_then(|device| device.node).unwrap_or_default()
 }
 
 fn map_anonymous(len: usize) -> Result<*mut u8, MediumError> {
@@ -346,26 +345,29 @@ fn map_anonymous(len: usize) -> Result<*mut u8, MediumError> {
     base.map(<*mut _>::cast).map_err(|error| MediumError::io("map", Path::new("anonymous memory"), error))
 }
 
-/// Maps a file or device for sharing. With `sync`, a store that has been flushed needs nothing more from the system,
-/// or the call fails.
+/// Maps a file or device for sharing. With `sync`, a store that has been flushed needs nothing more from the
+/// system, or the call fails.
 ///
-/// The kernel's own guess about reading ahead is kept: it helps the sequential scan of a recovery, and stops by itself
-/// where accesses prove to be random.
+/// The kernel's own guess about reading ahead is kept: it helps the sequential scan of a recovery, and stops
+/// by itself where accesses prove to be random.
 pub(crate) fn map_shared(file: &File, len: u64, sync: bool) -> rustix::io::Result<*mut u8> {
     let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
-    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process. Its pages are shared with the
-    // file until they are written to: those who may change the file hold its lock alone, which the caller has shared.
+    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process. Its
+    // pages are shared with the file until they are written to: those who may change the file hold its lock
+    // alone, which the caller has shared.
     unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
         .map(<*mut _>::cast)
 }
 
 /// Maps a file for reading. Writes go to pages of this process alone, and never to the file.
 ///
-/// Memory for these pages is not set aside: few will be written, of a file that may be larger than all memory.
+/// Memory for these pages is not set aside: few will be written, of a file that may be larger than all
+/// memory.
 pub(crate) fn map_private(file: &File, len: u64) -> rustix::io::Result<*mut u8> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process. Its pages are shared with the
-    // file until they are written to: those who may change the file hold its lock alone, which the caller has shared.
+    // SAFETY: a fresh mapping at an address of the system's choice aliases no memory of this process. Its
+    // pages are shared with the file until they are written to: those who may change the file hold its lock
+    // alone, which the caller has shared.
     unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
         .map(<*mut _>::cast)
 }
@@ -381,7 +383,7 @@ pub(crate) fn grants_sync(file: &File, len: u64) -> bool {
     }
 }
 
-/// Makes the page of an aligned word present for writing without changing it, whatever other threads do to it.
+/// Makes the page of an aligned word present for writing without changing the word, beside any other threads.
 ///
 /// A compare-and-swap of a value for itself, since compilers turn an addition of 0 into a load.
 fn touch(word: *mut u8) {
@@ -403,7 +405,8 @@ mod tests {
             let mut entry = [0; 8];
             let at = (mapping.base() as u64 / 4096 + page as u64) * 8;
             std::os::unix::fs::FileExt::read_exact_at(&file, &mut entry, at).unwrap();
-            // Bit 63: present; bit 56: mapped here alone, which the shared page of zeros, all that a read gets, is not.
+            // Bit 63: present; bit 56: mapped here alone, which the shared page of zeros, all that a read
+            // gets, is not.
             u64::from_le_bytes(entry) & (1 << 63 | 1 << 56) == (1 << 63 | 1 << 56)
         };
         if rustix::param::page_size() == 4096 {

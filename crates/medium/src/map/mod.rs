@@ -1,10 +1,11 @@
 //! Mapping a path, a device or plain memory as a [`crate::Region`].
 //!
-//! All decisions that depend on the medium are made here, once, when a pool is mapped: which instruction makes a
-//! line durable, what can be promised, which node the memory is on. Nothing above asks again.
+//! All decisions that depend on the medium are made here, once, when a pool is mapped: the instruction that
+//! makes a line durable, the promises, the node of the memory. Nothing above asks again.
 //!
-//! A mapped file is locked for as long as any clone of its region lives, for one writer or for any number of readers, and the
-//! lock is the system's, so it ends with the process however that ends. Mappings and their facts never change; they are shared freely.
+//! A mapped file is locked for as long as any clone of its region lives, for one writer or for any number of
+//! readers. The lock is the system's, so it ends with the process however that ends. Mappings and their facts
+//! never change; they are shared freely.
 
 mod create;
 mod device;

@@ -1,13 +1,13 @@
 //! Making a region of plain memory, of a file or of a devdax device.
 //!
-//! An existing file is locked before anything about it is believed. Contents are the business of the layers above: a file that
-//! is a whole number of pages or not, empty or foreign, is mapped as far as it goes, and the superblock decides.
+//! An existing file is locked before anything about it is believed. Contents are the business of the layers
+//! above. A file of any length and content is mapped as far as it goes, and the superblock decides.
 
 use super::device::{PmDevice, SYSFS};
 use super::filesystem::{Mount, is_tmpfs};
 use super::kind::{MediumKind, Pages};
 use super::lock::{Sharing, lock};
-use super::mapping::{Backing, Mapping, map_shared};
+use super::mapping::{Backing, BackingKind, Mapping, map_shared};
 use crate::arch::{self, FlushKind};
 use crate::durability::{Durability, Statement};
 use crate::error::MediumError;
@@ -18,22 +18,23 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Lengths of regions are multiples of this, whatever the pages of the machine.
+/// Lengths of regions are multiples of this, on machines with pages of any size.
 pub(super) const BLOCK: u64 = 4096;
 
 impl Region {
-    /// Memory of this process, zeroed, with the processor's own persistence instructions: for measuring and for
-    /// tests. Nothing survives.
+    /// Memory of this process, zeroed, with the processor's own persistence instructions: for measuring and
+    /// for tests. Nothing survives.
     ///
     /// # Errors
-    /// [`MediumError::Unsuitable`] if `len` is not a positive multiple of 4096, [`MediumError::Io`] without memory.
+    /// [`MediumError::Unsuitable`] if `len` is not a positive multiple of 4096, [`MediumError::Io`] without
+    /// memory.
     pub fn dram(len: u64, pages: Pages) -> Result<Region, MediumError> {
         check_len(Path::new("anonymous memory"), MediumKind::Dram.name(), len, BLOCK)?;
         let mapping = Mapping::anonymous_pages(len, pages)?;
         Ok(Region::new(mapping, FlushKind::detect().unwrap_or(FlushKind::None)))
     }
 
-    /// Memory of this process, zeroed, without any persistence instruction: for measuring what those cost. Nothing
+    /// Memory of this process, zeroed, without any persistence instruction: for measuring their cost. Nothing
     /// survives.
     ///
     /// # Errors
@@ -43,12 +44,13 @@ impl Region {
         Ok(Region::new(Mapping::anonymous_pages(len, pages)?, FlushKind::None))
     }
 
-    /// Maps an existing file or devdax device whole, down to a multiple of 4096 bytes. `kind` and `durability` as for
-    /// [`create`](Region::create).
+    /// Maps an existing file or devdax device whole, down to a multiple of 4096 bytes. `kind` and
+    /// `durability` as for [`create`](Region::create).
     ///
     /// # Errors
-    /// [`MediumError::InUse`] if another handle has it open; [`MediumError::Unsuitable`] if it is shorter than 4096
-    /// bytes or cannot be the medium or the durability asked for; [`MediumError::Io`], for a missing file too.
+    /// [`MediumError::InUse`] if another handle has it open; [`MediumError::Unsuitable`] if it is shorter
+    /// than 4096 bytes or cannot be the medium or the durability asked for; [`MediumError::Io`], for a
+    /// missing file too.
     pub fn open(
         path: impl AsRef<Path>,
         kind: Option<MediumKind>,
@@ -85,7 +87,7 @@ pub(super) fn usable_len(file: &File, path: &Path, kind: Option<MediumKind>) -> 
     Ok(len)
 }
 
-/// Refuses what no path can give, before anything is touched.
+/// Refuses requests that no path can serve, before anything is touched.
 pub(super) fn check_request(
     path: &Path,
     kind: Option<MediumKind>,
@@ -131,7 +133,7 @@ fn open_existing(path: &Path) -> Result<File, MediumError> {
 
 /// The facts of a devdax device, or `None` if the path is to be treated as a file.
 pub(super) fn devdax(path: &Path, kind: Option<MediumKind>) -> Result<Option<PmDevice>, MediumError> {
-    // A missing path is no device; whoever needs it to exist finds out and says so.
+    // A missing path is no device; a caller that needs it to exist finds out and says so.
     let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
     let name = kind.unwrap_or(MediumKind::Dax).name();
     if metadata.file_type().is_block_device() {
@@ -164,22 +166,7 @@ pub(super) fn attach(
     let device = PmDevice::of_block(Path::new(SYSFS), metadata.dev());
     if matches!(kind, None | Some(MediumKind::Dax)) {
         match map_shared(&file, len, true) {
-            Ok(base) => {
-                let flush = PmDevice::flush(device.as_ref());
-                let statement = Statement::dax(
-                    device.as_ref(),
-                    flush.unwrap_or(FlushKind::None),
-                    arch::virtual_machine(),
-                );
-                let mapping = Mapping::of(
-                    Backing::File { file, path: path.to_owned() },
-                    len,
-                    base,
-                    statement,
-                    device.as_ref(),
-                );
-                return Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?));
-            }
+            Ok(base) => return persistent(path, BackingKind::File, file, len, base, device.as_ref()),
             Err(_) if kind.is_none() => {}
             Err(error) => return Err(no_sync(path, &mount, error)),
         }
@@ -193,13 +180,13 @@ pub(super) fn attach(
     let base = map_shared(&file, len, false).map_err(|error| MediumError::io("map", path, error))?;
     let statement = if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind) };
     let mapping =
-        Mapping::of(Backing::File { file, path: path.to_owned() }, len, base, statement, device.as_ref());
+        Mapping::of(Backing::new(BackingKind::File, file, path), len, base, statement, device.as_ref());
     if tmpfs {
         mapping.advise(Advice::LinuxHugepage);
     }
     let flush = match chosen {
         MediumKind::Dram => FlushKind::detect().unwrap_or(FlushKind::None),
-        // What the system keeps for us survives the process however far it got on its way out of the caches.
+        // Pages of the system survive the process, even stores that have not left the caches yet.
         _ => FlushKind::None,
     };
     Ok(Region::new(mapping, flush))
@@ -219,14 +206,25 @@ pub(super) fn attach_device(path: &Path, device: &PmDevice, len: Option<u64>) ->
     let base = map_shared(&file, len, true).map_err(|error| {
         unsuitable(format!("it does not grant MAP_SYNC ({error}); reconfigure its namespace"))
     })?;
-    let flush = PmDevice::flush(Some(device));
-    let statement = Statement::dax(Some(device), flush.unwrap_or(FlushKind::None), arch::virtual_machine());
-    let mapping =
-        Mapping::of(Backing::Device { file, path: path.to_owned() }, len, base, statement, Some(device));
+    persistent(path, BackingKind::Device, file, len, base, Some(device))
+}
+
+/// The region of a mapping that was granted `MAP_SYNC`.
+fn persistent(
+    path: &Path,
+    kind: BackingKind,
+    file: File,
+    len: u64,
+    base: *mut u8,
+    device: Option<&PmDevice>,
+) -> Result<Region, MediumError> {
+    let flush = PmDevice::flush(device);
+    let statement = Statement::dax(device, flush.unwrap_or(FlushKind::None), arch::virtual_machine());
+    let mapping = Mapping::of(Backing::new(kind, file, path), len, base, statement, device);
     Ok(Region::new(mapping, flush.ok_or_else(|| no_instruction(path))?))
 }
 
-/// A device always exists, so what protects an earlier pool on it is that its first block must be zero.
+/// A device always exists, so an earlier pool on it is protected by this rule: its first block must be zero.
 pub(super) fn clear(path: &Path, region: Region) -> Result<Region, MediumError> {
     let mut first = [0; BLOCK as usize];
     region.read_racing(0, &mut first);

@@ -1,7 +1,7 @@
-//! What a path is and what a pool there would survive, found out without making one.
+//! The kind of a path, and the promises of a pool there, found out without making one.
 //!
-//! `MAP_SYNC` cannot be looked up, only tried: on the file that is named, or on an unnamed (else at once removed) one
-//! in the folder that is named. Nothing is changed otherwise and no lock is taken, so a pool in use can be
+//! `MAP_SYNC` cannot be looked up, only tried: on the named file, or on an unnamed (else at once removed)
+//! file in the named folder. Nothing is changed otherwise and no lock is taken, so a pool in use can be
 //! probed.
 
 use super::device::{PmDevice, SYSFS};
@@ -11,7 +11,7 @@ use super::mapping::grants_sync;
 use crate::arch::{self, FlushKind};
 use crate::durability::Statement;
 use crate::error::MediumError;
-use crate::topology::Node;
+use crate::node::Node;
 use rustix::fs::{Mode, OFlags, fstatvfs, ftruncate, openat, unlinkat};
 use std::fmt;
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the mapping that is tried.
 const TRIAL: u64 = 4096;
 
-/// What a path is, and what a pool there would be.
+/// The facts of a path, and of a pool there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The path that was asked about.
@@ -42,11 +42,11 @@ pub struct Probe {
     pub flush: FlushKind,
     /// The NUMA node of the device, if the system tells.
     pub node: Option<Node>,
-    /// What such a pool would survive.
+    /// The failures that such a pool would survive.
     pub statement: Statement,
 }
 
-/// Finds out what `path` is: a folder, a file or a devdax device. The path must exist.
+/// Finds out the kind of `path`: a folder, a file or a devdax device. The path must exist.
 ///
 /// # Errors
 /// [`MediumError::Unsuitable`] if it is none of these, [`MediumError::Io`] if it cannot be examined.

@@ -1,18 +1,19 @@
 //! Opening a file for reading only.
 //!
-//! The file is opened and locked for readers, and mapped privately: this process may change what it sees, as a recovery does,
-//! and each page that it changes becomes a copy of its own. So the system itself sees to it that no byte of the file changes.
-//! Nothing is given back or written to the device, and no instruction makes anything durable. On a tmpfs, reading a hole takes a
-//! page of it all the same.
+//! The file is opened and locked for readers, and mapped privately. This process may change its view, as a
+//! recovery does, and each changed page becomes a copy of its own. So the system itself ensures that no byte
+//! of the file changes. Nothing is given back or written to the device, and no instruction makes anything
+//! durable. On a tmpfs, reading a hole takes a page of it all the same.
 //!
-//! A page that this process has not changed shows what others write to the file later. So no writer may have it meanwhile, which the
-//! lock sees to among programs that ask for it. One that does not, and changes or cuts the file, does what it would to any mapped file.
+//! A page that this process has not changed shows later writes of others to the file. So no writer may have
+//! the file meanwhile; the lock ensures that among programs that ask for it. A program that ignores the lock,
+//! and changes or cuts the file, does the same harm as to any mapped file.
 
 use super::device::{PmDevice, SYSFS};
 use super::filesystem::{Mount, is_tmpfs};
 use super::kind::MediumKind;
 use super::lock::{Sharing, lock};
-use super::mapping::{Backing, Mapping, grants_sync, map_private};
+use super::mapping::{Backing, BackingKind, Mapping, grants_sync, map_private};
 use super::open::{check_request, devdax, no_memory, no_sync, usable_len};
 use crate::arch::FlushKind;
 use crate::durability::{Durability, Statement};
@@ -25,19 +26,20 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 impl Region {
-    /// Maps an existing file for reading only, beside any number of other readers and no writer. Writes stay in
-    /// memory of this process, page by page, and not a byte of the file changes. `kind` as for [`open`](Region::open).
+    /// Maps an existing file for reading only, beside any number of other readers and no writer. Writes stay
+    /// in memory of this process, page by page, and not a byte of the file changes. `kind` as for
+    /// [`open`](Region::open).
     ///
     /// # Errors
-    /// [`MediumError::InUse`] if a writer has it open; [`MediumError::NotPrivate`] for a devdax device; otherwise as for
-    /// [`open`](Region::open).
+    /// [`MediumError::InUse`] if a writer has it open; [`MediumError::NotPrivate`] for a devdax device;
+    /// otherwise as for [`open`](Region::open).
     pub fn open_read_only(path: impl AsRef<Path>, kind: Option<MediumKind>) -> Result<Region, MediumError> {
         let path = path.as_ref();
         check_request(path, kind, Durability::Process)?;
         if devdax(path, kind)?.is_some() {
             return Err(MediumError::NotPrivate { path: path.to_owned() });
         }
-        // A pipe would wait for somebody who writes to it.
+        // A pipe would wait for a writer.
         let flags = OFlags::NONBLOCK.bits() as i32;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
         let file = file.map_err(|error| MediumError::io("open", path, error))?;
@@ -50,7 +52,7 @@ impl Region {
         let base = map_private(&file, len).map_err(|error| MediumError::io("map", path, error))?;
         let statement = Statement::read_only(kind, &mount.kind);
         let mapping = Mapping::of(
-            Backing::Private { file, path: path.to_owned() },
+            Backing::new(BackingKind::Private, file, path),
             len,
             base,
             statement,
@@ -60,7 +62,7 @@ impl Region {
     }
 }
 
-/// The medium that a writer would have here: it decides what a crash may have left.
+/// The medium that a writer would have here: it decides which states a crash may have left.
 fn kind_of(
     file: &File,
     path: &Path,

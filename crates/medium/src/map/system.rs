@@ -1,4 +1,5 @@
-//! The facts that the engine may not take from the system itself: which boot this is, what time it is, and randomness.
+//! Facts that the engine may not take from the system itself: the identity of this boot, the time, and
+//! randomness.
 //!
 //! They come through the region so that a simulated run can replay them.
 
@@ -8,7 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The identity of this boot of the system, which tells whether the page cache of an unclean pool was lost.
 ///
-/// If the system does not tell, a random one: it differs from that of the last run, so the weaker case is assumed.
+/// If the system does not tell, a random one: it differs from that of the last run, so the weaker case is
+/// assumed.
 pub(crate) fn boot_id() -> [u8; 16] {
     let parse = || {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;

@@ -1,9 +1,9 @@
 //! Booting simulated regions from crash images, thousands a second.
 //!
-//! An explorer reopens the store once for each crash image. Mapping and filling a megabyte each time would cost more than
-//! recovering from it, so regions are recycled: one whose last user is gone is set back by undoing the lines that
-//! are still dirty and copying the pages whose durable version differs, which two images of neighbouring crash
-//! points mostly share.
+//! An explorer reopens the store once for each crash image. Mapping and filling a megabyte each time would
+//! cost more than recovering from it, so regions are recycled. A region whose last user is gone is set back
+//! in two steps: the lines that are still dirty are undone, and the pages whose durable version differs are
+//! copied. Images of neighbouring crash points share most pages.
 
 use super::image::Image;
 use super::options::SimOptions;
@@ -26,8 +26,8 @@ impl SimArena {
         SimArena::default()
     }
 
-    /// The machine after a power failure that left `image`: both images of the region hold it and nothing is pending.
-    /// The boot id is a new one; it and the region's entropy follow from `seed`.
+    /// The machine after a power failure that left `image`: both images of the region hold it and nothing is
+    /// pending. The boot id is a new one; it and the region's entropy follow from `seed`.
     pub fn boot(&mut self, snapshot: &Snapshot, image: &Image, seed: u64) -> Region {
         let sim = self.recycle(snapshot, |memory| {
             for (word, value) in image.changes() {
@@ -40,10 +40,10 @@ impl SimArena {
         Sim::region(&sim)
     }
 
-    /// The machine after the process died and nothing else: all that was visible still is, and what was pending still
-    /// is, but the dead threads' flushes will never meet their fences. Words that they wrote past the caches have arrived:
-    /// entering the kernel drains the processor's write-combining buffers, and a dead process has done so. The boot
-    /// id stays.
+    /// The machine after the process died and nothing else: all visible words still are, and all pending
+    /// words still are. But the dead threads' flushes will never meet their fences. Words that they wrote
+    /// past the caches have arrived: entering the kernel drains the processor's write-combining buffers, and
+    /// a dead process has done so. The boot id stays.
     pub fn boot_process_crash(&mut self, snapshot: &Snapshot, seed: u64) -> Region {
         let sim = self.recycle(snapshot, |memory| {
             for (line, range) in &snapshot.lines {
@@ -56,7 +56,8 @@ impl SimArena {
         Sim::region(&sim)
     }
 
-    /// A region of the snapshot's shape that no one uses, with its durable image, prepared further by `prepare`.
+    /// A region of the snapshot's shape that no one uses, with its durable image, prepared further by
+    /// `prepare`.
     fn recycle(&mut self, snapshot: &Snapshot, prepare: impl FnOnce(&mut super::memory::Memory)) -> Arc<Sim> {
         let shape = |options: SimOptions| SimOptions { seed: 0, ..options };
         let idle = self

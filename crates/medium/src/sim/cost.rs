@@ -1,17 +1,16 @@
-//! What operations cost, counted exactly, and an estimate in time.
+//! The costs of operations, counted exactly, and an estimate in time.
 //!
 //! A clock measures the machine at hand, which has no persistent memory and other guests. Counts measure the
-//! program: how many words it stores, lines it makes durable, fences it waits for, lines it reads, and which of
-//! them belong to another node. They are the same on every machine and in every run of a seed, so claims of the
-//! papers become exact tests. The estimate multiplies the counts with published figures; it is a model, not a
-//! measurement.
+//! program: words stored, lines made durable, fences waited for, lines read, and the share of other nodes in
+//! these. They are the same on every machine and in every run of a seed, so claims of the papers become exact
+//! tests. The estimate multiplies the counts with published figures. It is a model, not a measurement.
 
 use std::ops::Sub;
 
 /// Most DIMMs over all nodes that are counted apart.
 pub const MAX_DIMMS: usize = 32;
 
-/// Counts since the region was made. The difference of two is the cost of what lies between.
+/// Counts since the region was made. The difference of two is the cost of the operations between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Words written, by any route; part of a word counts as one.
@@ -28,7 +27,8 @@ pub struct Cost {
     pub remote_persists: u64,
     /// Dirty lines made durable by a flush and a fence; once per fence, however often they were flushed.
     pub lines_flushed: u64,
-    /// Lines made durable by non-temporal stores and a fence; once per fence, unless counted as flushed already.
+    /// Lines made durable by non-temporal stores and a fence; once per fence, unless counted as flushed
+    /// already.
     pub lines_streamed: u64,
     /// Read calls.
     pub reads: u64,
@@ -103,7 +103,8 @@ impl Sub for Cost {
 /// Latencies and bandwidths of a medium.
 ///
 /// The default is first-generation Optane as two papers measured it: latencies of 32-byte accesses, local and
-/// remote, from NStore (section II, "NUMA Effects on PM"); peak bandwidths of one socket from Viper (VLDB'21, table 1).
+/// remote, from NStore (section II, "NUMA Effects on PM"); peak bandwidths of one socket from Viper (VLDB'21,
+/// table 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
     /// First line of a read on the own node.
@@ -116,7 +117,7 @@ pub struct CostModel {
     pub local_write_ns: f64,
     /// A fence that waits for a line of another node.
     pub remote_write_ns: f64,
-    /// What the media of one socket can write.
+    /// The write bandwidth of the media of one socket.
     pub media_write_bytes_per_ns: f64,
 }
 

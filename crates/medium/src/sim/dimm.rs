@@ -1,11 +1,12 @@
-//! The DIMMs behind a region: who stores which line, and how many bytes the media write for it.
+//! The DIMMs behind a region: which one stores a line, and the bytes that the media write for it.
 //!
-//! The media write blocks of 256 bytes; a small buffer in each DIMM combines lines of a block that arrive close to each
-//! other (Viper, VLDB'21, section 2.1). Nodes own equal, page-aligned slices of the region, and within a node pages
-//! of 4 KiB go round the DIMMs, as interleaved Optane does.
+//! The media write blocks of 256 bytes. A small buffer in each DIMM combines lines of a block that arrive
+//! close to each other (Viper, VLDB'21, section 2.1). Nodes own equal, page-aligned slices of the region.
+//! Within a node pages of 4 KiB go round the DIMMs, as interleaved Optane does.
 //!
 //! A block is charged when it enters the buffer: it will be written once when it leaves, and charging early
-//! attributes the bytes to the operation that caused them. A block that comes back after it left is charged again.
+//! attributes the bytes to the operation that caused them. A block that comes back after it left is charged
+//! again.
 
 use super::cost::{Cost, MAX_DIMMS};
 use crate::arch::LINE;

@@ -1,4 +1,4 @@
-//! [`Image`]: one state that a crash may leave, as a difference to what is durable for certain.
+//! [`Image`]: one state that a crash may leave, as a difference to the words that are certainly durable.
 
 use super::page::word_hash;
 use super::snapshot::Snapshot;
@@ -19,9 +19,9 @@ pub struct Image {
 pub struct Difference {
     /// Where the word is.
     pub offset: u64,
-    /// What this image holds there.
+    /// The value in this image.
     pub holds: u64,
-    /// What it would hold had everything arrived.
+    /// The value had everything arrived.
     pub expected: u64,
 }
 
@@ -43,7 +43,7 @@ impl Image {
         self.hash
     }
 
-    /// What this image holds at an aligned offset.
+    /// The word of this image at an aligned offset.
     pub fn word(&self, snapshot: &Snapshot, offset: u64) -> u64 {
         let word = offset / WORD;
         match self.changes.binary_search_by_key(&word, |(word, _)| *word) {

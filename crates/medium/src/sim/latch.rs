@@ -1,8 +1,8 @@
 //! A lock around the simulator's state.
 //!
-//! It is held for the few instructions of one operation and never across a switch of tasks or a call of the observer,
-//! so in a simulated run, which has one OS thread, it is always free. It exists so that a `Region` stays
-//! safe to share: a test may use a simulated region from real threads, which then take turns here.
+//! An operation holds it for a few instructions, and never across a switch of tasks or a call of the
+//! observer. A simulated run has one OS thread, so there the lock is always free. It keeps a `Region` safe to
+//! share: a test may use a simulated region from real threads, which then take turns here.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};

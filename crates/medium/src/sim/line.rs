@@ -1,18 +1,20 @@
 //! One dirty line: the words that may still be missing from the medium, in the order of the line.
 //!
-//! The rules (design, section 4.2), as this file keeps them:
+//! The rules (`docs/DURABILITY.md`), as this file keeps them:
 //!
-//! - An aligned word never tears, so the unit is the word. A plain write of a part of a word is an event of the whole
-//!   word as the processor then sees it; hardware could tear it no finer, since the bytes share a word.
+//! - An aligned word never tears, so the unit is the word. A plain write of a part of a word is an event of
+//!   the whole word as the processor then sees it; hardware could tear it no finer, since the bytes share a
+//!   word.
 //! - Plain words are unordered: any subset may have arrived. Of two on the same word the later one wins.
-//! - An atomic word arrives only after all earlier atomic words of its line, and after the earlier plain words that the
-//!   same task wrote in that line.
-//! - A non-temporal word is unordered against everything until its task fences, even against others on the same
-//!   word: either may end up there.
-//! - What a fence makes durable is merged into the durable image in the line's order. A non-temporal word that
-//!   is still pending may override a later word that became durable before it (`superseded` marks that case: once
-//!   its own fence comes it has lost, since the processor sees the later word). When a non-temporal word becomes durable,
-//!   earlier cached words below it are gone: the non-temporal store took the line out of the caches.
+//! - An atomic word arrives only after all earlier atomic words of its line, and after the earlier plain
+//!   words that the same task wrote in that line.
+//! - A non-temporal word is unordered against everything until its task fences, even against others on the
+//!   same word: either may end up there.
+//! - A fence merges words into the durable image in the line's order. A non-temporal word that is still
+//!   pending may override a later word that became durable before it. `superseded` marks that case: once its
+//!   own fence comes the word has lost, since the processor sees the later one. When a non-temporal word
+//!   becomes durable, earlier cached words below it are gone: the non-temporal store took the line out of the
+//!   caches.
 
 use crate::arch::LINE;
 use crate::region::WORD;
@@ -55,8 +57,8 @@ pub(crate) struct DirtyLine {
 impl DirtyLine {
     /// Makes the events durable that `arrives` selects; `store` receives the words in order.
     ///
-    /// Of the cached events (all but non-temporal ones) `arrives` must select a prefix of the line's order, which
-    /// every flush does; then what stays pending never depends on what was dropped.
+    /// Of the cached events (all except non-temporal ones) `arrives` must select a prefix of the line's
+    /// order, as every flush does. Then the words that stay pending never depend on dropped ones.
     #[inline]
     pub(crate) fn settle(&mut self, arrives: impl Fn(&Pending) -> bool, mut store: impl FnMut(u8, u64)) {
         let mut kept = 0;

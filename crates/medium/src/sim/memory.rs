@@ -1,11 +1,12 @@
-//! The two images of a simulated region and what lies between them.
+//! The two images of a simulated region and the pending words between them.
 //!
-//! The processor's image is the mapping itself, so loads need no detour. The durable image is what a power failure
-//! would leave if nothing more arrived. Between them are the dirty lines with their pending words (`line`).
+//! The processor's image is the mapping itself, so loads need no detour. The durable image is the state after
+//! a power failure at which nothing more arrived. Between them are the dirty lines with their pending words
+//! (`line`).
 //!
-//! Invariants: a word of the processor's image equals its last pending event that is not superseded, or else the
-//! durable word; so a snapshot needs no copy of the processor's image. A line is listed in `lines` exactly while
-//! it has pending events, and `slots` then holds its place in the list plus one.
+//! Invariants: a word of the processor's image equals its last pending event that is not superseded, or else
+//! the durable word; so a snapshot needs no copy of the processor's image. A line is listed in `lines`
+//! exactly while it has pending events, and `slots` then holds its place in the list plus one.
 
 use super::cost::Cost;
 use super::dimm::{Dimms, Geometry};
@@ -18,11 +19,12 @@ use crate::region::WORD;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Pending events in a line after which its older half is written back, as caches and buffers do by themselves sooner
-/// or later. Without a bound a word that is never flushed would gather one event a store for ever.
+/// Pending events in a line after which its older half is written back, as caches and buffers do by
+/// themselves sooner or later. Without a bound a word that is never flushed would gather one event a store
+/// for ever.
 const MAX_PENDING: usize = 256;
 
-/// What the simulator knows of a thread.
+/// The simulator's state of a thread.
 #[derive(Default)]
 struct Thread {
     run: u64,
@@ -73,8 +75,8 @@ impl Memory {
     #[inline]
     fn cpu(&self, word: u64) -> &AtomicU64 {
         assert!(word < self.mapping.len() / WORD, "word {word} leaves the region");
-        // SAFETY: in bounds by the assertion; mappings start on a page, so the word is aligned; the mapping lives
-        // as long as `self`, and its words change only by atomics or under the latch around `self`.
+        // SAFETY: in bounds by the assertion; mappings start on a page, so the word is aligned; the mapping
+        // lives as long as `self`, and its words change only by atomics or under the latch around `self`.
         unsafe { &*self.mapping.base().cast::<AtomicU64>().add(word as usize) }
     }
 
@@ -90,14 +92,11 @@ impl Memory {
 
     #[cold]
     fn enlist(&mut self, who: Identity) {
-        let index = who.task as usize;
-        if self.threads.len() <= index {
-            self.threads.resize_with(index + 1, Thread::default);
-        }
         self.owners += 1;
-        let thread = &mut self.threads[index];
+        let owner = self.owners;
+        let thread = self.known(who.task);
         thread.run = who.run;
-        thread.owner = self.owners;
+        thread.owner = owner;
         thread.captured.clear();
         thread.streamed.clear();
     }
@@ -107,11 +106,23 @@ impl Memory {
     }
 
     pub(crate) fn set_node(&mut self, task: u32, node: u16) {
+        self.known(task).node = node;
+    }
+
+    /// The state of a task, an empty one if the task is new.
+    fn known(&mut self, task: u32) -> &mut Thread {
         let index = task as usize;
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, Thread::default);
         }
-        self.threads[index].node = node;
+        &mut self.threads[index]
+    }
+
+    /// The owner number and the node of the thread that acts.
+    #[inline]
+    fn origin(&mut self, who: Identity) -> (u32, u16) {
+        let thread = self.thread(who);
+        (thread.owner, thread.node)
     }
 
     /// The dirty line, listed if it was clean.
@@ -163,14 +174,12 @@ impl Memory {
         }
         let end = offset + src.len() as u64;
         assert!(end <= self.mapping.len(), "a write leaves the region");
-        // SAFETY: in bounds by the assertion; the mapping is lent out only for bytes that no one writes (`Region`).
+        // SAFETY: in bounds by the assertion; the mapping is lent out only for bytes that no one writes
+        // (`Region`).
         unsafe {
             std::ptr::copy_nonoverlapping(src.as_ptr(), self.mapping.base().add(offset as usize), src.len());
         }
-        let (owner, node) = {
-            let thread = self.thread(who);
-            (thread.owner, thread.node)
-        };
+        let (owner, node) = self.origin(who);
         let (mut word, last) = (offset / WORD, (end - 1) / WORD);
         self.cost.words_stored += last - word + 1;
         while word <= last {
@@ -214,10 +223,7 @@ impl Memory {
     }
 
     fn push_atomic(&mut self, who: Identity, offset: u64, value: u64) {
-        let (owner, node) = {
-            let thread = self.thread(who);
-            (thread.owner, thread.node)
-        };
+        let (owner, node) = self.origin(who);
         self.cost.words_stored += 1;
         self.note_written(node, offset / LINE);
         let slot = self.dirty((offset / LINE) as u32);
@@ -264,7 +270,7 @@ impl Memory {
         }
     }
 
-    /// Makes durable what this thread captured or wrote past the caches since its last fence.
+    /// Makes durable the lines that this thread captured or wrote past the caches since its last fence.
     pub(crate) fn fence(&mut self, who: Identity) {
         self.cost.fences += 1;
         if self.omit_fence_every != 0 && self.cost.fences.is_multiple_of(self.omit_fence_every) {
@@ -337,7 +343,7 @@ impl Memory {
         if len == 0 {
             return;
         }
-        let home = self.threads.get(who.task as usize).map_or(0, |thread| thread.node);
+        let home = self.home_node(who.task);
         let (first, last) = (offset / LINE, (offset + len - 1) / LINE);
         let lines = last - first + 1;
         self.cost.reads += 1;
@@ -353,7 +359,8 @@ impl Memory {
         }
     }
 
-    /// Makes both images equal to `durable`, nothing pending and nothing counted. The cost is that of the difference.
+    /// Makes both images equal to `durable`, nothing pending and nothing counted. The cost is that of the
+    /// difference.
     pub(crate) fn reset(&mut self, durable: &Pages) {
         while let Some(mut dirty) = self.lines.pop() {
             self.slots[dirty.line as usize] = 0;
@@ -367,8 +374,8 @@ impl Memory {
         for (index, page) in durable.pages.iter().enumerate() {
             if !Arc::ptr_eq(page, &self.durable.pages[index]) {
                 self.durable.pages[index] = Arc::clone(page);
-                // SAFETY: the mapping has this page (both images have the same length, in whole pages), and whoever
-                // resets a region is its only user.
+                // SAFETY: the mapping has this page (both images have the same length, in whole pages), and
+                // the caller that resets a region is its only user.
                 unsafe {
                     let target = self.mapping.base().add(index * PAGE as usize).cast::<u64>();
                     std::ptr::copy_nonoverlapping(page.0.as_ptr(), target, PAGE_WORDS);

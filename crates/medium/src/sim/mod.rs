@@ -1,20 +1,20 @@
 //! The simulated medium: the heart of the proof that the store keeps its word.
 //!
-//! Real persistent memory shows one of the many states that a power failure may leave, and a clock on a shared machine
-//! measures the neighbours. The simulator keeps two images, what the processor sees and what is durable, and what each
-//! dirty line may still become, so that every allowed state can be formed and reopened; and it counts
-//! what operations cost. Nothing above `Region` knows whether it is simulated.
+//! Real persistent memory shows one of the many states that a power failure may leave, and a clock on a
+//! shared machine measures the neighbours. The simulator keeps two images, of the visible and of the durable
+//! bytes, and the pending words of each dirty line. So every allowed state can be formed and reopened. It
+//! also counts the cost of operations. Nothing above `Region` knows whether it is simulated.
 //!
-//! - [`Sim`] is the simulator behind a region, made by [`crate::Region::sim`] from [`SimOptions`]; `memory` holds its two images
-//!   and `line` the rules of what may arrive (design, section 4.2).
+//! - [`Sim`] is the simulator behind a region, made by [`crate::Region::sim`] from [`SimOptions`]. `memory`
+//!   holds its two images, and `line` the rules of arrival.
 //! - [`sched`] runs tasks one at a time on one OS thread, in an order drawn from a seed.
-//! - [`Snapshot`] freezes a crash point, [`Snapshot::images`] lists what may be durable then, and [`SimArena`]
-//!   boots regions from such [`Image`]s, thousands a second.
+//! - [`Snapshot`] freezes a crash point. [`Snapshot::images`] lists the possible durable states, and
+//!   [`SimArena`] boots regions from such [`Image`]s, thousands a second.
 //! - [`Cost`] counts; [`CostModel`] turns counts into an estimate in time.
 //!
-//! Thread-safety: a simulated region may be shared like any other (a latch makes operations take turns), but
-//! an observer is confined to the OS thread that set it, and all threads outside of a simulated run count
-//! as one task, number 0.
+//! Thread-safety: a simulated region may be shared like any other; a latch makes operations take turns. But
+//! an observer is confined to the OS thread that set it, and all threads outside of a simulated run count as
+//! one task, number 0.
 
 mod arena;
 mod cost;

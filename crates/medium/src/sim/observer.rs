@@ -1,17 +1,18 @@
-//! Watching a simulated region: a call before every operation that changes it or what of it is durable.
+//! Watching a simulated region: a call before every operation that changes the region or its durable state.
 //!
-//! Those are the only moments at which a crash can leave something new, so a crash explorer takes its snapshots there.
-//! An observer may take snapshots, boot other regions from them and even run tasks there (it is called as if outside
-//! of the run); it must not touch the region it watches.
+//! Those are the only moments at which a crash can leave something new, so a crash explorer takes its
+//! snapshots there. An observer may take snapshots, boot other regions from them and even run tasks there (it
+//! is called as if outside of the run). It must not touch the region that it watches.
 //!
-//! Thread-safety: an observer need not be `Send`. It stays on the OS thread that set it: operations of other threads
-//! on the region panic while it is set, and if the region is dropped elsewhere the observer is leaked, not dropped.
+//! Thread-safety: an observer need not be `Send`. It stays on the OS thread that set it. Operations of other
+//! threads on the region panic while it is set, and if the region is dropped elsewhere the observer is
+//! leaked, not dropped.
 
 use super::simulator::Sim;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is about to happen.
+/// The operation that is about to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
     /// The operation.
@@ -24,7 +25,7 @@ pub struct Event {
     pub len: u64,
 }
 
-/// Operations that change a region or what of it is durable.
+/// Operations that change a region or its durable state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// A bulk write through the caches.
@@ -61,14 +62,16 @@ fn token() -> u64 {
 
 /// The place of the observer.
 pub(super) struct ObserverSlot {
-    /// Token of the thread that set the observer, 0 if there is none. Only that thread touches the other fields.
+    /// Token of the thread that set the observer, 0 if there is none. Only that thread touches the other
+    /// fields.
     owner: AtomicU64,
     called: Cell<bool>,
     observer: UnsafeCell<Option<Observer>>,
 }
 
-// SAFETY: `called` and `observer` are touched only by the thread whose token is in `owner`, which it put there by a
-// compare-and-swap from 0 and which it alone takes away; `drop` leaks an observer of another thread.
+// SAFETY: `called` and `observer` are touched only by the thread whose token is in `owner`, which it put
+// there by a compare-and-swap from 0 and which it alone takes away; `drop` leaks an observer of another
+// thread.
 unsafe impl Send for ObserverSlot {}
 // SAFETY: as for Send.
 unsafe impl Sync for ObserverSlot {}

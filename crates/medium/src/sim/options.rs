@@ -1,12 +1,12 @@
-//! What a simulated medium is made of, and how it can be made to fail.
+//! The shape of a simulated medium, and its faults.
 
 /// The shape of a simulated region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimOptions {
     /// Length in bytes; rounded up to whole pages.
     pub len: u64,
-    /// Seed of what the region would draw from the system: its boot id and its entropy. The schedule of tasks
-    /// has its own seed ([`super::sched::run`]).
+    /// Seed of the values that a real region draws from the system: its boot id and its entropy. The schedule
+    /// of tasks has its own seed ([`super::sched::run`]).
     pub seed: u64,
     /// NUMA nodes, which own equal slices of the region.
     pub nodes: u16,

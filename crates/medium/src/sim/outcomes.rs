@@ -1,9 +1,9 @@
 //! Everything that one line may hold after a crash: all of it, or a random piece.
 //!
-//! Atomic words of a line arrive as a prefix of their sequence, and that prefix forces plain words to have arrived. Given
-//! its length, the words of the line are independent: each holds its last forced value (or the durable one), or the
-//! value of a later plain event, or that of any non-temporal event. So the outcomes of a line are a union, over the
-//! length of the prefix, of products over its words.
+//! Atomic words of a line arrive as a prefix of their sequence, and that prefix forces plain words to have
+//! arrived. Given its length, the words of the line are independent: each holds its last forced value (or the
+//! durable one), or the value of a later plain event, or that of any non-temporal event. So the outcomes of a
+//! line are a union, over the length of the prefix, of products over its words.
 
 use super::line::{Kind, Pending, WORDS};
 use super::random::Random;
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 /// Values of a line's words; `None` where the durable one stays.
 pub(super) type Values = [Option<u64>; WORDS];
 
-/// What each word may hold, given how many atomic words have arrived. Never empty.
+/// The possible values of each word, given the number of arrived atomic words. Never empty.
 type Choices = [Vec<Option<u64>>; WORDS];
 
 fn atomics(events: &[Pending]) -> usize {
@@ -24,7 +24,8 @@ fn choices(events: &[Pending], arrived: usize) -> Choices {
     let mut left = atomics(events);
     let mut owners = Vec::new();
     let mut settled = [false; WORDS];
-    // Backwards: the first forced event met on a word is its last one, and everything cached before it is covered.
+    // Backwards: the first forced event met on a word is its last one, and everything cached before it is
+    // covered.
     for event in events.iter().rev() {
         let word = usize::from(event.word);
         let forced = match event.kind {
@@ -104,7 +105,7 @@ pub(super) fn advance(digits: &mut [usize], base: impl Fn(usize) -> usize) -> bo
 
 /// One outcome; `density` of 256 is the chance that a word, and the atomic prefix, arrived as written last.
 ///
-/// The same walk as [`choices`], but it keeps one candidate a word, each with equal chance, so that a sample of
+/// It walks as [`choices`] does, and keeps one candidate a word, each with equal chance. So a sample of
 /// thousands of lines allocates nothing.
 pub(super) fn sample(events: &[Pending], random: &mut Random, density: u64) -> Values {
     #[derive(Clone, Copy, Default)]

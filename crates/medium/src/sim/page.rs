@@ -1,7 +1,8 @@
 //! The durable image: pages shared between the simulator and its snapshots until one of them writes.
 //!
-//! A crash explorer takes a snapshot before every operation; nearly all pages of neighbouring ones are equal. Pages
-//! are reference-counted, so a snapshot copies pointers, and two images compare page by page by address.
+//! A crash explorer takes a snapshot before every operation; nearly all pages of neighbouring ones are equal.
+//! Pages are reference-counted, so a snapshot copies pointers, and two images compare page by page by
+//! address.
 
 use crate::sim::random::mix;
 use std::sync::Arc;
@@ -20,12 +21,12 @@ pub(crate) struct Page(pub(crate) [u64; PAGE_WORDS]);
 #[derive(Clone)]
 pub(crate) struct Pages {
     pub(crate) pages: Vec<Arc<Page>>,
-    /// Exclusive-or of [`word_hash`] over all words, so that it follows every change at a constant price, and equal
-    /// images have equal hashes however they came about.
+    /// Exclusive-or of [`word_hash`] over all words, so that it follows every change at a constant price, and
+    /// equal images have equal hashes however they came about.
     pub(crate) hash: u64,
 }
 
-/// What a word adds to the hash of an image; zero words add nothing.
+/// The share of a word in the hash of an image; zero words add nothing.
 #[inline]
 pub(crate) fn word_hash(word: u64, value: u64) -> u64 {
     if value == 0 { 0 } else { mix(mix(word.wrapping_add(0x51_7C_C1_B7_27_22_0A_95)) ^ value) }

@@ -1,7 +1,8 @@
 //! The fixed crash images of a snapshot, named before they are formed.
 //!
-//! Most bugs need one word, one line or one moment to be missing; these families hold all of those. They follow the
-//! engines of the PMDK's pmreorder tool (accumulative, reverse accumulative, each alone, all but each).
+//! Most bugs need one word, one line or one moment to be missing; these families hold all of those. They
+//! follow the engines of the PMDK's pmreorder tool (accumulative, reverse accumulative, each alone, all but
+//! each).
 
 use super::line::WORDS;
 use super::snapshot::Snapshot;
@@ -25,7 +26,7 @@ pub(super) enum Plan {
     Last(usize),
 }
 
-/// The fixed plans of a snapshot, with what they look up.
+/// The fixed plans of a snapshot, with their tables.
 pub(super) struct Plans {
     pub(super) list: Vec<Plan>,
     /// The line of each event.

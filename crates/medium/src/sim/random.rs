@@ -1,7 +1,8 @@
 //! The simulator's own source of chance: small, seeded, and the same on every machine.
 //!
-//! A replay must not depend on the version of a library, so the generator is spelled out: SplitMix64 (Steele, Lea,
-//! Flood, "Fast Splittable Pseudorandom Number Generators"), which needs one word of state and no warm-up.
+//! A replay must not depend on the version of a library, so the generator is spelled out: SplitMix64 (Steele,
+//! Lea, Flood, "Fast Splittable Pseudorandom Number Generators"), which needs one word of state and no
+//! warm-up.
 
 /// A seeded generator.
 #[derive(Clone, Debug)]
@@ -21,7 +22,8 @@ impl Random {
         mix(self.state)
     }
 
-    /// A number below `bound`, which is not zero. The bias of the multiplication is far below what sampling notices.
+    /// A number below `bound`, which is not zero. The bias of the multiplication is too small for sampling to
+    /// notice.
     #[inline]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64

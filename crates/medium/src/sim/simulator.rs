@@ -1,7 +1,7 @@
 //! [`Sim`]: the simulator behind a region, and how a region is made of it.
 //!
-//! Every operation goes the same way: pass a switch point of the scheduler, tell the observer, then act under the
-//! latch, in one piece. So what an observer sees is exactly the state before the operation it announces.
+//! Every operation goes the same way: pass a switch point of the scheduler, tell the observer, then act under
+//! the latch, in one piece. So an observer sees exactly the state before the announced operation.
 
 use super::cost::Cost;
 use super::dimm::Geometry;
@@ -21,7 +21,7 @@ use crate::region::{Region, WORD};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The simulator behind a region. Reached through [`Region::simulator`] by what proves the store.
+/// The simulator behind a region. The proofs of the store reach it through [`Region::simulator`].
 pub struct Sim {
     options: SimOptions,
     pub(super) mapping: Arc<Mapping>,
@@ -30,14 +30,14 @@ pub struct Sim {
     observer: ObserverSlot,
     /// Calls of `reserve` that still succeed.
     reserves_left: AtomicU64,
-    /// What the clock shows.
+    /// The time of the clock.
     now: AtomicU64,
 }
 
-/// What the clock of a machine shows when it starts, in milliseconds since 1970. It stands until it is set.
+/// The time at which the clock of a machine starts, in milliseconds since 1970. It stands until it is set.
 pub const START_OF_TIME: u64 = 1_000_000;
 
-/// What changes when the machine starts again.
+/// The state that changes when the machine starts again.
 pub(super) struct Boot {
     pub(super) id: [u8; 16],
     pub(super) random: Random,
@@ -58,7 +58,7 @@ impl Boot {
 pub struct PendingWord {
     /// Where it is.
     pub offset: u64,
-    /// What may arrive.
+    /// The value that may arrive.
     pub value: u64,
     /// Whether it was written by an atomic store or compare-and-swap.
     pub atomic: bool,
@@ -141,10 +141,10 @@ impl Sim {
         self.reserves_left.store(calls, Ordering::Relaxed);
     }
 
-    /// Has `observer` called before every operation that changes the region or what of it is durable.
+    /// Has `observer` called before every operation that changes the region or its durable state.
     ///
     /// # Panics
-    /// From inside an observer, or from another OS thread than the one that set the present one.
+    /// From inside an observer, or from an OS thread other than that of the present observer.
     pub fn set_observer(&self, observer: Option<Observer>) {
         self.observer.set(observer);
     }
@@ -180,12 +180,13 @@ impl Sim {
             .collect()
     }
 
-    /// Identifies the boot of the simulated machine: a power failure changes it, a crash of the process does not.
+    /// Identifies the boot of the simulated machine: a power failure changes it, a crash of the process does
+    /// not.
     pub fn boot_id(&self) -> [u8; 16] {
         self.boot.hold().id
     }
 
-    /// What the clock shows, in milliseconds since 1970.
+    /// The time of the clock, in milliseconds since 1970.
     pub fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
@@ -240,7 +241,8 @@ impl Sim {
         }
     }
 
-    /// While a failed run is torn down it changes nothing but claims success, so that retry loops in destructors end.
+    /// While a failed run is torn down it changes nothing but claims success, so that retry loops in
+    /// destructors end.
     pub(crate) fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
         match self.enter(EventKind::CompareExchange, offset, WORD) {
             Some(who) => self

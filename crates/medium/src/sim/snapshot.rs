@@ -1,7 +1,7 @@
 //! [`Snapshot`]: a crash point, from which any number of crash images can be formed.
 //!
-//! It holds the durable image (shared pages) and the pending words. The processor's image is not copied: it follows
-//! from the two (see the invariants of `memory`).
+//! It holds the durable image (shared pages) and the pending words. The processor's image is not copied: it
+//! follows from the two (see the invariants of `memory`).
 
 use super::image::Image;
 use super::images::Images;
@@ -12,7 +12,7 @@ use super::page::Pages;
 use crate::region::WORD;
 use std::ops::Range;
 
-/// What is durable and what may still arrive at one moment.
+/// The durable words and the pending words of one moment.
 #[derive(Clone)]
 pub struct Snapshot {
     pub(super) options: SimOptions,
@@ -52,17 +52,17 @@ impl Snapshot {
         self.events.len()
     }
 
-    /// Hash of the image in which nothing arrived. Equal images have equal hashes, whatever crash point they are from.
+    /// Hash of the image in which nothing arrived. Equal images of any crash points have equal hashes.
     pub fn base_hash(&self) -> u64 {
         self.durable.hash
     }
 
-    /// What is durable for certain at an aligned offset.
+    /// The word at an aligned offset that is certainly durable.
     pub fn durable_word(&self, offset: u64) -> u64 {
         self.durable.get(offset / WORD)
     }
 
-    /// What the processor sees at an aligned offset.
+    /// The word that the processor sees at an aligned offset.
     pub fn visible_word(&self, offset: u64) -> u64 {
         let word = offset / WORD;
         let line = (word / WORDS as u64) as u32;
@@ -76,20 +76,21 @@ impl Snapshot {
             .map_or_else(|| self.durable.get(word), |event| event.value)
     }
 
-    /// The image in which nothing arrived: what is durable for certain.
+    /// The image in which nothing arrived: the words that are certainly durable.
     pub fn nothing(&self) -> Image {
         Image::new(self, Vec::new())
     }
 
-    /// The image in which everything arrived: what the processor sees.
+    /// The image in which everything arrived: the processor's view.
     pub fn everything(&self) -> Image {
         Image::new(self, self.resolve(&vec![true; self.events.len()], None))
     }
 
-    /// Crash images, no two with equal content. First the fixed ones: nothing, everything, each word alone, all but
-    /// each word, each line alone, all but each line, accumulated in order, and in reverse (the taxonomy
-    /// of the PMDK's pmreorder); each with what its words demand of others. Then, if no more than about a thousand are
-    /// possible, all others; if not, a sample of them drawn from `seed`.
+    /// Crash images, no two with equal content. First come the fixed ones, after the taxonomy of the PMDK's
+    /// pmreorder: nothing, everything, each word alone, all except each word, each line alone, all except
+    /// each line, accumulated in order, and in reverse. Each includes the words that its words demand. Then
+    /// come all other images if no more than about a thousand are possible, and otherwise a sample of them
+    /// drawn from `seed`.
     ///
     /// `budget` bounds their number; 0 means all fixed ones and no sample. A budget below the number of
     /// fixed images takes nothing, everything and a seeded choice, and leaves a quarter for the sample.
@@ -97,8 +98,8 @@ impl Snapshot {
         Images::new(self, seed, budget)
     }
 
-    /// The words of an image in which the flagged events arrived: each line in its order, so that the last one on a
-    /// word stays; a superseded one only where `lands` names it.
+    /// The words of an image in which the flagged events arrived: each line in its order, so that the last
+    /// one on a word stays; a superseded one only where `lands` names it.
     pub(super) fn resolve(&self, arrived: &[bool], lands: Option<usize>) -> Vec<(u64, u64)> {
         let mut changes = Vec::new();
         for (line, range) in &self.lines {
@@ -114,7 +115,7 @@ impl Snapshot {
         changes
     }
 
-    /// Adds the words of a line that differ from what is durable.
+    /// Adds the words of a line that differ from the durable ones.
     pub(super) fn append(&self, changes: &mut Vec<(u64, u64)>, line: u32, values: &[Option<u64>; WORDS]) {
         let first = u64::from(line) * WORDS as u64;
         for (word, value) in (first..).zip(values) {

@@ -206,8 +206,8 @@ impl Chain {
         self.space.commit_zone(zone);
     }
 
-    /// Adds a zone behind these, durably, and commits it; `write` writes its header for its place in the chain. The caller
-    /// holds the lock of the zones.
+    /// Adds a zone behind these, durably, and commits it; `write` writes its header for its place in the
+    /// chain. The caller holds the lock of the zones.
     pub(super) fn link(&self, zones: &[ZoneId], zone: ZoneId, write: impl FnOnce(u32)) {
         let number = zones.len() as u32;
         write(number);

@@ -1,10 +1,10 @@
-//! Crashes of a bucket index at every operation on the medium, in many of the states that each may leave: while keys come and go, chains
-//! get longer, buckets split and zones are added; during recovery; during creation; and a power failure after a crash of the process, at
-//! which `buckets_death` looks closer.
+//! Crashes of a bucket index at every operation on the medium, in many of the states that each may leave:
+//! while keys come and go, chains get longer, buckets split and zones are added; during recovery; during
+//! creation; and a power failure after a crash of the process, at which `buckets_death` looks closer.
 //!
-//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not, whole; a walk finds
-//! the same as lookups; no bucket is lost; the index has exactly the zones that are committed; and it works on. Broken twins show
-//! that the oracle can say no.
+//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not,
+//! whole; a walk finds the same as lookups; no bucket is lost; the index has exactly the zones that are
+//! committed; and it works on. Broken twins show that the oracle can say no.
 
 use crate::buckets::crash;
 use crate::buckets::support;
@@ -79,8 +79,8 @@ fn move_together<L: Locking>(
     }
 }
 
-/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every operation.
-/// Returns states, violations, and what the index has done.
+/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every
+/// operation. Returns states, violations, and what the index has done.
 fn run<L: Locking>(plan: &Plan) -> (usize, Vec<String>, BucketStats) {
     let space = format(LEN, plan.seed);
     let (first, root) = create::<L>(&space, plan.settings);
@@ -219,8 +219,8 @@ fn many_schedules_survive_the_worst_crash() {
     }
 }
 
-/// A cleaner copies what writers of the same keys replace, other keys come and go so that words move to other buckets, and readers
-/// look on: neither a copy nor a word that came after it is taken for durable too early.
+/// A cleaner copies what writers of the same keys replace, other keys come and go so that words move to other
+/// buckets, and readers look on: neither a copy nor a word that came after it is taken for durable too early.
 #[test]
 fn copies_beside_writers_survive_the_worst_crash() {
     let mut moved = 0;
@@ -301,7 +301,8 @@ fn copies_beside_writers_survive_the_worst_crash() {
     assert!(moved > 500, "{moved} references moved");
 }
 
-/// Words that wait for their flush move to other buckets: whichever place counts after a crash, no older word comes back in the other.
+/// Words that wait for their flush move to other buckets: whichever place counts after a crash, no older word
+/// comes back in the other.
 #[test]
 fn words_that_wait_for_a_flush_survive_splits() {
     for seed in 0..60 {

@@ -1,5 +1,5 @@
-//! A process dies alone, and the next one finds in the caches what the medium has not: it works on, and then the power fails. What was
-//! built upon, or told to a reader, must not rest on what only a cache had.
+//! A process dies alone, and the next one finds in the caches what the medium has not: it works on, and then
+//! the power fails. What was built upon, or told to a reader, must not rest on what only a cache had.
 
 use crate::buckets::support;
 use crate::crashes;
@@ -54,13 +54,14 @@ fn add(index: &Index, guard: &Guard<'_>, key: u64) {
     assert_eq!(upsert.expect("room"), None);
 }
 
-/// Keys of one chain of a table of two buckets: those whose hashes are in the lower half, or in the upper one.
+/// Keys of one chain of a table of two buckets: those whose hashes are in the lower half, or in the upper
+/// one.
 fn keys_of(half: u64) -> impl Iterator<Item = u64> {
     (0..).filter(move |key| hash_of(*key) >> 63 == half)
 }
 
-/// The last bucket that was handed out may be linked in a cache only. Before another one is handed out, its link is durable: of two
-/// that are not linked the first would be lost.
+/// The last bucket that was handed out may be linked in a cache only. Before another one is handed out, its
+/// link is durable: of two that are not linked the first would be lost.
 #[test]
 fn a_bucket_whose_link_was_in_a_cache_is_not_lost() {
     let (mut dead, mut linked) = (0, 0);
@@ -90,8 +91,8 @@ fn a_bucket_whose_link_was_in_a_cache_is_not_lost() {
     assert!(dead > 5 && linked > 0, "{dead} deaths, {linked} after the link");
 }
 
-/// A process dies while it deletes a key; another puts a further one into the slot, and dies as well. Whoever is told then that the first
-/// one is gone is told so after a power failure too.
+/// A process dies while it deletes a key; another puts a further one into the slot, and dies as well. Whoever
+/// is told then that the first one is gone is told so after a power failure too.
 #[test]
 fn a_key_that_is_missed_stays_gone_when_its_slot_is_taken() {
     let (mut told, mut missed) = (0, 0);
@@ -118,7 +119,8 @@ fn a_key_that_is_missed_stays_gone_when_its_slot_is_taken() {
     assert!(told > 10 && missed > 5 && missed < told, "{told} {missed}");
 }
 
-/// What writers of another run find, and that they find nothing, is durable too, though they change nothing then.
+/// What writers of another run find, and that they find nothing, is durable too, though they change nothing
+/// then.
 #[test]
 fn a_key_that_a_writer_misses_stays_gone() {
     let (mut found, mut missed) = (0, 0);
@@ -147,8 +149,8 @@ fn a_key_that_a_writer_misses_stays_gone() {
     assert!(found > 0 && missed > 1, "{found} {missed}");
 }
 
-/// A process dies while a split frees what it has moved out of several buckets; the next one changes a key, and then the power fails. What
-/// was freed stays free, or the key would be there twice.
+/// A process dies while a split frees what it has moved out of several buckets; the next one changes a key,
+/// and then the power fails. What was freed stays free, or the key would be there twice.
 #[test]
 fn what_a_split_has_freed_stays_free_after_the_next_run() {
     let mut dead = 0;
@@ -184,8 +186,8 @@ fn what_a_split_has_freed_stays_free_after_the_next_run() {
     assert!(dead > 5_000, "{dead} deaths");
 }
 
-/// A process dies while it fills a bucket that no hash leads to yet. The next one removes keys before it splits again: none of those comes
-/// back with the bucket.
+/// A process dies while it fills a bucket that no hash leads to yet. The next one removes keys before it
+/// splits again: none of those comes back with the bucket.
 #[test]
 fn what_a_split_began_in_vain_does_not_come_back() {
     let mut dead = 0;

@@ -1,5 +1,5 @@
-//! A bucket index without crashes: what it costs on the medium, that it is there again after an open, and that whatever stands in a
-//! damaged pool is refused or harmless.
+//! A bucket index without crashes: what it costs on the medium, that it is there again after an open, and
+//! that whatever stands in a damaged pool is refused or harmless.
 
 use crate::buckets::support;
 use crate::shared::keyed::{self, by_hash};
@@ -92,7 +92,8 @@ fn locks_in_the_buckets_are_stores_to_pm() {
     costs_one_line_and_one_fence::<BucketLocks>(2);
 }
 
-/// A record that cannot be read, or is another key's by now, does not tell where its word belongs. The word stays where it is looked for.
+/// A record that cannot be read, or is another key's by now, does not tell where its word belongs. The word
+/// stays where it is looked for.
 #[test]
 fn a_chain_with_a_word_that_belongs_nowhere_is_not_split() {
     let collector = Collector::new();
@@ -363,8 +364,8 @@ fn links(space: &Space, index: &Index) -> Vec<(u64, u64)> {
     slots.map(|slot| (slot, space.region().load(slot))).filter(|(_, word)| word & 6 == LINK).collect()
 }
 
-/// The bucket that the table grows into next may have a damaged link, into another chain or to a bucket that nobody has yet. What is
-/// there is another's, and not overwritten.
+/// The bucket that the table grows into next may have a damaged link, into another chain or to a bucket that
+/// nobody has yet. What is there is another's, and not overwritten.
 #[test]
 fn a_damaged_link_of_a_bucket_to_come_costs_no_key() {
     let collector = Collector::new();

@@ -1,10 +1,10 @@
-//! Crashes of a CCEH index in PM at every operation on the medium, in many of the states that each may leave: while keys come
-//! and go, segments split, the directory doubles and zones are added; during recovery; during creation; and a power failure
-//! after a crash of the process.
+//! Crashes of a CCEH index in PM at every operation on the medium, in many of the states that each may leave:
+//! while keys come and go, segments split, the directory doubles and zones are added; during recovery; during
+//! creation; and a power failure after a crash of the process.
 //!
-//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not, whole; a walk finds
-//! the same as lookups; the index has exactly the zones that are committed; and it works on. Broken twins show that the oracle
-//! can say no.
+//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not,
+//! whole; a walk finds the same as lookups; the index has exactly the zones that are committed; and it works
+//! on. Broken twins show that the oracle can say no.
 
 use crate::cceh::crash;
 use crate::cceh::support;
@@ -77,8 +77,8 @@ fn move_together(
     }
 }
 
-/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every operation.
-/// Returns states, violations, splits and zones.
+/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every
+/// operation. Returns states, violations, splits and zones.
 fn run(plan: &Plan) -> (usize, Vec<String>, u64, usize) {
     let space = format(LEN, plan.seed);
     let (first, root) = create(&space, plan.settings);
@@ -207,8 +207,8 @@ fn many_schedules_survive_the_worst_crash() {
     }
 }
 
-/// A cleaner copies what writers of the same keys replace, and readers look on: neither a copy nor a word that came after it is
-/// taken for durable too early.
+/// A cleaner copies what writers of the same keys replace, and readers look on: neither a copy nor a word
+/// that came after it is taken for durable too early.
 #[test]
 fn copies_beside_writers_survive_the_worst_crash() {
     let mut moved = 0;

@@ -1,5 +1,5 @@
-//! The CCEH index against a map, one thread, in DRAM and in PM: random operations over hashes that are random, or chosen
-//! to hurt.
+//! The CCEH index against a map, one thread, in DRAM and in PM: random operations over hashes that are
+//! random, or chosen to hurt.
 
 use crate::cceh::support;
 
@@ -34,8 +34,8 @@ impl Hashes {
     }
 }
 
-/// An index and the map that it should equal. A reference is a key and a version of it; the highest bit is set, since a
-/// reference has 64.
+/// An index and the map that it should equal. A reference is a key and a version of it; the highest bit is
+/// set, since a reference has 64.
 struct Pair<'a, M> {
     index: CcehIndex<M>,
     map: HashMap<u64, u64>,
@@ -327,7 +327,8 @@ proptest! {
     }
 }
 
-/// A sighting is as good as a search, whatever came, went and split meanwhile, as long as nobody else added the key.
+/// A sighting is as good as a search, whatever came, went and split meanwhile, as long as nobody else added
+/// the key.
 #[test]
 fn keys_are_added_where_they_were_sighted() {
     for hashes in [Hashes::Random, Hashes::EqualTopBits(3), Hashes::Few(300)] {

@@ -1,5 +1,5 @@
-//! A CCEH index in PM without crashes: what it costs on the medium, that it is there again after an open, and that whatever
-//! stands in a damaged pool is refused or harmless.
+//! A CCEH index in PM without crashes: what it costs on the medium, that it is there again after an open, and
+//! that whatever stands in a damaged pool is refused or harmless.
 
 use crate::cceh::support;
 use crate::shared::keyed;
@@ -49,7 +49,8 @@ fn a_change_costs_one_fence_and_a_lookup_none() {
         let (_, fences, lines) = costs(&space, || index.insert(&guard, mix(key), key + 1).expect("room"));
         let split = index.stats().splits - splits;
         splits += split;
-        // A zone: its head with the link to it, and the commit. A split: the sibling with its name, and the narrowed name.
+        // A zone: its head with the link to it, and the commit. A split: the sibling with its name, and the
+        // narrowed name.
         let zones = (index.memory().zones().len() - zones) as u64;
         assert_eq!((fences, lines), (1 + 2 * split + 2 * zones, 1 + 2 * split + 2 * zones));
     }

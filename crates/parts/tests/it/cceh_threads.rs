@@ -1,5 +1,6 @@
-//! The CCEH index under several threads, real ones and those of the simulator's scheduler: a present key is always found, an
-//! iteration sees it exactly once, and per key reads never go back, whatever splits happen meanwhile.
+//! The CCEH index under several threads, real ones and those of the simulator's scheduler: a present key is
+//! always found, an iteration sees it exactly once, and per key reads never go back, whatever splits happen
+//! meanwhile.
 
 use crate::cceh::support;
 
@@ -43,8 +44,8 @@ fn walk<M: NodeMemory>(index: &CcehIndex<M>, guard: &Guard<'_>, residents: u64) 
     assert!((0..residents).all(|key| seen.get(&key) == Some(&1)), "a walk missed or repeated a key");
 }
 
-/// Residents stay (one writer replaces them with rising versions) while visitors come and go, which makes segments
-/// split; readers look for residents all the time.
+/// Residents stay (one writer replaces them with rising versions) while visitors come and go, which makes
+/// segments split; readers look for residents all the time.
 fn residents_are_always_found<M: NodeMemory>(index: CcehIndex<M>, visits: u64) {
     let collector = Collector::new();
     let acknowledged: Vec<AtomicU64> = (0..RESIDENTS).map(|_| AtomicU64::new(1)).collect();

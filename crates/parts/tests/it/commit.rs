@@ -1,5 +1,5 @@
-//! Stripes: every interleaving that the scheduler finds must publish each parked word once, before its key is read,
-//! and before a later word of the same key.
+//! Stripes: every interleaving that the scheduler finds must publish each parked word once, before its key is
+//! read, and before a later word of the same key.
 
 use quipu_medium::sim::sched;
 use quipu_parts::commit::{Failed, Parked, Stripes};
@@ -36,7 +36,8 @@ impl Table {
     }
 }
 
-/// Runs threads that write rising words under one stripe while others read; `hashes` of them share the stripe.
+/// Runs threads that write rising words under one stripe while others read; `hashes` of them share the
+/// stripe.
 fn run(seed: u64, hashes: u64, finish: bool) {
     const WRITES: u64 = 6;
     let table = Table::new(1);

@@ -1,10 +1,10 @@
-//! Crashes of a FAST&FAIR index at every operation on the medium, in many of the states that each may leave: while keys come and
-//! go, entries shift, nodes split and are removed, references are replaced by the batch, and zones are added; during
-//! recovery; during creation; and a power failure after a crash of the process.
+//! Crashes of a FAST&FAIR index at every operation on the medium, in many of the states that each may leave:
+//! while keys come and go, entries shift, nodes split and are removed, references are replaced by the batch,
+//! and zones are added; during recovery; during creation; and a power failure after a crash of the process.
 //!
-//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not, whole; a walk finds
-//! the same as lookups, in order; every node, chunk and zone is in use or free; and it works on. Broken twins show that the oracle
-//! can say no.
+//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not,
+//! whole; a walk finds the same as lookups, in order; every node, chunk and zone is in use or free; and it
+//! works on. Broken twins show that the oracle can say no.
 
 use crate::crashes;
 use crate::fastfair::crash;
@@ -80,8 +80,8 @@ fn plan(keys: Keys, seed: u64) -> Plan {
     }
 }
 
-/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every operation.
-/// Returns states, violations, and what the index has done.
+/// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every
+/// operation. Returns states, violations, and what the index has done.
 fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
     let space = format(LEN, ZONE, plan.seed);
     let (first, root) = create(&space);
@@ -217,8 +217,8 @@ fn leaves_that_go_under_readers_and_writers_survive_a_crash() {
     }
 }
 
-/// A split leaves the upper entries where they were until they are durably gone. Were they not, their chunks could be another
-/// key's by the time of a crash, and that key would be there twice.
+/// A split leaves the upper entries where they were until they are durably gone. Were they not, their chunks
+/// could be another key's by the time of a crash, and that key would be there twice.
 #[test]
 fn a_key_is_not_found_where_another_was_kept_before() {
     let key = |number: u64| format!("a key of more than eight bytes: {number:06}").into_bytes();

@@ -96,7 +96,8 @@ fn damaged_words_are_refused_or_harmless() {
     }
 }
 
-/// One bit is no larger damage than that of one entry: any other key is found as it was, or its reader is told.
+/// One bit is no larger damage than that of one entry: any other key is found as it was, or its reader is
+/// told.
 #[test]
 fn a_flipped_bit_hides_no_other_key() {
     const KEYS: u64 = 90;

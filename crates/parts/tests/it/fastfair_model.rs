@@ -1,5 +1,5 @@
-//! The FAST&FAIR index against a map, one thread: random operations over keys of every kind, in pools that are large enough and
-//! in such that are not.
+//! The FAST&FAIR index against a map, one thread: random operations over keys of every kind, in pools that
+//! are large enough and in such that are not.
 
 use crate::fastfair::support;
 

@@ -1,5 +1,5 @@
-//! A FAST&FAIR index without crashes: what it costs on the medium, that it is there again after an open, and that hints may be
-//! anything.
+//! A FAST&FAIR index without crashes: what it costs on the medium, that it is there again after an open, and
+//! that hints may be anything.
 
 use crate::fastfair::support;
 
@@ -40,7 +40,8 @@ fn get(index: &FastFairIndex, guard: &Guard<'_>, keys: Keys, number: u64) -> Opt
     index.get(guard, &keys.of(number)).expect("sound")
 }
 
-/// The lines that an insertion leaves, and its last one, are a flush and a fence each: 29 entries of 16 bytes behind a header of 48.
+/// The lines that an insertion leaves, and its last one, are a flush and a fence each: 29 entries of 16 bytes
+/// behind a header of 48.
 #[test]
 fn an_insertion_costs_a_fence_for_each_line_that_it_shifts() {
     let participant = participant();
@@ -55,7 +56,8 @@ fn an_insertion_costs_a_fence_for_each_line_that_it_shifts() {
         assert_eq!((fences, lines), (line(present) + 1, line(present) + 1), "{present} present");
     }
     assert_eq!(index.stats().splits, 0);
-    // A split: the sibling, eight lines; the link; what goes, in its lines; the new root and its number; the key itself.
+    // A split: the sibling, eight lines; the link; what goes, in its lines; the new root and its number; the
+    // key itself.
     let (_, fences, _) = costs(&space, || index.insert(&guard, &2000u64.to_be_bytes(), 7).expect("room"));
     assert_eq!((index.stats().splits, fences), (1, 1 + 1 + 1 + 1 + 1 + 1));
 }
@@ -208,8 +210,8 @@ fn hints_that_are_out_of_date_find_nothing_or_what_they_should() {
     assert_eq!(index.audit(&participant.pin()).expect("sound").keys, 2_000);
 }
 
-/// A node that a crash left between being written and being linked holds values that are elsewhere in the tree. No hint may
-/// lead to it: not before the sweep, and not after.
+/// A node that a crash left between being written and being linked holds values that are elsewhere in the
+/// tree. No hint may lead to it: not before the sweep, and not after.
 #[test]
 fn hints_do_not_lead_to_what_is_not_in_the_tree() {
     let participant = participant();
@@ -311,7 +313,8 @@ fn room_of_earlier_runs_is_found_again() {
     }
 }
 
-/// A walk for free units under which keys move to nodes that it has passed: what they are kept in must not be free.
+/// A walk for free units under which keys move to nodes that it has passed: what they are kept in must not be
+/// free.
 #[test]
 fn what_moves_during_a_sweep_is_not_free() {
     let key = |number: u64| format!("a key of more than eight bytes: {number:06}").into_bytes();

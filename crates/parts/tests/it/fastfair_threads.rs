@@ -1,6 +1,6 @@
-//! The FAST&FAIR index under several threads, real ones and those of the simulator's scheduler: a present key is always found, a
-//! walk sees it exactly once and in order, and per key reads never go back, whatever shifts, splits and removals happen
-//! meanwhile.
+//! The FAST&FAIR index under several threads, real ones and those of the simulator's scheduler: a present key
+//! is always found, a walk sees it exactly once and in order, and per key reads never go back, whatever
+//! shifts, splits and removals happen meanwhile.
 
 use crate::fastfair::support;
 
@@ -58,8 +58,8 @@ fn walk(index: &FastFairIndex, guard: &Guard<'_>, residents: u64) {
     assert_eq!(seen, residents, "a walk back missed a key");
 }
 
-/// Residents stay (one writer replaces them with rising versions, and a compactor by the batch) while visitors come and go, which
-/// makes nodes split and go; readers look for residents all the time.
+/// Residents stay (one writer replaces them with rising versions, and a compactor by the batch) while
+/// visitors come and go, which makes nodes split and go; readers look for residents all the time.
 fn residents_are_always_found(index: FastFairIndex, keys: Keys, visits: u64) {
     let collector = Collector::new();
     let acknowledged: Vec<AtomicU64> = (0..RESIDENTS).map(|_| AtomicU64::new(1)).collect();
@@ -271,7 +271,8 @@ fn scheduled_threads() {
     }
 }
 
-/// Readers of what a split moves, in many orders of steps: what they look for is in one of the two leaves at all times.
+/// Readers of what a split moves, in many orders of steps: what they look for is in one of the two leaves at
+/// all times.
 #[test]
 fn readers_of_a_leaf_that_splits() {
     let collector = Collector::new();
@@ -370,7 +371,8 @@ fn a_leaf_that_goes_before_its_parent_is_told() {
     }
 }
 
-/// Walks that are held up between finding an entry and reading its key: chunks are nobody else's before they are done.
+/// Walks that are held up between finding an entry and reading its key: chunks are nobody else's before they
+/// are done.
 #[test]
 fn chunks_under_a_walk_are_not_used_again() {
     let collector = Collector::new();
@@ -403,7 +405,8 @@ fn chunks_under_a_walk_are_not_used_again() {
     }
 }
 
-/// One schedule in which rows of keys come and go, so that leaves and inner nodes leave the tree under readers and a walk.
+/// One schedule in which rows of keys come and go, so that leaves and inner nodes leave the tree under
+/// readers and a walk.
 fn rows(index: &FastFairIndex, keys: Keys, seed: u64) {
     const ROW: u64 = 90;
     const LOW: u64 = 5;

@@ -1,4 +1,5 @@
-//! The hash index against a map, one thread: random operations over hashes that are random, or chosen to hurt.
+//! The hash index against a map, one thread: random operations over hashes that are random, or chosen to
+//! hurt.
 
 use crate::shared::mix as numbers;
 
@@ -269,7 +270,8 @@ fn zero_is_no_reference() {
     HashIndex::new(TINY()).insert(&participant.pin(), 1, 0, &|_| 0);
 }
 
-/// Records whose hash has changed are damaged, and found by nobody. The index drops them where it notices, and goes on.
+/// Records whose hash has changed are damaged, and found by nobody. The index drops them where it notices,
+/// and goes on.
 #[test]
 fn a_changed_hash_is_noticed() {
     let collector = Collector::new();

@@ -1,6 +1,6 @@
-//! What every index promises a store over logs, asked of all of them in the same way: words come back whole and are told apart
-//! from those of other keys, a replaced word is never replaced twice, a walk sees what is there all the time once, and beside a
-//! cleaner no writer's word is lost.
+//! What every index promises a store over logs, asked of all of them in the same way: words come back whole
+//! and are told apart from those of other keys, a replaced word is never replaced twice, a walk sees what is
+//! there all the time once, and beside a cleaner no writer's word is lost.
 
 use crate::shared::mix as numbers;
 use crate::shared::pool;

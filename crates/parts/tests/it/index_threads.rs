@@ -1,5 +1,5 @@
-//! The hash index under several threads: a present key is always found, an iteration sees it exactly once, and
-//! per key reads never go back, whatever splits and displacements happen meanwhile.
+//! The hash index under several threads: a present key is always found, an iteration sees it exactly once,
+//! and per key reads never go back, whatever splits and displacements happen meanwhile.
 
 use crate::shared::mix as numbers;
 
@@ -36,8 +36,8 @@ fn get(index: &HashIndex, guard: &Guard<'_>, hash_of: fn(u64) -> u64, key: u64) 
 const RESIDENTS: u64 = 300;
 const VISITORS: u64 = 6_000;
 
-/// Residents stay (one writer replaces them with rising versions) while visitors come and go, which makes segments
-/// split and words move; readers look for residents all the time.
+/// Residents stay (one writer replaces them with rising versions) while visitors come and go, which makes
+/// segments split and words move; readers look for residents all the time.
 fn residents_are_always_found(settings: HashIndexSettings, hash_of: fn(u64) -> u64, rounds: u64) {
     for round in 0..rounds {
         let collector = Collector::new();

@@ -9,7 +9,8 @@ use quipu_parts::index::masstree::{Masstree, inner_nodes_visited};
 use std::collections::HashMap;
 use support::{Keys, Random, mix};
 
-/// An index, what it must hold, and for each key number the hints that were ever given for it, the latest last.
+/// An index, what it must hold, and for each key number the hints that were ever given for it, the latest
+/// last.
 struct Hinted {
     index: Masstree,
     participant: Participant,
@@ -52,7 +53,8 @@ impl Hinted {
         assert_eq!(self.index.keys(), self.words.len() as u64);
     }
 
-    /// Tries a hint for a key's word. If it is accepted the key has the new word, and else nothing has changed.
+    /// Tries a hint for a key's word. If it is accepted the key has the new word, and else nothing has
+    /// changed.
     fn try_hint(&mut self, number: u64, hint: Hint) -> bool {
         let new = self.next_word();
         let guard = self.participant.pin();

@@ -1,5 +1,5 @@
-//! Images of Masstrees: the index that is loaded is the one that was saved, and grows on; any other image is refused,
-//! or loads exactly as its bytes say.
+//! Images of Masstrees: the index that is loaded is the one that was saved, and grows on; any other image is
+//! refused, or loads exactly as its bytes say.
 
 use crate::masstree::pair::{Pair, participant};
 use crate::masstree::support::{Keys, mix};
@@ -33,7 +33,8 @@ fn reload(pair: &mut Pair) {
     assert!(after.inners <= most(before.inners) + before.layers + 1, "{before:?} {after:?}");
 }
 
-/// An image of these keys, which need not be in order, each with its place as its word. No key has anything of the one before.
+/// An image of these keys, which need not be in order, each with its place as its word. No key has anything
+/// of the one before.
 fn image_of(keys: &[&[u8]]) -> Vec<u8> {
     let mut bytes =
         [&b"SORT"[..], &1u32.to_le_bytes(), &(keys.len() as u64).to_le_bytes(), &[0; 16]].concat();
@@ -110,7 +111,8 @@ fn the_longest_keys_share_thousands_of_layers() {
     assert_eq!(pair.index.stats().layers, 8_191);
 }
 
-/// The checkpoint proves the bytes. But whatever they are, an index has the keys and words that they say, in order.
+/// The checkpoint proves the bytes. But whatever they are, an index has the keys and words that they say, in
+/// order.
 #[test]
 fn of_an_image_with_a_flipped_bit_comes_what_it_says_or_nothing() {
     let participant = participant();
@@ -215,7 +217,8 @@ proptest! {
         }
     }
 
-    /// The order of the bytes is all that decides: keys that a map has in order are loaded, whatever they are.
+    /// The order of the bytes is all that decides: keys that a map has in order are loaded, whatever they
+    /// are.
     #[test]
     fn changed_images_bring_no_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),

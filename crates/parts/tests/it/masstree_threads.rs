@@ -1,6 +1,7 @@
-//! The Masstree under several threads, real ones and those of the simulator's scheduler: what is there is found, what is not
-//! is not, a walk sees it exactly once and in order, per key reads never go back, a cleaner's words arrive or are refused,
-//! whatever nodes and layers come and go meanwhile; and in the end nothing is left of them.
+//! The Masstree under several threads, real ones and those of the simulator's scheduler: what is there is
+//! found, what is not is not, a walk sees it exactly once and in order, per key reads never go back, a
+//! cleaner's words arrive or are refused, whatever nodes and layers come and go meanwhile; and in the end
+//! nothing is left of them.
 
 use crate::masstree::support;
 use crate::masstree::world;
@@ -172,8 +173,8 @@ fn schedules_in_which_layers_go() {
     }
 }
 
-/// Nodes that change at once: the last keys of some are removed while those beside them split. In the end every key is where a
-/// walk passes, and where it is looked for; and a layer without keys has gone.
+/// Nodes that change at once: the last keys of some are removed while those beside them split. In the end
+/// every key is where a walk passes, and where it is looked for; and a layer without keys has gone.
 fn neighbours(front: &[u8], nodes: u64, emptied: &[u64], split: &[u64], seed: u64) {
     const FANOUT: u64 = 15;
     let (index, collector) = (Masstree::new(), Collector::new());
@@ -237,8 +238,8 @@ fn schedules_of_neighbours() {
     }
 }
 
-/// The last keys of a layer below another are removed while keys come in that layer, in the one above, and in the first: the
-/// layers go if they are empty, and not else.
+/// The last keys of a layer below another are removed while keys come in that layer, in the one above, and in
+/// the first: the layers go if they are empty, and not else.
 #[test]
 fn schedules_of_layers_that_hang_on_each_other() {
     let name = |slices: &[&[u8]], rest: &str| [slices.concat(), rest.as_bytes().to_vec()].concat();

@@ -1,4 +1,5 @@
-//! Bytes that are no records, and some that nearly are; a seeded sample of what the fuzz target `record` does.
+//! Bytes that are no records, and some that nearly are; a seeded sample of what the fuzz target `record`
+//! does.
 
 mod hostile;
 

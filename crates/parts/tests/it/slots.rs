@@ -1,5 +1,5 @@
-//! The heap of slots, alone: records of one size and of any, clients that run into each other, crashes, and what operations
-//! cost.
+//! The heap of slots, alone: records of one size and of any, clients that run into each other, crashes, and
+//! what operations cost.
 
 mod batch;
 mod cost;

@@ -1,5 +1,5 @@
-//! What allocation costs on the medium, counted exactly (section 4.5 of the paper: one flush and one fence for an
-//! object of any size), with creation counted apart.
+//! What allocation costs on the medium, counted exactly (section 4.5 of the paper: one flush and one fence
+//! for an object of any size), with creation counted apart.
 
 use quipu_medium::sim::{Cost, SimArena, SimOptions};
 use quipu_medium::{Node, Region};

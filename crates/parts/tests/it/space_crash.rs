@@ -1,9 +1,9 @@
-//! Crashes at every operation on the medium, in many of the states that each may leave: during allocation by one and by
-//! two tasks, during recovery, during creation, and a power failure after a crash of the process.
+//! Crashes at every operation on the medium, in many of the states that each may leave: during allocation by
+//! one and by two tasks, during recovery, during creation, and a power failure after a crash of the process.
 //!
-//! The oracle: what was acknowledged as committed is committed, what was acknowledged as released is free, what was
-//! in flight is either; committed and free add up; the superblock is that of the last update or of the one in flight;
-//! and the pool works on.
+//! The oracle: what was acknowledged as committed is committed, what was acknowledged as released is free,
+//! what was in flight is either; committed and free add up; the superblock is that of the last update or of
+//! the one in flight; and the pool works on.
 
 use quipu_medium::sim::{Event, Sim, SimArena, SimOptions, Snapshot, sched};
 use quipu_medium::{Node, Region};
@@ -231,7 +231,8 @@ fn work(space: &Space, model: &RefCell<Model>, seed: u64, task: u16, operations:
             9 | 10 => {
                 if let Some(thing) = random.take(&mut owned) {
                     acknowledged(thing, &|thing| {
-                        // From its start until another commit the release may be seen; it is acknowledged at its end.
+                        // From its start until another commit the release may be seen; it is acknowledged at
+                        // its end.
                         model.borrow_mut().committed.remove(&thing);
                         thing.release(space);
                     });
@@ -302,7 +303,8 @@ fn two_tasks_survive_a_crash_at_any_operation() {
     }
 }
 
-/// A process dies, and the next one opens what it finds: if that is a pool, a power failure does not take it away again.
+/// A process dies, and the next one opens what it finds: if that is a pool, a power failure does not take it
+/// away again.
 fn stays_if_it_opens(arena: &RefCell<SimArena>, snapshot: &Snapshot, seed: u64) {
     let region = arena.borrow_mut().boot_process_crash(snapshot, seed);
     let Ok((space, _)) = Space::open(region.clone()) else { return };
@@ -315,7 +317,8 @@ fn stays_if_it_opens(arena: &RefCell<SimArena>, snapshot: &Snapshot, seed: u64) 
     }
 }
 
-/// A crash during creation leaves no pool, or the old one as long as nothing has been changed, or a whole new one.
+/// A crash during creation leaves no pool, or the old one as long as nothing has been changed, or a whole new
+/// one.
 #[test]
 fn a_crash_during_creation_leaves_no_half_pool() {
     for kind in KINDS {

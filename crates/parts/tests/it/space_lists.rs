@@ -1,4 +1,5 @@
-//! Get, Commit, Check and Release on pools and zones, of both kinds of list, without crashes and with damaged links.
+//! Get, Commit, Check and Release on pools and zones, of both kinds of list, without crashes and with damaged
+//! links.
 
 use proptest::prelude::*;
 use quipu_medium::{Node, Pages, Region};

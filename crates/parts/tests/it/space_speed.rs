@@ -1,6 +1,6 @@
-//! How long allocation takes on ordinary memory with the processor's own persistence instructions, for comparison
-//! with section 4.5 of the paper: below 1 µs for objects of 128 bytes to 16 KiB. Run it alone and optimised:
-//! `cargo test --release -p quipu-parts --test it -- --ignored space_speed:: --nocapture`
+//! How long allocation takes on ordinary memory with the processor's own persistence instructions, for
+//! comparison with section 4.5 of the paper: below 1 µs for objects of 128 bytes to 16 KiB. Run it alone and
+//! optimised: `cargo test --release -p quipu-parts --test it -- --ignored space_speed:: --nocapture`
 
 use quipu_medium::{Node, Pages, Region};
 use quipu_parts::space::{FormatOptions, FreeListKind, ObjectId, PoolSpec, SETTINGS_LEN, Space};

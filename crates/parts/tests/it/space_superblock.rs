@@ -180,7 +180,8 @@ fn one_damaged_copy_does_not_matter_and_two_do() {
     }
 }
 
-/// Every byte that is covered by a check word or has one right value: damage is found before anything is changed.
+/// Every byte that is covered by a check word or has one right value: damage is found before anything is
+/// changed.
 #[test]
 fn damaged_metadata_is_found() {
     let region = formatted();

@@ -68,9 +68,10 @@ impl Store {
     /// Opens the pool at `path`, recovering it first if it was not closed.
     ///
     /// # Errors
-    /// [`Error::Space`] for a file that is no pool, is cut short or is of a newer version; [`Error::Damaged`];
-    /// [`Error::Medium`] if another handle has it open; [`Error::OtherDesign`], or [`Error::Option`] for a
-    /// setting that the design does not have or that differs from the pool's. The pool is not changed then.
+    /// [`Error::Space`] for a file that is no pool, is cut short or is of a newer version;
+    /// [`Error::Damaged`]; [`Error::Medium`] if another handle has it open; [`Error::OtherDesign`], or
+    /// [`Error::Option`] for a setting that the design does not have or that differs from the pool's. The
+    /// pool is not changed then.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
         Store::open_with_progress(path, options, &|_, _| {})
     }

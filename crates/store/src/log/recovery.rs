@@ -467,8 +467,8 @@ impl<I: Index> Spine<I> {
         let free_given_up = || findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
         let values_first = self.twin == Some(Twin::ValuesFreedBeforeGivenUp);
         if !values_first {
-            // That a segment was given up may be in a cache too. It would come back with a head whose value is
-            // gone, and which nothing supersedes if it has expired.
+            // That a segment was given up may be in a cache too. It would come back with a head whose value
+            // is gone, and which nothing supersedes if it has expired.
             free_given_up();
         }
         for (info, _) in &findings.needless {

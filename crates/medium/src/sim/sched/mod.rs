@@ -1,16 +1,17 @@
 //! The seeded scheduler: tasks of a simulated run take turns on one OS thread.
 //!
 //! A crash or a race that cannot be repeated cannot be understood. Real threads cannot be repeated, so a
-//! simulated run has none: its tasks are stackful coroutines, exactly one of them runs, and who runs next is drawn from
-//! the seed at *switch points*: every medium operation, [`point`] (acquisitions of the sync room) and [`spin`] (every
-//! turn of a waiting loop). One seed replays exactly, on any machine.
+//! simulated run has none: its tasks are stackful coroutines, and exactly one of them runs. The seed draws
+//! the next task at *switch points*: every medium operation, [`point`] (acquisitions of the sync room) and
+//! [`spin`] (every turn of a waiting loop). One seed replays exactly, on any machine.
 //!
 //! - **Thread-safety.** A run is confined to the OS thread that called [`run`]; several runs may live on
 //!   several OS threads. Outside of any run a switch point is one relaxed load.
-//! - **Failure.** A panic in a task, or a livelock, ends the run. The other tasks are then unwound, children before the
-//!   parents whose stacks they borrow; meanwhile nothing switches and medium operations change nothing.
-//! - **Waiting.** No task may block in the operating system: it would block all. Every wait is a loop
-//!   around [`spin`].
+//! - **Failure.** A panic in a task, or a livelock, ends the run. The other tasks are then unwound, children
+//!   before the parents whose stacks they borrow. Meanwhile nothing switches, and medium operations change
+//!   nothing.
+//! - **Waiting.** No task may block in the operating system: it would block all. Every wait is a loop around
+//!   [`spin`].
 
 mod policy;
 mod run;
@@ -27,7 +28,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The run that this OS thread is inside of. The pointee outlives the pointer: `run` resets it before it returns.
+    /// The run that this OS thread is inside of. The pointee outlives the pointer: `run` resets it before it
+    /// returns.
     static CURRENT: Cell<*const Run> = const { Cell::new(std::ptr::null()) };
     /// Steps of the last run that ended on this OS thread.
     static LAST_STEPS: Cell<u64> = const { Cell::new(0) };
@@ -39,8 +41,9 @@ fn current<'a>() -> Option<&'a Run> {
     if RUNS.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    // SAFETY: `CURRENT` is either null or names the `Run` in a frame of `run_with` below the caller, on this thread.
-    // The reference does not leave the functions of this module, all of which return before that frame does.
+    // SAFETY: `CURRENT` is either null or names the `Run` in a frame of `run_with` below the caller, on this
+    // thread. The reference does not leave the functions of this module, all of which return before that
+    // frame does.
     unsafe { CURRENT.get().as_ref() }
 }
 
@@ -92,7 +95,7 @@ pub fn steps() -> u64 {
 /// [`RunError`] if a task panicked or the tasks wait for each other without end.
 ///
 /// # Panics
-/// When called from inside a run; what must run in parallel there is for [`join_all`].
+/// When called from inside a run; [`join_all`] runs tasks in parallel there.
 pub fn run(seed: u64, tasks: Vec<Box<dyn FnOnce() + '_>>) -> Result<(), RunError> {
     run_with(RunOptions { seed, ..RunOptions::default() }, tasks)
 }
@@ -122,8 +125,8 @@ pub fn join_all(tasks: Vec<Box<dyn FnOnce() + Send + '_>>) {
     }
 }
 
-/// A switch point before an operation of a simulated medium: who asks, or `None` if the run is being torn down and
-/// the operation must change nothing.
+/// A switch point before an operation of a simulated medium. Returns the caller's identity, or `None` if the
+/// run is being torn down and the operation must change nothing.
 #[inline]
 pub(crate) fn step(access: Access) -> Option<Identity> {
     match current() {

@@ -1,8 +1,8 @@
-//! Who runs next: the part of the scheduler that a seed decides.
+//! The choice of the next task: the part of the scheduler that a seed decides.
 //!
-//! No single kind of schedule finds every race. Half of the seeds walk at random, with a chance of switching between
-//! one half and one sixty-fourth; the other half run by priority and change one now and then, which reaches
-//! races that need one task to stand still for long while another goes far (after Burckhardt et al., "A
+//! No single kind of schedule finds every race. Half of the seeds walk at random, with a chance of switching
+//! between one half and one sixty-fourth. The other half run by priority and change one now and then. That
+//! reaches races in which one task stands still for long while another goes far (after Burckhardt et al., "A
 //! Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS'10).
 
 use super::run::Access;
@@ -11,7 +11,8 @@ use crate::sim::random::Random;
 enum Kind {
     /// Switch with a chance of one in `mask + 1`, to any other task. Loads are many and rarely matter.
     Walk { store_mask: u64, load_mask: u64 },
-    /// The ready task of highest priority runs; with a chance of one in `mask + 1` it falls behind all others.
+    /// The ready task of highest priority runs; with a chance of one in `mask + 1` it falls behind all
+    /// others.
     Priorities { mask: u64 },
 }
 

@@ -1,10 +1,13 @@
 //! One simulated run: its tasks, the switch between them, and its end.
 //!
-//! Control goes back and forth between the *driver*, on the stack of whoever called `run`, and one coroutine. A
-//! task that is interrupted names its successor and suspends; the driver resumes the successor.
+//! Control goes back and forth between the *driver*, on the stack of the caller of `run`, and one coroutine.
+//! An interrupted task names its successor and suspends; the driver resumes the successor.
 //!
-//! Invariants: `ready` holds every task that can run, the running one included; a task's coroutine is absent from the
-//! table while it runs or is being unwound; a parent has `children > 0` while any task borrows its stack.
+//! Invariants:
+//!
+//! - `ready` holds every task that can run, the running one included;
+//! - a task's coroutine is absent from the table while it runs or is being unwound;
+//! - a parent has `children > 0` while any task borrows its stack.
 
 use super::policy::Policy;
 use corosensei::stack::DefaultStack;
@@ -24,7 +27,7 @@ pub enum RunError {
         task: u32,
         /// Switch points passed before.
         step: u64,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// Every task waits for another one.
@@ -52,8 +55,8 @@ pub struct RunOptions {
     pub seed: u64,
     /// Switch points after which the run is stopped as endless.
     pub max_steps: u64,
-    /// Turns of waiting loops in a row, without a store and without a task doing anything else for long, after
-    /// which the run is stopped as a livelock.
+    /// Turns of waiting loops in a row, without a store and without a task doing anything else for long,
+    /// after which the run is stopped as a livelock.
     pub max_spins: u64,
 }
 
@@ -63,18 +66,18 @@ impl Default for RunOptions {
     }
 }
 
-/// What a task is about to do at a switch point.
+/// The next operation of a task at a switch point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// A read of the medium.
     Load,
-    /// Anything that changes the medium or what of it is durable.
+    /// An operation that changes the medium or its durable state.
     Store,
     /// An acquisition of the sync room.
     Sync,
 }
 
-/// Who performs an operation of a simulated medium.
+/// The task that performs an operation of a simulated medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Tells runs apart: task 1 of the next run is another thread.
@@ -182,9 +185,10 @@ impl Run {
                 // The unwinding of a stopped run is not a failure of the task.
                 (!run.stopping.get()).then(|| message(panic.as_ref()))
             };
-            // SAFETY: what the closure borrows outlives the coroutine: tasks of `run_with` end before it returns
-            // (driven to their end, or unwound by `stop`), and children end before the parent whose stack they
-            // borrow leaves `join`, by returning or by being unwound (`unwind_one` takes no task with live children).
+            // SAFETY: the borrows of the closure outlive the coroutine: tasks of `run_with` end before it
+            // returns (driven to their end, or unwound by `stop`), and children end before the parent whose
+            // stack they borrow leaves `join`, by returning or by being unwound (`unwind_one` takes no task
+            // with live children).
             let fiber = unsafe { Coroutine::with_stack_unchecked(stack, body) };
             tasks.push(Task {
                 fiber: Some(fiber),
@@ -373,8 +377,8 @@ impl Run {
         self.suspend();
     }
 
-    /// In a run that is being torn down: ends a task that goes on after it caught its own unwinding. A task that
-    /// never started has no stack to leave; its captures are dropped on the driver's.
+    /// In a run that is being torn down: ends a task that goes on after it caught its own unwinding. A task
+    /// that never started has no stack to leave; its captures are dropped on the driver's.
     fn leave_stopped(&self) {
         if !std::thread::panicking() && !self.yielder.get().is_null() {
             self.suspend();
@@ -384,8 +388,8 @@ impl Run {
     /// Goes back to the driver, until chosen again.
     #[inline]
     fn suspend(&self) {
-        // SAFETY: set by the running coroutine when it started, or by the driver when it resumed it; it lies on the
-        // coroutine's own stack, on which this very call runs.
+        // SAFETY: set by the running coroutine when it started, or by the driver when it resumed it; it lies
+        // on the coroutine's own stack, on which this very call runs.
         unsafe { (*self.yielder.get()).suspend(()) }
     }
 }

@@ -116,8 +116,8 @@ impl SlotHeap {
         }
     }
 
-    /// Appends key and body of an entry to the buffer, except for the first `skip` bytes of the key. Returns the
-    /// sequence number.
+    /// Appends key and body of an entry to the buffer, except for the first `skip` bytes of the key. Returns
+    /// the sequence number.
     pub(super) fn append_entry(
         &self,
         page: &Page<'_>,

@@ -80,7 +80,8 @@ impl SlotHeap {
         damages
     }
 
-    /// Notes what a block that was used is for, and passes its records to `found`. Durable with the next fence.
+    /// Notes what a block that was used is for, and passes its records to `found`. Durable with the next
+    /// fence.
     fn scan_used(&self, block: u64, found: &mut impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
         let Some(first) = self.chunks.page(block, 0) else { return Vec::new() };
         let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);

@@ -31,8 +31,9 @@ pub struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Reads the value of a record of kind [`Large`](crate::record::Kind::Large), in a pool of which a zone holds
-    /// `capacity` bytes of a value. `None` if its length and the number of its zones contradict each other.
+    /// Reads the value of a record of kind [`Large`](crate::record::Kind::Large), in a pool of which a zone
+    /// holds `capacity` bytes of a value. `None` if its length and the number of its zones contradict each
+    /// other.
     pub fn parse(value: &'a [u8], capacity: u64) -> Option<Head<'a>> {
         let (fixed, zones) = LargeHead::ref_from_prefix(value).ok()?;
         let zones = <[U32]>::ref_from_bytes(zones).ok()?;

@@ -64,8 +64,8 @@ impl LogHeap {
         FIXED + self.value_zones(len) * ZONE_NUMBER
     }
 
-    /// The longest value whose head takes no more than `head` bytes and for which a pool that is empty has room: its
-    /// head needs a segment.
+    /// The longest value whose head takes no more than `head` bytes and for which a pool that is empty has
+    /// room: its head needs a segment.
     pub fn longest_value(&self, head: u64) -> u64 {
         let named = head.saturating_sub(FIXED) / ZONE_NUMBER;
         let there = u64::from(self.space().zone_count().saturating_sub(self.leave_free(Use::Put) + 1));
@@ -103,8 +103,8 @@ impl LogHeap {
         value.zones.iter().for_each(|zone| self.space().commit_zone(zone));
     }
 
-    /// Gives the zones of a value back, durably when this returns. Nobody can reach it any more. Zones that are not the
-    /// value's are passed over: only a forged head names such.
+    /// Gives the zones of a value back, durably when this returns. Nobody can reach it any more. Zones that
+    /// are not the value's are passed over: only a forged head names such.
     pub fn free_value(&self, value: &ValueZones) {
         for zone in value.iter() {
             // SAFETY: nobody writes a header but who has just taken the zone, and that is then not committed.
@@ -119,7 +119,8 @@ impl LogHeap {
         self.space().committed_zones().len().saturating_sub(self.segment_count()) as u64
     }
 
-    /// The life number of the value that a committed zone holds a piece of; `None` if it proves no such thing.
+    /// The life number of the value that a committed zone holds a piece of; `None` if it proves no such
+    /// thing.
     ///
     /// # Safety
     /// Nobody changes the zone meanwhile.
@@ -129,7 +130,8 @@ impl LogHeap {
         header.is_valid(self.certifier(), Role::Value, zone).then(|| header.life())
     }
 
-    /// The value that a head describes; `None` if the head contradicts itself or names a zone that does not exist.
+    /// The value that a head describes; `None` if the head contradicts itself or names a zone that does not
+    /// exist.
     pub fn large_value<'a>(&'a self, head: &'a [u8]) -> Option<LargeValue<'a>> {
         let head = Head::parse(head, self.value_capacity())?;
         let exists = |zone| self.space().checked_zone_offset(zone).is_some();
@@ -183,7 +185,8 @@ impl<'a> LargeValue<'a> {
         is_whole.then_some(ValueZones { life: self.head.life(), zones })
     }
 
-    /// Appends the bytes of the value. `None`, with `out` as it was, if a zone says that it is not the value's.
+    /// Appends the bytes of the value. `None`, with `out` as it was, if a zone says that it is not the
+    /// value's.
     ///
     /// # Safety
     /// As for [`own_zones`](LargeValue::own_zones).

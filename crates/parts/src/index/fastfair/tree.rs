@@ -49,8 +49,8 @@ impl<W: Words> FastFairIndex<W> {
         }
     }
 
-    /// The value of a key, durable if that is wanted. Else this changes nothing, makes nothing durable, and does
-    /// not wait.
+    /// The value of a key, durable if that is wanted. Else this changes nothing, makes nothing durable, and
+    /// does not wait.
     #[inline]
     pub(super) fn value_of<const DURABLE: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>> {
         Ok(self.find::<DURABLE>(guard, &Key::new(key)?)?.1.map(|entry| entry.value))

@@ -1,4 +1,5 @@
-//! The oracle of the crash tests of the bucket index: whether a crash image agrees with what every key may be.
+//! The oracle of the crash tests of the bucket index: whether a crash image agrees with what every key may
+//! be.
 
 use super::support::{BrokenWords, COPY, Twin, get, hash_of, key_of, open, reference, rehash, walk};
 use crate::crashes::{self, Answers, Expected, Known, Model, Way, explained};
@@ -100,7 +101,8 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         Ok(())
     }
 
-    /// First others take zones, then keys are changed, then keys are added until buckets split, and most are removed.
+    /// First others take zones, then keys are changed, then keys are added until buckets split, and most are
+    /// removed.
     fn work_on(
         &self,
         expected: &mut Expected,

@@ -4,7 +4,8 @@ use super::{Answers, Known, Model, Way};
 use quipu_parts::space::{Space, ZoneId};
 use std::collections::BTreeMap;
 
-/// Asks for each key of a model, and notes the answers. All that were found, sorted, or the first that the model does not explain.
+/// Asks for each key of a model, and notes the answers. All that were found, sorted, or the first that the
+/// model does not explain.
 pub fn explained(
     model: &Model,
     way: Way,

@@ -85,7 +85,8 @@ pub trait Subject {
     /// Opens a crash image and holds it against the model; `answers` takes what it answers, as it answers.
     fn verify(&self, region: &Region, model: &Model, way: Way, answers: &Answers) -> Result<(), String>;
 
-    /// Works on in a pool that has been recovered, in three rounds, which begin with a look at what is expected.
+    /// Works on in a pool that has been recovered, in three rounds, which begin with a look at what is
+    /// expected.
     fn work_on(
         &self,
         expected: &mut Expected,
@@ -134,8 +135,8 @@ impl Findings {
         }
     }
 
-    /// So many images of a crash point, of crashes while it is being recovered and read, and of a power failure after the
-    /// process alone has died.
+    /// So many images of a crash point, of crashes while it is being recovered and read, and of a power
+    /// failure after the process alone has died.
     pub fn explore(
         &self,
         snapshot: &Snapshot,
@@ -188,7 +189,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Verifies, and crashes at every so many operations on the way; what was answered before must then still be true.
+    /// Verifies, and crashes at every so many operations on the way; what was answered before must then still
+    /// be true.
     fn recover(&self, region: &Region, subject: &impl Subject, model: &Model, seed: u64, every: usize) {
         let reads = Rc::new(Answers::default());
         let crashes = Rc::new(RefCell::new(Vec::new()));

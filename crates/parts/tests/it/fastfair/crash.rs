@@ -1,4 +1,5 @@
-//! The oracle of the crash tests of the FAST&FAIR index: whether a crash image agrees with what every key may be.
+//! The oracle of the crash tests of the FAST&FAIR index: whether a crash image agrees with what every key may
+//! be.
 
 use super::support::Keys;
 use crate::crashes::{self, Answers, Expected, Known, Model, Way, explained};
@@ -217,7 +218,8 @@ impl crashes::Subject for Subject {
         Ok(())
     }
 
-    /// First others take zones, then keys are changed, then keys are added and removed until nodes split and go.
+    /// First others take zones, then keys are changed, then keys are added and removed until nodes split and
+    /// go.
     fn work_on(
         &self,
         expected: &mut Expected,

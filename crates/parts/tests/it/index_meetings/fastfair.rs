@@ -9,8 +9,8 @@ use quipu_parts::index::fastfair::FastFairIndex;
 
 const LEN: u64 = 256 << 10;
 
-/// A hint that stands in a record may lead to a node that a crash has left out of the tree. Nobody finds a value
-/// that is changed there.
+/// A hint that stands in a record may lead to a node that a crash has left out of the tree. Nobody finds a
+/// value that is changed there.
 #[test]
 fn a_hint_to_a_node_that_a_crash_left_out_of_the_tree_finds_nothing() {
     const KEYS: u64 = 30;

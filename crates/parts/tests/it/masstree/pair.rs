@@ -101,7 +101,8 @@ impl Pair {
         }
     }
 
-    /// The walk back from a cursor, in batches of `limit`, equals the map from there on, for at least so many keys.
+    /// The walk back from a cursor, in batches of `limit`, equals the map from there on, for at least so many
+    /// keys.
     fn check_walk_back<'m>(
         &self,
         guard: &Guard<'_>,

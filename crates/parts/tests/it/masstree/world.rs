@@ -1,7 +1,8 @@
 //! An index that several threads work on, and what each of them may demand of it.
 //!
-//! Every key has a *state* beside the index, which its one writer changes before and after each of its operations. Whoever
-//! finds the same state before and after an operation, and no change under way, knows what must have come out of it.
+//! Every key has a *state* beside the index, which its one writer changes before and after each of its
+//! operations. Whoever finds the same state before and after an operation, and no change under way, knows
+//! what must have come out of it.
 
 use super::support::{Keys, Random};
 use crate::shared::keyed::{ByKey, InOrder};
@@ -168,7 +169,8 @@ impl World {
         }
     }
 
-    /// Nobody works on the index: it is what the states say; and once all keys are removed it has given everything back.
+    /// Nobody works on the index: it is what the states say; and once all keys are removed it has given
+    /// everything back.
     pub fn check_and_clear(&self) {
         let participant = self.collector.register();
         self.walk(&participant, usize::MAX);

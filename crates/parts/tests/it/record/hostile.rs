@@ -6,15 +6,16 @@ use quipu_parts::record::{
 use std::hash::{BuildHasher, RandomState};
 use zerocopy::FromBytes;
 
-/// Reads bytes as a record, as they are and with a check that fits them; then encodes parts of them, and reads that.
+/// Reads bytes as a record, as they are and with a check that fits them; then encodes parts of them, and
+/// reads that.
 pub fn survive(data: &[u8]) {
     let Some((place, bytes)) = data.split_at_checked(4) else { return };
     let (life, offset) = (u64::from(place[0]), u64::from(u16::from_le_bytes([place[1], place[2]])) * 8);
     let certifier = Certifier::new(&[7; 32]);
     let life = certifier.life_key(life, 1);
 
-    // Without the secret nothing passes. It is another one each time: a fuzzer watches comparisons, and would learn the check
-    // that is expected.
+    // Without the secret nothing passes. It is another one each time: a fuzzer watches comparisons, and would
+    // learn the check that is expected.
     let unknown = RandomState::new().hash_one(data).to_le_bytes();
     let secret: [u8; 32] = std::array::from_fn(|i| unknown[i % unknown.len()]);
     let stranger = Certifier::new(&secret);

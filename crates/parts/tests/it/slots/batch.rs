@@ -1,5 +1,5 @@
-//! PACMAN's way of letting records go and of moving them, step by step: what is marked in the pool, what is known in DRAM, and
-//! what a crash between two steps leaves.
+//! PACMAN's way of letting records go and of moving them, step by step: what is marked in the pool, what is
+//! known in DRAM, and what a crash between two steps leaves.
 
 use super::support::{heap, region, variable};
 use quipu_medium::sim::sched;
@@ -178,7 +178,8 @@ fn a_copy_that_has_lost_is_gone_before_its_original() {
     assert_eq!(heap.verify(|_| ()), []);
 }
 
-/// A block with a tombstone that has nothing else to do, one that holds it back, and what reclamation makes of the first.
+/// A block with a tombstone that has nothing else to do, one that holds it back, and what reclamation makes
+/// of the first.
 fn tombstone_moves(heap: &SlotHeap, older_is_marked: bool) -> bool {
     let (mut owner, mut other, mut batch) = (heap.owner(1), heap.owner(2), Batch::default());
     let record = put(heap, &mut other, 1, 300);
@@ -232,8 +233,8 @@ fn marks_are_cleared_where_nothing_but_tombstones_is_to_be_gained() {
     assert_eq!((gone.len(), batch.records().count()), (most, 0), "none of them moves");
 }
 
-/// A tombstone goes with the block that has all it beats. If the block stays, for want of room, and its marks are cleared for
-/// the sake of others, those of what it beats may be the last to arrive.
+/// A tombstone goes with the block that has all it beats. If the block stays, for want of room, and its marks
+/// are cleared for the sake of others, those of what it beats may be the last to arrive.
 #[test]
 fn a_tombstone_is_marked_as_long_as_what_it_beats() {
     let region = region(256 << 10);
@@ -273,8 +274,8 @@ fn a_tombstone_is_marked_as_long_as_what_it_beats() {
     }
 }
 
-/// A record dies while the marks of its block are being cleared, and its own has been looked at already: from then
-/// on the block holds its tombstone back.
+/// A record dies while the marks of its block are being cleared, and its own has been looked at already: from
+/// then on the block holds its tombstone back.
 #[test]
 fn a_record_that_dies_behind_the_look_of_a_scrub_holds_its_tombstone_back() {
     let region = region(256 << 10);
@@ -304,15 +305,16 @@ fn a_record_that_dies_behind_the_look_of_a_scrub_holds_its_tombstone_back() {
     assert!(heap.victim(100).is_some(), "it is cleared too, and then nothing needs the tombstones");
 }
 
-/// A tombstone may be written, be noted, and come to lie in a block that is done, all while somebody looks at all blocks.
+/// A tombstone may be written, be noted, and come to lie in a block that is done, all while somebody looks at
+/// all blocks.
 #[test]
 fn a_tombstone_that_was_at_work_when_somebody_looked_does_not_go() {
     const ROUNDS: u64 = 8000;
     let region = Region::dram(64 << 20, Pages::Ordinary).expect("memory");
     let heap = heap(&region, 1 << 20, SlotSettings { pages_per_block: 1, ..pacman() }, RESERVE);
     let mut owner = heap.owner(1);
-    // Each in a block that is too full to be worth it. They die with falling numbers, so none of them holds the tombstone of the
-    // next one back.
+    // Each in a block that is too full to be worth it. They die with falling numbers, so none of them holds
+    // the tombstone of the next one back.
     let sequence = |number| 2 * ROUNDS - number;
     let records: Vec<_> = (0..ROUNDS)
         .map(|number| {
@@ -363,8 +365,8 @@ fn a_tombstone_that_was_at_work_when_somebody_looked_does_not_go() {
     });
 }
 
-/// Who releases a record on a page where a cleaner writes must not write its whole line back: the cleaner reveals the first word of
-/// its batch, in that line perhaps, with no lock of the page.
+/// Who releases a record on a page where a cleaner writes must not write its whole line back: the cleaner
+/// reveals the first word of its batch, in that line perhaps, with no lock of the page.
 #[test]
 fn a_record_that_is_released_does_not_hide_a_batch_that_is_revealed() {
     let mut lost = 0;

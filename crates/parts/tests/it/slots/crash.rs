@@ -1,8 +1,9 @@
-//! Crashes at every operation on the medium, in many of the states that each may leave: during puts, deletes and reclamation
-//! by one and by two clients, and during recovery; and a power failure after a crash of the process.
+//! Crashes at every operation on the medium, in many of the states that each may leave: during puts, deletes
+//! and reclamation by one and by two clients, and during recovery; and a power failure after a crash of the
+//! process.
 //!
-//! The oracle: a key has the value that was acknowledged last or was read since, or that of the operation in flight; nothing
-//! is damaged; every block is either free or of use; and the heap works on.
+//! The oracle: a key has the value that was acknowledged last or was read since, or that of the operation in
+//! flight; nothing is damaged; every block is either free or of use; and the heap works on.
 
 use super::support::{
     Client, Random, Recovered, Table, audit, fixed, heap, recover, region, value, variable,

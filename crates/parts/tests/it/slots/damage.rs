@@ -1,4 +1,5 @@
-//! Bytes that cannot be right are reported with their place, what lies beside them is found, and nothing panics.
+//! Bytes that cannot be right are reported with their place, what lies beside them is found, and nothing
+//! panics.
 
 use super::support::{CLOCK, Random, fixed, heap, recover, region, value, variable};
 use quipu_medium::Region;
@@ -178,7 +179,8 @@ fn no_bytes_make_a_heap_panic() {
     }
 }
 
-/// Every block holds records, and the disk has no room for more: what is there can be read and deleted all the same.
+/// Every block holds records, and the disk has no room for more: what is there can be read and deleted all
+/// the same.
 #[test]
 fn a_heap_opens_on_a_full_disk() {
     let region = region(1 << 20);

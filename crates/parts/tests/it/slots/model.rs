@@ -1,4 +1,5 @@
-//! Random operations against a map, for records of one size and of any, over several pages and blocks; then recovery.
+//! Random operations against a map, for records of one size and of any, over several pages and blocks; then
+//! recovery.
 
 use super::support::{Client, Random, Table, fixed, heap, recover, region, value, variable};
 use quipu_parts::heap::slots::{Offset, PageBits, RecordForm, SlotError, SlotSettings};

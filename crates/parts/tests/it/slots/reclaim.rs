@@ -143,8 +143,8 @@ fn a_record_that_the_index_no_longer_names_is_left_to_who_replaced_it() {
     }
 }
 
-/// A reader has asked the index, and comes to a block that was one page when that is free again: it finds no record, and no
-/// damage.
+/// A reader has asked the index, and comes to a block that was one page when that is free again: it finds no
+/// record, and no damage.
 #[test]
 fn a_reader_that_comes_late_to_a_large_block_finds_no_record_there() {
     let settings = SlotSettings { pages_per_block: 3, ..variable() };
@@ -166,8 +166,9 @@ fn a_reader_that_comes_late_to_a_large_block_finds_no_record_there() {
     heap.leave(cleaner);
 }
 
-/// A client has published another value and waits for the page of the old one, of which reclamation makes a copy: a crash then
-/// finds three records of the key. Those with the older number go, and with them, once, the blocks of their value.
+/// A client has published another value and waits for the page of the old one, of which reclamation makes a
+/// copy: a crash then finds three records of the key. Those with the older number go, and with them, once,
+/// the blocks of their value.
 #[test]
 fn a_crash_may_find_three_records_of_a_key() {
     let region = region(1 << 20);

@@ -1,4 +1,5 @@
-//! Clients at the same time: under the simulator's scheduler, where a seed replays every interleaving, and on real threads.
+//! Clients at the same time: under the simulator's scheduler, where a seed replays every interleaving, and on
+//! real threads.
 
 use super::support::{Client, Random, Table, fixed, heap, region, value, variable};
 use quipu_medium::sim::sched;
@@ -124,7 +125,8 @@ fn clients_whose_locks_cross_get_past_each_other() {
     }
 }
 
-/// A page is the same two clients' own and old one in turn: both hold what the other waits for, by construction.
+/// A page is the same two clients' own and old one in turn: both hold what the other waits for, by
+/// construction.
 #[test]
 fn a_client_clears_for_another_what_is_on_its_page() {
     let settings = fixed();

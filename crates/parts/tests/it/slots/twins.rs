@@ -1,5 +1,5 @@
-//! The paper's tie-break, kept as a setting, does what it is said to do; the one that replaces it does not. (That a lock of one
-//! byte misses writes is a test beside the locks.)
+//! The paper's tie-break, kept as a setting, does what it is said to do; the one that replaces it does not.
+//! (That a lock of one byte misses writes is a test beside the locks.)
 
 use super::support::{fixed, heap, recover, region};
 use quipu_medium::sim::{SimArena, Snapshot, sched};
@@ -7,8 +7,9 @@ use quipu_parts::heap::slots::{SlotSettings, TieBreak};
 use quipu_parts::sync::Waiter;
 use std::cell::{Cell, RefCell};
 
-/// What recovery finds of a key after a second replacement was acknowledged and the first was not: the crossing of locks lets
-/// the second client finish while the oldest record is still marked, since its page is held by a third.
+/// What recovery finds of a key after a second replacement was acknowledged and the first was not: the
+/// crossing of locks lets the second client finish while the oldest record is still marked, since its page is
+/// held by a third.
 fn recovered_after_crossing(tie_break: TieBreak) -> Vec<u8> {
     let settings = SlotSettings { tie_break, ..fixed() };
     let region = region(128 << 10);
