@@ -85,7 +85,7 @@ struct Waiting {
 
 impl Ahead {
     /// Takes a record in, and hands out the one that has waited longest, if there are so many.
-    fn exchange(&mut self, found: FoundSlot<'_>, hash: u64) -> Option<&Waiting> {
+    fn exchange(&mut self, found: &FoundSlot<'_>, hash: u64) -> Option<&Waiting> {
         // Its key's memory goes to the next.
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();

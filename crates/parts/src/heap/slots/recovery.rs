@@ -62,7 +62,7 @@ impl SlotHeap {
     /// blocks at the same time. What was found is durable when this returns, so nobody acts on it before.
     ///
     /// Returns what is damaged; the rest of a damaged page is passed over.
-    pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
+    pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(&FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in blocks {
             let Some(state) = self.chunks.block(block) else { continue };
@@ -82,7 +82,7 @@ impl SlotHeap {
 
     /// Notes what a block that was used is for, and passes its records to `found`. Durable with the next
     /// fence.
-    fn scan_used(&self, block: u64, found: &mut impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
+    fn scan_used(&self, block: u64, found: &mut impl FnMut(&FoundSlot<'_>)) -> Vec<Damage> {
         let Some(first) = self.chunks.page(block, 0) else { return Vec::new() };
         let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
         first.state.set_kind(kind);
@@ -96,7 +96,7 @@ impl SlotHeap {
             damages = self.scan_pages(block, kind, &mut |page, record| {
                 page.state.add(record.len);
                 if let Some(dead) = self.chunks.dead(block) {
-                    dead.found(&record);
+                    dead.found(record);
                 }
                 found(record);
             });
@@ -131,7 +131,7 @@ impl SlotHeap {
 
     /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what
     /// is damaged. Nobody writes meanwhile.
-    pub fn verify(&self, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {
+    pub fn verify(&self, mut found: impl FnMut(&FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in 0..self.blocks() {
             let Some(first) = self.chunks.page(block, 0) else { continue };
@@ -191,7 +191,7 @@ impl SlotHeap {
         &self,
         block: u64,
         kind: BlockKind,
-        found: &mut impl FnMut(&Page<'_>, FoundSlot<'_>),
+        found: &mut impl FnMut(&Page<'_>, &FoundSlot<'_>),
     ) -> Vec<Damage> {
         let count = if kind == BlockKind::Large { 1 } else { self.chunks.geometry.pages };
         let mut scan = |page: Page<'_>| self.scan_page(&page, kind, &mut |record| found(&page, record)).err();
@@ -202,7 +202,7 @@ impl SlotHeap {
         &self,
         page: &Page<'_>,
         kind: BlockKind,
-        found: &mut impl FnMut(FoundSlot<'_>),
+        found: &mut impl FnMut(&FoundSlot<'_>),
     ) -> Result<(), Damage> {
         if self.kind_of(page) != Some(kind) {
             return Err(Damage { what: "the header of a page", offset: page.at });
@@ -215,7 +215,7 @@ impl SlotHeap {
                 let location = Location { offset: at(slot), sequence };
                 let key = &record[..shape.key as usize];
                 let (is_tombstone, has_blocks) = (false, false);
-                found(FoundSlot { location, key, len: shape.size, is_tombstone, has_blocks });
+                found(&FoundSlot { location, key, len: shape.size, is_tombstone, has_blocks });
             }
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl SlotHeap {
                 let sequence = self.append_entry(page, position, &entry, 0, &mut record);
                 let location = Location { offset: at(position), sequence };
                 let (key, len) = (&record[..entry.key as usize], entry.record_len());
-                found(FoundSlot { location, key, len, is_tombstone, has_blocks });
+                found(&FoundSlot { location, key, len, is_tombstone, has_blocks });
             }
             position = SlotHeap::behind(position, &entry);
         }
