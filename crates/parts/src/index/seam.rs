@@ -29,20 +29,20 @@ use std::sync::Arc;
 pub struct Key<'k> {
     /// The key.
     pub bytes: &'k [u8],
-    /// What [`Index::key_hash`] says of it.
+    /// Its hash, as [`Index::key_hash`] gives it.
     pub hash: u64,
 }
 
 /// Where the old word of a key was replaced by a cleaner.
 #[derive(Debug)]
 pub struct Repointed<U> {
-    /// What is to be given to [`Index::persist`].
+    /// To be given to [`Index::persist`].
     pub unflushed: U,
     /// The hint led to it, so that no inner node was read.
     pub by_hint: bool,
 }
 
-/// What an index occupies and has done.
+/// Statistics of an index: its size, and its work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexStats {
     /// Bytes of DRAM.
@@ -128,7 +128,7 @@ pub trait Index: Send + Sync + 'static {
     /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key
     /// has the same there, always, so that any other record tells that the index is damaged.
     const FINGERPRINT: u64 = 0;
-    /// What its bytes in the pool have beyond the first form of the format.
+    /// Features of its bytes in the pool that the first form of the format lacks.
     const FEATURES: &'static [Feature] = &[];
 
     /// How far a walk over all words has come.
@@ -211,7 +211,7 @@ pub trait Index: Send + Sync + 'static {
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError>;
 
-    /// Asks for what [`repoint`](Index::repoint) needs. Tells the hint that it is to be given: this one, or
+    /// Prefetches the words that [`repoint`](Index::repoint) needs. Returns the hint to give it: this one, or
     /// one to where the key was seen to stand.
     #[inline]
     fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
@@ -265,7 +265,7 @@ pub trait Index: Send + Sync + 'static {
         None
     }
 
-    /// What it occupies and has done.
+    /// Its size, and its work so far.
     fn stats(&self) -> IndexStats;
 
     /// How far it has grown.

@@ -238,7 +238,7 @@ impl Space {
     }
 }
 
-/// Compares the metadata of each object pool and extent with what the superblock says of it.
+/// Compares the metadata of each object pool and extent with the superblock's description of it.
 fn verify_metadata(region: &Region, superblock: &Superblock) -> impl Iterator<Item = Result<(), SpaceError>> {
     let pools = superblock.pools().iter().map(|entry| ObjectPool::verify(region, superblock, entry));
     let extents = (0..superblock.extents().len()).map(|number| ZonePool::verify(region, superblock, number));

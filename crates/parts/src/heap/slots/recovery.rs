@@ -40,7 +40,7 @@ pub struct FoundSlot<'a> {
 }
 
 impl FoundSlot<'_> {
-    /// What stands there.
+    /// The record or tombstone that stands there.
     pub fn stands(&self) -> Stands {
         let FoundSlot { location, len, is_tombstone, has_blocks, .. } = *self;
         Stands { sequence: location.sequence, len, is_tombstone, has_blocks }
@@ -59,7 +59,7 @@ impl SlotHeap {
     }
 
     /// Passes every record of these blocks to `found`; of one key there may be several. Others may scan other
-    /// blocks at the same time. What was found is durable when this returns, so nobody acts on it before.
+    /// blocks at the same time. The records are durable when this returns, so nobody acts on one before.
     ///
     /// Returns what is damaged; the rest of a damaged page is passed over.
     pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(FoundSlot<'_>)) -> Vec<Damage> {

@@ -9,7 +9,7 @@ use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};
 use std::collections::BTreeSet;
 
-/// What a walk over all of an index has found.
+/// The result of a walk over all of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketAudit {
     /// Keys.

@@ -176,7 +176,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
     }
 
-    /// What the index occupies and has done.
+    /// The size of the index, and its work so far.
     pub fn stats(&self) -> BucketStats {
         BucketStats {
             bytes: self.zones.dram_bytes() + self.locks.bytes() + self.count.bytes(),

@@ -33,7 +33,7 @@ pub(super) struct Zones<W, L> {
     pub(super) chain: Chain,
     pub(super) seal: Seal,
     pub(super) settings: BucketSettings,
-    /// Buckets of a zone, and what to multiply by to divide by it.
+    /// Buckets of a zone, and the factor that replaces a division by it.
     per_zone: u64,
     reciprocal: u64,
     /// First bytes of the zones of the table, by their places in it; 0 where there is none.
@@ -46,7 +46,7 @@ pub(super) struct Zones<W, L> {
     locks: PhantomData<L>,
 }
 
-/// What the index has.
+/// The zones that the index has taken.
 #[derive(Default)]
 pub(super) struct Taken {
     /// In the order of the chain.

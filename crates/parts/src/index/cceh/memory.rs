@@ -37,7 +37,7 @@ pub trait NodeMemory: Send + Sync + 'static {
         self.fence();
     }
 
-    /// Makes durable, for a reader, what another thread has left undone.
+    /// For a reader: makes bytes durable that another thread has left undone.
     fn help(&self, place: u64, len: u64) {
         self.persist(place, len);
     }

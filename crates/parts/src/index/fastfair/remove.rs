@@ -26,7 +26,7 @@ use crate::index::words::Words;
 use std::cmp::Ordering;
 use std::sync::atomic::Ordering as Atomic;
 
-/// What has become of a node.
+/// The result of removing a node.
 enum Removal {
     /// It stays.
     No,

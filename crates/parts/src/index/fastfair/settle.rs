@@ -1,4 +1,4 @@
-//! What a crash has left of a node, told from damage, and set right.
+//! Telling the traces of a crash in a node from damage, and setting them right.
 //!
 //! A crash leaves four things. There may be a link on its way. There may be entries above the link's key that
 //! a split had given to the sibling. An entry may stand twice, in neighbouring positions, on its way from one

@@ -12,7 +12,7 @@ pub(super) const SLICE: usize = 8;
 /// The rank of the keys that go on behind the slice.
 pub(super) const LONGER: u8 = SLICE as u8 + 1;
 
-/// What a layer sees of a key.
+/// A key as a layer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'k> {
     /// The key's bytes in this layer, padded with zeros, the first one highest.
@@ -24,7 +24,7 @@ pub(super) struct Piece<'k> {
 }
 
 impl<'k> Piece<'k> {
-    /// What the layer behind the first `offset` bytes sees of the key.
+    /// The key as the layer behind its first `offset` bytes sees it.
     #[inline]
     pub(super) fn at(key: &'k [u8], offset: usize) -> Piece<'k> {
         let rest = key.get(offset..).unwrap_or_default();

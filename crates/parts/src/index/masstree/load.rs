@@ -28,7 +28,7 @@ const BETWEEN_QUESTIONS: u32 = 4096;
 /// A layer to which keys still come.
 #[derive(Default)]
 struct Layer {
-    /// What the next border node is to have.
+    /// The entries of the next border node.
     entries: Vec<Kept>,
     /// The suffixes of these.
     suffixes: Vec<u8>,
